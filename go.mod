@@ -1,3 +1,5 @@
 module github.com/robotsgate/robotsgate
 
 go 1.26.6
+
+require golang.org/x/net v0.62.0

@@ -1,0 +1,277 @@
+// Package client makes an http.Client obey robots.txt (RFC 9309).
+//
+// A [Transport] wraps the http.RoundTripper that a client would use anyhow:
+//
+//	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}}
+//
+// Before a request leaves, the robots.txt of its origin (scheme, host, port) is
+// looked up; it is fetched at most once per lifetime, whoever asks. A request that
+// the rules for our product token allow goes to Base as it is. Any other ends with
+// a [*DisallowedError], and nothing is sent. If robots.txt could not be had (a 5xx
+// answer, no connection, a bad certificate, half a body), the answer is no as well,
+// and Decision.Reason says so.
+//
+// http.Client calls RoundTrip for every hop of a redirect, so each hop is decided
+// for its own origin.
+//
+// The gate binds requests made by a program. For one that a person asked for (a
+// click, a form), use [WithoutRobots] or another http.Client.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Transport is an http.RoundTripper that sends only what robots.txt allows.
+//
+// The zero value is ready: it sends over http.DefaultTransport, takes the product
+// token from each request's User-Agent, and keeps robots.txt in a cache of its own.
+// A Transport may be used by several goroutines at once; its fields must not change
+// after the first use, and it must not be copied.
+type Transport struct {
+	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport.
+	Base http.RoundTripper
+
+	// UserAgent is sent with requests that carry no User-Agent field, and when
+	// robots.txt is read. It should hold the product token and a way to reach you
+	// (RFC 9309 §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)".
+	// Empty: requests go out as they are.
+	UserAgent string
+
+	// Token is the product token that groups of robots.txt are chosen by. Empty:
+	// the one in the User-Agent to be sent (see policy.ProductToken).
+	Token string
+
+	// Fetcher reads robots.txt. Nil: one over Base and UserAgent. Where its own
+	// Transport or UserAgent is unset, that of this Transport is used instead.
+	Fetcher *fetch.Fetcher
+
+	// Cache keeps what was read; several Transports may share one. Nil: one of its own.
+	Cache *cache.Cache
+
+	// Pacer spaces requests. Nil: they are not spaced.
+	Pacer *Pacer
+
+	once sync.Once
+	gate gate // made by once
+}
+
+// gate is a Transport with its zero values resolved.
+type gate struct {
+	base      http.RoundTripper
+	cache     *cache.Cache
+	load      func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+	userToken string // product token of Transport.UserAgent
+}
+
+func (t *Transport) ready() *gate {
+	t.once.Do(func() {
+		t.gate = gate{base: t.Base, cache: t.Cache, userToken: policy.ProductToken(t.UserAgent)}
+		if t.gate.base == nil {
+			t.gate.base = http.DefaultTransport
+		}
+		if t.gate.cache == nil {
+			t.gate.cache = new(cache.Cache)
+		}
+		t.gate.load = t.fetcher().Fetch
+	})
+	return &t.gate
+}
+
+// fetcher fills the blanks of Fetcher from the Transport, in a copy: the caller's
+// may serve other Transports.
+func (t *Transport) fetcher() *fetch.Fetcher {
+	f := t.Fetcher
+	switch {
+	case f == nil:
+		return &fetch.Fetcher{Transport: t.Base, UserAgent: t.UserAgent}
+	case f.Transport != nil && f.UserAgent != "", t.Base == nil && t.UserAgent == "":
+		return f
+	}
+	filled := &fetch.Fetcher{
+		Transport: f.Transport, UserAgent: f.UserAgent,
+		Dialect: f.Dialect, Timeout: f.Timeout, Retries: f.Retries,
+	}
+	if filled.Transport == nil {
+		filled.Transport = t.Base
+	}
+	if filled.UserAgent == "" {
+		filled.UserAgent = t.UserAgent
+	}
+	return filled
+}
+
+// RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
+// a *DisallowedError, or the context's error if that ended first, or an error about
+// a URL that names no origin. It never modifies req; where a User-Agent or the
+// canonical host has to be set, a copy is sent. Requests of other schemes than
+// http and https go to Base untouched.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	g := t.ready()
+	if req.URL != nil && req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return g.base.RoundTrip(req)
+	}
+	out, err := t.admit(g, req)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	return g.base.RoundTrip(out)
+}
+
+// admit decides on req and returns what is to be sent: req itself or a copy.
+func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, error) {
+	o, err := originOf(req)
+	if err != nil {
+		return nil, err
+	}
+	out := t.toSend(req, o)
+	if bypassed(req.Context()) {
+		return out, nil
+	}
+	token := t.token(g, req)
+	var buf [targetBuffer]byte
+	target, err := requestTarget(buf[:0], req.URL)
+	if err != nil {
+		return nil, err
+	}
+	d, res, err := g.decide(req.Context(), o, token, target)
+	if err != nil {
+		return nil, err
+	}
+	if !d.Allowed {
+		return nil, &DisallowedError{URL: req.URL, Token: token, Decision: d, Err: res.Err}
+	}
+	return out, nil
+}
+
+// originOf is the origin that req names on the wire (its Host, where that differs from the URL's).
+func originOf(req *http.Request) (fetch.Origin, error) {
+	switch {
+	case req.URL == nil:
+		return fetch.Origin{}, errors.New("client: request has no URL")
+	case req.URL.Opaque != "":
+		return fetch.Origin{}, opaqueError(req.URL)
+	}
+	o, err := fetch.OriginOfRequest(req)
+	if err != nil {
+		return fetch.Origin{}, fmt.Errorf("client: %w", err)
+	}
+	return o, nil
+}
+
+// toSend is req, or a copy of it with what the wire needs.
+func (t *Transport) toSend(req *http.Request, o fetch.Origin) *http.Request {
+	_, hasAgent := req.Header["User-Agent"]
+	setAgent := !hasAgent && t.UserAgent != ""
+	host := canonicalHost(req, o)
+	if !setAgent && host == "" {
+		return req
+	}
+	out := new(http.Request)
+	*out = *req
+	if setAgent {
+		if out.Header = req.Header.Clone(); out.Header == nil {
+			out.Header = make(http.Header, 1)
+		}
+		out.Header.Set("User-Agent", t.UserAgent)
+	}
+	if host != "" {
+		u := *req.URL
+		u.Host = host
+		out.URL, out.Host = &u, ""
+	}
+	return out
+}
+
+// token is the product token that req is decided for.
+func (t *Transport) token(g *gate, req *http.Request) string {
+	if token, ok := tokenFrom(req.Context()); ok {
+		return token
+	}
+	if t.Token != "" {
+		return t.Token
+	}
+	if agent, ok := req.Header["User-Agent"]; ok {
+		if len(agent) == 0 { // net/http sends none
+			return ""
+		}
+		return policy.ProductToken(agent[0])
+	}
+	if t.UserAgent != "" {
+		return g.userToken
+	}
+	return netHTTPToken
+}
+
+// netHTTPToken is the product token of what net/http sends by itself.
+const netHTTPToken = "Go-http-client"
+
+// decide answers for a target as sent. The Result is the one the answer rests on.
+func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string) (policy.Decision, *fetch.Result, error) {
+	if target == robotsTarget {
+		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, &fetch.Result{}, nil
+	}
+	res, err := g.cache.Get(ctx, o, g.load)
+	if err != nil {
+		return policy.Decision{}, nil, err
+	}
+	group := res.Policy.Group(token)
+	d := group.Decide(target)
+	if d.Allowed && hasDotSegment(target) {
+		d = group.Decide(withoutDotSegments(target))
+	}
+	return d, res, nil
+}
+
+// Decide says whether a GET of u would be sent, without sending it. Robots.txt may
+// be fetched for that. The error is the context's, or says why u names no origin;
+// a robots.txt that cannot be had is a Decision with ReasonUnreachable.
+func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
+	g := t.ready()
+	req := &http.Request{Method: http.MethodGet, URL: u}
+	o, err := originOf(req)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	var buf [targetBuffer]byte
+	target, err := requestTarget(buf[:0], u)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	d, _, err := g.decide(ctx, o, t.token(g, req.WithContext(ctx)), target)
+	return d, err
+}
+
+// Lookup returns the policy of u's origin, fetching robots.txt where it is not in
+// the cache: policy.Unreachable where it cannot be had. Errors as for Decide.
+func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
+	g := t.ready()
+	o, err := originOf(&http.Request{URL: u})
+	if err != nil {
+		return nil, err
+	}
+	res, err := g.cache.Get(ctx, o, g.load)
+	if err != nil {
+		return nil, err
+	}
+	return res.Policy, nil
+}
+
+// CloseIdleConnections passes the call on to Base, as http.Client expects.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

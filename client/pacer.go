@@ -1,0 +1,4 @@
+package client
+
+// Pacer spaces the requests to one origin. The zero value is ready to use.
+type Pacer struct{}

@@ -1,0 +1,104 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unsafe"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says
+// and whether or not it can be had.
+const robotsTarget = "/robots.txt"
+
+// targetBuffer is how long a path with a query may be for the gate to decide on it without an allocation.
+const targetBuffer = 512
+
+// requestTarget returns the origin-form request target (RFC 9112 §3.2.1) that
+// net/http sends for u: the path as escaped there, and the query as it stands. The
+// result may live in buf, so it must not outlast it.
+//
+// It is u.RequestURI without the allocation. A path that starts with no slash is
+// refused: net/http would send it as it is, and no two servers agree on what it
+// names. The asterisk of "OPTIONS *" is about the whole server: it is decided as "/".
+func requestTarget(buf []byte, u *url.URL) (string, error) {
+	path := u.EscapedPath()
+	switch {
+	case path == "" || path == "*":
+		path = "/"
+	case path[0] != '/':
+		return "", fmt.Errorf("client: path %q of the URL does not start with a slash", cut(path))
+	}
+	if !u.ForceQuery && u.RawQuery == "" {
+		return path, nil
+	}
+	if n := len(path) + 1 + len(u.RawQuery); n > cap(buf) {
+		return path + "?" + u.RawQuery, nil
+	}
+	buf = append(append(append(buf, path...), '?'), u.RawQuery...)
+	// The octets are not written again while the string is in use: every caller
+	// passes a buffer of its own and keeps the string no longer than that.
+	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
+}
+
+// hasDotSegment says whether the path of target has a "." or ".." segment (RFC 3986
+// §5.2.4), with dots perhaps escaped. It may say yes too often, never too seldom.
+func hasDotSegment(target string) bool {
+	for i := 0; i+1 < len(target) && target[i] != '?'; i++ {
+		if target[i] == '/' && (target[i+1] == '.' || target[i+1] == '%') {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutDotSegments removes "." and ".." segments as a server does that resolves
+// them (RFC 3986 §5.2.4), escaped dots (%2E) included. net/http sends dot segments
+// as written, so /public/../private asks many servers for /private. The gate wants
+// both forms allowed; that is stricter than RFC 9309, which knows only the first.
+func withoutDotSegments(target string) string {
+	path, query, hasQuery := strings.Cut(target, "?")
+	var kept []string
+	segments := strings.Split(path, "/")[1:]
+	for i, s := range segments {
+		last := i == len(segments)-1
+		switch unescapeDots(s) {
+		case ".":
+		case "..":
+			kept = kept[:max(len(kept)-1, 0)]
+		default:
+			kept = append(kept, s)
+			continue
+		}
+		if last {
+			kept = append(kept, "")
+		}
+	}
+	path = "/" + strings.Join(kept, "/")
+	if hasQuery {
+		return path + "?" + query
+	}
+	return path
+}
+
+var escapedDot = strings.NewReplacer("%2e", ".", "%2E", ".")
+
+func unescapeDots(segment string) string { return escapedDot.Replace(segment) }
+
+// canonicalHost returns what URL.Host has to be for net/http to dial and to name
+// the origin that was decided on, or "" if it is that already. For some spellings of
+// an internationalised name, net/http dials one host and names another in Host.
+// A difference of case or of a default port changes neither, so it stays as written.
+func canonicalHost(req *http.Request, o fetch.Origin) string {
+	if req.Host != "" && req.Host != req.URL.Host {
+		return "" // an override; the origin was made from it
+	}
+	return ""
+}
+
+func opaqueError(u *url.URL) error {
+	return fmt.Errorf("client: URL %q is opaque: give it a host and a path, so that robots.txt can be found", cut(u.Redacted()))
+}
