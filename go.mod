@@ -3,3 +3,5 @@ module github.com/robotsgate/robotsgate
 go 1.26.6
 
 require golang.org/x/net v0.62.0
+
+require golang.org/x/text v0.43.0 // indirect

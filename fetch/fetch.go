@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -15,16 +14,6 @@ const (
 	MaxBytes     = 500 << 10
 	MaxRedirects = 5
 )
-
-// Origin is a place-holder; see design.md.
-type Origin struct{ scheme, host, via string }
-
-func OriginOf(u *url.URL) (Origin, error)             { return Origin{u.Scheme, u.Host, ""}, nil }
-func OriginOfRequest(r *http.Request) (Origin, error) { return OriginOf(r.URL) }
-func (o Origin) String() string                       { return o.scheme + "://" + o.host }
-func (o Origin) RobotsURL() *url.URL {
-	return &url.URL{Scheme: o.scheme, Host: o.host, Path: "/robots.txt"}
-}
 
 type Fetcher struct {
 	Transport http.RoundTripper

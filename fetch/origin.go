@@ -1,0 +1,327 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// Origin is the place that one robots.txt file speaks for: scheme, host and port
+// (RFC 6454 §4, RFC 9309 §2.3). There is one Origin value per origin, so that ==
+// and map keys are right: scheme and host in lower case, the host in its ASCII form
+// (IDNA), the scheme's own port left out, one trailing dot of the host dropped.
+//
+// The zero value names no place; a Fetcher answers "unreachable" for it.
+type Origin struct {
+	scheme string
+	host   string // host, or host:port if it is not the scheme's own; brackets around IPv6, zone included
+	via    string // where it is reached, if that is not host (a request with its own Host field); else ""
+}
+
+// OriginOf returns the origin of u. Path, query, fragment and userinfo play no part.
+//
+// It fails where u has no origin that robots.txt could be read from: another scheme
+// than http, https or ftp, an opaque URL, no host, a port outside 1 to 65535, or a
+// host that is neither an IP address nor a name that can be looked up. Short, octal
+// and hexadecimal spellings of IPv4 ("127.1") are refused, not guessed: what a
+// dialer makes of them depends on the resolver it was built with.
+func OriginOf(u *url.URL) (Origin, error) {
+	// The warm path of every gated request: no copy, no allocation.
+	if u != nil && u.Opaque == "" && isCanonicalName(u.Host) {
+		switch u.Scheme {
+		case "http":
+			return Origin{scheme: "http", host: u.Host}, nil
+		case "https":
+			return Origin{scheme: "https", host: u.Host}, nil
+		}
+	}
+	return originOf(u)
+}
+
+func originOf(u *url.URL) (Origin, error) {
+	if u == nil {
+		return Origin{}, errors.New("fetch: no origin in a nil URL")
+	}
+	scheme, _ := canonicalScheme(u.Scheme)
+	if scheme == "" {
+		return Origin{}, originError(u, fmt.Errorf("scheme %q is not http, https or ftp", cut(u.Scheme)))
+	}
+	if u.Opaque != "" {
+		return Origin{}, originError(u, errors.New("it is opaque; write it as scheme://host/path"))
+	}
+	host, err := canonicalAuthority(scheme, u.Host)
+	if err != nil {
+		return Origin{}, originError(u, err)
+	}
+	return Origin{scheme: scheme, host: host}, nil
+}
+
+// OriginOfRequest returns the origin that r names on the wire: r.Host where it is set
+// (RFC 9112 §3.2), else the host of r.URL. Where the two differ, the connection goes to
+// the URL's host and robots.txt is asked for there, under the name in r.Host; such an
+// origin differs from the one that is reached under its own name.
+func OriginOfRequest(r *http.Request) (Origin, error) {
+	if r.URL == nil {
+		return Origin{}, errors.New("fetch: no origin in a request without URL")
+	}
+	reached, err := OriginOf(r.URL)
+	if err != nil || r.Host == "" || r.Host == r.URL.Host {
+		return reached, err
+	}
+	host, err := canonicalAuthority(reached.scheme, r.Host)
+	if err != nil {
+		return Origin{}, fmt.Errorf("fetch: no origin in Host field %q: %w", cut(r.Host), err)
+	}
+	if host == reached.host {
+		return reached, nil
+	}
+	return Origin{scheme: reached.scheme, host: host, via: reached.host}, nil
+}
+
+// String returns scheme://host[:port], the serialisation of RFC 6454 §6.2. Two cases have
+// more: an IPv6 zone is kept, and " via host[:port]" follows where the origin is reached
+// under another name. Two origins with the same String are the same.
+func (o Origin) String() string {
+	switch {
+	case o.host == "":
+		return ""
+	case o.via != "":
+		return o.scheme + "://" + o.host + " via " + o.via
+	}
+	return o.scheme + "://" + o.host
+}
+
+// RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is
+// the one to connect to; see Host for the name to ask for.
+func (o Origin) RobotsURL() *url.URL {
+	return &url.URL{Scheme: o.scheme, Host: o.Authority(), Path: "/robots.txt"}
+}
+
+// Authority returns the host, and the port if it is not the scheme's own, that a
+// connection to the origin is made to: canonical, as a url.URL's Host holds it. It is
+// what the Host of a page's URL must be rewritten to where the two differ, because
+// net/http dials one name and sends another for some spellings.
+func (o Origin) Authority() string {
+	if o.via != "" {
+		return o.via
+	}
+	return o.host
+}
+
+// Host returns the Host field (RFC 9110 §7.2) that requests to the origin carry. An IPv6
+// zone has a meaning on this machine only and is never sent (RFC 6874 §4).
+func (o Origin) Host() string {
+	if i := strings.IndexByte(o.host, '%'); i >= 0 {
+		return o.host[:i] + o.host[strings.IndexByte(o.host, ']'):]
+	}
+	return o.host
+}
+
+// Clone returns an equal origin that shares no memory with the URL it was made of. To
+// keep an Origin is to keep the text of that URL, which a Clone does not.
+func (o Origin) Clone() Origin {
+	return Origin{o.scheme, strings.Clone(o.host), strings.Clone(o.via)}
+}
+
+func originError(u *url.URL, why error) error {
+	bare := *u
+	bare.User = nil // a password has no place in an error
+	return fmt.Errorf("fetch: no origin in URL %q: %w", cut(bare.String()), why)
+}
+
+// cut bounds what an error quotes of its input.
+func cut(s string) string {
+	if len(s) > 256 {
+		return s[:256] + "…"
+	}
+	return s
+}
+
+// canonicalScheme returns a constant, so that an Origin does not hold the URL's text by
+// four letters of it, and the scheme's own port (RFC 6454 §4). Unknown schemes give "".
+func canonicalScheme(s string) (scheme, port string) {
+	switch strings.ToLower(s) {
+	case "http":
+		return "http", "80"
+	case "https":
+		return "https", "443"
+	case "ftp": // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
+		return "ftp", "21"
+	}
+	return "", ""
+}
+
+// isCanonicalName reports whether host is a name without port that canonicalAuthority
+// would return as it is. It may say no to a canonical one: that costs time only.
+func isCanonicalName(host string) bool {
+	label := 0 // where the current label begins
+	for i := 0; i < len(host); i++ {
+		switch c := host[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+		case c == '.' && i > label && i-label <= maxLabel:
+			label = i + 1
+		default:
+			return false
+		}
+	}
+	// A last label that begins with a digit may be part of an address.
+	return label < len(host) && len(host)-label <= maxLabel && len(host) <= maxName && host[label] > '9'
+}
+
+// Limits of RFC 1035 §2.3.4; of a name's 255 octets, 253 are left for its text.
+const (
+	maxLabel = 63
+	maxName  = 253
+)
+
+// canonicalAuthority returns the one form of host[:port] that an Origin holds. This is
+// the only place where it is made.
+func canonicalAuthority(scheme, authority string) (string, error) {
+	host, port := authority, ""
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+		host, port = authority[:i], authority[i+1:]
+	}
+	host, err := canonicalHost(host)
+	if err != nil {
+		return "", err
+	}
+	port, err = canonicalPort(scheme, port)
+	switch {
+	case err != nil:
+		return "", err
+	case port == "":
+		return host, nil
+	case authority == host+":"+port:
+		return authority, nil
+	}
+	return host + ":" + port, nil
+}
+
+// canonicalPort returns port without leading zeros, or "" for the scheme's own
+// (RFC 3986 §6.2.3).
+func canonicalPort(scheme, port string) (string, error) {
+	digits := strings.TrimLeft(port, "0")
+	if _, own := canonicalScheme(scheme); port == "" || digits == own {
+		return "", nil
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not within 1 to 65535", cut(port))
+	}
+	return digits, nil
+}
+
+func canonicalHost(host string) (string, error) {
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		return canonicalIPv6(host)
+	}
+	name, err := asciiName(host)
+	if err != nil {
+		return "", fmt.Errorf("host %q: %w", cut(host), err)
+	}
+	// The dot of a fully qualified name: with and without it the same site answers, and
+	// the answer must not depend on which spelling was asked first.
+	name = strings.TrimSuffix(name, ".")
+	if err := checkName(name); err != nil {
+		return "", fmt.Errorf("host %q: %w", cut(host), err)
+	}
+	return name, nil
+}
+
+// canonicalIPv6 keeps an IPv4-mapped address apart from the IPv4 address, as URLs do.
+func canonicalIPv6(host string) (string, error) {
+	addr, err := netip.ParseAddr(host[1 : len(host)-1])
+	if err != nil || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
+		return "", fmt.Errorf("host %q is not an IPv6 address in brackets", cut(host))
+	}
+	if canonical := addr.String(); canonical != host[1:len(host)-1] {
+		return "[" + canonical + "]", nil
+	}
+	return host, nil
+}
+
+// nameProfile is UTS #46 non-transitional processing for lookup, less the two checks
+// that refuse names the web uses: STD3 rules (an underscore) and hyphens ("r3---sn-x").
+var nameProfile = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.BidiRule(),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+)
+
+// asciiName maps a name to lower case and A-labels. An ASCII name is lower-cased only:
+// what the profile thinks of its A-labels is for the resolver to say.
+func asciiName(host string) (string, error) {
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(host), nil
+	}
+	if len(host) > 4*maxName {
+		return "", errors.New("the name is too long")
+	}
+	// The profile would map octets that are not UTF-8 to a valid name.
+	if !utf8.ValidString(host) {
+		return "", errors.New("the name is not UTF-8")
+	}
+	name, err := nameProfile.ToASCII(host)
+	if err != nil {
+		return "", errors.New("the name is not a valid internationalised one")
+	}
+	return name, nil
+}
+
+// checkName checks an ASCII name in lower case, without trailing dot. It runs after all
+// mapping, because mapping makes delimiters of some code points and digits of others.
+func checkName(name string) error {
+	if name == "" {
+		return errors.New("the name is empty")
+	}
+	if len(name) > maxName {
+		return fmt.Errorf("the name has %d octets, more than %d", len(name), maxName)
+	}
+	last := ""
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel {
+			return fmt.Errorf("a label is empty or longer than %d octets", maxLabel)
+		}
+		for i := range len(label) {
+			if c := rune(label[i]); isReserved(c) && !isSubDelim(c) {
+				return fmt.Errorf("%q cannot be part of a name", c)
+			}
+		}
+		last = label
+	}
+	if !isNumber(last) {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(name); err != nil || !addr.Is4() {
+		return errors.New("its last label is a number, but it is no IPv4 address in dotted decimal")
+	}
+	return nil
+}
+
+// isReserved and isSubDelim: a registered name consists of octets that are not reserved
+// and sub-delims (RFC 3986 §3.2.2), a zone of the former only (RFC 6874 §2).
+func isReserved(c rune) bool {
+	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._~", c)
+}
+
+func isSubDelim(c rune) bool { return strings.ContainsRune("!$&'()*+,;=", c) }
+
+// isNumber reports whether a last label makes the whole name an IPv4 address for some
+// readers: digits, or 0x and hexadecimal digits.
+func isNumber(label string) bool {
+	digits, set := label, "0123456789"
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		digits, set = hex, "0123456789abcdef"
+	}
+	return strings.Trim(digits, set) == ""
+}

@@ -1,0 +1,348 @@
+package fetch_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+)
+
+// origins lists URLs and the origin each belongs to. An empty origin means that the URL
+// has none: OriginOf or, before it, url.Parse refuses.
+var origins = []struct{ name, url, origin string }{
+	// Google's table of ranges of validity, restated for http.
+	{"root", "http://example.com/", "http://example.com"},
+	{"path plays no part", "http://example.com/folder/file", "http://example.com"},
+	{"another scheme", "https://example.com/", "https://example.com"},
+	{"a subdomain", "http://other.example.com/", "http://other.example.com"},
+	{"www", "http://www.example.com/", "http://www.example.com"},
+	{"subdomain of www", "http://shop.www.example.com/", "http://shop.www.example.com"},
+	{"www of subdomain", "http://www.shop.example.com/", "http://www.shop.example.com"},
+	{"robots.txt in a folder", "http://example.com/folder/robots.txt", "http://example.com"},
+	{"IDN", "http://www.müller.eu/", "http://www.xn--mller-kva.eu"},
+	{"A-label", "http://www.xn--mller-kva.eu/", "http://www.xn--mller-kva.eu"},
+	{"no umlaut", "http://www.muller.eu/", "http://www.muller.eu"},
+	{"ftp", "ftp://example.com/", "ftp://example.com"},
+	{"ftp with its port", "ftp://example.com:21/", "ftp://example.com"},
+	{"IPv4", "http://212.96.82.21/", "http://212.96.82.21"},
+	{"http with its port", "http://example.com:80/", "http://example.com"},
+	{"another port", "http://example.com:8181/", "http://example.com:8181"},
+	{"https with its port", "https://example.com:443/", "https://example.com"},
+	{"https, another port", "https://example.com:444/", "https://example.com:444"},
+	// Ports of the other scheme.
+	{"http on 443", "http://example.com:443/", "http://example.com:443"},
+	{"https on 80", "https://example.com:80/", "https://example.com:80"},
+	// Spellings of one name.
+	{"IDN in upper case", "http://WWW.MÜLLER.EU/", "http://www.xn--mller-kva.eu"},
+	{"IDN decomposed", "http://www.mu\u0308ller.eu/", "http://www.xn--mller-kva.eu"},
+	{"IDN escaped", "http://www.m%C3%BCller.eu/", "http://www.xn--mller-kva.eu"},
+	{"A-label in upper case", "http://XN--MLLER-KVA.eu/", "http://xn--mller-kva.eu"},
+	{"A-label fullwidth", "http://\uff38\uff2e\uff0d\uff0dmller-kva.eu/", "http://xn--mller-kva.eu"},
+	{"ideographic stop", "http://example\u3002com/", "http://example.com"},
+	{"upper case", "HTTP://EXAMPLE.COM/", "http://example.com"},
+	{"port with zeros", "http://example.com:080/", "http://example.com"},
+	{"other port with zeros", "http://example.com:08181/", "http://example.com:8181"},
+	{"empty port", "http://example.com:/", "http://example.com"},
+	{"port 0", "http://example.com:0/", ""},
+	{"port 00", "http://example.com:00/", ""},
+	{"port too large", "http://example.com:65536/", ""},
+	{"port much too large", "http://example.com:184467440737095516160080/", ""},
+	{"largest port", "http://example.com:65535/", "http://example.com:65535"},
+	{"userinfo", "http://user:pw@example.com/", "http://example.com"},
+	{"two at-signs", "http://a@b@example.com/", "http://example.com"},
+	{"trailing dot", "http://example.com./", "http://example.com"},
+	{"trailing ideographic dot", "http://example.com\u3002/", "http://example.com"},
+	{"trailing dot, port", "http://example.com.:8181/", "http://example.com:8181"},
+	{"two trailing dots", "http://example.com../", ""},
+	{"empty label", "http://a..b/", ""},
+	{"leading dot", "http://.example.com/", ""},
+	{"only a dot", "http://./", ""},
+	// Names that the web uses and IDNA's lookup profile refuses.
+	{"underscore", "http://ex_ample.com/", "http://ex_ample.com"},
+	{"leading underscore", "http://_sip.example.com/", "http://_sip.example.com"},
+	{"underscore in upper case", "http://EX_ample.com/", "http://ex_ample.com"},
+	{"three hyphens", "http://r3---sn-x.example.com/", "http://r3---sn-x.example.com"},
+	{"leading hyphen", "http://-a.example.com/", "http://-a.example.com"},
+	{"IDN with underscore", "http://exämple_x.com/", "http://xn--exmple_x-1za.com"},
+	{"last label begins with a digit", "http://example.3com/", "http://example.3com"},
+	{"one label", "http://localhost/", "http://localhost"},
+	{"sub-delims", "http://a!$&'()*+,;=b.example/", "http://a!$&'()*+,;=b.example"},
+	{"escaped letter", "http://ex%61mple.com/", ""},
+	{"sharp s", "http://straße.de/", "http://xn--strae-oqa.de"},
+	{"soft hyphen", "http://exa\u00admple.com/", "http://example.com"},
+	{"only a soft hyphen", "http://\u00ad/", ""},
+	// Addresses.
+	{"IPv6", "http://[2001:DB8::1]/", "http://[2001:db8::1]"},
+	{"IPv6 in full, own port", "http://[2001:db8:0:0:0:0:0:1]:80/", "http://[2001:db8::1]"},
+	{"IPv6, another port", "https://[2001:db8::1]:8443/", "https://[2001:db8::1]:8443"},
+	{"IPv4-mapped", "http://[::ffff:192.0.2.1]/", "http://[::ffff:192.0.2.1]"},
+	{"IPv4-mapped in hexadecimal", "http://[::ffff:c000:201]/", "http://[::ffff:192.0.2.1]"},
+	{"IPv4", "http://192.0.2.1/", "http://192.0.2.1"},
+	{"zone", "http://[FE80::1%25eth0]/", "http://[fe80::1%eth0]"},
+	{"zone with a space", "http://[fe80::1%25a%20b]/", ""},
+	{"IPv4 with trailing dot", "http://192.0.2.1./", "http://192.0.2.1"},
+	{"IPv4 short", "http://127.1/", ""},
+	{"IPv4 hexadecimal", "http://0x7f.0.0.1/", ""},
+	{"IPv4 one number", "http://2130706433/", ""},
+	{"IPv4 octal", "http://0177.0.0.1/", ""},
+	{"IPv4 hexadecimal at the end", "http://127.0.0.0x1/", ""},
+	{"IPv4 with an empty hexadecimal", "http://127.0.0.0x/", ""},
+	{"IPv4 fullwidth", "http://\uff11\uff12\uff17.0.0.1/", "http://127.0.0.1"},
+	{"IPv4 in brackets", "http://[192.0.2.1]/", ""},
+	{"IPv6 without brackets", "http://::1/", ""},
+	// What cannot be looked up.
+	{"A-label that does not decode", "http://xn--a.example.com/", "http://xn--a.example.com"},
+	{"fullwidth solidus", "http://ä\uff0fb.com/", ""},
+	{"fullwidth colon", "http://ä\uff1a80.com/", ""},
+	{"fullwidth at-sign", "http://ä\uff20b.com/", ""},
+	{"ideographic space", "http://ä\u3000b.com/", ""},
+	{"joiner between letters", "http://a\u200db.example/", ""},
+	{"not UTF-8", "http://%FF%FE.com/", ""},
+	{"label of 63", "http://" + strings.Repeat("a", 63) + ".com/", "http://" + strings.Repeat("a", 63) + ".com"},
+	{"label of 64", "http://" + strings.Repeat("a", 64) + ".com/", ""},
+	{"last label of 64", "http://a." + strings.Repeat("a", 64) + "/", ""},
+	{"name of 253", "http://" + strings.Repeat("a.", 126) + "a/", "http://" + strings.Repeat("a.", 126) + "a"},
+	{"name of 254", "http://" + strings.Repeat("a.", 126) + "aa/", ""},
+	{"name of many code points", "http://" + strings.Repeat("ä", 5000) + "/", ""},
+	// What is no origin.
+	{"no host", "http:///x", ""},
+	{"no host but a port", "http://:80/x", ""},
+	{"opaque", "http:example.com/x", ""},
+	{"mailto", "mailto:someone@example.com", ""},
+	{"no scheme", "//host/x", ""},
+	{"path only", "/x", ""},
+	{"empty", "", ""},
+	{"another scheme", "gopher://example.com/", ""},
+}
+
+func TestOriginOf(t *testing.T) {
+	for _, c := range origins {
+		t.Run(c.name, func(t *testing.T) {
+			u, err := url.Parse(c.url)
+			if err != nil {
+				if c.origin != "" {
+					t.Fatalf("url.Parse(%q): %v", c.url, err)
+				}
+				return
+			}
+			o, err := fetch.OriginOf(u)
+			if (err == nil) != (c.origin != "") || o.String() != c.origin {
+				t.Errorf("OriginOf(%q) = %q, %v, want %q", c.url, o, err, c.origin)
+			}
+			if err != nil && (!strings.HasPrefix(err.Error(), "fetch: ") || len(err.Error()) > 1024) {
+				t.Errorf("OriginOf(%q): error %.80q of %d octets", c.url, err, len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestOriginIsAMapKey(t *testing.T) {
+	distinct := map[fetch.Origin]string{}
+	for _, c := range origins {
+		if c.origin == "" {
+			continue
+		}
+		o := originOf(t, c.url)
+		if s, seen := distinct[o]; seen && s != c.origin {
+			t.Errorf("%s and %s are one key", s, c.origin)
+		}
+		distinct[o] = c.origin
+		if o.Clone() != o {
+			t.Errorf("%s does not equal its Clone", o)
+		}
+	}
+	want := map[string]bool{}
+	for _, c := range origins {
+		if c.origin != "" {
+			want[c.origin] = true
+		}
+	}
+	if len(distinct) != len(want) {
+		t.Errorf("got %d keys, want %d", len(distinct), len(want))
+	}
+}
+
+func TestAHandMadeURLHasAnOriginOrAnError(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		url  *url.URL
+		want string
+	}{
+		{"nil", nil, ""},
+		{"scheme in upper case", &url.URL{Scheme: "HTTP", Host: "example.com"}, "http://example.com"},
+		{"opaque beside a host", &url.URL{Scheme: "http", Host: "a.test", Opaque: "//b.test/x"}, ""},
+		{"host with a path", &url.URL{Scheme: "http", Host: "a.test/x"}, ""},
+		{"host with userinfo", &url.URL{Scheme: "http", Host: "u@a.test"}, ""},
+		{"host with a line end", &url.URL{Scheme: "http", Host: "a.test\r\nX: y"}, ""},
+		{"port with a sign", &url.URL{Scheme: "http", Host: "a.test:+80"}, ""},
+		{"port not a number", &url.URL{Scheme: "http", Host: "a.test:http"}, ""},
+		{"IPv6 without brackets", &url.URL{Scheme: "http", Host: "::1"}, ""},
+		{"text after the bracket", &url.URL{Scheme: "http", Host: "[::1]x"}, ""},
+		{"unclosed bracket", &url.URL{Scheme: "http", Host: "[::1"}, ""},
+	} {
+		o, err := fetch.OriginOf(c.url)
+		if (err == nil) != (c.want != "") || o.String() != c.want {
+			t.Errorf("%s: got %q, %v, want %q", c.name, o, err, c.want)
+		}
+	}
+}
+
+func TestAnOriginErrorNamesTheURLWithoutItsPassword(t *testing.T) {
+	u, err := url.Parse("http://me:secret@a..b/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fetch.OriginOf(u)
+	if err == nil || !strings.Contains(err.Error(), "a..b/x") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOriginOfRequest(t *testing.T) {
+	for _, c := range []struct{ name, url, host, origin, robots, sent string }{
+		{"no Host field", "http://a.test/x", "", "http://a.test", "http://a.test/robots.txt", "a.test"},
+		{"the same", "http://a.test/x", "a.test", "http://a.test", "http://a.test/robots.txt", "a.test"},
+		{"another spelling", "http://a.test/x", "A.test.:80", "http://a.test", "http://a.test/robots.txt", "a.test"},
+		{"another name", "http://127.0.0.1:8080/x", "A.Test", "http://a.test via 127.0.0.1:8080", "http://127.0.0.1:8080/robots.txt", "a.test"},
+		{"another port", "http://a.test/x", "a.test:81", "http://a.test:81 via a.test", "http://a.test/robots.txt", "a.test:81"},
+		{"zone", "http://[fe80::1%25eth0]:81/x", "", "http://[fe80::1%eth0]:81", "http://[fe80::1%25eth0]:81/robots.txt", "[fe80::1]:81"},
+		{"no name", "http://a.test/x", "a..b", "", "", ""},
+		{"a path", "http://a.test/x", "b.test/y", "", "", ""},
+		{"URL without origin", "http:///x", "b.test", "", "", ""},
+	} {
+		u, err := url.Parse(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := fetch.OriginOfRequest(&http.Request{URL: u, Host: c.host})
+		if (err == nil) != (c.origin != "") || o.String() != c.origin {
+			t.Errorf("%s: got %q, %v, want %q", c.name, o, err, c.origin)
+			continue
+		}
+		if err == nil && (o.RobotsURL().String() != c.robots || o.Host() != c.sent) {
+			t.Errorf("%s: robots.txt at %s under the name %q, want %s, %q", c.name, o.RobotsURL(), o.Host(), c.robots, c.sent)
+		}
+	}
+	if _, err := fetch.OriginOfRequest(&http.Request{Host: "a.test"}); err == nil {
+		t.Error("a request without URL has an origin")
+	}
+}
+
+func TestTheZeroOriginNamesNothing(t *testing.T) {
+	var o fetch.Origin
+	if o.String() != "" || o.Host() != "" || o.Authority() != "" {
+		t.Errorf("got %q, %q, %q", o, o.Host(), o.Authority())
+	}
+}
+
+type accessFact struct {
+	ID      string `json:"id"`
+	Kind    string `json:"kind"`
+	URL     string `json:"url"`
+	Robots  string `json:"robots_url"`
+	Applies bool   `json:"applies"`
+	Profile string `json:"profile"`
+	Status  int    `json:"status"`
+	Hops    int    `json:"hops"`
+	Result  string `json:"result"`
+}
+
+func TestRFC9309_WhereTheFileIsAndWhatItSpeaksFor(t *testing.T) {
+	seen := 0
+	for _, f := range vectors.Read[accessFact](t, "vectors/access.jsonl") {
+		switch f.Kind {
+		case "robots_url":
+			seen++
+			if got := originOf(t, f.URL).RobotsURL().String(); got != f.Robots {
+				t.Errorf("%s: robots.txt of %s is at %s, want %s", f.ID, f.URL, got, f.Robots)
+			}
+		case "scope":
+			seen++
+			u, err := url.Parse(f.Robots)
+			if err != nil {
+				t.Fatal(err)
+			}
+			speaks := u.Path == "/robots.txt" && originOf(t, f.Robots) == originOf(t, f.URL)
+			if speaks != f.Applies {
+				t.Errorf("%s: %s speaks for %s: got %v, want %v", f.ID, f.Robots, f.URL, speaks, f.Applies)
+			}
+		}
+	}
+	if seen != 33 {
+		t.Errorf("checked %d facts, want 33", seen)
+	}
+}
+
+// FuzzOriginOf: an origin is in canonical form, so that the origin of the URL that is
+// asked for its robots.txt is the same, both as a value and after the way over its text.
+func FuzzOriginOf(f *testing.F) {
+	for _, c := range origins {
+		f.Add(c.url)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return
+		}
+		o, err := fetch.OriginOf(u)
+		if err != nil {
+			return
+		}
+		if again, err := fetch.OriginOf(o.RobotsURL()); err != nil || again != o {
+			t.Errorf("%q: origin %q, of its robots.txt %q, %v", raw, o, again, err)
+		}
+		text := o.RobotsURL().String()
+		if again := originOf(t, text); again != o {
+			t.Errorf("%q: origin %q, of %q %q", raw, o, text, again)
+		}
+		if strings.ContainsAny(o.Host(), "%@/?# ") || o.Host() != strings.ToLower(o.Host()) {
+			t.Errorf("%q: Host field %q", raw, o.Host())
+		}
+		r := &http.Request{URL: u, Host: o.Host()}
+		if strings.ContainsRune(o.String(), '%') {
+			return // the zone is not part of a Host field
+		}
+		if same, err := fetch.OriginOfRequest(r); err != nil || same != o {
+			t.Errorf("%q: origin %q, of a request for it %q, %v", raw, o, same, err)
+		}
+	})
+}
+
+func BenchmarkOriginOf(b *testing.B) {
+	for _, raw := range []string{
+		"https://example.com/a/b?c=d",
+		"https://www.some-longer-name.example.com/a/b",
+		"http://127.0.0.1:8080/",
+		"http://EXAMPLE.com:80/",
+		"http://www.müller.eu/",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(u.Host, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := fetch.OriginOf(u); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func originOf(t testing.TB, raw string) fetch.Origin {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
