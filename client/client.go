@@ -58,7 +58,8 @@ type Transport struct {
 	// Cache keeps what was read; several Transports may share one. Nil: one of its own.
 	Cache *cache.Cache
 
-	// Pacer spaces requests. Nil: they are not spaced.
+	// Pacer spaces the requests to each origin, those for robots.txt included; RoundTrip
+	// then waits (see [Pacer] for what that does to time-outs). Nil: they are not spaced.
 	Pacer *Pacer
 
 	once sync.Once
@@ -69,20 +70,21 @@ type Transport struct {
 type gate struct {
 	base      http.RoundTripper
 	cache     *cache.Cache
+	pacer     *Pacer
 	load      func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 	userToken string // product token of Transport.UserAgent
 }
 
 func (t *Transport) ready() *gate {
 	t.once.Do(func() {
-		t.gate = gate{base: t.Base, cache: t.Cache, userToken: policy.ProductToken(t.UserAgent)}
+		t.gate = gate{base: t.Base, cache: t.Cache, pacer: t.Pacer, userToken: policy.ProductToken(t.UserAgent)}
 		if t.gate.base == nil {
 			t.gate.base = http.DefaultTransport
 		}
 		if t.gate.cache == nil {
 			t.gate.cache = new(cache.Cache)
 		}
-		t.gate.load = t.fetcher().Fetch
+		t.gate.load = t.Pacer.robots(t.fetcher().Fetch)
 	})
 	return &t.gate
 }
@@ -120,40 +122,43 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL != nil && req.URL.Scheme != "http" && req.URL.Scheme != "https" {
 		return g.base.RoundTrip(req)
 	}
-	out, err := t.admit(g, req)
+	out, o, err := t.admit(g, req)
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
 		return nil, err
 	}
-	return g.base.RoundTrip(out)
+	if g.pacer == nil || bypassed(req.Context()) {
+		return g.base.RoundTrip(out)
+	}
+	return g.pacer.roundTrip(g.base, out, o)
 }
 
-// admit decides on req and returns what is to be sent: req itself or a copy.
-func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, error) {
+// admit decides on req and returns what is to be sent, req itself or a copy, and to which origin.
+func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Origin, error) {
 	o, err := originOf(req)
 	if err != nil {
-		return nil, err
+		return nil, o, err
 	}
 	out := t.toSend(req, o)
 	if bypassed(req.Context()) {
-		return out, nil
+		return out, o, nil
 	}
 	token := t.token(g, req)
 	var buf [targetBuffer]byte
 	target, err := requestTarget(buf[:0], req.URL)
 	if err != nil {
-		return nil, err
+		return nil, o, err
 	}
 	d, res, err := g.decide(req.Context(), o, token, target)
 	if err != nil {
-		return nil, err
+		return nil, o, err
 	}
 	if !d.Allowed {
-		return nil, &DisallowedError{URL: req.URL, Token: token, Decision: d, Err: res.Err}
+		return nil, o, &DisallowedError{URL: req.URL, Token: token, Decision: d, Err: res.Err}
 	}
-	return out, nil
+	return out, o, nil
 }
 
 // originOf is the origin that req names on the wire (its Host, where that differs from the URL's).
@@ -228,6 +233,7 @@ func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string)
 		return policy.Decision{}, nil, err
 	}
 	group := res.Policy.Group(token)
+	g.pacer.learn(o, group)
 	d := group.Decide(target)
 	if d.Allowed && hasDotSegment(target) {
 		d = group.Decide(withoutDotSegments(target))

@@ -1,0 +1,220 @@
+package client
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// asking is what somebody wants a turn for.
+type asking uint8
+
+const (
+	asWait   asking = iota // for a request still to come: takes no place
+	asPage                 // a request
+	asHolder               // a request whose turn Wait has obtained
+	asRobots               // robots.txt, without which the others may be for nothing
+)
+
+// ahead says who goes before those that merely came earlier.
+func (a asking) ahead() bool { return a == asHolder || a == asRobots }
+
+// holdTurn is how long a turn that Wait gave can be used. It bounds how long an unused
+// one (the rules forbade the request after all) lets a later request go ahead of others.
+const holdTurn = 10 * time.Second
+
+// waiter is somebody in the queue of a lane.
+type waiter struct {
+	as   asking
+	wake chan struct{} // holds one: things have changed, look again
+}
+
+// take waits for a turn at o. Unless it was for Wait, a place is then taken, and has
+// to be given back with end.
+func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (*lane, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	l := p.lane(o, now)
+	if as != asRobots {
+		if err := p.tooSlow(o, l, now); err != nil {
+			return nil, err
+		}
+	}
+	if as == asPage && l.useGrant(now) {
+		as = asHolder
+	}
+	if at, full := p.earliest(l, now, as); !full && !at.After(now) && (as.ahead() || l.waiting.Len() == 0) {
+		l.start(as, now)
+		return l, nil
+	}
+	return l, p.queue(ctx, o, l, as)
+}
+
+// queue is take for the case that it has to wait. It is called and returns with p.mu
+// held. Only the first in line has a timer; it wakes the next when it leaves, whether
+// it goes or gives up.
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking) error {
+	w := &waiter{as: as, wake: make(chan struct{}, 1)}
+	e := l.join(w)
+	defer l.leave(e)
+	deadline, hasDeadline := ctx.Deadline()
+	for {
+		now := time.Now()
+		at, full := p.earliest(l, now, as)
+		mayGo := l.waiting.Front() == e && !full
+		switch {
+		case hasDeadline && at.After(deadline):
+			return &lateError{o, at}
+		case mayGo && !at.After(now):
+			l.start(as, now)
+			return nil
+		}
+		p.mu.Unlock()
+		err := w.sleep(ctx, at.Sub(now), mayGo)
+		p.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns when it is time to look again, for the first in line at the latest
+// after d, or with the context's error.
+func (w *waiter) sleep(ctx context.Context, d time.Duration, first bool) error {
+	var due <-chan time.Time
+	if first {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() // of two that are ready, select picks any
+}
+
+// lateError says that a turn cannot come before the deadline of whoever waits.
+type lateError struct {
+	origin fetch.Origin
+	at     time.Time // the earliest
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("client: no turn at %s before %s, after the deadline of the request",
+		e.origin, e.at.UTC().Format(time.RFC3339Nano))
+}
+
+// Unwrap makes it what it would be if we waited: the end of the caller's own deadline.
+func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
+
+// join puts w at the end of the queue, or behind the last of those that go ahead.
+func (l *lane) join(w *waiter) *list.Element {
+	if !w.as.ahead() {
+		return l.waiting.PushBack(w)
+	}
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*waiter).as.ahead() {
+			return l.waiting.InsertBefore(w, e)
+		}
+	}
+	return l.waiting.PushBack(w)
+}
+
+func (l *lane) leave(e *list.Element) {
+	l.waiting.Remove(e)
+	l.wakeFirst()
+}
+
+// wakeFirst lets the first in line look again.
+func (l *lane) wakeFirst() {
+	e := l.waiting.Front()
+	if e == nil {
+		return
+	}
+	select {
+	case e.Value.(*waiter).wake <- struct{}{}:
+	default: // is awake already, or will be
+	}
+}
+
+// start gives a turn.
+func (l *lane) start(as asking, now time.Time) {
+	if as == asWait {
+		if !l.granted.Add(holdTurn).After(now) {
+			l.grants = 0
+		}
+		l.granted = now
+		l.grants++
+		return
+	}
+	l.last = now
+	l.underway++
+}
+
+// useGrant says whether a request can go on a turn that Wait obtained. It does not
+// matter which of several requests does, since each waits for the true distance.
+func (l *lane) useGrant(now time.Time) bool {
+	if l.grants == 0 || !l.granted.Add(holdTurn).After(now) {
+		return false
+	}
+	l.grants--
+	return true
+}
+
+// end gives a place back.
+func (p *Pacer) end(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.last = time.Now()
+	l.underway--
+	l.wakeFirst()
+}
+
+// note hands an answer to the lane; those that wait learn at once of a new pause.
+func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered(l, status, retryAfter, time.Now())
+	l.wakeFirst()
+}
+
+// roundTrip is base.RoundTrip(req) at the pace of o. The request's body is closed
+// whatever happens, as http.RoundTripper demands.
+func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin) (*http.Response, error) {
+	ctx := req.Context()
+	l, err := p.take(ctx, o, asPage)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	handedOn := false
+	defer func() { // a panic in base must not keep the place either
+		if !handedOn {
+			p.end(l)
+		}
+	}()
+	res, err := base.RoundTrip(req)
+	switch {
+	case err == nil:
+		p.note(l, res.StatusCode, retryAfter(res.Header, time.Now()))
+		handedOn = res.Body != nil && res.Body != http.NoBody
+	case ctx.Err() == nil: // else the caller gave up, which says nothing about the site
+		p.note(l, 0, 0)
+	}
+	if handedOn {
+		res.Body = p.holdPlace(ctx, l, res.Body)
+	}
+	return res, err
+}
