@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -119,7 +120,7 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 // http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.ready()
-	if req.URL != nil && req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+	if req.URL != nil && !isHTTP(req.URL.Scheme) {
 		return g.base.RoundTrip(req)
 	}
 	out, o, err := t.admit(g, req)
@@ -161,6 +162,15 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	return out, o, nil
 }
 
+// isHTTP says whether robots.txt binds requests of the scheme. net/url folds its case;
+// a URL built by hand may not have it folded, and is no way around the gate.
+func isHTTP(scheme string) bool {
+	return scheme == "http" || scheme == "https" ||
+		strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
+}
+
+func isLower(scheme string) bool { return scheme == "http" || scheme == "https" }
+
 // originOf is the origin that req names on the wire (its Host, where that differs from the URL's).
 func originOf(req *http.Request) (fetch.Origin, error) {
 	switch {
@@ -176,26 +186,39 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 	return o, nil
 }
 
-// toSend is req, or a copy of it with what the wire needs.
+// toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
+// none, and the canonical spelling of the origin that is decided for.
 func (t *Transport) toSend(req *http.Request, o fetch.Origin) *http.Request {
 	_, hasAgent := req.Header["User-Agent"]
-	setAgent := !hasAgent && t.UserAgent != ""
-	host := canonicalHost(req, o)
-	if !setAgent && host == "" {
-		return req
-	}
-	out := new(http.Request)
-	*out = *req
-	if setAgent {
+	out := req
+	if !hasAgent && t.UserAgent != "" {
+		out = shallowCopy(out, req)
 		if out.Header = req.Header.Clone(); out.Header == nil {
 			out.Header = make(http.Header, 1)
 		}
 		out.Header.Set("User-Agent", t.UserAgent)
 	}
-	if host != "" {
+	if scheme := req.URL.Scheme; !isLower(scheme) || !sameHost(req.URL.Host, o.Authority(), scheme) {
+		out = shallowCopy(out, req)
 		u := *req.URL
-		u.Host = host
-		out.URL, out.Host = &u, ""
+		u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()
+		out.URL = &u
+		if req.Host == req.URL.Host {
+			out.Host = "" // net/http takes it from the URL
+		}
+	}
+	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.Host(), req.URL.Scheme) {
+		out = shallowCopy(out, req)
+		out.Host = o.Host()
+	}
+	return out
+}
+
+// shallowCopy is out, made a copy of req if it is req itself.
+func shallowCopy(out, req *http.Request) *http.Request {
+	if out == req {
+		out = new(http.Request)
+		*out = *req
 	}
 	return out
 }

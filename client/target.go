@@ -2,12 +2,9 @@ package client
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"unsafe"
-
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says
@@ -88,15 +85,18 @@ var escapedDot = strings.NewReplacer("%2e", ".", "%2E", ".")
 
 func unescapeDots(segment string) string { return escapedDot.Replace(segment) }
 
-// canonicalHost returns what URL.Host has to be for net/http to dial and to name
-// the origin that was decided on, or "" if it is that already. For some spellings of
-// an internationalised name, net/http dials one host and names another in Host.
-// A difference of case or of a default port changes neither, so it stays as written.
-func canonicalHost(req *http.Request, o fetch.Origin) string {
-	if req.Host != "" && req.Host != req.URL.Host {
-		return "" // an override; the origin was made from it
+// sameHost says whether a host as written reaches and names what canonical does. A
+// difference of ASCII case or the scheme's own port changes neither, so it may stay as
+// written. Anything else may not: for some spellings of an internationalised name
+// net/http dials one host and names another in the Host field.
+func sameHost(written, canonical, scheme string) bool {
+	if scheme == "https" {
+		written = strings.TrimSuffix(written, ":443")
+	} else {
+		written = strings.TrimSuffix(written, ":80")
 	}
-	return ""
+	// canonical is ASCII: with equal lengths no other letter can fold to one of its.
+	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
 }
 
 func opaqueError(u *url.URL) error {
