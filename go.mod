@@ -7,4 +7,8 @@ require (
 	golang.org/x/net v0.62.0
 )
 
-require golang.org/x/text v0.43.0 // indirect
+require (
+	github.com/pquerna/cachecontrol v0.2.0
+	golang.org/x/sync v0.24.0
+	golang.org/x/text v0.43.0 // indirect
+)

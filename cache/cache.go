@@ -1,47 +1,226 @@
-// Package cache keeps robots.txt results per origin and decides how long they hold (RFC 9309 §2.4, RFC 9111).
+// Package cache keeps the robots.txt result of each origin and decides how long it
+// holds (RFC 9309 §2.4, RFC 9111).
+//
+// A result is fresh for the lifetime its header states, within bounds, and from then
+// on only until the next one is fetched. One fetch runs per origin, however many
+// callers wait; it belongs to none of them, so that a caller who gives up fails nobody.
+// While an origin is unreachable its last good copy goes on to hold (see Outage), and
+// the origin is asked again after 30 seconds, then less and less often.
+//
+// Nothing here knows product tokens or matches rules: what goes in and comes out is a
+// fetch.Result. A Cache is safe for concurrent use.
 package cache
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
+// Cache keeps results in memory and, if it has a Store, behind it. The zero value is
+// ready to use, with the bounds and lifetimes given at each field; a negative duration
+// stands for none. Fields must not be changed once Get has been called.
 type Cache struct {
-	Size       int
-	MaxBytes   int64
-	MinTTL     time.Duration
-	MaxTTL     time.Duration
+	// Size bounds the number of origins in memory; zero or less: 50,000. The origin
+	// that has not been asked for the longest gives way.
+	Size int
+
+	// MaxBytes bounds the memory that they take, by an estimate that is within 20 %
+	// of the heap; zero or less: 64 MiB. No origin takes more than 1.25 MiB. What
+	// would not fit by itself is not kept.
+	MaxBytes int64
+
+	// MinTTL is the least time a result holds, whatever its header says, so that
+	// robots.txt is not fetched for every request. Zero: 1 minute.
+	MinTTL time.Duration
+
+	// MaxTTL is the longest a result holds while the origin can be reached. Zero: 24
+	// hours, the most that RFC 9309 §2.4 recommends. A 401 or 403 holds for an hour
+	// at most.
+	MaxTTL time.Duration
+
+	// DefaultTTL is for a result whose header states no lifetime. Zero: 24 hours.
 	DefaultTTL time.Duration
-	MaxStale   time.Duration
-	Store      Store
-	Logger     *slog.Logger
-	m          sync.Map
+
+	// MaxStale is how long past its lifetime a copy is kept for an outage. Zero: 30
+	// days; math.MaxInt64: as long as there is room. A stale-if-error of the origin
+	// (RFC 5861 §4) can lengthen it, to 30 days at most.
+	MaxStale time.Duration
+
+	// MinRetry and MaxRetry space the attempts to fetch from an unreachable origin:
+	// first MinRetry after the failure, then doubling up to MaxRetry, each ± 20 %. A
+	// longer Retry-After is honoured up to 24 hours. Zero: 30 seconds and 1 hour.
+	MinRetry, MaxRetry time.Duration
+
+	// Outage says what holds while an origin is unreachable. Zero: LastGood.
+	Outage Outage
+
+	// AllowAfter is how long an origin must have been unreachable to be treated as
+	// unavailable, which allows everything (RFC 9309 §2.3.1.4 permits that after "a
+	// reasonably long period", say 30 days). Zero: never. A copy that is still kept
+	// goes first. GoogleLadder has its own rule.
+	AllowAfter time.Duration
+
+	// Foreground switches off all fetches that no caller waits for: those after 80 %
+	// of the lifetime, those in an origin's stale-while-revalidate window (RFC 5861
+	// §3), and retries in an outage that is bridged by a copy.
+	Foreground bool
+
+	// Shared makes this a shared cache in the sense of RFC 9111: s-maxage counts, and
+	// private keeps a result out of the Store. For crawlers of several owners behind
+	// one Store; zero is right for the crawlers of one.
+	Shared bool
+
+	// Store is a second level behind the memory. Nil: none.
+	Store Store
+
+	// Logger hears of a Store that fails and of its recovery. Nil: slog.Default.
+	Logger *slog.Logger
+
+	once     sync.Once // sets up what follows
+	terms    terms
+	base     time.Time // zero of the times in views
+	draws    atomic.Uint64
+	noSpread bool // for tests that count seconds
+
+	flights flights
+	memory
 }
 
-type Store interface {
-	Get(ctx context.Context, key string) ([]byte, error)
-	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
-}
+// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
+// all (RFC 9309 §2.3.1.4).
+type Outage uint8
 
-var ErrMiss = errors.New("cache: miss")
+const (
+	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
+	// permits. Without a copy everything is disallowed.
+	LastGood Outage = iota
 
-func FreshnessLifetime(*fetch.Result) time.Duration { return 24 * time.Hour }
+	// Strict disallows everything as soon as the last result is no longer fresh: RFC
+	// 9309 §2.3.1.4 to the letter.
+	Strict
 
-// Get is a place-holder.
-func (c *Cache) Get(ctx context.Context, o fetch.Origin, load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) (*fetch.Result, error) {
-	if v, ok := c.m.Load(o); ok {
-		return v.(*fetch.Result), nil
+	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if
+	// there is none, allows everything) up to 30 days after the outage began, and then
+	// allows everything if the origin answers at all, with whatever status.
+	GoogleLadder
+)
+
+// ErrClosed is what Get returns after Close.
+var ErrClosed = errors.New("cache: Get after Close")
+
+// Get returns what holds for the origin o, from memory, from the Store, or by a call of
+// load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
+// load runs on its own context with a deadline of two minutes, and its result is kept
+// for all callers. The error is ctx.Err() or ErrClosed: what goes wrong with the
+// origin is a Result with Err set.
+//
+// The Result is shared and must not be modified. Its Body is nil, its Header has only
+// the fields that this package needs (validators, dates, Cache-Control, Vary), and its
+// Err has the text of the original error but wraps nothing.
+func (c *Cache) Get(ctx context.Context, o fetch.Origin,
+	load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error),
+) (*fetch.Result, error) {
+	c.once.Do(c.init)
+	e := c.lookup(o)
+	if e == nil {
+		return c.wait(ctx, o, nil, load)
 	}
-	r, err := load(ctx, o, nil)
-	if err == nil {
-		c.m.Store(o, r)
+	v := e.view.Load()
+	if time.Since(c.base) < v.until {
+		return v.result, nil
 	}
-	return r, err
+	return c.look(ctx, e, v, load)
 }
 
-func (c *Cache) Close(ctx context.Context) error { return nil }
+// checkEvery is how often an entry in use is looked at closely: whether the wall clock
+// has jumped past its lifetime, a refresh is due, the outage has entered its next
+// stage; and it becomes the most recent one then.
+const checkEvery = time.Second
+
+// look answers from an entry whose view has ended, or sends for something newer.
+func (c *Cache) look(ctx context.Context, e *entry, v *view, load loadFunc) (*fetch.Result, error) {
+	now := time.Now()
+	r, period, due := c.terms.at(v.state, now)
+	if due == awaited {
+		return c.wait(ctx, e.origin, v.state, load)
+	}
+	if due == inBackground {
+		c.renew(e.origin, v.state, load)
+	}
+	// Not over the view of a flight that has landed meanwhile.
+	e.view.CompareAndSwap(v, c.view(v.state, r, now, period))
+	c.used(e)
+	return r, nil
+}
+
+func (c *Cache) view(s *state, r *fetch.Result, now time.Time, period time.Duration) *view {
+	return &view{state: s, result: r, until: now.Sub(c.base) + min(period, checkEvery)}
+}
+
+func (c *Cache) init() {
+	c.base = time.Now()
+	c.draws.Store(rand.Uint64())
+	c.terms = terms{
+		minTTL:     resolve(c.MinTTL, defaultMinTTL),
+		maxTTL:     resolve(c.MaxTTL, defaultTTL),
+		defaultTTL: resolve(c.DefaultTTL, defaultTTL),
+		maxStale:   resolve(c.MaxStale, defaultMaxStale),
+		minRetry:   resolve(c.MinRetry, defaultMinRetry),
+		maxRetry:   resolve(c.MaxRetry, defaultMaxRetry),
+		allowAfter: resolve(c.AllowAfter, 0),
+		outage:     c.Outage,
+		shared:     c.Shared,
+		foreground: c.Foreground,
+	}
+	c.memory.init(c.Size, c.MaxBytes)
+	c.flights.init()
+}
+
+// resolve gives a field its meaning: zero is the default, less is none. A century is
+// for ever, and keeps sums from overflowing.
+func resolve(d, zero time.Duration) time.Duration {
+	const century = 100 * 365 * 24 * time.Hour
+	if d == 0 {
+		d = zero
+	}
+	return min(max(0, d), century)
+}
+
+// draw returns a number in [lo, hi). The draws follow a Weyl sequence (multiples of the
+// golden ratio modulo 1, from a random start): unlike random numbers, any run of them
+// is spread evenly, so a thousand origins met at one moment cannot crowd by bad luck.
+func (c *Cache) draw(lo, hi float64) float64 {
+	if c.noSpread {
+		return 1
+	}
+	const golden = 0x9E3779B97F4A7C15 // 2^64 / φ
+	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
+}
+
+// Close ends all flights, forgets everything, and makes Get return ErrClosed. It waits
+// for the flights to end, no longer than ctx.
+func (c *Cache) Close(ctx context.Context) error {
+	c.once.Do(c.init)
+	if !c.flights.close() {
+		return nil
+	}
+	c.clear()
+	ended := make(chan struct{})
+	go func() {
+		c.flights.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

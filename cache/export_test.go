@@ -1,0 +1,8 @@
+package cache
+
+// WithoutSpread takes the jitter out of all lifetimes and waits, for tests that count
+// seconds. Users have no such switch: expiry at one moment is a herd.
+func (c *Cache) WithoutSpread() *Cache {
+	c.noSpread = true
+	return c
+}

@@ -1,0 +1,183 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+const (
+	// flightTimeout ends a flight whose load does not end by itself. A Fetcher needs
+	// 30 seconds, but may have to queue for its turn first.
+	flightTimeout = 2 * time.Minute
+
+	// maxRenewals bounds the fetches that nobody waits for, so that they do not stand
+	// in the way of those that somebody does.
+	maxRenewals = 32
+)
+
+// flights are the fetches under way, one per origin.
+type flights struct {
+	group    singleflight.Group
+	renewals chan struct{} // holds one element for each fetch in the background
+	closed   chan struct{}
+
+	gate    sync.Mutex // keeps running from growing once closed
+	running sync.WaitGroup
+}
+
+func (f *flights) init() {
+	f.renewals = make(chan struct{}, maxRenewals)
+	f.closed = make(chan struct{})
+}
+
+// enter reports whether a flight may start. If so, it must call running.Done.
+func (f *flights) enter() bool {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	select {
+	case <-f.closed:
+		return false
+	default:
+		f.running.Add(1)
+		return true
+	}
+}
+
+// close ends all flights and reports whether they were open.
+func (f *flights) close() bool {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	select {
+	case <-f.closed:
+		return false
+	default:
+		close(f.closed)
+		return true
+	}
+}
+
+// wait joins the flight for o, or starts it, and waits no longer than ctx. What the
+// caller has seen in memory, if anything, was not enough.
+func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load loadFunc) (*fetch.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case landed := <-c.fly(o, seen, load):
+		r, _ := landed.Val.(*fetch.Result)
+		return r, landed.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// renew lets a flight for o run behind its callers, unless too many do.
+func (c *Cache) renew(o fetch.Origin, seen *state, load loadFunc) {
+	select {
+	case c.flights.renewals <- struct{}{}:
+	default:
+		return
+	}
+	landed := c.fly(o, seen, load)
+	go func() {
+		<-landed // flights end
+		<-c.flights.renewals
+	}()
+}
+
+func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singleflight.Result {
+	return c.flights.group.DoChan(o.String(), func() (any, error) {
+		if !c.flights.enter() {
+			return nil, ErrClosed
+		}
+		defer c.flights.running.Done()
+		return c.flight(o, seen, load)
+	})
+}
+
+// flight finds out what holds for o and remembers it before it lands: who comes later
+// finds it in memory, and who came too late to see the last flight sees its result here.
+func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, error) {
+	if e := c.lookup(o); e != nil {
+		if known := e.view.Load().state; known != s {
+			return c.terms.latest(known, time.Now()), nil
+		}
+	}
+	r := c.call(o, s.validatable(), load)
+	if r == nil {
+		return nil, ErrClosed
+	}
+	now := time.Now()
+	s = c.next(s, r, now)
+	c.publish(o, s, now)
+	return c.terms.latest(s, now), nil
+}
+
+// next is the state after r has arrived.
+func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
+	if r = slim(r); r.Err != nil {
+		return s.failedWith(&c.terms, r, now, c.draw)
+	}
+	return c.terms.answeredWith(r, now, c.draw)
+}
+
+func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
+	r, period, due := c.terms.at(s, now)
+	if due == awaited {
+		r = c.terms.latest(s, now) // for nobody but those who waited
+	}
+	c.put(o, c.view(s, r, now, period))
+}
+
+// call runs load for nobody in particular: with no context of a caller, whose end must
+// not fail the others and whose trace would be called for them. It returns nil if the
+// cache was closed, and an unreachable result whenever load does not give one.
+func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.Result {
+	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout)
+	defer cancel()
+	// A goroutine of its own, because a load may panic, exit, or not heed its context.
+	loaded := make(chan *fetch.Result, 1)
+	go func() {
+		r := unreachable(errors.New("cache: load ended its goroutine"))
+		defer func() {
+			if p := recover(); p != nil {
+				r = unreachable(fmt.Errorf("cache: load panicked: %v", p))
+			}
+			loaded <- r
+		}()
+		r = checked(load(ctx, o, prev))
+	}()
+	select {
+	case r := <-loaded:
+		return r
+	case <-ctx.Done():
+		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout))
+	case <-c.flights.closed:
+		return nil
+	}
+}
+
+// checked holds a load to its contract.
+func checked(r *fetch.Result, err error) *fetch.Result {
+	switch {
+	case err != nil:
+		return unreachable(err)
+	case r == nil || r.Policy == nil:
+		return unreachable(errors.New("cache: load returned neither a policy nor an error"))
+	}
+	return r
+}
+
+func unreachable(err error) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}
+}

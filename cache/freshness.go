@@ -1,0 +1,216 @@
+package cache
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pquerna/cachecontrol/cacheobject"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// maxFieldBytes bounds the Cache-Control that is read: the parser's cost grows with
+// the square of a hostile one, and net/http delivers megabytes.
+const maxFieldBytes = 8 << 10
+
+// maxDelta is the greatest number of seconds told apart (RFC 9111 §1.2.2).
+const maxDelta = 1<<31 - 1
+
+// freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
+type freshness struct {
+	explicit        bool          // a lifetime was stated
+	lifetime        time.Duration // less the age at receipt, at least 0; 0 also for an invalid one (§4.2.1)
+	noStore         bool          // not to be written to a Store; not to be validated either
+	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
+	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
+	ifError         time.Duration // stale-if-error (RFC 5861 §4)
+}
+
+// FreshnessLifetime returns how long r may be used without validation, counted from
+// r.Time: the lifetime it states (RFC 9111 §4.2.1) less its age on arrival (§4.2.3),
+// as a private cache reads them. Where r states none it is 24 hours, the most that
+// RFC 9309 §2.4 recommends, and one hour for a 401 or 403; for an unreachable result
+// it is zero. The bounds of a Cache are not applied.
+func FreshnessLifetime(r *fetch.Result) time.Duration {
+	if r == nil || r.Err != nil {
+		return 0
+	}
+	if f := readFreshness(r.Header, r.Time, false); f.explicit {
+		return f.lifetime
+	}
+	if refused(r) {
+		return defaultRefusedTTL
+	}
+	return defaultTTL
+}
+
+// readFreshness reads the header of an answer received at a time. The request time is
+// not known, so the response delay of §4.2.3 counts as zero.
+func readFreshness(h http.Header, received time.Time, shared bool) freshness {
+	f := readCacheControl(h, shared)
+	if expires := h["Expires"]; !f.explicit && len(expires) > 0 {
+		f.explicit = true // §5.3: any value that is no date is a time in the past
+		if t, err := http.ParseTime(expires[0]); err == nil {
+			f.lifetime = t.Sub(dateOf(h, received))
+		}
+	}
+	if varyAny(h) {
+		f.explicit, f.lifetime = true, 0 // §4.1: never matches another request
+	}
+	f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received)) // in two steps: neither can overflow
+	return f
+}
+
+// readCacheControl combines all field lines (RFC 9110 §5.2). Each directive is parsed
+// alone: given a whole field, the parser loses no-store to a mistake beside it, lets an
+// unquoted field list swallow its neighbours, and keeps the last of two max-age.
+func readCacheControl(h http.Header, shared bool) (f freshness) {
+	lines := h["Cache-Control"]
+	size := 0
+	for _, line := range lines {
+		size += len(line) + 1
+	}
+	if size > maxFieldBytes {
+		return freshness{explicit: true}
+	}
+	maxAge, sMaxAge := noDelta, noDelta
+	for directive := range directives(strings.Join(lines, ",")) {
+		d := parseDirective(directive)
+		maxAge = maxAge.and(d.MaxAge)
+		sMaxAge = sMaxAge.and(d.SMaxAge)
+		f.noStore = f.noStore || d.NoStore
+		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate || shared && d.ProxyRevalidate
+		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
+			f.explicit, f.mustRevalidate = true, true
+		}
+		if shared && d.PrivatePresent && len(d.Private) == 0 {
+			f.noStore = true
+		}
+		f.whileRevalidate = max(f.whileRevalidate, seconds(d.StaleWhileRevalidate))
+		f.ifError = max(f.ifError, seconds(d.StaleIfError))
+	}
+	if shared && sMaxAge != noDelta {
+		maxAge = sMaxAge // §5.2.2.10
+	}
+	switch {
+	case f.noStore:
+		f.explicit, f.mustRevalidate = true, true
+	case maxAge != noDelta && !f.explicit:
+		f.explicit, f.lifetime = true, maxAge.duration()
+	}
+	return f
+}
+
+// delta is a delta-seconds value of a directive that may be absent or repeated.
+type delta cacheobject.DeltaSeconds
+
+const noDelta delta = -1
+
+// and returns the smaller of two values: RFC 9111 §4.2.1 wants the first of several,
+// or stale, and the smallest is never longer than either.
+func (d delta) and(other cacheobject.DeltaSeconds) delta {
+	if d == noDelta || other >= 0 && delta(other) < d {
+		return delta(other)
+	}
+	return d
+}
+
+func (d delta) duration() time.Duration { return time.Duration(d) * time.Second }
+
+func seconds(d cacheobject.DeltaSeconds) time.Duration { return max(0, delta(d).duration()) }
+
+// parseDirective reads one directive. Where the parser gives up, a directive that
+// restricts counts as present and a freshness lifetime as zero (§4.2.1: invalid
+// freshness is stale); everything else is ignored (§5.2.3).
+func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
+	d, err := cacheobject.ParseResponseCacheControl(directive)
+	if err == nil {
+		return d
+	}
+	d = &cacheobject.ResponseCacheDirectives{MaxAge: -1, SMaxAge: -1, StaleIfError: -1, StaleWhileRevalidate: -1}
+	name, _, _ := strings.Cut(directive, "=")
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "max-age":
+		d.MaxAge = 0
+	case "s-maxage":
+		d.SMaxAge = 0
+	case "no-store":
+		d.NoStore = true
+	case "no-cache":
+		d.NoCachePresent = true
+	case "private":
+		d.PrivatePresent = true
+	case "must-revalidate":
+		d.MustRevalidate = true
+	case "proxy-revalidate":
+		d.ProxyRevalidate = true
+	}
+	return d
+}
+
+// directives splits a field at the commas outside quoted strings.
+func directives(field string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		start, quoted := 0, false
+		for i := 0; i <= len(field); i++ {
+			switch {
+			case i == len(field), field[i] == ',' && !quoted:
+				if d := strings.Trim(field[start:i], " \t"); d != "" && !yield(d) {
+					return
+				}
+				start = i + 1
+			case field[i] == '"':
+				quoted = !quoted
+			case field[i] == '\\' && quoted:
+				i++ // quoted-pair (RFC 9110 §5.6.4)
+			}
+		}
+	}
+}
+
+// ageOf is the current age at receipt (§4.2.3): the greater of what caches on the way
+// declared and of what the Date implies.
+func ageOf(h http.Header, received time.Time) time.Duration {
+	return max(0, declaredAge(h), received.Sub(dateOf(h, received)))
+}
+
+// declaredAge reads the first member of the first Age line, as the most recent cache
+// on the way wrote it. Anything but digits is no age (§5.1).
+func declaredAge(h http.Header) time.Duration {
+	first, _, _ := strings.Cut(h.Get("Age"), ",")
+	age := int64(0)
+	for _, c := range []byte(strings.Trim(first, " \t")) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		age = min(maxDelta, age*10+int64(c-'0'))
+	}
+	return time.Duration(age) * time.Second
+}
+
+// dateOf is when the origin made the answer: on arrival, where it does not say.
+func dateOf(h http.Header, received time.Time) time.Time {
+	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+		return t
+	}
+	return received
+}
+
+// varyAny reports a Vary that holds "*" (RFC 9110 §12.5.5).
+func varyAny(h http.Header) bool {
+	for _, line := range h["Vary"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if strings.Trim(name, " \t") == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refused reports the statuses with which firewalls answer crawlers they do not like.
+// Such answers come and go, so they hold for an hour at most.
+func refused(r *fetch.Result) bool {
+	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
+}

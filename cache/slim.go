@@ -1,0 +1,102 @@
+package cache
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"unsafe"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// keptFields are the header fields that later decisions need: validators (RFC 9110
+// §8.8), and what freshness is made of.
+var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary", "Retry-After"}
+
+const (
+	maxKept  = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
+	maxError = 1 << 10 // bytes of an error's text
+)
+
+// slim copies what is kept of a result in memory. The origin decides how long header
+// fields, redirects and certificates in errors are, so none may be kept as they came.
+// Strings are copied because net/http makes all fields of a header from one buffer.
+func slim(r *fetch.Result) *fetch.Result {
+	s := *r
+	s.Body = nil
+	s.Header = slimHeader(r.Header)
+	s.Redirects = slimStrings(r.Redirects)
+	if r.Err != nil {
+		text := r.Err.Error()
+		s.Err = errors.New(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""))
+	}
+	return &s
+}
+
+func slimHeader(h http.Header) http.Header {
+	var kept http.Header
+	for _, name := range keptFields {
+		lines := slimStrings(h[name])
+		if name == "Cache-Control" && len(lines) < len(h[name]) {
+			lines = []string{"no-cache"} // too long to be read, so it counts as stale
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		if kept == nil {
+			kept = make(http.Header)
+		}
+		kept[name] = lines
+	}
+	return kept
+}
+
+// slimStrings copies all strings, or none if they are too long together.
+func slimStrings(all []string) []string {
+	size := 0
+	for _, s := range all {
+		size += len(s) + 1
+	}
+	if len(all) == 0 || size > maxKept {
+		return nil
+	}
+	kept := make([]string, len(all))
+	for i, s := range all {
+		kept[i] = strings.Clone(s)
+	}
+	return kept
+}
+
+// cost estimates the heap that an origin takes, within 20 %.
+func cost(o fetch.Origin, s *state) int64 {
+	const (
+		node = 300 // in the map and the list, with their slack
+		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(view{})+unsafe.Sizeof(state{})) + node
+	)
+	n := room + int64(len(o.String()))
+	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
+		if r != nil {
+			n += resultCost(r)
+		}
+	}
+	return n
+}
+
+func resultCost(r *fetch.Result) int64 {
+	n := int64(unsafe.Sizeof(*r)) + int64(r.Policy.Size())
+	for _, lines := range r.Header {
+		n += 64 + stringsCost(lines)
+	}
+	n += stringsCost(r.Redirects)
+	if r.Err != nil {
+		n += 32 + int64(len(r.Err.Error()))
+	}
+	return n
+}
+
+func stringsCost(all []string) (n int64) {
+	for _, s := range all {
+		n += 16 + int64(len(s))
+	}
+	return n
+}

@@ -1,0 +1,224 @@
+package cache
+
+import (
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// state is all that is known about one origin: its latest answer, and the outage it is
+// in, if any. A state is immutable. The functions in this file have no side effects:
+// the time comes in as an argument, and so does chance.
+//
+// All periods count from one of three moments, so that either clock can end them: the
+// wall clock jumps, and the monotonic one stands still while a machine sleeps.
+type state struct {
+	answer   *fetch.Result // latest one that was not unreachable; nil: none
+	answered time.Time     // when it arrived
+	lifetime time.Duration // it is fresh for so long
+	ahead    time.Duration // and refreshed in the background from here on, at the first use
+	revising time.Duration // stale, it may be used so long while being refreshed (RFC 5861 §3)
+	kept     time.Duration // and so long while the origin is unreachable (RFC 9309 §2.4)
+	volatile bool          // no-store: neither validated nor written to a Store
+
+	failure  *fetch.Result // latest unreachable result since answer; nil: reachable
+	failed   time.Time     // when it arrived
+	retry    time.Duration // no further attempt for so long
+	failures int           // results in a row that were unreachable
+	since    time.Time     // when the first of them arrived
+	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
+}
+
+// terms are the fields of a Cache with their zero values resolved.
+type terms struct {
+	minTTL, maxTTL, defaultTTL time.Duration
+	maxStale, allowAfter       time.Duration
+	minRetry, maxRetry         time.Duration
+	outage                     Outage
+	shared                     bool
+	foreground                 bool
+}
+
+const (
+	defaultMinTTL     = time.Minute
+	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
+	defaultRefusedTTL = time.Hour
+	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
+	defaultMinRetry   = 30 * time.Second
+	defaultMaxRetry   = time.Hour
+	maxRetryAfter     = 24 * time.Hour
+
+	ladderStop = 12 * time.Hour      // Google: no crawling at first,
+	ladderEnd  = 30 * 24 * time.Hour // then the last good copy up to here
+)
+
+// elapsed returns the time since t by the slower and by the faster of the two clocks.
+// What ends a permission is measured by the faster, what grants one by the slower.
+// A t in the future, as a foreign or a turned-back clock leaves it, is long ago.
+func elapsed(now, t time.Time) (least, most time.Duration) {
+	mono, wall := now.Sub(t), now.Round(0).Sub(t.Round(0))
+	if mono < -clockSlack {
+		return 0, 1<<63 - 1
+	}
+	return max(0, min(mono, wall)), max(0, mono, wall)
+}
+
+// clockSlack is how far two machines' clocks may differ without harm.
+const clockSlack = time.Minute
+
+// age is how old the answer is by the faster clock.
+func (s *state) age(now time.Time) time.Duration {
+	_, most := elapsed(now, s.answered)
+	return most
+}
+
+// answeredWith is the state after an answer other than unreachable. The past does not
+// matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
+func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
+	f := readFreshness(r.Header, at, t.shared)
+	s := &state{answer: r, answered: at, volatile: f.noStore}
+	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
+	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
+	if !t.foreground {
+		s.ahead = max(t.minTTL, s.lifetime/5*4)
+		if !f.mustRevalidate {
+			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, t.maxTTL))
+		}
+	}
+	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
+	// none is no copy, and would turn an outage into permission.
+	if isRules(r) {
+		s.kept += max(t.maxStale, min(f.ifError, defaultMaxStale))
+	}
+	return s
+}
+
+// lifetime applies the bounds. The floor comes last: a max-age=0, an Age above max-age
+// or a date in the past would otherwise mean one fetch for every request. The spread,
+// at most 1, keeps origins first met together from expiring together.
+func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Duration {
+	ttl := t.defaultTTL
+	if f.explicit {
+		ttl = f.lifetime
+	}
+	ttl = min(ttl, t.maxTTL)
+	if refused(r) {
+		ttl = min(ttl, defaultRefusedTTL)
+	}
+	return max(t.minTTL, time.Duration(float64(ttl)*spread))
+}
+
+// failedWith is the state after an unreachable result: the answer before it stays.
+func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
+	n := &state{}
+	if s != nil {
+		*n = *s
+	}
+	if n.failure == nil {
+		n.since, n.failures = at, 0
+	}
+	n.failure, n.failed = r, at
+	n.retry = t.backoff(n.failures, r.RetryAfter, draw(0.8, 1.2))
+	n.failures++
+	if t.outage == GoogleLadder || t.allowAfter > 0 {
+		n.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: r.StatusCode, Time: r.Time}
+	}
+	return n
+}
+
+// backoff doubles from minRetry to maxRetry. Retry-After (RFC 9110 §10.2.3) can only
+// lengthen the wait, and not beyond a day: a server cannot lock itself out for years.
+func (t *terms) backoff(failures int, retryAfter time.Duration, spread float64) time.Duration {
+	wait := t.minRetry
+	for ; failures > 0 && wait > 0 && wait < t.maxRetry; failures-- {
+		wait *= 2
+	}
+	wait = time.Duration(float64(min(wait, t.maxRetry)) * spread)
+	return max(wait, min(retryAfter, maxRetryAfter))
+}
+
+// refresh says who fetches next.
+type refresh uint8
+
+const (
+	notDue       refresh = iota
+	inBackground         // a fetch is due; the result at hand serves meanwhile
+	awaited              // a fetch is due, and there is nothing to use before it is done
+)
+
+// at says what holds for the origin at a time, for how long, and whether to fetch.
+func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duration, due refresh) {
+	wait := time.Duration(0)
+	if s.failure != nil {
+		_, since := elapsed(now, s.failed)
+		wait = max(0, s.retry-since)
+	}
+	age := time.Duration(0)
+	if s.answer != nil {
+		age = s.age(now)
+	}
+	switch {
+	case s.answer != nil && age < s.lifetime: // fresh, even if a refresh ahead of expiry has failed
+		until = s.lifetime - age
+		if next := max(s.ahead-age, wait); next > 0 {
+			return s.answer, min(until, next), notDue
+		}
+		return s.answer, until, inBackground
+	case wait > 0:
+		return t.during(s, now), wait, notDue
+	case s.failure == nil && s.answer != nil && age < s.revising:
+		return s.answer, s.revising - age, inBackground
+	case s.failure != nil && !t.foreground:
+		// An outage is met by retrying behind the callers, as long as they can be
+		// served from the copy.
+		if r = t.during(s, now); r == s.answer {
+			return r, s.kept - age, inBackground
+		}
+	}
+	return nil, 0, awaited
+}
+
+// latest is what has just been found out, fresh or not.
+func (t *terms) latest(s *state, now time.Time) *fetch.Result {
+	if s.failure == nil || s.answer != nil && s.age(now) < s.lifetime {
+		return s.answer
+	}
+	return t.during(s, now)
+}
+
+// during is what holds in an outage once the answer is no longer fresh.
+func (t *terms) during(s *state, now time.Time) *fetch.Result {
+	outage, _ := elapsed(now, s.since)
+	copied := s.answer != nil && isRules(s.answer) && s.age(now) < s.kept
+	if t.outage == GoogleLadder {
+		switch {
+		case outage < ladderStop:
+			return s.failure
+		case outage >= ladderEnd && s.failure.StatusCode == 0:
+			return s.failure // not one HTTP answer: the whole site is down
+		case outage >= ladderEnd || !copied:
+			return s.assumed
+		}
+		return s.answer
+	}
+	switch {
+	case copied && t.outage == LastGood:
+		return s.answer
+	case t.allowAfter > 0 && outage >= t.allowAfter:
+		return s.assumed
+	}
+	return s.failure
+}
+
+// isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an
+// unavailable one.
+func isRules(r *fetch.Result) bool { return r.Err == nil && r.StatusCode/100 == 2 }
+
+// validatable is the answer whose validators may be sent (RFC 9111 §4.3.1); nil: none.
+func (s *state) validatable() *fetch.Result {
+	if s == nil || s.answer == nil || !isRules(s.answer) || s.volatile {
+		return nil
+	}
+	return s.answer
+}
