@@ -25,6 +25,7 @@ type Fetcher struct {
 
 type Result struct {
 	Policy     *policy.Policy
+	Dialect    policy.Dialect // the one that Policy was read in, so that a stored Body can be parsed again
 	StatusCode int
 	Header     http.Header
 	Body       []byte
@@ -51,7 +52,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	}
 	defer res.Body.Close()
 	b, _ := io.ReadAll(res.Body)
-	r := &Result{StatusCode: res.StatusCode, Header: res.Header, Body: b, Time: time.Now()}
+	r := &Result{Dialect: f.Dialect, StatusCode: res.StatusCode, Header: res.Header, Body: b, Time: time.Now()}
 	switch res.StatusCode / 100 {
 	case 2:
 		r.Policy = policy.Parse(b)
