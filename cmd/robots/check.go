@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// checker is "robots check".
+type checker struct {
+	*app
+	network
+	all     bool // --as all
+	explain bool
+	results map[fetch.Origin]*fetch.Result
+}
+
+func (a *app) check() *cobra.Command {
+	c := &checker{app: a, results: map[fetch.Origin]*fetch.Result{}}
+	cmd := &cobra.Command{
+		Use:   "check URL...",
+		Short: "Say whether a crawler may fetch URLs, and why",
+		Long: `Check fetches the robots.txt of each URL's origin and says whether the crawler
+may fetch the URL: the verdict, the rule that decided and its line, the group it is
+in, how fresh the file is, and the redirects that led to it. A URL without a scheme
+means https.
+
+With --as all, one answer of the server is read in every dialect, side by side.`,
+		Example: `  robots check https://example.com/private/page --agent ExampleBot
+  robots check example.com/a example.com/b --as google --explain
+  robots check https://example.com/ --as all --json`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              runs(c.run),
+	}
+	agentFlag(cmd, &c.agent)
+	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as", "read robots.txt as this `DIALECT` does: "+dialectNames()+", or all")
+	completeDialects(cmd, "all")
+	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
+	c.register(cmd)
+	return cmd
+}
+
+// dialectsFlag is --as where it also takes "all".
+type dialectsFlag struct {
+	*dialectFlag
+	all *bool
+}
+
+func (f dialectsFlag) Set(name string) error {
+	if *f.all = name == "all"; *f.all {
+		return nil
+	}
+	return f.dialectFlag.Set(name)
+}
+
+func (c *checker) run(ctx context.Context, args []string) error {
+	if c.all && c.cacheAt != "" {
+		return usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
+	}
+	var urls []*url.URL
+	for _, arg := range args {
+		u, err := parseURL(arg)
+		if err != nil {
+			return err
+		}
+		urls = append(urls, u)
+	}
+	g, err := c.open()
+	if err != nil {
+		return err
+	}
+	for i, u := range urls {
+		if err = c.one(ctx, g, args[i], u); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, g.close(context.WithoutCancel(ctx)))
+}
+
+// one checks one URL.
+func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) error {
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return err
+	}
+	res, err := c.result(ctx, g, o)
+	if err != nil {
+		return err
+	}
+	readings := []reading{{c.dialect.Dialect, res}}
+	if c.all {
+		readings = inAllDialects(res)
+	}
+	var out output
+	for i, r := range readings {
+		d, err := decideOn(ctx, c.agent, u, o, r.result)
+		if err != nil {
+			return err
+		}
+		v := newVerdict(text, d)
+		v.Agent, v.Dialect, v.Robots = c.agent, dialectName(r.dialect), newAnswer(o, r.result)
+		v.Error = v.Robots.Error
+		out.worsen(v.status())
+		if c.explain {
+			v.Lines = explain(res.Body, r.result.Policy.Group(c.agent), d, r.matcher(u))
+		}
+		switch {
+		case c.json:
+			out.json(v)
+		case c.all:
+			c.row(&out, i, &v)
+		default:
+			c.print(&out, &v)
+		}
+		if !c.json {
+			c.printLines(&out, v.Lines)
+		}
+	}
+	return c.emit(&out)
+}
+
+// result returns the robots.txt of o: what the cache holds where there is one that
+// outlives this run, else the whole answer of the server, asked once.
+func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.Result, error) {
+	if c.cacheAt != "" {
+		return g.lookup(ctx, o)
+	}
+	if res, known := c.results[o]; known {
+		return res, nil
+	}
+	res, err := g.fetcher.Fetch(ctx, o, nil)
+	if err == nil {
+		c.results[o] = res
+	}
+	return res, err
+}
+
+// decideOn gives the verdict of the gate itself on u, with res as the robots.txt of
+// its origin: the rules for dot segments and for /robots.txt are the gate's.
+func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res *fetch.Result) (policy.Decision, error) {
+	known := *res
+	known.Time = time.Now() // the question is about this copy, however old it is
+	var c cache.Cache
+	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return &known, nil }
+	if _, err := c.Get(ctx, o, load); err != nil {
+		return policy.Decision{}, err
+	}
+	return (&client.Transport{Token: token, Cache: &c}).Decide(ctx, u)
+}
+
+func (c *checker) print(out *output, v *verdict) {
+	p := paletteFor(c.out)
+	fmt.Fprintf(out, "%s  %s\n", p.verdict(v.Allowed), visible(v.URL))
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "  %-10s %s\n", name, value)
+		}
+	}
+	field("because", v.because())
+	field("group", visible(v.Group))
+	field("robots", v.Robots.String())
+	for _, r := range v.Robots.Redirects {
+		field("via", visible(r))
+	}
+}
+
+// row prints one dialect's verdict, below the URL.
+func (c *checker) row(out *output, i int, v *verdict) {
+	if i == 0 {
+		fmt.Fprintf(out, "%s\n", visible(v.URL))
+	}
+	fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, paletteFor(c.out).verdict(v.Allowed), v.because())
+}
+
+func (c *checker) printLines(out *output, lines []fileLine) {
+	p := paletteFor(c.out)
+	for _, l := range lines {
+		text := fmt.Sprintf("%6d  %s", l.Number, visible(l.Text))
+		if l.Decides {
+			fmt.Fprintf(out, "  > %s\n", p.good(text))
+		} else {
+			fmt.Fprintf(out, "    %s\n", text)
+		}
+	}
+}

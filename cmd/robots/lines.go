@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// line is one line of input, without its end.
+type line struct {
+	number  int // counted from 1
+	text    []byte
+	tooLong bool // text is only its beginning
+}
+
+// Bounds of what a lineFilter holds: a batch is closed at either of the first two,
+// and reading waits while maxHeld octets of input are unanswered or unwritten.
+const (
+	batchLines  = 128
+	batchOctets = 64 << 10
+	maxBatches  = 512
+	maxHeld     = 64 << 20
+)
+
+// lineFilter reads lines, has them answered in parallel, and writes the answers in the
+// order of the lines. Memory is bounded whatever the input: where the first
+// unanswered line has to wait (a slow origin), those behind it are answered up to
+// maxBatches ahead, and then reading waits too.
+type lineFilter[A any] struct {
+	maxLine int // octets; of a longer line only the beginning is kept
+
+	// answer is called from several goroutines at once, for a batch of lines each.
+	// Its error ends the run, with nothing of the batch written.
+	answer func(context.Context, []line) (A, error)
+
+	// write is called for one batch after the other.
+	write func(A) error
+}
+
+// batch is what answer works on. Its text lives in one piece of memory.
+type batch[A any] struct {
+	lines  []line
+	octets int64
+	done   chan struct{} // closed once answer and err are set
+	answer A
+	err    error
+}
+
+// run ends at the end of input, at the first error, or with ctx: then it returns at
+// once, and what was written ends with a whole line. The goroutine that reads may
+// outlive it in a Read that nothing can interrupt.
+func (f *lineFilter[A]) run(ctx context.Context, r io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	queue := make(chan *batch[A], maxBatches)
+	held := semaphore.NewWeighted(maxHeld)
+	go f.read(ctx, r, queue, held)
+	for {
+		var b *batch[A]
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b = <-queue:
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.done:
+		}
+		switch {
+		case b.err == io.EOF:
+			return nil
+		case b.err != nil:
+			return b.err
+		}
+		if err := f.write(b.answer); err != nil {
+			return err
+		}
+		held.Release(b.octets)
+	}
+}
+
+// read puts batches on queue in order, each with a goroutine that answers it, and
+// as the last one the error that ended reading.
+func (f *lineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
+	in := bufio.NewReaderSize(r, batchOctets)
+	for number := 1; ; {
+		b := &batch[A]{done: make(chan struct{})}
+		err := f.fill(b, in, number)
+		number += len(b.lines)
+		if len(b.lines) > 0 && !f.submit(ctx, b, queue, held) {
+			return
+		}
+		if err != nil {
+			last := &batch[A]{err: err, done: make(chan struct{})}
+			close(last.done)
+			select {
+			case queue <- last:
+			case <-ctx.Done():
+			}
+			return
+		}
+	}
+}
+
+func (f *lineFilter[A]) submit(ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted) bool {
+	b.octets = min(b.octets, maxHeld) // one line may be longer than what is to be held
+	if held.Acquire(ctx, b.octets) != nil {
+		return false
+	}
+	select {
+	case queue <- b:
+	case <-ctx.Done():
+		return false
+	}
+	go func() {
+		defer close(b.done)
+		b.answer, b.err = f.answer(ctx, b.lines)
+	}()
+	return true
+}
+
+// fill reads lines into b until it is full, or until the next line would have to be
+// waited for: behind a slow producer an answer must not wait for a full batch.
+func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
+	var text []byte
+	var ends []int
+	var long []bool
+	var err error
+	for err == nil && len(ends) < batchLines && len(text) < batchOctets {
+		start, tooLong := len(text), false
+		text, tooLong, err = f.appendLine(text, in)
+		if err != nil && (err != io.EOF || len(text) == start) {
+			text = text[:start] // half a line, or none behind the last line end
+			break
+		}
+		ends, long = append(ends, len(text)), append(long, tooLong)
+		if in.Buffered() == 0 {
+			break
+		}
+	}
+	start := 0
+	for i, end := range ends {
+		b.lines = append(b.lines, line{number + i, text[start:end:end], long[i]})
+		start = end
+	}
+	b.octets = int64(len(text))
+	return err
+}
+
+// appendLine appends the next line to text, without its LF or CRLF.
+func (f *lineFilter[A]) appendLine(text []byte, in *bufio.Reader) (_ []byte, tooLong bool, err error) {
+	start, most := len(text), f.maxLine+len("\r\n")
+	for {
+		var part []byte
+		part, err = in.ReadSlice('\n')
+		n := min(len(part), most-(len(text)-start))
+		text = append(text, part[:n]...)
+		tooLong = tooLong || n < len(part)
+		if err != bufio.ErrBufferFull {
+			break
+		}
+	}
+	rest := bytes.TrimSuffix(bytes.TrimSuffix(text[start:], []byte("\n")), []byte("\r"))
+	if len(rest) > f.maxLine {
+		rest, tooLong = rest[:f.maxLine], true
+	}
+	return text[:start+len(rest)], tooLong, err
+}

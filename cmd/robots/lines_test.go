@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+)
+
+// numbered renders lines as "NUMBER:TEXT" and marks those that were cut.
+func numbered(maxLine int, out *strings.Builder) *lineFilter[string] {
+	return &lineFilter[string]{
+		maxLine: maxLine,
+		answer: func(_ context.Context, lines []line) (string, error) {
+			var s string
+			for _, l := range lines {
+				s += fmt.Sprintf("%d:%s", l.number, l.text)
+				if l.tooLong {
+					s += "…"
+				}
+				s += " "
+			}
+			return s, nil
+		},
+		write: func(s string) error { out.WriteString(s); return nil },
+	}
+}
+
+func TestLinesAreCutAtLineEnds(t *testing.T) {
+	long := strings.Repeat("x", batchOctets)
+	for _, c := range []struct{ name, in, want string }{
+		{"empty", "", ""},
+		{"one", "a\n", "1:a "},
+		{"last without an end", "a\nb", "1:a 2:b "},
+		{"empty lines count", "\n\na\n", "1: 2: 3:a "},
+		{"CRLF", "a\r\nb\r\n", "1:a 2:b "},
+		{"CR alone is no end", "a\rb\n", "1:a\rb "},
+		{"as long as allowed", "12345678\n", "1:12345678 "},
+		{"as long as allowed, CRLF", "12345678\r\n", "1:12345678 "},
+		{"too long by one", "123456789\na\n", "1:12345678… 2:a "},
+		{"too long by one, CRLF", "123456789\r\na\n", "1:12345678… 2:a "},
+		{"too long by two", "1234567890\na\n", "1:12345678… 2:a "},
+		{"longer than the buffer", "a\n" + long + long + "\nb\n", "1:a 2:xxxxxxxx… 3:b "},
+		{"longer than the buffer, no end", long + "y", "1:xxxxxxxx… "},
+		{"NUL", "a\x00b\n", "1:a\x00b "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out strings.Builder
+			if err := numbered(8, &out).run(t.Context(), strings.NewReader(c.in)); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != c.want {
+				t.Errorf("got %q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
+// Answers that take the longer the earlier they are asked for still come in order.
+func TestAnswersKeepTheOrderOfTheLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const total = 3000
+		next := 1
+		f := lineFilter[[]line]{
+			maxLine: 100,
+			answer: func(_ context.Context, lines []line) ([]line, error) {
+				time.Sleep(time.Duration(total-lines[0].number) * time.Second)
+				return lines, nil
+			},
+			write: func(lines []line) error {
+				for _, l := range lines {
+					if l.number != next || string(l.text) != fmt.Sprint("line ", next) {
+						t.Fatalf("got line %d %q, want line %d", l.number, l.text, next)
+					}
+					next++
+				}
+				return nil
+			},
+		}
+		var in strings.Builder
+		for i := range total {
+			fmt.Fprintf(&in, "line %d\n", i+1)
+		}
+		if err := f.run(t.Context(), strings.NewReader(in.String())); err != nil {
+			t.Fatal(err)
+		}
+		if next != total+1 {
+			t.Errorf("%d lines were written, want %d", next-1, total)
+		}
+	})
+}
+
+// endless is input without an end; it counts what was taken of it.
+type endless struct{ octets int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = "0123456789abcde\n"[(e.octets+i)%16]
+	}
+	e.octets += len(p)
+	return len(p), nil
+}
+
+// While the first line waits, reading stops at the window: memory does not grow with the input.
+func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := lineFilter[int]{
+			maxLine: 100,
+			answer: func(ctx context.Context, lines []line) (int, error) {
+				if lines[0].number == 1 {
+					<-ctx.Done()
+				}
+				return len(lines), ctx.Err()
+			},
+			write: func(int) error { return errors.New("nothing is answered in order yet") },
+		}
+		in := new(endless)
+		done := make(chan error)
+		go func() { done <- f.run(ctx, in) }()
+		synctest.Wait()
+		// One batch is waited for, one is about to be queued, and the reader has a buffer.
+		if most := (maxBatches+2)*batchLines*16 + batchOctets; in.octets > most {
+			t.Errorf("%d octets were read ahead, want at most %d", in.octets, most)
+		}
+		cancel()
+		if err := <-done; err != context.Canceled {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+// Behind a slow producer, a line is answered before the next one comes.
+func TestALineIsAnsweredWithoutWaitingForMore(t *testing.T) {
+	r, w := io.Pipe()
+	answered := make(chan string)
+	f := numbered(100, new(strings.Builder))
+	f.write = func(s string) error { answered <- s; return nil }
+	done := make(chan error)
+	go func() { done <- f.run(t.Context(), r) }()
+	for i := range 3 {
+		fmt.Fprintf(w, "line\n")
+		if got, want := <-answered, fmt.Sprintf("%d:line ", i+1); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	w.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheFirstErrorEndsTheRun(t *testing.T) {
+	boom := errors.New("boom")
+	in := strings.Repeat("a\n", 10_000)
+	failing := func(change func(*lineFilter[string])) error {
+		f := numbered(100, new(strings.Builder))
+		change(f)
+		return f.run(t.Context(), strings.NewReader(in))
+	}
+	if err := failing(func(f *lineFilter[string]) { f.write = func(string) error { return boom } }); err != boom {
+		t.Errorf("write: got %v, want %v", err, boom)
+	}
+	if err := failing(func(f *lineFilter[string]) {
+		f.answer = func(context.Context, []line) (string, error) { return "", boom }
+	}); err != boom {
+		t.Errorf("answer: got %v, want %v", err, boom)
+	}
+	broken := io.MultiReader(strings.NewReader("a\nb\nhalf"), iotest.ErrReader(boom))
+	var out strings.Builder
+	if err := numbered(100, &out).run(t.Context(), broken); err != boom {
+		t.Errorf("read: got %v, want %v", err, boom)
+	}
+	if out.String() != "1:a 2:b " {
+		t.Errorf("before the error: got %q, want the lines read", out.String())
+	}
+}

@@ -1,0 +1,25 @@
+// Command robots gives at a shell prompt, and in a pipeline, the answers that
+// package client gives inside a program: may this crawler fetch that URL, and why
+// (RFC 9309). Run "robots --help" for its subcommands.
+//
+// Exit status: 0 everything asked about is allowed, or nothing was found; 1 something
+// is refused, or there are findings; 2 something could not be found out; 64 wrong
+// usage; 130 interrupted.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the default action is back: a second Ctrl-C ends at once.
+	context.AfterFunc(ctx, stop)
+	// A reader that went away ("robots … | head") is a failed write and not the end
+	// of the process, so that what was fetched still reaches the cache.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}

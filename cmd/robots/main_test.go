@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"robots": main})
+}
+
+// TestScripts runs the command as its users do: testdata/script has one file per
+// subject, in the language of package testscript and with two commands more.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": serveCmd,
+			"asked": askedCmd,
+		},
+	})
+}
+
+// sites answers for origins whose names are the folders of dir: dir/NAME/robots.txt
+// with 200, or what the lines of dir/NAME/answer say: a status, then header fields.
+type sites struct {
+	dir   string
+	mu    sync.Mutex
+	asked map[string]int // robots.txt requests by host
+}
+
+func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if r.URL.Path == "/robots.txt" {
+		s.mu.Lock()
+		s.asked[host]++
+		s.mu.Unlock()
+	}
+	status := http.StatusOK
+	if f, err := os.Open(filepath.Join(s.dir, host, "answer")); err == nil {
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		lines.Scan()
+		status, _ = strconv.Atoi(lines.Text())
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			w.Header().Set(name, value)
+		}
+	}
+	body, err := os.ReadFile(filepath.Join(s.dir, host, filepath.Base(r.URL.Path)))
+	if err != nil && status == http.StatusOK {
+		status = http.StatusNotFound
+	}
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+// serveCmd is "serve DIR": it serves the sites of DIR and sets $TO, the value of
+// --connect-to that leads to them.
+func serveCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve DIR")
+	}
+	s := &sites{dir: ts.MkAbs(args[0]), asked: map[string]int{}}
+	server := httptest.NewServer(s)
+	ts.Defer(server.Close)
+	ts.Setenv("TO", "::"+server.Listener.Addr().String())
+	served.Store(ts, s)
+	ts.Defer(func() { served.Delete(ts) })
+}
+
+// served holds the *sites of each running script.
+var served sync.Map
+
+// askedCmd is "asked HOST N": robots.txt of HOST has been asked for N times.
+func askedCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: asked HOST N")
+	}
+	v, _ := served.Load(ts)
+	s := v.(*sites)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := fmt.Sprint(s.asked[args[0]]); got != args[1] {
+		ts.Fatalf("robots.txt of %s was asked for %s times, want %s", args[0], got, args[1])
+	}
+}

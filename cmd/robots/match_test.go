@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func TestTargetOfURL(t *testing.T) {
+	for _, c := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
+		if got := targetOf(c.URL); got != c.Path {
+			t.Errorf("%s: targetOf(%q) = %q, want %q", c.ID, c.URL, got, c.Path)
+		}
+	}
+	for _, c := range []struct{ url, want string }{
+		{"http://h#a/b", "/"},
+		{"http://h?q#/b", "/?q"},
+		{"/a?b=http://c/d", "/a?b=http://c/d"},
+		{"?http://c/d", "/?http://c/d"},
+		{"http://h//a", "//a"},
+		{"//h//a", "//a"},
+		{"#/a", "/"},
+		{"http://h/a#b#c", "/a"},
+		{"a://b://c/d", "//c/d"},
+	} {
+		if got := targetOf(c.url); got != c.want {
+			t.Errorf("targetOf(%q) = %q, want %q", c.url, got, c.want)
+		}
+	}
+}
+
+func FuzzTargetOf(f *testing.F) {
+	for _, seed := range []string{"", "http://h/a?b#c", "//h/a", "a?b", "/a;b", "http://h#/"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		target := targetOf(url)
+		if !strings.HasPrefix(target, "/") || strings.Contains(target, "#") {
+			t.Errorf("targetOf(%q) = %q, want a path without a fragment", url, target)
+		}
+		if !strings.HasPrefix(target, "//") && targetOf(target) != target {
+			t.Errorf("targetOf(%q) = %q, want it unchanged", target, targetOf(target))
+		}
+	})
+}
+
+// matchJSONL runs the command in this process.
+func matchJSONL(t testing.TB, in io.Reader) (verdicts []recordVerdict, status int) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	status = run(t.Context(), []string{"match", "--jsonl"}, streams{in: in, out: &out, err: &problems})
+	if problems.Len() > 0 {
+		t.Log(problems.String())
+	}
+	for d := json.NewDecoder(&out); ; {
+		var v recordVerdict
+		if err := d.Decode(&v); err == io.EOF {
+			return verdicts, status
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		verdicts = append(verdicts, v)
+	}
+}
+
+// The command gives the verdict and the line that the library gives when asked record
+// by record, and they come in the order of the records.
+func TestMatchAgreesWithTheLibrary(t *testing.T) {
+	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
+		t.Run(name, func(t *testing.T) {
+			records := vectors.Read[record](t, name)
+			f, err := os.Open(vectors.Path(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			got, status := matchJSONL(t, f)
+			if status != exitRefused || len(got) != len(records) {
+				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), exitRefused)
+			}
+			for i, r := range records {
+				want := askLibrary(t, &r)
+				if string(got[i].ID) != string(r.ID) || *got[i].Allowed != want.Allowed || *got[i].Line != want.Rule.Line {
+					t.Errorf("%s: got %s %v by line %d, want %v by line %d", r.ID,
+						got[i].ID, *got[i].Allowed, *got[i].Line, want.Allowed, want.Rule.Line)
+				}
+			}
+		})
+	}
+}
+
+// askLibrary decides about a record with one token; those with more have a test of their own.
+func askLibrary(t *testing.T, r *record) policy.Decision {
+	t.Helper()
+	text, err := r.robots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dialectByName(r.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := r.target()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decideFor(d.Parse(text), r.Agents, target)
+}
+
+// BenchmarkMatchJSONL is the command from octets in to octets out, over the vectors
+// in random order, so that no robots.txt is the one before.
+func BenchmarkMatchJSONL(b *testing.B) {
+	var records [][]byte
+	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
+		data, err := os.ReadFile(vectors.Path(b, name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for l := range bytes.Lines(data) {
+			if len(l) < 64<<10 { // two are robots.txt files of 500 KiB
+				records = append(records, l)
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, order := range []string{"as they are", "shuffled"} {
+		b.Run(order, func(b *testing.B) {
+			var in bytes.Buffer
+			for i := range b.N {
+				n := i % len(records)
+				if order == "shuffled" {
+					n = random.IntN(len(records))
+				}
+				in.Write(records[n])
+			}
+			b.SetBytes(int64(in.Len() / b.N))
+			b.ReportAllocs()
+			b.ResetTimer()
+			if status := run(b.Context(), []string{"match", "--jsonl"}, streams{&in, io.Discard, os.Stderr}); status > exitRefused {
+				b.Fatal("status ", status)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}

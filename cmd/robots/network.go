@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// network is what the subcommands that fetch robots.txt have in common.
+type network struct {
+	agent     string
+	dialect   dialectFlag
+	userAgent string
+	timeout   time.Duration
+	connectTo []string
+	cacheAt   string
+}
+
+// userAgent names the command itself: asking for another crawler's rules is no reason to
+// pass for that crawler.
+const userAgent = "robots (+https://github.com/robotsgate/robotsgate)"
+
+func agentFlag(cmd *cobra.Command, agent *string) {
+	cmd.Flags().StringVar(agent, "agent", "*", "product `TOKEN` of the crawler; * is one that no group names")
+	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
+}
+
+func dialectVar(cmd *cobra.Command, d *dialectFlag) {
+	cmd.Flags().Var(d, "as", "read robots.txt as this `DIALECT` does: "+dialectNames())
+	completeDialects(cmd)
+}
+
+func completeDialects(cmd *cobra.Command, more ...string) {
+	names := append(strings.Split(dialectNames(), ", "), more...)
+	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// register adds the flags for the way to the server.
+func (n *network) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&n.userAgent, "user-agent", userAgent, "the User-Agent `FIELD` to send")
+	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
+	f.StringArrayVar(&n.connectTo, "connect-to", nil,
+		"connect to other places, `HOST1:PORT1:HOST2:PORT2` as curl has it: for HOST1:PORT1 to\nHOST2:PORT2; an empty part means any, or the same. No proxy is used then")
+	f.StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
+	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+}
+
+// gate answers questions over the network.
+type gate struct {
+	*client.Transport
+	fetcher *fetch.Fetcher
+	cache   *cache.Cache
+	close   func(context.Context) error // writes to the store what is not there yet
+}
+
+// open makes a gate from the flags.
+func (n *network) open() (*gate, error) {
+	base, err := n.transport()
+	if err != nil {
+		return nil, err
+	}
+	store, closeStore, err := openStore(n.cacheAt)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{
+		fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
+		cache:   &cache.Cache{Store: store},
+	}
+	g.Transport = &client.Transport{Base: base, UserAgent: n.userAgent, Token: n.agent, Fetcher: g.fetcher, Cache: g.cache}
+	g.close = func(ctx context.Context) error {
+		return errors.Join(g.cache.Close(ctx), closeStore())
+	}
+	return g, nil
+}
+
+// lookup returns what is known of o's robots.txt, fetching it where it must.
+func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	return g.cache.Get(ctx, o, g.fetcher.Fetch)
+}
+
+// transport is net/http's own, with the --connect-to mappings.
+func (n *network) transport() (*http.Transport, error) {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	if len(n.connectTo) == 0 {
+		return base, nil
+	}
+	var places []place
+	for _, text := range n.connectTo {
+		p, err := parsePlace(text)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+	}
+	base.Proxy = nil
+	dial := base.DialContext
+	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		for _, p := range places {
+			if to, ok := p.apply(address); ok {
+				address = to
+				break
+			}
+		}
+		return dial(ctx, network, address)
+	}
+	return base, nil
+}
+
+// place is one --connect-to: the parts of the address asked for, and of the one to use.
+type place struct{ host, port, toHost, toPort string }
+
+func parsePlace(text string) (place, error) {
+	var parts []string
+	for rest := text; len(parts) < 5; {
+		part, after, more := cutPart(rest)
+		parts = append(parts, part)
+		if rest = after; !more {
+			break
+		}
+	}
+	if len(parts) != 4 {
+		return place{}, usagef("--connect-to %q is not of the form HOST1:PORT1:HOST2:PORT2", text)
+	}
+	return place{strings.ToLower(parts[0]), parts[1], parts[2], parts[3]}, nil
+}
+
+// cutPart cuts text at its first colon outside the brackets of an IPv6 address.
+func cutPart(text string) (part, rest string, more bool) {
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		if host, after, closed := strings.Cut(inner, "]"); closed {
+			rest, more = strings.CutPrefix(after, ":")
+			return host, rest, more
+		}
+	}
+	return strings.Cut(text, ":")
+}
+
+func (p place) apply(address string) (string, bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || p.host != "" && p.host != strings.ToLower(host) || p.port != "" && p.port != port {
+		return "", false
+	}
+	if p.toHost != "" {
+		host = p.toHost
+	}
+	if p.toPort != "" {
+		port = p.toPort
+	}
+	return net.JoinHostPort(host, port), true
+}
+
+// parseURL reads a URL from the command line; one without a scheme means https.
+func parseURL(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, usagef("%v", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, usagef("URL %q: robots.txt is about http and https only", text)
+	case u.Host == "":
+		return nil, usagef("URL %q names no host", text)
+	}
+	return u, nil
+}

@@ -1,0 +1,12 @@
+package main
+
+import "github.com/robotsgate/robotsgate/cache"
+
+// openStore opens what --cache names: a file, or a Redis server. The store is nil
+// for "". The function closes it.
+func openStore(at string) (cache.Store, func() error, error) {
+	if at == "" {
+		return nil, func() error { return nil }, nil
+	}
+	return nil, nil, usagef("--cache is not there yet")
+}
