@@ -26,6 +26,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -63,6 +64,9 @@ type Transport struct {
 	// then waits (see [Pacer] for what that does to time-outs). Nil: they are not spaced.
 	Pacer *Pacer
 
+	// Trace is told what happens. Nil: nobody is.
+	Trace *Trace
+
 	once sync.Once
 	gate gate // made by once
 }
@@ -72,7 +76,7 @@ type gate struct {
 	base      http.RoundTripper
 	cache     *cache.Cache
 	pacer     *Pacer
-	load      func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+	load      load
 	userToken string // product token of Transport.UserAgent
 }
 
@@ -85,7 +89,7 @@ func (t *Transport) ready() *gate {
 		if t.gate.cache == nil {
 			t.gate.cache = new(cache.Cache)
 		}
-		t.gate.load = t.Pacer.robots(t.fetcher().Fetch)
+		t.gate.load = t.Trace.traced(t.Pacer.robots(t.fetcher().Fetch))
 	})
 	return &t.gate
 }
@@ -142,24 +146,93 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	if err != nil {
 		return nil, o, err
 	}
-	out := t.toSend(req, o)
-	if bypassed(req.Context()) {
-		return out, o, nil
+	if !bypassed(req.Context()) {
+		token := t.token(g, req)
+		a, err := t.ask(req.Context(), g, o, token, req.URL)
+		if err != nil {
+			return nil, o, err
+		}
+		if !a.Allowed {
+			return nil, o, &DisallowedError{URL: req.URL, Token: token, Decision: a.Decision, Err: a.cause}
+		}
 	}
-	token := t.token(g, req)
+	return t.toSend(req, o), o, nil
+}
+
+// answer is a Decision with why robots.txt is unreachable, where it is.
+type answer struct {
+	policy.Decision
+	cause error
+}
+
+// ask is decide, told to Trace.
+func (t *Transport) ask(ctx context.Context, g *gate, o fetch.Origin, token string, u *url.URL) (answer, error) {
+	if t.Trace == nil || t.Trace.Decided == nil {
+		return g.decide(ctx, o, token, u)
+	}
+	start := time.Now()
+	a, err := g.decide(ctx, o, token, u)
+	t.Trace.Decided(Decided{URL: u, Token: token, Decision: a.Decision, Err: errors.Join(a.cause, err), Took: time.Since(start)})
+	return a, err
+}
+
+// decide answers for the target that is sent for u. An error is why there is no answer.
+func (g *gate) decide(ctx context.Context, o fetch.Origin, token string, u *url.URL) (answer, error) {
 	var buf [targetBuffer]byte
-	target, err := requestTarget(buf[:0], req.URL)
+	target, err := requestTarget(buf[:0], u)
 	if err != nil {
-		return nil, o, err
+		return answer{}, err
 	}
-	d, res, err := g.decide(req.Context(), o, token, target)
+	if target == robotsTarget {
+		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}}, nil
+	}
+	res, err := g.cache.Get(ctx, o, g.load)
 	if err != nil {
-		return nil, o, err
+		return answer{}, err
 	}
-	if !d.Allowed {
-		return nil, o, &DisallowedError{URL: req.URL, Token: token, Decision: d, Err: res.Err}
+	group := res.Policy.Group(token)
+	g.pacer.learn(o, group)
+	d := group.Decide(target)
+	if d.Allowed && hasDotSegment(target) {
+		d = group.Decide(withoutDotSegments(target))
 	}
-	return out, o, nil
+	return answer{Decision: d, cause: res.Err}, nil
+}
+
+// Decide says whether a GET of u would be sent, without sending it. Robots.txt may
+// be fetched for that. The error is the context's, or says why u names no origin; a
+// robots.txt that cannot be had is a Decision with ReasonUnreachable, no error.
+func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
+	g := t.ready()
+	req := (&http.Request{URL: u}).WithContext(ctx)
+	o, err := originOf(req)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	a, err := t.ask(ctx, g, o, t.token(g, req), u)
+	return a.Decision, err
+}
+
+// Lookup returns the policy of u's origin, fetching robots.txt where it is not in
+// the cache: policy.Unreachable where it cannot be had. Errors as for Decide.
+func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
+	g := t.ready()
+	o, err := originOf(&http.Request{URL: u})
+	if err != nil {
+		return nil, err
+	}
+	res, err := g.cache.Get(ctx, o, g.load)
+	if err != nil {
+		return nil, err
+	}
+	return res.Policy, nil
+}
+
+// CloseIdleConnections passes the call on to Base, as http.Client expects.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 // isHTTP says whether robots.txt binds requests of the scheme. net/url folds its case;
@@ -245,62 +318,3 @@ func (t *Transport) token(g *gate, req *http.Request) string {
 
 // netHTTPToken is the product token of what net/http sends by itself.
 const netHTTPToken = "Go-http-client"
-
-// decide answers for a target as sent. The Result is the one the answer rests on.
-func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string) (policy.Decision, *fetch.Result, error) {
-	if target == robotsTarget {
-		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, &fetch.Result{}, nil
-	}
-	res, err := g.cache.Get(ctx, o, g.load)
-	if err != nil {
-		return policy.Decision{}, nil, err
-	}
-	group := res.Policy.Group(token)
-	g.pacer.learn(o, group)
-	d := group.Decide(target)
-	if d.Allowed && hasDotSegment(target) {
-		d = group.Decide(withoutDotSegments(target))
-	}
-	return d, res, nil
-}
-
-// Decide says whether a GET of u would be sent, without sending it. Robots.txt may
-// be fetched for that. The error is the context's, or says why u names no origin;
-// a robots.txt that cannot be had is a Decision with ReasonUnreachable.
-func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
-	g := t.ready()
-	req := &http.Request{Method: http.MethodGet, URL: u}
-	o, err := originOf(req)
-	if err != nil {
-		return policy.Decision{}, err
-	}
-	var buf [targetBuffer]byte
-	target, err := requestTarget(buf[:0], u)
-	if err != nil {
-		return policy.Decision{}, err
-	}
-	d, _, err := g.decide(ctx, o, t.token(g, req.WithContext(ctx)), target)
-	return d, err
-}
-
-// Lookup returns the policy of u's origin, fetching robots.txt where it is not in
-// the cache: policy.Unreachable where it cannot be had. Errors as for Decide.
-func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
-	g := t.ready()
-	o, err := originOf(&http.Request{URL: u})
-	if err != nil {
-		return nil, err
-	}
-	res, err := g.cache.Get(ctx, o, g.load)
-	if err != nil {
-		return nil, err
-	}
-	return res.Policy, nil
-}
-
-// CloseIdleConnections passes the call on to Base, as http.Client expects.
-func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
