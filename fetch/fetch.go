@@ -1,65 +1,213 @@
 // Package fetch reads the robots.txt of one origin over the network (RFC 9309 §2.3, §2.5).
+//
+// Whatever a server does, one Fetch ends in time, within bounded bytes, and with one of
+// four answers: the rules of the file; "unavailable" (a 4xx, or more redirects than are
+// followed: everything is allowed); "unreachable" (a 5xx, a network failure, or an answer
+// that cannot be used: nothing is allowed); or the error of the caller's context. Which
+// status means what in which dialect is one table, in status.go.
+//
+// Redirects are followed across hosts, but the rules bind only the origin that was asked,
+// and a redirect cannot lead to a more private network than that origin is in. Requests
+// carry a User-Agent, what this package accepts, and validators: never cookies,
+// credentials or headers of the caller.
+//
+// The package keeps nothing: caching is for package cache, matching for package policy.
 package fetch
 
 import (
 	"context"
-	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// Limits of RFC 9309 that a crawler may choose above the standard's minimum.
 const (
-	MaxBytes     = 500 << 10
-	MaxRedirects = 5
+	MaxBytes     = 500 << 10 // octets of a file that are parsed, after decoding (§2.5)
+	MaxRedirects = 5         // redirects followed in a row (§2.3.1.2)
 )
 
+// The other limits of one Fetch. A base *http.Transport may make the first four smaller.
+const (
+	dialTimeout   = 5 * time.Second // resolving a name and connecting
+	tlsTimeout    = 5 * time.Second
+	headerTimeout = 10 * time.Second
+	maxHeader     = 64 << 10 // octets of a response's header
+	maxConn       = 4 << 20  // octets read from a connection: a legal file in chunks of one octet takes 3.1 MB
+	maxAddresses  = 8        // addresses of one name that are tried
+	maxAttempts   = (MaxRedirects + 1) * (1 + defaultRetries)
+
+	defaultTimeout        = 30 * time.Second
+	defaultAttemptTimeout = 15 * time.Second
+	defaultRetries        = 2
+	defaultMaxFetches     = 256 // beyond some hundreds at once, honest servers begin to time out
+)
+
+// Fetcher reads robots.txt files. The zero value is ready: it goes through a hardened
+// copy of http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent
+// use; its fields must not change, nor the Fetcher be copied, after the first Fetch.
 type Fetcher struct {
+	// Transport sends the requests; nil is http.DefaultTransport.
+	//
+	// An *http.Transport is not used itself but copied at the first Fetch. The copy
+	// keeps its proxy, TLS settings and dialers, and the smaller of its time-outs and
+	// ours. It speaks HTTP/1.1 only, opens one connection per request and reads at most
+	// 64 KiB of header and 4 MiB per connection. The address that a redirect leads to is
+	// checked: before connecting where DialContext is nil, else once it has connected,
+	// before anything is sent, and not at all through a proxy.
+	//
+	// Any other RoundTripper is used as it is. Redirects, retries, the time-outs and the
+	// limits on the file hold all the same; the limit per connection, the number of
+	// dials and the check of addresses that have a name are then its own affair.
 	Transport http.RoundTripper
+
+	// UserAgent is sent with each request; "" sends net/http's own. It should begin with
+	// the product token that the file's groups are matched against (RFC 9309 §2.2.1).
 	UserAgent string
-	Dialect   policy.Dialect
-	Timeout   time.Duration
-	Retries   int
+
+	// Dialect parses the file and says what a status means; zero is policy.RFC9309.
+	Dialect policy.Dialect
+
+	// Timeout bounds a Fetch: redirects, retries and pauses together, from the moment it
+	// is its turn (see MaxFetches). 0 is 30 s.
+	Timeout time.Duration
+
+	// AttemptTimeout bounds one request and its answer within Timeout. 0 is 15 s.
+	AttemptTimeout time.Duration
+
+	// Retries is how often one URL is asked again after a 5xx or a network failure, with
+	// growing random pauses, within Timeout. 0 is 2; negative is none. Not retried: what
+	// would fail again, such as a name that does not exist or a bad certificate. Retried
+	// once at most: an answer that breaks off, whose server is up and mostly repeats it.
+	Retries int
+
+	// MaxFetches is how many Fetch calls may use the network at once; others wait under
+	// their own context. 0 is 256; negative is no limit.
+	MaxFetches int
+
+	// PublicOnly refuses every address that is not globally reachable, the origin's own
+	// included. False refuses only redirects from a public network into a private one,
+	// so that intranets can be crawled. It needs a Transport that is nil or an
+	// *http.Transport, without a proxy; with any other, only literal addresses are seen.
+	PublicOnly bool
+
+	once  sync.Once
+	base  http.RoundTripper
+	owned bool          // base is our hardened copy: it returns when its context ends
+	slots chan struct{} // nil: no limit
 }
 
+// Result is what an origin answered. It is not changed after Fetch returns it and may be
+// shared; its maps and slices must be left alone.
 type Result struct {
-	Policy     *policy.Policy
-	Dialect    policy.Dialect // the one that Policy was read in, so that a stored Body can be parsed again
+	// Policy is never nil. Its decisions give the reason: a rule of the file, or
+	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
+	Policy *policy.Policy
+
+	// Dialect is the one that Policy was read in, so that a stored Body can be parsed again.
+	Dialect policy.Dialect
+
+	// StatusCode and Header are those of the last response, after redirects; 0 and nil
+	// where none came. A Result that a 304 renewed has the status of the stored response
+	// and its header as updated by the 304 (RFC 9111 §3.2). Set-Cookie is left out.
 	StatusCode int
 	Header     http.Header
-	Body       []byte
-	Time       time.Time
-	Truncated  bool
-	Redirects  []string
+
+	// Body is the file as parsed: decoded, and without what lies beyond MaxBytes. nil
+	// unless the rules come from it.
+	Body []byte
+
+	// Time is when the answer came, or when it was given up.
+	Time time.Time
+
+	// Truncated says that the file is longer than MaxBytes. The line that the limit cuts
+	// is dropped as well: half of "Disallow: /private" is "Disallow: /".
+	Truncated bool
+
+	// Redirects are the URLs that were redirected to, in order; nil if there were none.
+	// The last of them gave the answer.
+	Redirects []string
+
+	// RetryAfter is what the server asked for with a 429 or 5xx (RFC 9110 §10.2.3), at
+	// most 24 h; 0 if nothing. Fetch waits for it only if it ends within Timeout.
 	RetryAfter time.Duration
-	Err        error
+
+	// Err says why the origin is unreachable; nil if and only if it is not. It has text
+	// only, of at most 1 KiB without control characters, and wraps nothing: a time-out
+	// of ours must not look like one of the caller's.
+	Err error
 }
 
-// Fetch is a place-holder.
+// Fetch reads the robots.txt of o. The error is non-nil only if ctx ended, and is then
+// ctx.Err(); everything a server or network can do is a Result. Values and traces in ctx
+// reach neither the transport nor the server.
+//
+// prev is an earlier Result of the same origin, or nil. If it is of a file that had an
+// ETag or Last-Modified, these are sent (RFC 9110 §13.1) to the URL that the file came
+// from, and a 304 returns prev renewed: its Policy, Body and StatusCode, its Header as
+// updated, and a new Time.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
-	t := f.Transport
-	if t == nil {
-		t = http.DefaultTransport
+	f.once.Do(f.setUp)
+	if err := f.enter(ctx); err != nil {
+		return nil, err
 	}
-	req, _ := http.NewRequestWithContext(ctx, "GET", o.RobotsURL().String(), nil)
-	res, err := t.RoundTrip(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return &Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}, nil
+	defer f.leave()
+
+	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx
+	// responses, and its deadline could pass here before it has passed there.
+	own, cancel := context.WithTimeoutCause(context.Background(), orDefault(f.Timeout, defaultTimeout), errTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+
+	until, _ := own.Deadline()
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until = d
 	}
-	defer res.Body.Close()
-	b, _ := io.ReadAll(res.Body)
-	r := &Result{Dialect: f.Dialect, StatusCode: res.StatusCode, Header: res.Header, Body: b, Time: time.Now()}
-	switch res.StatusCode / 100 {
-	case 2:
-		r.Policy = policy.Parse(b)
-	case 4:
-		r.Policy = policy.Unavailable()
-	default:
-		r.Policy = policy.Unreachable()
+	r := resolution{Fetcher: f, until: until, prev: prev, guard: guard{publicOnly: f.PublicOnly}}
+	res := r.run(own, o)
+	if err := ctx.Err(); err != nil && res.Err != nil {
+		return nil, err
 	}
-	return r, nil
+	return res, nil
+}
+
+func (f *Fetcher) setUp() {
+	f.base = f.Transport
+	if f.base == nil {
+		f.base = http.DefaultTransport
+	}
+	if t, ok := f.base.(*http.Transport); ok {
+		f.base, f.owned = harden(t), true
+	}
+	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
+		f.slots = make(chan struct{}, n)
+	}
+}
+
+func (f *Fetcher) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || f.slots == nil {
+		return err
+	}
+	select {
+	case f.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Fetcher) leave() {
+	if f.slots != nil {
+		<-f.slots
+	}
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
 }

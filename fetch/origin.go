@@ -137,9 +137,11 @@ func originError(u *url.URL, why error) error {
 }
 
 // cut bounds what an error quotes of its input.
-func cut(s string) string {
-	if len(s) > 256 {
-		return s[:256] + "…"
+func cut(s string) string { return cutTo(s, 256) }
+
+func cutTo(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "") + "…"
 	}
 	return s
 }

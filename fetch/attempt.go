@@ -1,0 +1,159 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ask sends the request for one hop, and sends it again after a failure that may pass.
+func (r *resolution) ask(ctx context.Context, h hop) answer {
+	for try := 0; ; try++ {
+		a := r.attempt(ctx, h)
+		pause := max(backoff(try), a.retryAfter)
+		if try >= r.retries(a) || r.attempts >= maxAttempts || time.Until(r.until) <= pause {
+			return a
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return a
+		}
+	}
+}
+
+// retries is how often a request is repeated after a.
+func (r *resolution) retries(a answer) int {
+	n := max(orDefault(r.Retries, defaultRetries), 0)
+	switch {
+	case a.err == nil && (a.status < 500 || a.status > 599), permanent(a.err):
+		return 0
+	case a.err != nil && a.status != 0: // it broke off
+		return min(n, 1)
+	}
+	return n
+}
+
+// permanent reports whether err would come again.
+func permanent(err error) bool {
+	if _, ok := errors.AsType[final](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound
+}
+
+// backoff is a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s: "full jitter",
+// so that clients which failed together do not return together.
+func backoff(try int) time.Duration {
+	return rand.N(250 * time.Millisecond << min(try, 4))
+}
+
+// attempt sends one request.
+func (r *resolution) attempt(ctx context.Context, h hop) answer {
+	r.attempts++
+	ctx, cancel := context.WithTimeoutCause(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), errAttempt)
+	defer cancel()
+	if err := r.guard.checkLiteral(h.url.Hostname(), len(r.chain)); err != nil {
+		return answer{err: err}
+	}
+	req := r.request(withLeash(ctx, &r.guard, len(r.chain)), h)
+	if r.owned {
+		return r.exchange(req)
+	}
+	// Another RoundTripper need not return when its context ends. Fetch does.
+	done := make(chan answer, 1)
+	go func() { done <- r.exchange(req) }()
+	select {
+	case a := <-done:
+		return a
+	case <-ctx.Done():
+		return answer{err: context.Cause(ctx)}
+	}
+}
+
+// request is made from nothing: what a page request carries has no place in it.
+func (r *resolution) request(ctx context.Context, h hop) *http.Request {
+	req := &http.Request{
+		Method: http.MethodGet, URL: h.url, Host: h.origin.Host(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Accept":          {"text/plain, */*;q=0.5"},
+			"Accept-Encoding": {"gzip"}, // explicit, so that net/http leaves decoding, and its errors, to us
+		},
+	}
+	if r.UserAgent != "" {
+		req.Header.Set("User-Agent", r.UserAgent)
+	}
+	if h.String() == r.stored {
+		setValidators(req.Header, r.prev.Header)
+	}
+	return req.WithContext(ctx)
+}
+
+// exchange sends req and reads what is needed of the answer. It closes the body. It
+// touches nothing of r that a later attempt could: it may outlive its own.
+func (r *resolution) exchange(req *http.Request) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = answer{err: final(fmt.Sprintf("panic in the transport: %v", p))}
+		}
+	}()
+	res, err := r.base.RoundTrip(req)
+	if res != nil && res.Body != nil {
+		defer res.Body.Close()
+	}
+	switch {
+	case err != nil:
+		return answer{err: cause(req.Context(), err)}
+	case res == nil:
+		return answer{err: final("the transport returned neither a response nor an error")}
+	case res.Body == nil:
+		res.Body = http.NoBody
+	}
+	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header)}
+	if a.header, a.err = kept(res.Header); a.err != nil {
+		return a
+	}
+	a.retryAfter = retryAfter(a.status, a.header, a.at)
+	if outcomeOf(a.status, r.Dialect) == rules {
+		a.body, a.truncated, a.err = readFile(res)
+		a.err = cause(req.Context(), a.err)
+	}
+	return a
+}
+
+// cause prefers the reason why ctx ended to what became of the connection then.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// kept copies a response's header, so that the memory it was read into is not held by a
+// field of it. Cookies are nobody's business after the response.
+func kept(h http.Header) (http.Header, error) {
+	size := 0
+	c := make(http.Header, len(h))
+	for name, values := range h {
+		for _, v := range values {
+			if size += len(name) + len(v); size > maxHeader {
+				return nil, final("more than 64 KiB of header were sent")
+			}
+			if name != "Set-Cookie" {
+				c[strings.Clone(name)] = append(c[name], strings.Clone(v))
+			}
+		}
+	}
+	return c, nil
+}

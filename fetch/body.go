@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// A final error would come again, so that another try is no use.
+type final string
+
+func (e final) Error() string { return string(e) }
+
+const errTooMuch = final("more than 4 MiB were sent")
+
+// readFile returns the decoded body of res, at most MaxBytes of it. An error means that
+// the body did not arrive whole: nothing of it may be used, because what is missing could
+// forbid what the rest permits.
+func readFile(res *http.Response) (body []byte, truncated bool, err error) {
+	coded, err := isGzip(res.Header)
+	if err != nil {
+		return nil, false, err
+	}
+	// The connection has the same limit, where it is ours. This one holds for any
+	// transport: empty gzip members could go on for ever without one decoded octet.
+	var r io.Reader = &limitedReader{r: res.Body, left: maxConn, err: errTooMuch}
+	if coded {
+		if r, err = gunzip(res, r); err != nil {
+			return nil, false, err
+		}
+	}
+	body, err = io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, false, corrupt(err)
+	}
+	if len(body) > MaxBytes {
+		body, truncated = wholeLines(body), true
+		body = body[:min(len(body), MaxBytes)]
+	}
+	return bytes.Clone(body), truncated, nil // ReadAll leaves room to grow, which would be kept
+}
+
+// isGzip says whether the body has to be decoded. A coding that was not offered, or one
+// on top of another, is an error: the octets would parse as a file without rules.
+func isGzip(h http.Header) (bool, error) {
+	var codings []string
+	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
+		c = strings.ToLower(strings.TrimSpace(c))
+		if c != "" && c != "identity" {
+			codings = append(codings, c)
+		}
+	}
+	switch {
+	case len(codings) == 0:
+		return false, nil
+	case len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip"): // RFC 9110 §8.4.1.3
+		return true, nil
+	}
+	return false, final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
+}
+
+func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
+	z, err := gzip.NewReader(r)
+	// Servers label an empty file, too. It counts as one if the message says its length;
+	// where only the end of the connection does, it may as well be cut off.
+	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
+		return http.NoBody, nil
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, corrupt(err)
+	}
+	return z, nil
+}
+
+// corrupt makes final those errors of a body that are not a failure of the network.
+func corrupt(err error) error {
+	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
+		return final("the gzip coding is damaged: " + err.Error())
+	}
+	return err
+}
+
+// wholeLines cuts b after its last line end: CR or LF, and in a file that begins with the
+// byte order mark of UTF-16 those two as code units.
+func wholeLines(b []byte) []byte {
+	unit, low := 1, 0 // octets of a code unit, and which of them is the low one
+	switch {
+	case bytes.HasPrefix(b, []byte{0xFF, 0xFE}):
+		unit = 2
+	case bytes.HasPrefix(b, []byte{0xFE, 0xFF}):
+		unit, low = 2, 1
+	}
+	for end := len(b) - len(b)%unit; end > 0; end -= unit {
+		c := b[end-unit : end]
+		if (c[low] == '\n' || c[low] == '\r') && (unit == 1 || c[1-low] == 0) {
+			return b[:end]
+		}
+	}
+	return nil
+}
+
+// limitedReader fails where io.LimitReader would pretend that the end was reached.
+type limitedReader struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, l.err
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,143 @@
+package fetch
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+)
+
+// guard refuses connections that a redirect must not lead to. The caller chose the origin
+// and the origin chooses the redirects: none may reach a more private network than it is in.
+type guard struct {
+	publicOnly bool
+
+	mu     sync.Mutex // a dial goes on in its own goroutine
+	origin privacy    // of the origin, the most public that it was reached at
+	known  bool
+}
+
+// privacy is how private the network is that an address belongs to.
+type privacy uint8
+
+const (
+	global privacy = iota
+	private
+	special // this machine, this link, and what no site is at
+	hidden  // not an IP address that we are told
+)
+
+func (p privacy) String() string {
+	return [...]string{"public", "private", "local or reserved", "unknown"}[p]
+}
+
+// check says whether addr may be connected to, after so many redirects. An origin that is
+// not known then is behind a proxy, where the addresses that need none should not be seen.
+func (g *guard) check(addr netip.Addr, redirects int) error {
+	p := privacyOf(addr)
+	if g.publicOnly && p != global {
+		return final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if redirects > 0 && p > g.origin {
+		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, g.origin))
+	}
+	return nil
+}
+
+// checkLiteral does the same for a URL's host that is an address, before any transport,
+// or the proxy of one, gets to see it.
+func (g *guard) checkLiteral(host string, redirects int) error {
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil // a name: checked when it is connected to
+	}
+	if g.mu.Lock(); !g.known {
+		redirects = 0
+	}
+	g.mu.Unlock()
+	return g.check(addr, redirects)
+}
+
+// reached notes that the origin is at addr.
+func (g *guard) reached(addr netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p := privacyOf(addr); !g.known || p < g.origin {
+		g.origin, g.known = p, true
+	}
+}
+
+// presume sets what is known of an origin that a foreign transport connects to. A name may
+// be in a private network, then, but it is not this machine unless it says so (RFC 6761 §6.3).
+func (g *guard) presume(host string) {
+	g.origin, g.known = private, true
+	if addr, err := netip.ParseAddr(host); err == nil {
+		g.origin = privacyOf(addr)
+	} else if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		g.origin = special
+	}
+}
+
+func privacyOf(addr netip.Addr) privacy {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsValid() {
+		return hidden
+	}
+	for _, n := range networks {
+		if n.prefix.Contains(addr) {
+			return n.privacy
+		}
+	}
+	if addr.Is4() {
+		return global
+	}
+	return special // outside 2000::/3 nothing is globally routed
+}
+
+// networks has the first row that fits for each address: the special-purpose registries
+// of IANA (RFC 6890), less what they call globally reachable. Addresses that hold another
+// one (NAT64, 6to4, Teredo) are special whatever they hold.
+var networks = func() []network {
+	var all []network
+	for _, row := range []struct {
+		privacy  privacy
+		prefixes []string
+	}{
+		{special, []string{ // where clouds answer with a machine's credentials
+			"169.254.169.254/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128",
+		}},
+		{private, []string{
+			"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
+			"100.64.0.0/10", // RFC 6598: shared address space
+			"fc00::/7",      // RFC 4193: unique local
+		}},
+		{global, []string{ // exceptions within the next rows
+			"192.0.0.9/32", "192.0.0.10/32", "2001:1::1/128", "2001:1::2/128", "2001:1::3/128",
+			"2001:3::/32", "2001:4:112::/48", "2001:20::/28", "2001:30::/28",
+		}},
+		{special, []string{
+			"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
+			"192.0.0.0/24",                                      // RFC 6890: protocol assignments
+			"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // RFC 5737: documentation
+			"192.88.99.0/24",             // RFC 7526: 6to4 relays
+			"198.18.0.0/15",              // RFC 2544: benchmarking
+			"224.0.0.0/4", "240.0.0.0/4", // multicast, reserved, broadcast
+			"2001::/23",                  // RFC 2928: protocol assignments, Teredo among them
+			"2001:db8::/32", "3fff::/20", // RFC 3849, RFC 9637: documentation
+			"2002::/16", // RFC 3056: 6to4
+		}},
+		{global, []string{"2000::/3"}},
+	} {
+		for _, p := range row.prefixes {
+			all = append(all, network{netip.MustParsePrefix(p), row.privacy})
+		}
+	}
+	return all
+}()
+
+type network struct {
+	prefix  netip.Prefix
+	privacy privacy
+}

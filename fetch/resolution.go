@@ -1,0 +1,184 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// resolution is one Fetch on its way: from the origin's robots.txt over redirects and
+// retries to a Result.
+type resolution struct {
+	*Fetcher
+	guard    guard
+	until    time.Time // a pause must end before: our Timeout, or the caller's deadline
+	prev     *Result
+	stored   string   // the URL that prev came from, while its validators are of use; else ""
+	chain    []string // URLs redirected to
+	attempts int
+}
+
+// hop is one URL on the way.
+type hop struct {
+	origin Origin
+	url    *url.URL // its Host is where to connect to; the name to ask for is the origin's
+}
+
+// String is the URL as the server is asked for it.
+func (h hop) String() string {
+	u := *h.url
+	u.Host = h.origin.host
+	return u.String()
+}
+
+// answer is what one attempt brought: a response, of which the body was read if it holds
+// rules, or an error.
+type answer struct {
+	status     int
+	header     http.Header
+	body       []byte
+	truncated  bool
+	at         time.Time
+	retryAfter time.Duration
+	asked      bool // whether validators were sent
+	err        error
+}
+
+var (
+	errTimeout = errors.New("no complete answer in time")
+	errAttempt = errors.New("no complete answer within one attempt's time")
+)
+
+func (r *resolution) run(ctx context.Context, o Origin) *Result {
+	h := hop{o, o.RobotsURL()}
+	if o.scheme != "http" && o.scheme != "https" {
+		return r.unreachable(h, answer{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched"))
+	}
+	if !r.owned {
+		r.guard.presume(h.url.Hostname())
+	}
+	r.stored = r.storedURL(h)
+	for {
+		a := r.ask(ctx, h)
+		if a.err != nil {
+			return r.unreachable(h, a, a.err)
+		}
+		switch outcomeOf(a.status, r.Dialect) {
+		case rules:
+			return r.rules(a)
+		case unavailable:
+			return r.conclude(a, policy.Unavailable())
+		case redirect:
+			next, err := h.follow(a.header)
+			if err != nil {
+				return r.unreachable(h, a, err)
+			}
+			// RFC 9309 §2.3.1.2: beyond five, MAY assume that the file is unavailable. A URL
+			// that was asked before leads there, too, only slower.
+			name := next.String()
+			if len(r.chain) == MaxRedirects || name == (hop{o, o.RobotsURL()}).String() || slices.Contains(r.chain, name) {
+				return r.conclude(a, policy.Unavailable())
+			}
+			r.chain, h = append(r.chain, name), next
+		case notModified:
+			switch {
+			case !a.asked:
+				return r.unreachable(h, a, errors.New("status 304 without having been asked whether it was modified"))
+			case r.renews(a):
+				return r.renewed(a)
+			}
+			r.stored = "" // it speaks of another copy than ours: ask for the file itself
+		default:
+			return r.unreachable(h, a, fmt.Errorf("status %d %s", a.status, http.StatusText(a.status)))
+		}
+	}
+}
+
+// follow returns where a redirect leads. It must be a URL that robots.txt could be at: a
+// redirect that cannot be followed is an answer that cannot be used, not permission.
+func (h hop) follow(header http.Header) (hop, error) {
+	location := header.Get("Location")
+	if location == "" {
+		return hop{}, errors.New("redirect without Location")
+	}
+	if len(location) > maxLocation {
+		return hop{}, fmt.Errorf("redirect to a URL of %d octets", len(location))
+	}
+	ref, err := url.Parse(location)
+	if err != nil {
+		return hop{}, fmt.Errorf("redirect to %q, which is no URL", cut(location))
+	}
+	base := *h.url
+	base.Host = h.origin.host
+	next := hop{h.origin, base.ResolveReference(ref)}
+	if ref.Host != "" || ref.Scheme != "" {
+		if next.origin, err = OriginOf(next.url); err != nil || next.origin.scheme == "ftp" {
+			return hop{}, fmt.Errorf("redirect to %q, which cannot be followed", cut(location))
+		}
+	}
+	// A new URL, so that nothing else of the given one is sent or kept.
+	next.url = &url.URL{
+		Scheme: next.origin.scheme, Host: next.origin.Authority(),
+		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery, RawQuery: next.url.RawQuery,
+	}
+	return next, nil
+}
+
+// maxLocation is what RFC 9110 §4.1 recommends that everybody can deal with.
+const maxLocation = 8000
+
+func (r *resolution) rules(a answer) *Result {
+	// "More than 500 KB" is one of the conditions under which Yandex takes a site to be open.
+	if a.truncated && r.Dialect == policy.Yandex {
+		res := r.conclude(a, policy.Unavailable())
+		res.Truncated = true
+		return res
+	}
+	res := r.conclude(a, r.Dialect.Parse(a.body))
+	res.Body, res.Truncated = a.body, a.truncated
+	return res
+}
+
+func (r *resolution) unreachable(h hop, a answer, err error) *Result {
+	res := r.conclude(a, policy.Unreachable())
+	tries := ""
+	if r.attempts > len(r.chain)+1 {
+		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
+	}
+	res.Err = errors.New(printable(fmt.Sprintf("fetch: %s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries)))
+	return res
+}
+
+func (r *resolution) conclude(a answer, p *policy.Policy) *Result {
+	if a.at.IsZero() {
+		a.at = time.Now()
+	}
+	return &Result{
+		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
+		Redirects: r.chain, RetryAfter: a.retryAfter,
+	}
+}
+
+// printable escapes what a log or terminal could take for a command, and bounds the rest.
+func printable(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		switch {
+		case c == unicode.ReplacementChar:
+			b.WriteByte('?')
+		case unicode.IsPrint(c):
+			b.WriteRune(c)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", c)
+		}
+	}
+	return cutTo(b.String(), 1000) // and the ellipsis
+}

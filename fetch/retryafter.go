@@ -1,0 +1,37 @@
+package fetch
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRetryAfter is as long as rules hold without being asked for again (RFC 9309 §2.4).
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter reads Retry-After (RFC 9110 §10.2.3) of a 429 or 5xx: seconds, or a date. 0 if
+// there is none, or none that can be read.
+func retryAfter(status int, h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" || status != http.StatusTooManyRequests && (status < 500 || status > 599) {
+		return 0
+	}
+	if strings.Trim(v, "0123456789") == "" {
+		// ParseUint saturates, and the comparison comes before the multiplication.
+		seconds, _ := strconv.ParseUint(v, 10, 64)
+		if seconds > uint64(maxRetryAfter/time.Second) {
+			return maxRetryAfter
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	date, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	// By the server's clock if it tells, which may be wrong by hours, but in both.
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return min(max(date.Sub(now), 0), maxRetryAfter)
+}

@@ -1,0 +1,205 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// harden returns a copy of base that a server cannot make open more than one connection
+// per request, read more than maxConn, or live longer than the attempt it serves.
+func harden(base *http.Transport) *http.Transport {
+	t := base.Clone()
+
+	// HTTP/1.1 only: in HTTP/2 a server can have a client dial again for as long as it
+	// likes (go.dev/issue/52459), and send frames without end that hold no body. A
+	// transport that has spoken HTTP/2 offers it in TLS, even so: NextProtos must go.
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	t.ForceAttemptHTTP2 = false
+	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	t.HTTP2 = nil
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = nil
+	}
+
+	// Connections to a site are needed once a day. Kept, they would be three goroutines
+	// and a descriptor each; used again, net/http would resend requests by itself.
+	t.DisableKeepAlives = true
+	t.DisableCompression = true // see readFile
+	t.MaxResponseHeaderBytes = smaller(t.MaxResponseHeaderBytes, maxHeader)
+	t.TLSHandshakeTimeout = smaller(t.TLSHandshakeTimeout, tlsTimeout)
+	t.ResponseHeaderTimeout = smaller(t.ResponseHeaderTimeout, headerTimeout)
+
+	if proxy := t.Proxy; proxy != nil {
+		t.Proxy = func(req *http.Request) (*url.URL, error) {
+			u, err := proxy(req)
+			if u != nil {
+				leashOf(req.Context()).proxied.Store(true)
+			}
+			return u, err
+		}
+	}
+	t.DialContext = leashed(plainDialer(t))
+	if dial := tlsDialer(t); dial != nil {
+		t.DialTLSContext = leashed(dial)
+	}
+	t.Dial, t.DialTLS = nil, nil
+	return t
+}
+
+func smaller[T int64 | time.Duration](set, ours T) T {
+	if set > 0 && set < ours {
+		return set
+	}
+	return ours
+}
+
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func plainDialer(t *http.Transport) dialFunc {
+	switch dial := t.Dial; {
+	case t.DialContext != nil:
+		return t.DialContext
+	case dial != nil:
+		return func(_ context.Context, network, addr string) (net.Conn, error) { return dial(network, addr) }
+	}
+	d := &net.Dialer{KeepAlive: -1, ControlContext: checkAddress}
+	return d.DialContext
+}
+
+// tlsDialer returns the transport's own way to TLS, or nil.
+func tlsDialer(t *http.Transport) dialFunc {
+	dial := t.DialTLSContext
+	if old := t.DialTLS; dial == nil && old != nil {
+		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
+	}
+	if dial == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if c, ok := conn.(*tls.Conn); ok && err == nil {
+			if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
+				conn.Close()
+				return nil, final(fmt.Sprintf("the transport's TLS dialer agreed on %q: robots.txt is read over HTTP/1.1 only", p))
+			}
+		}
+		return conn, err
+	}
+}
+
+// checkAddress is called with each address before it is connected to.
+func checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	l := leashOf(ctx)
+	if l.addresses.Add(1) > maxAddresses {
+		return final(fmt.Sprintf("none of the first %d addresses answered", maxAddresses))
+	}
+	addr, _ := netip.ParseAddrPort(address)
+	return l.check(addr.Addr())
+}
+
+// leash ties the connection of one attempt to it. net/http goes on dialling, and keeps
+// the connection, when the request it was for has ended: so it comes with the context.
+type leash struct {
+	ctx       context.Context
+	guard     *guard
+	redirects int
+	proxied   atomic.Bool
+	dials     atomic.Int32
+	addresses atomic.Int32
+}
+
+type leashKey struct{}
+
+func withLeash(ctx context.Context, g *guard, redirects int) context.Context {
+	l := &leash{guard: g, redirects: redirects}
+	l.ctx = context.WithValue(ctx, leashKey{}, l)
+	return l.ctx
+}
+
+func leashOf(ctx context.Context) *leash {
+	return ctx.Value(leashKey{}).(*leash)
+}
+
+// check says whether a connection to addr may be made.
+func (l *leash) check(addr netip.Addr) error {
+	if l.proxied.Load() {
+		return nil // the proxy's address says nothing about the site's
+	}
+	return l.guard.check(addr, l.redirects)
+}
+
+// leashed makes dial end with the attempt, dial once in it, and return a connection that
+// ends with it.
+func leashed(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		l := leashOf(ctx)
+		if l.dials.Add(1) > 1 {
+			return nil, final("the transport dialled twice for one request")
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				conn, err = nil, final(fmt.Sprintf("panic in the transport's dialer: %v", p))
+			}
+		}()
+		ctx, cancel := context.WithTimeoutCause(l.ctx, dialTimeout, errDial)
+		defer cancel()
+		if conn, err = dial(ctx, network, addr); err != nil {
+			return nil, cause(ctx, err)
+		}
+		if conn == nil {
+			return nil, final("the transport's dialer returned neither a connection nor an error")
+		}
+		return l.hold(conn)
+	}
+}
+
+var errDial = errors.New("no connection in time")
+
+func (l *leash) hold(conn net.Conn) (net.Conn, error) {
+	addr := addressOf(conn)
+	if err := l.check(addr); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if l.redirects == 0 && !l.proxied.Load() {
+		l.guard.reached(addr)
+	}
+	c := &leashedConn{Conn: conn, limitedReader: limitedReader{r: conn, left: maxConn, err: errTooMuch}}
+	c.stop = context.AfterFunc(l.ctx, func() { conn.Close() })
+	return c, nil
+}
+
+func addressOf(conn net.Conn) netip.Addr {
+	if conn.RemoteAddr() == nil {
+		return netip.Addr{}
+	}
+	addr, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr()
+}
+
+// leashedConn counts what is read, below TLS where TLS is ours.
+type leashedConn struct {
+	net.Conn
+	limitedReader
+	stop func() bool
+}
+
+func (c *leashedConn) Read(p []byte) (int, error) { return c.limitedReader.Read(p) }
+
+func (c *leashedConn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
