@@ -75,11 +75,11 @@ type Pacer struct {
 	// Negative: any number.
 	MaxUnderway int
 
-	// Size is how many origins are remembered. 0: 50,000, at some 400 octets each.
+	// Size is how many origins are remembered. 0: 50,000, at some 500 octets each.
 	// Beyond it, an origin whose delay has passed is forgotten, the longest unused
-	// first; if there is none, one that merely pauses. An origin whose delay still runs,
-	// or with requests waiting or under way, is never forgotten, so spacing holds at any
-	// size: the true bound is Size or the number of such origins, whichever is larger.
+	// first; where none is found, one that merely pauses. An origin whose delay still
+	// runs, or with requests waiting or under way, is never forgotten, so spacing holds
+	// at any size: the true bound is Size and the number of such origins together.
 	Size int
 
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only

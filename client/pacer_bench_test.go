@@ -1,0 +1,63 @@
+package client_test
+
+import (
+	"fmt"
+	"net/url"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// BenchmarkPacerWait is a Wait that nobody stands in the way of.
+func BenchmarkPacerWait(b *testing.B) {
+	hosts := make([]string, 1_000_000)
+	for i := range hosts {
+		hosts[i] = fmt.Sprintf("www.site-%d.example", i)
+	}
+	b.Run("one origin", func(b *testing.B) {
+		p := &client.Pacer{Delay: -1}
+		u := url.URL{Scheme: "http", Host: hosts[0]}
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Wait(b.Context(), &u)
+		}
+	})
+	b.Run("10,000 known origins", func(b *testing.B) {
+		p := &client.Pacer{Delay: -1}
+		waitInTurn(b, p, hosts[:10_000])
+	})
+	b.Run("a million origins, all forgotten in between", func(b *testing.B) {
+		p := &client.Pacer{Delay: time.Millisecond}
+		waitInTurn(b, p, hosts)
+	})
+	b.Run("10,000 known origins, parallel", func(b *testing.B) {
+		p := &client.Pacer{Delay: -1}
+		b.ReportAllocs()
+		var next atomic.Int64
+		b.RunParallel(func(pb *testing.PB) {
+			u := url.URL{Scheme: "http"}
+			for i := int(next.Add(5000)); pb.Next(); i++ {
+				u.Host = hosts[i%10_000]
+				p.Wait(b.Context(), &u)
+			}
+		})
+	})
+}
+
+func waitInTurn(b *testing.B, p *client.Pacer, hosts []string) {
+	b.ReportAllocs()
+	u := url.URL{Scheme: "http"}
+	i := 0
+	for b.Loop() {
+		if i++; i == len(hosts) {
+			i = 0
+		}
+		u.Host = hosts[i]
+		p.Wait(b.Context(), &u)
+	}
+	b.StopTimer()
+	runtime.KeepAlive(p)
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+func originAt(t testing.TB, host string) fetch.Origin {
+	t.Helper()
+	o, err := fetch.OriginOf(&url.URL{Scheme: "http", Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// crowd asks once at n other origins, at a rate of 100 in a second.
+func crowd(t *testing.T, p *Pacer, name string, n int) {
+	for i := range n {
+		if err := p.Wait(t.Context(), &url.URL{Scheme: "http", Host: fmt.Sprint(name, i, ".example")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// What is forgotten beyond Size, and what never is.
+func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pacer{Size: 300}
+		begin := func(host string) *lane {
+			l, err := p.take(t.Context(), originAt(t, host), asPage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		begin("underway.example")
+		p.end(begin("idle.example"))
+		slow := begin("slow.example")
+		slow.pace = pace{delay: 30 * time.Second, said: true}
+		p.end(slow)
+		pausing := begin("pausing.example")
+		p.note(pausing, 503, time.Hour)
+		p.end(pausing)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		p.end(begin("awaited.example"))
+		p.note(p.lane(originAt(t, "awaited.example"), time.Now()), 503, time.Hour)
+		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
+
+		crowd(t, p, "crowd", 1000) // in ten seconds
+		for host, want := range map[string]bool{
+			"underway.example": true, "slow.example": true, "pausing.example": true, "awaited.example": true,
+			"idle.example": false, "crowd0.example": false, "crowd999.example": true,
+		} {
+			if got := p.lanes.Contains(originAt(t, host)); got != want {
+				t.Errorf("%s remembered: got %v, want %v", host, got, want)
+			}
+		}
+		if n := p.lanes.Len(); n > 300 {
+			t.Errorf("%d origins remembered, want 300 at most", n)
+		}
+
+		time.Sleep(30 * time.Second)
+		crowd(t, p, "more", 1000)
+		if p.lanes.Contains(originAt(t, "slow.example")) {
+			t.Error("slow.example is remembered, though its delay has passed")
+		}
+	})
+}
+
+// More origins than Size may be at their delay or under way at a time; then all are kept.
+func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pacer{Size: 10}
+		crowd(t, p, "busy", 1000) // 100 of them have asked within the last second
+		if n := p.lanes.Len(); n < 100 || n > 110 {
+			t.Errorf("%d origins remembered, want 100, the busy ones", n)
+		}
+		time.Sleep(time.Second)
+		crowd(t, p, "later", 10)
+		if n := p.lanes.Len(); n > 10 {
+			t.Errorf("%d origins remembered, want 10 at most", n)
+		}
+	})
+}
+
+// Only where nothing else is left to forget, a pause is; never the spacing.
+func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pacer{Size: 100}
+		for i := range 1000 {
+			l, err := p.take(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.note(l, 429, day)
+			p.end(l)
+			time.Sleep(20 * time.Millisecond)
+		}
+		if n := p.lanes.Len(); n > 100+50 {
+			t.Errorf("%d origins remembered, want 100 and the 50 that asked within the last second at most", n)
+		}
+		p = &Pacer{Size: 200} // of which the crowd keeps 100 busy
+		l, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
+		p.note(l, 429, day)
+		p.end(l)
+		crowd(t, p, "crowd", 10_000)
+		if !p.lanes.Contains(originAt(t, "pausing.example")) {
+			t.Error("the pause of one origin is forgotten, though others were idle")
+		}
+	})
+}
+
+// A million origins are paced once each, 20,000 in a second; what is kept does not grow.
+func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million origins take some seconds")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pacer{}
+		u := url.URL{Scheme: "https"}
+		var heap [11]uint64
+		for i := range 1_000_001 {
+			if i%100_000 == 0 {
+				heap[i/100_000] = liveHeap()
+			}
+			u.Host = fmt.Sprintf("www.site-%d.example", i)
+			p.Wait(t.Context(), &u)
+			time.Sleep(50 * time.Microsecond)
+			if n := p.lanes.Len(); n > 50_000 {
+				t.Fatalf("%d origins remembered", n)
+			}
+		}
+		kept := heap[1] - heap[0]
+		t.Logf("%d octets for each of 50,000 origins", kept/50_000)
+		for i, h := range heap[2:] {
+			if h > heap[1]+kept/10 {
+				t.Errorf("after %d origins: %d octets live, after 100,000: %d", (i+2)*100_000, h, heap[1])
+			}
+		}
+		if kept/50_000 > 550 {
+			t.Errorf("%d octets for each origin; the doc of Size says some 500", kept/50_000)
+		}
+		runtime.KeepAlive(p)
+	})
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
