@@ -166,24 +166,27 @@ type answer struct {
 	cause error
 }
 
-// ask is decide, told to Trace.
+// ask answers for the target that is sent for u, and tells Trace. An error is why
+// there is no answer.
 func (t *Transport) ask(ctx context.Context, g *gate, o fetch.Origin, token string, u *url.URL) (answer, error) {
-	if t.Trace == nil || t.Trace.Decided == nil {
-		return g.decide(ctx, o, token, u)
-	}
-	start := time.Now()
-	a, err := g.decide(ctx, o, token, u)
-	t.Trace.Decided(Decided{URL: u, Token: token, Decision: a.Decision, Err: errors.Join(a.cause, err), Took: time.Since(start)})
-	return a, err
-}
-
-// decide answers for the target that is sent for u. An error is why there is no answer.
-func (g *gate) decide(ctx context.Context, o fetch.Origin, token string, u *url.URL) (answer, error) {
 	var buf [targetBuffer]byte
 	target, err := requestTarget(buf[:0], u)
 	if err != nil {
 		return answer{}, err
 	}
+	if t.Trace == nil || t.Trace.Decided == nil {
+		return g.decide(ctx, o, token, target)
+	}
+	start := time.Now()
+	a, err := g.decide(ctx, o, token, target)
+	t.Trace.Decided(Decided{
+		URL: u, Target: strings.Clone(target), Token: token, Decision: a.Decision,
+		Err: errors.Join(a.cause, err), Took: time.Since(start),
+	})
+	return a, err
+}
+
+func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string) (answer, error) {
 	if target == robotsTarget {
 		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}}, nil
 	}

@@ -18,16 +18,20 @@ const targetBuffer = 512
 // net/http sends for u: the path as escaped there, and the query as it stands. The
 // result may live in buf, so it must not outlast it.
 //
-// It is u.RequestURI without the allocation. A path that starts with no slash is
-// refused: net/http would send it as it is, and no two servers agree on what it
-// names. The asterisk of "OPTIONS *" is about the whole server: it is decided as "/".
+// It is u.RequestURI without the allocation. Two things are refused that net/http
+// would send as they are, because no two servers agree on what they name: a path that
+// starts with no slash (the asterisk of "OPTIONS *" among them), and a query with a
+// space, which ends the target early. Control characters net/http refuses itself.
 func requestTarget(buf []byte, u *url.URL) (string, error) {
 	path := u.EscapedPath()
-	switch {
-	case path == "" || path == "*":
+	if path == "" {
 		path = "/"
-	case path[0] != '/':
-		return "", fmt.Errorf("client: path %q of the URL does not start with a slash", cut(path))
+	}
+	if path[0] != '/' {
+		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(path))
+	}
+	if strings.IndexByte(u.RawQuery, ' ') >= 0 {
+		return "", fmt.Errorf("client: the URL's query %q holds a space: write it as %%20 or +", cut(u.RawQuery))
 	}
 	if !u.ForceQuery && u.RawQuery == "" {
 		return path, nil

@@ -35,6 +35,7 @@ type Trace struct {
 // Decided says how a request or a question was answered.
 type Decided struct {
 	URL      *url.URL
+	Target   string          // what was decided on: the request target as it goes on the wire
 	Token    string          // product token that was decided for
 	Decision policy.Decision // zero where there is none
 	Err      error           // why robots.txt is unreachable, or why there is no Decision; else nil
