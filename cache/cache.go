@@ -64,7 +64,7 @@ type Cache struct {
 	// AllowAfter is how long an origin must have been unreachable to be treated as
 	// unavailable, which allows everything (RFC 9309 §2.3.1.4 permits that after "a
 	// reasonably long period", say 30 days). Zero: never. A copy that is still kept
-	// goes first. GoogleLadder has its own rule.
+	// goes first, then in Strict too. GoogleLadder has its own rule.
 	AllowAfter time.Duration
 
 	// Foreground switches off all fetches that no caller waits for: those after 80 %

@@ -202,10 +202,11 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 		}
 		return s.answer
 	}
+	long := t.allowAfter > 0 && outage >= t.allowAfter
 	switch {
-	case copied && t.outage == LastGood:
+	case copied && (long || t.outage == LastGood):
 		return s.answer
-	case t.allowAfter > 0 && outage >= t.allowAfter:
+	case long:
 		return s.assumed
 	}
 	return s.failure
