@@ -1,111 +1,262 @@
-// Package policy reads a robots.txt file (RFC 9309 §2.2) and says what it permits.
+// Package policy says what a robots.txt file permits: RFC 9309 §2.2, the Robots
+// Exclusion Protocol's rules and how they match.
+//
+// A file consists of groups. A group names the crawlers it is for by their
+// product tokens, "*" standing for all that are not named elsewhere, and lists
+// rules that allow or disallow paths. Parse reads a file into a Policy;
+// Policy.Decide answers for one crawler and one target, and its Decision names
+// the rule and the line it rests on. A crawler that asks more than once keeps
+// its Group:
+//
+//	p := policy.Parse(body)
+//	g := p.Group(policy.ProductToken("ExampleBot/1.0 (+https://example.com/bot)"))
+//	if d := g.Decide("/search?q=go"); !d.Allowed {
+//		log.Print(d) // disallowed by line 3: Disallow: /search (user-agent: *)
+//	}
+//
+// A target is what a request line carries: path and query in their encoded form,
+// url.URL.RequestURI(). A decoded path, url.URL.Path, is not: it lost the query and
+// the difference between "/" and "%2F".
+//
+// There are crawlers that read the same file differently; see Dialect.
+//
+// The package knows nothing of HTTP, time or origins. Whoever fetches the file
+// translates an answer without one into Unavailable or Unreachable (§2.3.1).
+//
+// All types are values or immutable and safe for concurrent use. Nothing that a
+// server can put into a file makes Parse fail, panic, or take more than time and
+// memory in proportion to its size.
 package policy
 
 import (
-	"iter"
+	"slices"
 	"strings"
-	"time"
 )
 
-// Dialect says how a family of crawlers reads robots.txt.
-type Dialect uint8
-
-// The dialects.
-const (
-	RFC9309 Dialect = iota
-	Google
-	Yandex
-	Bing
-	Original
-)
-
-// Reason says what a Decision rests on.
-type Reason uint8
-
-// The reasons.
-const (
-	ReasonNoRule Reason = iota + 1
-	ReasonRule
-	ReasonUnavailable
-	ReasonUnreachable
-)
-
-// Rule is an allow or disallow line.
-type Rule struct {
-	Allow   bool
-	Pattern string
-	Line    int
-}
-
-// Decision is the answer to one question; the zero value does not allow.
-type Decision struct {
-	Allowed bool
-	Reason  Reason
-	Rule    Rule
-	Token   string // product token of the group that decided, as the file writes it; "" if no group applied
-}
-
-// Record is any line that is neither a user-agent line nor a rule.
-type Record struct {
-	Field, Value string
-	Line         int
-}
-
-// Policy is what one robots.txt file permits.
+// A Policy is what one robots.txt file permits. It is immutable and safe for
+// concurrent use. The zero Policy has no groups and allows everything; a nil
+// *Policy stands for a file nobody has read and decides as Unreachable does.
 type Policy struct {
-	reason Reason
-	rules  []Rule
+	text      string
+	tab       []uint32
+	names     uint32 // how many names
+	records   uint32 // where the records begin in text
+	dialect   Dialect
+	reason    Reason // of a policy without a file
+	lineWidth uint8
 }
 
-// Group is a view of the rules for one crawler.
-type Group struct{ p *Policy }
+// Policies that many origins share. They are never written to.
+var (
+	empty       = Policy{}
+	unavailable = Policy{reason: ReasonUnavailable}
+	unreachable = Policy{reason: ReasonUnreachable}
+)
 
-func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
+// Unavailable returns the policy of a site without robots.txt: everything is
+// allowed (RFC 9309 §2.3.1.3).
+func Unavailable() *Policy { return &unavailable }
 
-// Parse is a place-holder: one group, prefix rules only.
-func (Dialect) Parse(data []byte) *Policy {
-	p := &Policy{}
-	for i, l := range strings.Split(string(data), "\n") {
-		k, v, _ := strings.Cut(l, ":")
-		k, v = strings.ToLower(strings.TrimSpace(k)), strings.TrimSpace(v)
-		if (k == "allow" || k == "disallow") && v != "" {
-			p.rules = append(p.rules, Rule{k == "allow", v, i + 1})
+// Unreachable returns the policy of a site whose robots.txt could not be had for
+// an error of the server or the network: everything but /robots.txt itself is
+// disallowed (RFC 9309 §2.3.1.4).
+func Unreachable() *Policy { return &unreachable }
+
+// Decide says whether the crawler with the product token may access the target.
+// It is Group(token).Decide(target).
+func (p *Policy) Decide(token, target string) Decision {
+	return p.Group(token).Decide(target)
+}
+
+// Group returns the group that a crawler must obey (RFC 9309 §2.2.1): the group
+// for its product token or, where the file has none, for the first of the
+// fallbacks that it has one for; else the default group, "*"; else one without
+// rules. Tokens compare without regard to case, groups with the same token are
+// combined, and the default group is never added to a named one.
+//
+// The Google dialect looks for letters, "-" and "_" only. The Bing dialect lets
+// bingbot fall back to msnbot, the Yandex dialect every token that begins so to
+// Yandex.
+func (p *Policy) Group(token string, fallbacks ...string) Group {
+	if p == nil {
+		return Group{p: &unreachable}
+	}
+	if p.names == 0 {
+		return Group{p: p}
+	}
+	name := p.find(token)
+	for i := 0; name == 0 && i < len(fallbacks); i++ {
+		name = p.find(fallbacks[i])
+	}
+	if r := p.dialect.reading(); name == 0 && r.family != "" && p.inFamily(r.family, token, fallbacks) {
+		name = p.find(r.fallback)
+	}
+	if name == 0 {
+		name = p.find("*")
+	}
+	return Group{p, name}
+}
+
+func (p *Policy) inFamily(family, token string, fallbacks []string) bool {
+	return foldPrefix(token, family) || slices.ContainsFunc(fallbacks, func(t string) bool { return foldPrefix(t, family) })
+}
+
+// find returns the name that stands for token, counted from 1, or 0.
+func (p *Policy) find(token string) uint32 {
+	low, high := uint32(0), p.names
+	for low < high {
+		mid := (low + high) / 2
+		switch c := foldCompare(p.nameAt(mid), token); {
+		case c == 0:
+			return mid + 1
+		case c < 0:
+			low = mid + 1
+		default:
+			high = mid
 		}
 	}
-	return p
+	if token != "" && token != "*" && p.dialect.reading().substring {
+		return p.findPart(token)
+	}
+	return 0
 }
 
-func Unavailable() *Policy { return &Policy{reason: ReasonUnavailable} }
-func Unreachable() *Policy { return &Policy{reason: ReasonUnreachable} }
+// findPart returns the name that contains token and stands first in the file.
+func (p *Policy) findPart(token string) (name uint32) {
+	line := uint32(0)
+	for i := range p.names {
+		if !foldContains(p.nameAt(i), token) {
+			continue
+		}
+		for b := range p.blocks(i + 1) {
+			if l := b.groups()[0]; name == 0 || l < line {
+				name, line = i+1, l
+			}
+		}
+	}
+	return name
+}
 
-func (p *Policy) Decide(token, target string) Decision          { return p.Group(token).Decide(target) }
-func (p *Policy) Group(token string, fallbacks ...string) Group { return Group{p} }
-func (p *Policy) Sitemaps() iter.Seq[string]                    { return func(func(string) bool) {} }
-func (p *Policy) Records(field string) iter.Seq[Record]         { return func(func(Record) bool) {} }
-func (p *Policy) String() string                                { return "" }
-func (p *Policy) Size() int                                     { return 512 }
-func (g Group) Token() string                                   { return "*" }
-func (g Group) Clone() Group                                    { return g }
-func (g Group) Rules() iter.Seq[Rule]                           { return func(func(Rule) bool) {} }
-func (g Group) Records(field string) iter.Seq[Record]           { return func(func(Record) bool) {} }
-func (g Group) CrawlDelay() (time.Duration, bool)               { return 0, false }
-func ProductToken(userAgent string) string                      { t, _, _ := strings.Cut(userAgent, "/"); return t }
-func (d Dialect) String() string                                { return "RFC9309" }
+func (p *Policy) nameAt(i uint32) string {
+	word := p.tab[2*i]
+	return p.text[word>>12:][:word&maxName]
+}
 
+// Size returns how many octets of memory the policy keeps, near enough to hold a
+// cache to a bound. Policies that are shared cost nothing.
+func (p *Policy) Size() int {
+	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
+		return 0
+	}
+	return 64 + len(p.text) + 4*len(p.tab)
+}
+
+// A Group is what one crawler must obey: a view into a Policy, cheap to copy and
+// safe for concurrent use. The zero Group has no rules and allows everything.
+type Group struct {
+	p    *Policy
+	name uint32 // counted from 1; 0: no group applies
+}
+
+// Token returns the product token of the group as the file writes it, "*" for the
+// default group, and "" if no group applies.
+func (g Group) Token() string {
+	if g.p == nil || g.name == 0 {
+		return ""
+	}
+	return g.p.nameAt(g.name - 1)
+}
+
+// Decide says whether the target may be accessed, and by which rule.
+//
+// The target is path and query as they are sent (RFC 9112 §3.2), never with a
+// fragment. An empty target is "/", one without a slash in front gets one, and of
+// an absolute URL the scheme and authority are left out.
+//
+// The rule with the most octets decides, allow before disallow, then the one
+// further up (§2.2.2); in the Original dialect the first one that matches. The
+// target "/robots.txt" is always allowed, also with some of its letters
+// percent-encoded where the dialect decodes them, but not with a query: that is
+// another resource, which nobody needs in order to read the rules.
+//
+// Decide allocates nothing for targets up to 8 KiB.
 func (g Group) Decide(target string) Decision {
 	if g.p == nil {
 		return Decision{Allowed: true, Reason: ReasonNoRule}
 	}
-	if target == "/robots.txt" {
+	escape := g.p.dialect.reading().escape
+	switch {
+	case target == "" || target[0] != '/':
+		return g.decideLong(escape, originForm(target))
+	case !escape.targetChanges(target):
+		return g.decide(target)
+	case len(target) <= 256:
+		return g.decideShort(escape, target)
+	}
+	return g.decideLong(escape, target)
+}
+
+// originForm gives a target the slash in front that it should have (RFC 9112 §3.2.1).
+func originForm(target string) string {
+	if scheme := strings.Index(target, "://"); scheme > 0 && strings.IndexAny(target, "/?") > scheme {
+		target = target[scheme+len("://"):]
+		path := strings.IndexAny(target, "/?")
+		if path < 0 {
+			return "/"
+		}
+		target = target[path:]
+	}
+	if target == "" || target[0] != '/' {
+		return "/" + target
+	}
+	return target
+}
+
+// decideShort brings the target to its normal form first.
+func (g Group) decideShort(e escaping, target string) Decision {
+	var buf [3 * 256]byte
+	return g.decide(view(e.appendTarget(buf[:0], target)))
+}
+
+// decideLong is decideShort with a buffer that takes longer to clear.
+func (g Group) decideLong(e escaping, target string) Decision {
+	var buf [3 * 8 << 10]byte
+	return g.decide(view(e.appendTarget(buf[:0], target)))
+}
+
+// decide takes a target in normal form.
+func (g Group) decide(target string) Decision {
+	p := g.p
+	if target == "/robots.txt" && p.reason != ReasonUnavailable {
 		return Decision{Allowed: true, Reason: ReasonNoRule}
 	}
-	if g.p.reason != 0 {
-		return Decision{Allowed: g.p.reason == ReasonUnavailable, Reason: g.p.reason}
+	if p.reason != 0 {
+		return Decision{Allowed: p.reason == ReasonUnavailable, Reason: p.reason}
 	}
-	best := Decision{Allowed: true, Reason: ReasonNoRule}
-	for _, r := range g.p.rules {
-		if strings.HasPrefix(target, r.Pattern) && len(r.Pattern) > len(best.Rule.Pattern) {
-			best = Decision{r.Allow, ReasonRule, r, "*"}
+	if g.name == 0 {
+		return Decision{Allowed: true, Reason: ReasonNoRule}
+	}
+	d := Decision{Allowed: true, Reason: ReasonNoRule, Token: p.nameAt(g.name - 1)}
+	h := g.find(target)
+	if !h.found {
+		return d
+	}
+	d.Rule = h.asRule()
+	if d.Rule.Pattern != "" {
+		d.Allowed, d.Reason = d.Rule.Allow, ReasonRule
+	}
+	return d
+}
+
+// find returns the rule that decides about a target.
+func (g Group) find(target string) hit {
+	if word := g.p.tab[2*g.name-1]; word&1 == 0 {
+		return block{g.p, word >> 1}.find(target)
+	}
+	var best hit
+	for b := range g.p.blocks(g.name) {
+		if h := b.find(target); h.precedes(best) {
+			best = h
 		}
 	}
 	return best

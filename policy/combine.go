@@ -1,0 +1,78 @@
+package policy
+
+import "slices"
+
+// Combined returns the group of a crawler that answers to several product
+// tokens at once: the groups of all of them, combined (RFC 9309 §2.2.1), and
+// the default group only if no token has a group. This differs from
+// Group(token, fallbacks...), where the first token that has a group is the only
+// one that counts.
+//
+// The group is compiled anew on every call and keeps nothing of the policy.
+func (p *Policy) Combined(tokens ...string) Group {
+	var groups []Group
+	for _, t := range tokens {
+		g := p.Group(t)
+		if g.p == nil || g.p.reason != 0 {
+			return g
+		}
+		if g.name != 0 && g.Token() != "*" {
+			groups = append(groups, g)
+		}
+	}
+	if len(groups) == 0 {
+		return p.Group("*").Clone()
+	}
+	return combine(groups)
+}
+
+// Clone returns a copy of the group that keeps nothing of its policy: for
+// whoever is one crawler only, a fraction of the memory.
+func (g Group) Clone() Group {
+	if g.p == nil || g.p.reason != 0 || g.name == 0 {
+		return g
+	}
+	return combine([]Group{g})
+}
+
+// combine compiles the rules and records of groups of one policy as one group
+// with the name of the first.
+func combine(from []Group) Group {
+	p := from[0].p
+	b := builder{dialect: p.dialect, reading: p.dialect.reading()}
+	b.body = []byte(from[0].Token())
+	b.names = []nameLine{{0, uint32(len(b.body)), 0}}
+	var records []Record
+	b.groups = []fileGroup{{}}
+	group := &b.groups[0]
+	for _, g := range from {
+		for blk := range g.p.blocks(g.name) {
+			for i := range blk.len() {
+				b.addHit(blk.at(i))
+			}
+			if l := blk.groups()[0]; group.line == 0 || l < group.line {
+				group.line = l
+			}
+		}
+		if d, ok := g.CrawlDelay(); ok {
+			group.delay, group.hasDelay = max(group.delay, d), true
+		}
+		records = slices.AppendSeq(records, g.Records(""))
+	}
+	slices.SortStableFunc(b.rules, func(x, y ruleLine) int { return int(x.line) - int(y.line) })
+	group.last = uint32(len(b.rules))
+	slices.SortFunc(records, func(x, y Record) int { return x.Line - y.Line })
+	for _, r := range slices.CompactFunc(records, func(x, y Record) bool { return x.Line == y.Line }) {
+		b.records.add(r.Line, int(group.line), []byte(r.Field), []byte(r.Value))
+	}
+	return Group{b.compile(), 1}
+}
+
+// addHit adds a rule of a compiled policy.
+func (b *builder) addHit(h hit) {
+	off := len(b.extra)
+	b.extra = append(b.extra, h.pattern()...)
+	b.rules = append(b.rules, ruleLine{
+		off: uint32(off), n: h.end - h.start, line: uint32(h.line()), flags: uint8(h.flags) | ruleExtra,
+	})
+}

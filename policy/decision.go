@@ -1,0 +1,92 @@
+package policy
+
+import "fmt"
+
+// A Rule is one allow or disallow line (RFC 9309 §2.2.2).
+type Rule struct {
+	Allow   bool
+	Pattern string // in the normal form that is compared (§2.2.2, percent-encoding)
+	Line    int    // where it stands in the file, counted from 1
+}
+
+// String returns the rule as a line of robots.txt.
+func (r Rule) String() string {
+	field := "Disallow:"
+	if r.Allow {
+		field = "Allow:"
+	}
+	if r.Pattern == "" {
+		return field
+	}
+	return field + " " + r.Pattern
+}
+
+// A Decision is the answer to one question: may this target be accessed, and
+// what says so? The zero value does not allow and gives no reason.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+
+	// Rule is the rule that decided. Without one (ReasonNoRule) it is the zero
+	// Rule, or the rule with an empty pattern if the group has one: it matches
+	// nothing, but it is the line by which the site says "everything".
+	Rule Rule
+
+	// Token names the group that decided as the file writes it, "*" for the
+	// default group. It is empty if no group applies.
+	Token string
+}
+
+// String explains the decision in a few words, for people:
+//
+//	disallowed by line 3: Disallow: /private (user-agent: *)
+func (d Decision) String() string {
+	verdict := "disallowed"
+	if d.Allowed {
+		verdict = "allowed"
+	}
+	switch {
+	case d.Rule.Line > 0:
+		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
+	case d.Reason != 0:
+		verdict += ": " + d.Reason.String()
+	}
+	if d.Token != "" {
+		verdict += " (user-agent: " + d.Token + ")"
+	}
+	return verdict
+}
+
+// A Reason says what a Decision rests on. It tells "the site said no" from "the
+// site could not be asked".
+type Reason uint8
+
+const (
+	// ReasonNoRule: no rule matched, or no group applies (§2.2.2: allowed).
+	// /robots.txt itself is always allowed for this reason.
+	ReasonNoRule Reason = iota + 1
+
+	// ReasonRule: the rule in the Decision matched.
+	ReasonRule
+
+	// ReasonUnavailable: the site has no robots.txt (§2.3.1.3: allowed).
+	ReasonUnavailable
+
+	// ReasonUnreachable: robots.txt could not be had (§2.3.1.4: disallowed).
+	ReasonUnreachable
+)
+
+// String describes the reason in a few words.
+func (r Reason) String() string {
+	switch r {
+	case ReasonNoRule:
+		return "no rule matches"
+	case ReasonRule:
+		return "a rule matches"
+	case ReasonUnavailable:
+		return "robots.txt is unavailable"
+	case ReasonUnreachable:
+		return "robots.txt is unreachable"
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}

@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Dialect says how a family of crawlers reads robots.txt. The zero value is
+// RFC9309, which is what a new crawler should use; the others answer the
+// question "what would that crawler make of this file?".
+//
+// Where the engine behind a dialect documents nothing, the dialect follows
+// RFC 9309.
+type Dialect uint8
+
+const (
+	// RFC9309 is the Robots Exclusion Protocol as standardised in 2022.
+	RFC9309 Dialect = iota
+
+	// Google is the reading of Google's published parser: misspelt fields, a
+	// missing colon and fields with a longer name are accepted, a product token
+	// ends at the first octet that is not a letter, "-" or "_", URLs are
+	// compared as given, and allowing index.html also allows its directory.
+	Google
+
+	// Yandex ends a group at a blank line, ignores rules past the 2,048th and
+	// rules longer than 1,024 characters, finds its robots by a part of the
+	// name, and takes a file of more than 500 KiB for permission.
+	Yandex
+
+	// Bing differs from RFC 9309 in its names, bingbot falls back to msnbot,
+	// and in its Crawl-delay, which is a window of 1 to 30 seconds.
+	Bing
+
+	// Original is the protocol of 1994 with the Allow lines of the 1996 draft:
+	// records are parted by blank lines, a record is found by a part of the
+	// name and is the only one that counts, "*" and "$" in a path are ordinary,
+	// and the first rule that fits decides.
+	Original
+)
+
+// reading is one row of the table of differences between the dialects.
+type reading struct {
+	name string
+
+	// Lines and groups.
+	lenient     bool // Google's misspellings, field prefixes and missing colons
+	lineLimit   int  // octets of a line that count; 0: all
+	blankEnds   bool // a blank line ends the group
+	utf16       bool // a file that opens with a UTF-16 byte order mark is decoded
+	oversizeOK  bool // a file above the parsing limit permits everything; else it is cut
+	ruleLimit   int  // rules of a file that count; 0: all
+	ruleOctets  int  // octets a pattern may have to count, in normal form; 0: any
+	needsRule   bool // a group without rules is not a group
+	firstRecord bool // only the first group of a name counts; else they are combined
+
+	// Product tokens.
+	leading   bool   // a value names its leading letters, "-" and "_", nothing else
+	substring bool   // a value names every token that it contains
+	family    string // tokens that begin so fall back to ...
+	fallback  string // ... this one before "*"
+
+	// Rules.
+	escape    escaping
+	literal   bool // "*" and "$" are ordinary, and the first rule in the file decides
+	indexHTML bool // allowing .../index.htm allows .../ as well
+
+	delay delayReading
+}
+
+// What a Crawl-delay line means.
+type delayReading uint8
+
+const (
+	delayIgnored delayReading = iota
+	delaySeconds
+	delayWindow // seconds, clamped to 1 to 30
+)
+
+// readings holds all there is to the dialects: what is not in this table is the
+// same in all of them. It is never written to.
+var readings = [...]reading{
+	RFC9309: {
+		name: "RFC9309", utf16: true, escape: escapeRFC, delay: delaySeconds,
+	},
+	Google: {
+		name: "Google", lenient: true, lineLimit: 8*2083 - 1, leading: true,
+		escape: escapeGoogle, indexHTML: true,
+	},
+	Yandex: {
+		name: "Yandex", utf16: true, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleOctets: 1024,
+		substring: true, family: "yandex", fallback: "yandex", escape: escapeRFC,
+	},
+	Bing: {
+		name: "Bing", utf16: true, family: "bingbot", fallback: "msnbot", escape: escapeRFC, delay: delayWindow,
+	},
+	Original: {
+		name: "Original", utf16: true, blankEnds: true, needsRule: true, firstRecord: true,
+		substring: true, escape: escapeDecode, literal: true,
+	},
+}
+
+// reading returns the row of d. A value outside the constants reads as RFC9309.
+func (d Dialect) reading() *reading {
+	if int(d) < len(readings) {
+		return &readings[d]
+	}
+	return &readings[RFC9309]
+}
+
+// String returns the name of the constant, "RFC9309" for example.
+func (d Dialect) String() string {
+	if int(d) < len(readings) {
+		return readings[d].name
+	}
+	return fmt.Sprintf("Dialect(%d)", uint8(d))
+}
+
+// MarshalText returns the name of the constant. It fails for a value outside
+// the constants.
+func (d Dialect) MarshalText() ([]byte, error) {
+	if int(d) >= len(readings) {
+		return nil, fmt.Errorf("policy: %v is no dialect; use one of %s", d, dialectNames())
+	}
+	return []byte(readings[d].name), nil
+}
+
+// UnmarshalText accepts the names of the constants in any case.
+func (d *Dialect) UnmarshalText(text []byte) error {
+	for i := range readings {
+		if strings.EqualFold(readings[i].name, string(text)) {
+			*d = Dialect(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("policy: unknown dialect %q; use one of %s", text, dialectNames())
+}
+
+func dialectNames() string {
+	names := make([]string, len(readings))
+	for i := range readings {
+		names[i] = readings[i].name
+	}
+	return strings.Join(names, ", ")
+}

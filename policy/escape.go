@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"bytes"
+	"unsafe"
+)
+
+// escaping names a normal form for percent-encoding. Patterns and targets are
+// brought to it before they are compared octet by octet (RFC 9309 §2.2.2).
+type escaping uint8
+
+const (
+	// escapeRFC: an escape of an unreserved octet is decoded, any other gets
+	// upper-case hex digits; octets that may not stand in a URI are escaped, and
+	// so is a "%" that begins no escape. Reserved octets stay as written, so that
+	// %2F never equals "/". In a target "*" and "$" are escaped, in a pattern a
+	// "$" that is not last: what is left of them in a pattern is special (§2.2.3).
+	//
+	// Read literally, §2.2.2 would escape reserved octets as well, which its own
+	// figure 4 does in one row and not in another; no crawler does.
+	escapeRFC escaping = iota
+
+	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits
+	// of escapes are raised. Targets are taken as they are.
+	escapeGoogle
+
+	// escapeDecode: every escape but %2F is decoded (1996 draft). So that the form
+	// can stand in a file again, octets that could not are all escaped instead,
+	// which makes no two strings equal that were not.
+	escapeDecode
+)
+
+// Classes of octets, as far as finding out whether a string is in normal form goes.
+const (
+	isStar    = 1 << iota // "*"
+	isDollar              // "$"
+	isPercent             // "%"
+	isHigh                // 0x80 and above
+	isBarred              // below 0x80 and not allowed in a URI (RFC 3986 §2)
+)
+
+// classes is never written to.
+var classes = func() (t [256]uint8) {
+	for c := range t {
+		switch {
+		case c == '*':
+			t[c] = isStar
+		case c == '$':
+			t[c] = isDollar
+		case c == '%':
+			t[c] = isPercent
+		case c >= 0x80:
+			t[c] = isHigh
+		case c <= ' ', c == 0x7F, c == '"', c == '<', c == '>', c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
+			t[c] = isBarred
+		}
+	}
+	return t
+}()
+
+// classesOf returns the union of the classes of all octets of s.
+func classesOf[S string | []byte](s S) (set uint8) {
+	for ; len(s) >= 4; s = s[4:] {
+		set |= classes[s[0]] | classes[s[1]] | classes[s[2]] | classes[s[3]]
+	}
+	for i := range len(s) {
+		set |= classes[s[i]]
+	}
+	return set
+}
+
+// changes reports whether a value with octets of the given classes may differ
+// from its normal form as a pattern.
+func (e escaping) changes(set uint8, value []byte) bool {
+	switch e {
+	case escapeGoogle:
+		return set&(isPercent|isHigh) != 0
+	case escapeDecode:
+		return set&^(isStar|isDollar) != 0
+	}
+	return set&^(isStar|isDollar) != 0 || set&isDollar != 0 && bytes.IndexByte(value, '$') < len(value)-1
+}
+
+// appendPattern appends the normal form of a rule's value.
+func (e escaping) appendPattern(dst, value []byte) []byte {
+	switch e {
+	case escapeGoogle:
+		return appendGoogle(dst, value)
+	case escapeDecode:
+		return appendDecoded(dst, value)
+	}
+	last := len(value) - 1
+	return appendRFC(dst, value, func(i int) bool { return value[i] == '*' || i == last })
+}
+
+// targetChanges reports whether a target may differ from its normal form.
+func (e escaping) targetChanges(target string) bool {
+	switch e {
+	case escapeGoogle:
+		return false
+	case escapeDecode:
+		return classesOf(target)&^(isStar|isDollar) != 0
+	}
+	return classesOf(target) != 0
+}
+
+// appendTarget appends the normal form of a target.
+func (e escaping) appendTarget(dst []byte, target string) []byte {
+	switch e {
+	case escapeGoogle:
+		return append(dst, target...)
+	case escapeDecode:
+		return appendDecoded(dst, target)
+	}
+	return appendRFC(dst, target, func(int) bool { return false })
+}
+
+// appendRFC appends s in the form escapeRFC; special tells which "*" and "$"
+// keep their special meaning.
+func appendRFC[S string | []byte](dst []byte, s S, special func(i int) bool) []byte {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch classes[c] {
+		case 0:
+			dst = append(dst, c)
+			continue
+		case isStar, isDollar:
+			if special(i) {
+				dst = append(dst, c)
+				continue
+			}
+		case isPercent:
+			if i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+				c = unhex(s[i+1])<<4 | unhex(s[i+2])
+				i += 2
+				if isUnreserved(c) {
+					dst = append(dst, c)
+					continue
+				}
+			}
+		}
+		dst = appendEscape(dst, c)
+	}
+	return dst
+}
+
+func appendGoogle(dst, s []byte) []byte {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 0x80:
+			dst = appendEscape(dst, c)
+		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
+			dst = appendEscape(dst, unhex(s[i+1])<<4|unhex(s[i+2]))
+			i += 2
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// appendDecoded appends s in the form escapeDecode.
+func appendDecoded[S string | []byte](dst []byte, s S) []byte {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		keep := c == '/'
+		if c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+			c = unhex(s[i+1])<<4 | unhex(s[i+2])
+			i += 2
+		}
+		if keep || c > ' ' && c < 0x7F && c != '/' && c != '%' && c != '#' {
+			dst = append(dst, c)
+		} else {
+			dst = appendEscape(dst, c)
+		}
+	}
+	return dst
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	const hex = "0123456789ABCDEF"
+	return append(dst, '%', hex[c>>4], hex[c&15])
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func unhex(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// isUnreserved reports whether c is unreserved (RFC 3986 §2.3).
+func isUnreserved(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+// view returns b as a string without copying it. The string must be gone before
+// b changes; here it ends with the decision that needs it.
+func view(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}

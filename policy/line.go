@@ -1,0 +1,291 @@
+package policy
+
+import (
+	"bytes"
+	"iter"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// parsingLimit is how much of a file is read (RFC 9309 §2.5: at least 500 KiB).
+const parsingLimit = 500 << 10
+
+// A Line is one line of a robots.txt file as a dialect reads it. It is meant for
+// tools that show a file to people; permission is asked of a Policy.
+type Line struct {
+	Number int // counted from 1
+	Kind   LineKind
+
+	// Field and Value are what stands before and after the colon, without white
+	// space around it and without comment, and empty if the line has neither.
+	Field, Value string
+
+	Comment  bool // has a "#"
+	Misspelt bool // Field is a misspelling that the dialect accepts (Google)
+	NoColon  bool // white space stands for the colon (Google)
+	Cut      bool // longer than the dialect reads; the rest is not in Value (Google)
+}
+
+// A LineKind says what a line is to the dialect.
+type LineKind uint8
+
+const (
+	LineBlank     LineKind = iota + 1 // nothing but white space
+	LineComment                       // nothing but a comment
+	LineUserAgent                     // begins or widens a group
+	LineAllow                         // a rule
+	LineDisallow                      // a rule
+	LineSitemap                       // a record that names a sitemap
+	LineRecord                        // any other field
+	LineInvalid                       // no field, or nothing before the colon: skipped
+)
+
+// Lines yields the lines of a file one by one, up to the parsing limit, as the
+// parser of the dialect sees them. A line end at the end of the file is followed
+// by one more, blank line.
+func (d Dialect) Lines(data []byte) iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		s := newScanner(d.reading(), data)
+		for s.next() {
+			l := Line{
+				Number: s.number, Kind: s.kind,
+				Field: string(s.field), Value: string(s.value()),
+				Comment: s.comment, Misspelt: s.misspelt, NoColon: s.noColon, Cut: s.cut,
+			}
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// scanner reads a file line by line, in one forward pass.
+type scanner struct {
+	*reading
+	data []byte
+	pos  int  // where the next line begins
+	lf   int  // the first LF at or after pos; searching it anew for each bare CR would be quadratic
+	cr   bool // data holds a CR at all
+	nul  bool // data holds a NUL, which ends a line's text in a lenient reading
+
+	// The line that next found.
+	number                          int
+	kind                            LineKind
+	field                           []byte
+	valueAt, valueEnd               int // in data
+	comment, misspelt, noColon, cut bool
+}
+
+// newScanner applies what concerns the file as a whole: the parsing limit, byte
+// order marks, UTF-16.
+func newScanner(r *reading, data []byte) scanner {
+	data = limited(data)
+	if r.utf16 {
+		data = decodeUTF16(data)
+	}
+	// A byte order mark is skipped, also what is left of a damaged one: it would
+	// cost the first line, and that line names the crawler.
+	const bom = "\xEF\xBB\xBF"
+	pos := 0
+	for pos < len(bom) && pos < len(data) && data[pos] == bom[pos] {
+		pos++
+	}
+	return scanner{
+		reading: r, data: data, pos: pos, lf: -1,
+		cr:  bytes.IndexByte(data, '\r') >= 0,
+		nul: r.lenient && bytes.IndexByte(data, 0) >= 0,
+	}
+}
+
+// limited cuts data at the parsing limit. The line that the cut falls in is
+// dropped whole: half of "Disallow: /private" is "Disallow: /".
+func limited(data []byte) []byte {
+	if len(data) <= parsingLimit {
+		return data
+	}
+	if c := data[parsingLimit]; c == '\n' || c == '\r' {
+		return data[:parsingLimit]
+	}
+	n := parsingLimit
+	for n > 0 && data[n-1] != '\n' && data[n-1] != '\r' {
+		n--
+	}
+	return data[:n]
+}
+
+// decodeUTF16 decodes a file that opens with a UTF-16 byte order mark and
+// returns any other as it is.
+func decodeUTF16(data []byte) []byte {
+	if len(data) < 2 || !(data[0] == 0xFE && data[1] == 0xFF || data[0] == 0xFF && data[1] == 0xFE) {
+		return data
+	}
+	high, low := 0, 1
+	if data[0] == 0xFF {
+		high, low = 1, 0
+	}
+	text := make([]byte, 0, len(data))
+	for data = data[2:]; len(data) >= 2; data = data[2:] {
+		r := rune(data[high])<<8 | rune(data[low])
+		if utf16.IsSurrogate(r) {
+			var second rune
+			if len(data) >= 4 {
+				second = rune(data[2+high])<<8 | rune(data[2+low])
+			}
+			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
+				data = data[2:]
+			}
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return text
+}
+
+// next reads the next line: comment, white space, field, value (§2.2).
+func (s *scanner) next() bool {
+	start, end, ok := s.nextLine()
+	if !ok {
+		return false
+	}
+	s.field, s.valueAt, s.valueEnd = nil, end, end
+	s.comment, s.misspelt, s.noColon, s.cut = false, false, false, false
+	if s.lineLimit > 0 && end-start > s.lineLimit {
+		end, s.cut = start+s.lineLimit, true
+	}
+	if s.nul {
+		if i := bytes.IndexByte(s.data[start:end], 0); i >= 0 {
+			end = start + i
+		}
+	}
+	if i := bytes.IndexByte(s.data[start:end], '#'); i >= 0 {
+		end, s.comment = start+i, true
+	}
+	start, end = s.trim(start, end)
+	switch {
+	case start < end:
+		s.split(start, end)
+	case s.comment:
+		s.kind = LineComment
+	default:
+		s.kind = LineBlank
+	}
+	return true
+}
+
+// nextLine finds the next line, which CR, LF or CR LF ends.
+func (s *scanner) nextLine() (start, end int, ok bool) {
+	if s.pos > len(s.data) {
+		return 0, 0, false
+	}
+	if s.lf < s.pos {
+		s.lf = len(s.data)
+		if i := bytes.IndexByte(s.data[s.pos:], '\n'); i >= 0 {
+			s.lf = s.pos + i
+		}
+	}
+	start, end = s.pos, s.lf
+	if s.cr {
+		if i := bytes.IndexByte(s.data[start:end], '\r'); i >= 0 {
+			end = start + i
+		}
+	}
+	s.pos = end + 1
+	if s.pos == s.lf && s.lf < len(s.data) {
+		s.pos++ // CR LF
+	}
+	s.number++
+	return start, end, true
+}
+
+// split divides a line that is not blank into field and value.
+func (s *scanner) split(start, end int) {
+	s.kind = LineInvalid
+	line := s.data[start:end]
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 && s.lenient {
+		colon = soleGap(line)
+		s.noColon = colon >= 0
+	}
+	if colon < 0 {
+		return
+	}
+	_, fieldEnd := s.trim(start, start+colon)
+	if fieldEnd <= start {
+		return
+	}
+	s.field = s.data[start:fieldEnd]
+	s.valueAt, s.valueEnd = s.trim(start+colon+1, end)
+	s.kind, s.misspelt = s.kindOf(s.field)
+}
+
+func (s *scanner) value() []byte { return s.data[s.valueAt:s.valueEnd] }
+
+// trim leaves out white space at both ends: SP and HTAB (§2.2), in a lenient
+// reading VT and FF too.
+func (s *scanner) trim(start, end int) (int, int) {
+	for start < end && s.isSpace(s.data[start]) {
+		start++
+	}
+	for start < end && s.isSpace(s.data[end-1]) {
+		end--
+	}
+	return start, end
+}
+
+func (r *reading) isSpace(c byte) bool {
+	return c == ' ' || c == '\t' || r.lenient && (c == '\v' || c == '\f')
+}
+
+// soleGap returns where the white space begins that parts a line of exactly two
+// words, else -1.
+func soleGap(line []byte) int {
+	gap := bytes.IndexAny(line, " \t")
+	if gap < 0 || bytes.ContainsAny(bytes.TrimLeft(line[gap:], " \t"), " \t") {
+		return -1
+	}
+	return gap
+}
+
+// kindOf recognises a field. Names are case-insensitive (§2.2).
+func (r *reading) kindOf(field []byte) (kind LineKind, misspelt bool) {
+	if r.lenient {
+		return lenientKind(field)
+	}
+	switch {
+	case foldEqual(field, "disallow"):
+		return LineDisallow, false
+	case foldEqual(field, "allow"):
+		return LineAllow, false
+	case foldEqual(field, "user-agent"):
+		return LineUserAgent, false
+	case foldEqual(field, "sitemap"):
+		return LineSitemap, false
+	}
+	return LineRecord, false
+}
+
+// lenientKind recognises a field by its beginning, in the spellings that
+// Google's parser accepts.
+func lenientKind(field []byte) (kind LineKind, misspelt bool) {
+	switch lower(field[0]) {
+	case 'u':
+		return lenientPrefix(field, LineUserAgent, "user-agent", "useragent", "user agent")
+	case 'a':
+		return lenientPrefix(field, LineAllow, "allow")
+	case 'd':
+		return lenientPrefix(field, LineDisallow, "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw")
+	case 's':
+		return lenientPrefix(field, LineSitemap, "sitemap", "site-map")
+	}
+	return LineRecord, false
+}
+
+// lenientPrefix returns kind if field begins with one of the spellings, of which
+// the first is the right one.
+func lenientPrefix(field []byte, kind LineKind, spellings ...string) (LineKind, bool) {
+	for i, s := range spellings {
+		if foldPrefix(field, s) {
+			return kind, i > 0
+		}
+	}
+	return LineRecord, false
+}

@@ -1,0 +1,229 @@
+package policy
+
+import "time"
+
+// Parse reads a robots.txt file as RFC 9309 says. It is RFC9309.Parse.
+func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
+
+// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that
+// make no sense are skipped (RFC 9309 §2.3.1.5). At most 500 KiB are read
+// (§2.5); a line that the limit cuts is dropped. The Policy keeps copies of what
+// it needs and nothing of data.
+//
+// Two files are not read but judged whole: one above 500 KiB in the Yandex
+// dialect permits everything, as Unavailable does, and one that no server sends
+// in good faith, whose rules grow above 1 MiB when percent-encoded, forbids
+// everything, as Unreachable does.
+func (d Dialect) Parse(data []byte) *Policy {
+	r := d.reading()
+	if r.oversizeOK && len(data) > parsingLimit {
+		return Unavailable()
+	}
+	// Most files fit these, and then nothing is allocated but what is kept.
+	var (
+		rules   [64]ruleLine
+		names   [16]nameLine
+		groups  [16]fileGroup
+		extra   [256]byte
+		records [512]byte
+	)
+	b := builder{
+		dialect: d, reading: r, rules: rules[:0], names: names[:0], groups: groups[:0],
+		extra: extra[:0], records: recordWriter{stream: records[:0]},
+	}
+	b.read(data)
+	return b.compile()
+}
+
+// builder gathers what a file says, in the order of the file, and then compiles it.
+type builder struct {
+	dialect Dialect
+	*reading
+
+	body    []byte // the file
+	extra   []byte // octets of patterns whose normal form differs from the file
+	rules   []ruleLine
+	names   []nameLine
+	groups  []fileGroup
+	records recordWriter
+
+	inAgents bool // the last line that counts was a user-agent line
+	inGroup  bool
+	limited  int // rules seen, where their number is limited
+}
+
+// ruleLine is one rule; its pattern is builder.pattern.
+type ruleLine struct {
+	off, n uint32 // in body, or in extra
+	line   uint32
+	flags  uint8
+}
+
+// Flags of a rule.
+const (
+	ruleAllow   = 1 << iota
+	ruleWild    // "*" or a final "$" in the pattern is special
+	ruleDerived // stands in no line of its own (Google's index.html)
+	ruleExtra   // the pattern is in builder.extra
+
+	rulePacked = 3 // bits of the flags that the compiled form keeps
+)
+
+// nameLine says that a group has a name.
+type nameLine struct {
+	off, n uint32 // in body
+	group  uint32 // in groups
+}
+
+// fileGroup is a group as it stands in the file.
+type fileGroup struct {
+	line        uint32 // of its first user-agent line; identifies it
+	first, last uint32 // its rules, as a range of builder.rules
+	firstName   uint32 // in builder.names
+	names       uint32 // how many names it has
+	delay       time.Duration
+	hasDelay    bool
+	pos         uint32 // where it is compiled alone, if it is
+}
+
+func (b *builder) read(data []byte) {
+	s := newScanner(b.reading, data)
+	b.body = s.data
+	for s.next() {
+		switch s.kind {
+		case LineUserAgent:
+			b.userAgent(&s)
+		case LineAllow:
+			b.rule(&s, ruleAllow)
+		case LineDisallow:
+			b.rule(&s, 0)
+		case LineSitemap, LineRecord:
+			b.record(&s)
+		case LineBlank:
+			if b.blankEnds {
+				b.endGroup()
+			}
+		}
+	}
+	b.endGroup()
+}
+
+// userAgent begins a group, or adds a name to the one that has no rules yet.
+// Only rules part the two: other records must not end a group (§2.2.4).
+func (b *builder) userAgent(s *scanner) {
+	if !b.inAgents {
+		b.endGroup()
+		b.groups = append(b.groups, fileGroup{
+			line: uint32(s.number), first: uint32(len(b.rules)), firstName: uint32(len(b.names)),
+		})
+		b.inAgents, b.inGroup = true, true
+	}
+	value, at := s.value(), s.valueAt
+	switch {
+	case namesAll(value):
+		b.name(at, 1)
+	case b.leading:
+		b.name(at, len(leadingToken(value)))
+	default:
+		b.name(at, len(value))
+		b.name(at, len(wholeToken(value)))
+	}
+}
+
+// maxName is the longest name kept; nobody's product token is as long.
+const maxName = 1<<12 - 1
+
+func (b *builder) name(at, n int) {
+	if n > 0 && n <= maxName {
+		b.names = append(b.names, nameLine{uint32(at), uint32(n), uint32(len(b.groups) - 1)})
+	}
+}
+
+func (b *builder) endGroup() {
+	if b.inGroup {
+		g := &b.groups[len(b.groups)-1]
+		g.last = uint32(len(b.rules))
+		if b.needsRule && g.first == g.last {
+			b.names = b.names[:g.firstName]
+		}
+	}
+	b.inGroup, b.inAgents = false, false
+}
+
+// rule adds a rule to the group; rules outside of groups are ignored (§2.2.2).
+func (b *builder) rule(s *scanner, flags uint8) {
+	if !b.inGroup {
+		return
+	}
+	b.inAgents = false
+	value := s.value()
+	r := ruleLine{off: uint32(s.valueAt), n: uint32(len(value)), line: uint32(s.number), flags: flags}
+	if set := classesOf(value); set != 0 {
+		if !b.literal && (set&isStar != 0 || value[len(value)-1] == '$') {
+			r.flags |= ruleWild
+		}
+		if b.escape.changes(set, value) {
+			r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
+			b.extra = b.escape.appendPattern(b.extra, value)
+			r.n = uint32(len(b.extra)) - r.off
+		}
+	}
+	if !b.counts(r) {
+		return
+	}
+	b.rules = append(b.rules, r)
+	if b.indexHTML && flags&ruleAllow != 0 {
+		b.index(r)
+	}
+}
+
+// counts reports whether a rule is within the limits of the dialect.
+func (b *builder) counts(r ruleLine) bool {
+	if r.n > 0 {
+		b.limited++
+	}
+	return (b.ruleLimit == 0 || b.limited <= b.ruleLimit) && (b.ruleOctets == 0 || int(r.n) <= b.ruleOctets)
+}
+
+// index adds to an allow rule for .../index.htm, or whatever begins so, one for
+// exactly .../, which the same page answers.
+func (b *builder) index(r ruleLine) {
+	p := b.pattern(r)
+	slash := len(p) - 1
+	for slash >= 0 && p[slash] != '/' {
+		slash--
+	}
+	const index = "/index.htm"
+	if slash < 0 || len(p) < slash+len(index) || string(p[slash:slash+len(index)]) != index {
+		return
+	}
+	off := len(b.extra)
+	b.extra = append(b.extra, p[:slash+1]...)
+	b.extra = append(b.extra, '$')
+	b.rules = append(b.rules, ruleLine{
+		off: uint32(off), n: uint32(len(b.extra) - off), line: r.line, flags: ruleAllow | ruleWild | ruleDerived | ruleExtra,
+	})
+}
+
+func (b *builder) pattern(r ruleLine) []byte {
+	if r.flags&ruleExtra != 0 {
+		return b.extra[r.off : r.off+r.n]
+	}
+	return b.body[r.off : r.off+r.n]
+}
+
+// record keeps any other record (§2.2.4).
+func (b *builder) record(s *scanner) {
+	group := 0
+	if b.inGroup {
+		g := &b.groups[len(b.groups)-1]
+		group = int(g.line)
+		if d, ok := b.crawlDelay(s.field, s.value()); ok {
+			// Of several values the largest is the one nobody objects to.
+			g.delay, g.hasDelay = max(g.delay, d), true
+		}
+	}
+	if isFieldName(s.field) {
+		b.records.add(s.number, group, s.field, s.value())
+	}
+}

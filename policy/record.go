@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"encoding/binary"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Record is a line that is neither a user-agent line nor a rule: Sitemap,
+// Crawl-delay, and whatever else a site chose to say (RFC 9309 §2.2.4).
+type Record struct {
+	Field, Value string // as the file writes them, without comment and outer white space
+	Line         int    // counted from 1
+}
+
+// maxRecords bounds what one file's records take in memory, in octets. Records
+// past it are dropped; the largest real file known needs half of it.
+const maxRecords = 256 << 10
+
+// maxField is how long a field name may be.
+const maxField = 64
+
+// recordWriter appends records to a stream of octets: for each record the
+// distances of line and group line from the record before, the lengths of field
+// and value, as varints, and the texts.
+type recordWriter struct {
+	stream      []byte
+	line, group int // of the last record
+}
+
+func (w *recordWriter) add(line, group int, field, value []byte) {
+	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
+		return
+	}
+	w.stream = binary.AppendUvarint(w.stream, uint64(line-w.line))
+	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
+	w.stream = append(append(w.stream, field...), value...)
+	w.line, w.group = line, group
+}
+
+// recordReader reads what recordWriter wrote.
+type recordReader struct {
+	stream string
+	group  int // line at which the group of rec begins; 0 outside of groups
+	rec    Record
+}
+
+func (r *recordReader) next() bool {
+	if r.stream == "" {
+		return false
+	}
+	r.rec.Line += int(r.uvarint())
+	group := r.uvarint()
+	r.group += int(group>>1) ^ -int(group&1)
+	field, value := int(r.uvarint()), int(r.uvarint())
+	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
+	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
+	return true
+}
+
+func (r *recordReader) uvarint() (v uint64) {
+	for shift := 0; ; shift += 7 {
+		c := r.stream[0]
+		r.stream = r.stream[1:]
+		v |= uint64(c&0x7F) << shift
+		if c < 0x80 {
+			return v
+		}
+	}
+}
+
+// isFieldName tells a field from prose and markup that happens to have a colon.
+func isFieldName(field []byte) bool {
+	if len(field) > maxField || !isLetter(field[0]) {
+		return false
+	}
+	for _, c := range field {
+		switch {
+		case isLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Records yields the records of the whole file in its order, those with the
+// given field name, in any case, or all if field is empty.
+//
+// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or
+// spaces. Records of one file are kept up to 256 KiB.
+func (p *Policy) Records(field string) iter.Seq[Record] {
+	return p.recordsIn(field, func(int) bool { return true })
+}
+
+// Records yields the records that stand in the group, as Policy.Records does for
+// the file. The records of groups that were combined are combined.
+func (g Group) Records(field string) iter.Seq[Record] {
+	if g.p == nil || g.name == 0 {
+		return func(func(Record) bool) {}
+	}
+	return g.p.recordsIn(field, func(line int) bool {
+		for b := range g.p.blocks(g.name) {
+			if b.includes(line) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		if p == nil {
+			return
+		}
+		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+			if (field == "" || p.isField(r.rec.Field, field)) && in(r.group) && !yield(r.rec) {
+				return
+			}
+		}
+	}
+}
+
+// isField reports whether a field is called name, in a spelling that the dialect accepts.
+func (p *Policy) isField(field, name string) bool {
+	if foldEqual(field, name) {
+		return true
+	}
+	if !foldEqual(name, "sitemap") {
+		return false
+	}
+	kind, _ := p.dialect.reading().kindOf([]byte(field))
+	return kind == LineSitemap
+}
+
+// Sitemaps yields the absolute URLs of the Sitemap records, in the order of the
+// file, each once. They belong to no group and may lead to any host.
+func (p *Policy) Sitemaps() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen := map[string]bool{}
+		for r := range p.Records("sitemap") {
+			if !isAbsoluteURL(r.Value) || seen[r.Value] {
+				continue
+			}
+			seen[r.Value] = true
+			if !yield(r.Value) {
+				return
+			}
+		}
+	}
+}
+
+// isAbsoluteURL reports whether s begins with a scheme (RFC 3986 §3.1) and an authority.
+func isAbsoluteURL(s string) bool {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || rest == "" || scheme == "" || !isLetter(scheme[0]) {
+		return false
+	}
+	for _, c := range []byte(scheme) {
+		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// CrawlDelay returns how long the site asks a crawler to wait between requests,
+// the largest value if the group has several. It reports false where the group
+// says nothing, or nothing but values that are not plain non-negative decimals,
+// and in the dialects that ignore the record (Google, Yandex, Original). In the
+// Bing dialect it is a window of 1 to 30 seconds for one request. A value beyond
+// the range of a Duration is the largest Duration.
+//
+// Nothing in this package waits.
+func (g Group) CrawlDelay() (time.Duration, bool) {
+	if g.p == nil || g.name == 0 {
+		return 0, false
+	}
+	var longest time.Duration
+	found := false
+	for b := range g.p.blocks(g.name) {
+		if d, ok := b.delay(); ok {
+			longest, found = max(longest, d), true
+		}
+	}
+	return longest, found
+}
+
+// crawlDelay reads a record if it is a Crawl-delay that means something to the dialect.
+func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
+	if r.delay == delayIgnored || !foldEqual(field, "crawl-delay") {
+		return 0, false
+	}
+	d, ok := parseSeconds(string(value))
+	if r.delay == delayWindow {
+		d = min(max(d, time.Second), 30*time.Second)
+	}
+	return d, ok
+}
+
+// parseSeconds reads digits with or without a decimal fraction. Exponents, signs
+// and units make a value that is not plain: multiplied into a Duration, "1e300"
+// would turn negative.
+func parseSeconds(s string) (time.Duration, bool) {
+	whole, fraction, _ := strings.Cut(s, ".")
+	if whole+fraction == "" || !isDigits(whole) || !isDigits(fraction) {
+		return 0, false
+	}
+	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
+	if err != nil || seconds >= math.MaxInt64/int64(time.Second) {
+		return math.MaxInt64, true
+	}
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	return time.Duration(seconds)*time.Second + time.Duration(nanos), true
+}
+
+func isDigits(s string) bool {
+	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
+}

@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Rules yields the rules of the group in the order of the file. A rule that
+// repeats another one of the group is left out.
+func (g Group) Rules() iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		if g.p == nil || g.name == 0 {
+			return
+		}
+		var rules []Rule
+		for b := range g.p.blocks(g.name) {
+			rules = b.appendRules(rules)
+		}
+		slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
+		for _, r := range rules {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// appendRules appends the rules of the block that stand in a line of their own.
+func (b block) appendRules(rules []Rule) []Rule {
+	for i := range b.len() {
+		if h := b.at(i); h.flags&ruleDerived == 0 {
+			rules = append(rules, h.asRule())
+		}
+	}
+	return rules
+}
+
+// textLine is a line of Policy.String.
+type textLine struct {
+	group int // line at which its group begins in the file; 0 outside of groups
+	line  int // where it stands in the file; user-agent lines come first
+	text  string
+	rule  bool
+}
+
+// String returns the policy as a robots.txt file in canonical form: groups with
+// the names and rules that count, in the order of the file, patterns in normal
+// form, records with the group they stand in. Parsed in the same dialect, the
+// text makes a policy that decides alike, but for line numbers, unless it grew
+// beyond what the dialect reads of a file or of a line.
+func (p *Policy) String() string {
+	if p == nil || p.reason == ReasonUnreachable {
+		return "User-agent: *\nDisallow: /\n"
+	}
+	lines := p.textLines()
+	slices.SortStableFunc(lines, func(a, b textLine) int {
+		return cmp.Or(a.group-b.group, a.line-b.line)
+	})
+	lines = slices.Compact(lines) // rules that two blocks share
+	var w strings.Builder
+	for len(lines) > 0 {
+		n := 1
+		for n < len(lines) && lines[n].group == lines[0].group {
+			n++
+		}
+		if w.Len() > 0 {
+			w.WriteByte('\n')
+		}
+		writeGroup(&w, lines[:n])
+		lines = lines[n:]
+	}
+	return w.String()
+}
+
+func writeGroup(w *strings.Builder, lines []textLine) {
+	rules := false
+	for _, l := range lines {
+		w.WriteString(l.text)
+		w.WriteByte('\n')
+		rules = rules || l.rule
+	}
+	if !rules && lines[0].group > 0 {
+		w.WriteString("Disallow:\n") // else the next group's names would join
+	}
+}
+
+func (p *Policy) textLines() []textLine {
+	var lines []textLine
+	seen := map[uint32]bool{}
+	for i := range p.names {
+		for b := range p.blocks(i + 1) {
+			groups := b.groups()
+			for _, g := range groups {
+				lines = append(lines, textLine{group: int(g), text: "User-agent: " + p.nameAt(i)})
+			}
+			if seen[b.pos] {
+				continue
+			}
+			seen[b.pos] = true
+			for _, r := range b.appendRules(nil) {
+				// A rule belongs to the last group that begins above it.
+				at, _ := slices.BinarySearch(groups, uint32(r.Line))
+				lines = append(lines, textLine{int(groups[at-1]), r.Line, r.String(), true})
+			}
+		}
+	}
+	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+		lines = append(lines, textLine{group: r.group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value})
+	}
+	return lines
+}

@@ -1,0 +1,105 @@
+package policy
+
+import "strings"
+
+// ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent
+// header value: "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)",
+// and for the form that browsers began,
+// "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)", as well.
+//
+// The RFC wants letters, "-" and "_" only; digits are kept all the same, since
+// files name MJ12bot so. The result is empty if the value names no product.
+func ProductToken(userAgent string) string {
+	first := leadingProduct(userAgent)
+	if !foldEqual(first, "mozilla") {
+		return first
+	}
+	for rest := userAgent; ; {
+		_, after, found := strings.Cut(rest, "compatible;")
+		if !found {
+			return first
+		}
+		if t := leadingProduct(after); t != "" {
+			return t
+		}
+		rest = after
+	}
+}
+
+// leadingProduct returns the run of token characters that s begins with, white space aside.
+func leadingProduct(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	for i := range len(s) {
+		if c := s[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// wholeToken trims what the value of a user-agent line says beyond the product
+// token: "ExampleBot/1.0" and "ExampleBot (any)" name ExampleBot. It returns ""
+// if the value has nothing to trim.
+func wholeToken(value []byte) []byte {
+	for i, c := range value {
+		switch c {
+		case '/', ' ', '\t', '*', ';':
+			return value[:i]
+		}
+	}
+	return nil
+}
+
+// leadingToken returns the letters, "-" and "_" that value begins with, which is
+// the form of a product token in the grammar of §2.2.
+func leadingToken(value []byte) []byte {
+	for i, c := range value {
+		if !isLetter(c) && c != '-' && c != '_' {
+			return value[:i]
+		}
+	}
+	return value
+}
+
+// namesAll reports whether value is "*", alone or before white space.
+func namesAll(value []byte) bool {
+	return len(value) > 0 && value[0] == '*' && (len(value) == 1 || value[1] == ' ' || value[1] == '\t')
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// foldCompare orders a and b without regard to ASCII case. Product tokens are
+// ASCII; the folding of Unicode would make "K" of the Kelvin sign.
+func foldCompare[A, B string | []byte](a A, b B) int {
+	for i := range min(len(a), len(b)) {
+		if d := int(lower(a[i])) - int(lower(b[i])); d != 0 {
+			return d
+		}
+	}
+	return len(a) - len(b)
+}
+
+func foldEqual[A, B string | []byte](a A, b B) bool {
+	return len(a) == len(b) && foldCompare(a, b) == 0
+}
+
+func foldPrefix[A, B string | []byte](s A, prefix B) bool {
+	return len(s) >= len(prefix) && foldCompare(s[:len(prefix)], prefix) == 0
+}
+
+// foldContains reports whether part occurs in s. Both come from one line each.
+func foldContains(s, part string) bool {
+	for ; len(s) >= len(part); s = s[1:] {
+		if foldPrefix(s, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package policy_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// fact is one line of the shared match facts.
+type fact struct {
+	ID        string
+	Profile   string
+	Robots    string
+	RobotsB64 string `json:"robots_b64"`
+	RobotsGen []struct {
+		Text   string
+		Repeat int
+	} `json:"robots_gen"`
+	Agents    []string
+	URL       string
+	URLB64    string `json:"url_b64"`
+	Allowed   bool
+	Contested bool
+	File      string // corpus only
+	Line      int    // corpus only
+}
+
+func (f fact) robots(t *testing.T) []byte {
+	if f.RobotsB64 != "" {
+		return unbase64(t, f.RobotsB64)
+	}
+	if f.RobotsGen != nil {
+		var b strings.Builder
+		for _, g := range f.RobotsGen {
+			b.WriteString(strings.Repeat(g.Text, g.Repeat))
+		}
+		return []byte(b.String())
+	}
+	return []byte(f.Robots)
+}
+
+func (f fact) target(t *testing.T) string {
+	if f.URLB64 != "" {
+		return targetOf(string(unbase64(t, f.URLB64)))
+	}
+	return targetOf(f.URL)
+}
+
+// group returns the group the fact asks. A crawler that answers to two tokens
+// obeys the groups of both, combined.
+func (f fact) group(p *policy.Policy) policy.Group {
+	if len(f.Agents) == 1 {
+		return p.Group(f.Agents[0])
+	}
+	return p.Combined(f.Agents...)
+}
+
+func unbase64(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// targetOf cuts the target out of a URL the way Google's library does, which
+// takes URLs without a scheme as well (google-url-path.jsonl).
+func targetOf(url string) string {
+	if i := strings.IndexByte(url, '#'); i >= 0 {
+		url = url[:i]
+	}
+	url = strings.TrimPrefix(url, "//")
+	if scheme := strings.Index(url, "://"); scheme >= 0 && strings.IndexAny(url, "/?;") > scheme {
+		url = url[scheme+len("://"):]
+	}
+	path := strings.IndexAny(url, "/?;")
+	if path < 0 {
+		return "/"
+	}
+	if url[path] != '/' {
+		return "/" + url[path:]
+	}
+	return url[path:]
+}
+
+func dialectOf(t *testing.T, profile string) (d policy.Dialect) {
+	t.Helper()
+	if err := d.UnmarshalText([]byte(profile)); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestTargetsOfTheVectorsAreCutAsGoogleDoes(t *testing.T) {
+	for _, v := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
+		if got := targetOf(v.URL); got != v.Path {
+			t.Errorf("%s: target of %q: got %q, want %q", v.ID, v.URL, got, v.Path)
+		}
+	}
+}
+
+// contested says what the library does with the rows of rfc9309.jsonl that
+// careful implementations do not agree on, and why.
+var contested = map[string]struct {
+	allowed bool
+	why     string
+}{
+	"rfc9309-082": {true, "R-2.2-4: the grammar wants a colon; in its place only Google's parser takes white space (G-22)"},
+	"rfc9309-083": {true, "R-2.2.4-1: leniency about misspellings is for other records; Google's dialect has the list (G-24)"},
+	"rfc9309-224": {true, "D-3: figure 4 escapes reserved octets of a query in row 2 and leaves them in row 1; as written they are compared, so that %2F never equals /"},
+}
+
+func TestMatchFacts(t *testing.T) {
+	asked := 0
+	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
+		for _, f := range vectors.Read[fact](t, name) {
+			want, why := f.Allowed, "as the fact says"
+			if c, ok := contested[f.ID]; ok != f.Contested {
+				t.Errorf("%s: contested is %v, but the test says %v", f.ID, f.Contested, ok)
+			} else if ok {
+				want, why = c.allowed, c.why
+				asked++
+			}
+			p := dialectOf(t, f.Profile).Parse(f.robots(t))
+			if d := f.group(p).Decide(f.target(t)); d.Allowed != want {
+				t.Errorf("%s: %v asks for %q: got %v, want allowed %v (%s)\n%.300s", f.ID, f.Agents, f.URL, d, want, why, f.robots(t))
+			}
+		}
+	}
+	if asked != len(contested) {
+		t.Errorf("%d contested facts were asked, want %d", asked, len(contested))
+	}
+}
+
+// TestCorpus holds the Google dialect to the verdict and the deciding line of
+// Google's library for 10,537 questions about real files.
+func TestCorpus(t *testing.T) {
+	files := vectors.Corpus(t)
+	policies := map[string]*policy.Policy{}
+	facts := vectors.Read[fact](t, "corpus/queries.jsonl.gz")
+	if len(files) != 500 || len(facts) != 10537 {
+		t.Errorf("corpus holds %d files and %d questions, want 500 and 10537", len(files), len(facts))
+	}
+	implicit := 0
+	for _, f := range facts {
+		p := policies[f.File]
+		if p == nil {
+			p = policy.Google.Parse(files[f.File])
+			policies[f.File] = p
+		}
+		target := targetOf(f.URL)
+		d := f.group(p).Decide(target)
+		if d.Allowed == f.Allowed && d.Rule.Line == f.Line {
+			continue
+		}
+		if target == "/robots.txt" && d.Allowed && d.Rule.Line == 0 {
+			implicit++ // R-2.2.2-6: /robots.txt is implicitly allowed, whatever the rules; the library has no such rule
+			continue
+		}
+		t.Errorf("%s: %s: %v asks for %q: got %v, want allowed %v by line %d", f.ID, f.File, f.Agents, f.URL, d, f.Allowed, f.Line)
+	}
+	if implicit != 19 {
+		t.Errorf("R-2.2.2-6 explains %d differences, want 19", implicit)
+	}
+}
+
+func TestSitemapFacts(t *testing.T) {
+	type sitemapFact struct {
+		ID, Profile, Robots string
+		Sitemaps            []string
+	}
+	for _, f := range vectors.Read[sitemapFact](t, "vectors/google-sitemap.jsonl") {
+		p := dialectOf(t, f.Profile).Parse([]byte(f.Robots))
+		var all, absolute []string
+		for r := range p.Records("sitemap") {
+			all = append(all, r.Value)
+		}
+		for _, s := range f.Sitemaps {
+			if strings.Contains(s, ":") { // one fact has an empty and a relative value (G-19: must be absolute)
+				absolute = append(absolute, s)
+			}
+		}
+		if got := slices.Collect(p.Sitemaps()); !slices.Equal(got, absolute) || !slices.Equal(all, f.Sitemaps) {
+			t.Errorf("%s: got sitemaps %q of records %q, want %q of %q", f.ID, got, all, absolute, f.Sitemaps)
+		}
+	}
+}
