@@ -133,6 +133,21 @@ func (b *robotsAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b.page(), nil
 }
 
+// A 429 on robots.txt allows everything (RFC 9309 §2.3.1.3), and slows it down.
+func TestPacer429OnRobotsSlowsThePages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &robotsAnswers{
+			robots: func() *http.Response { return answer(429, "20", "") },
+			page:   func() *http.Response { return answer(200, "", "") },
+			begin:  time.Now(),
+		}
+		get(t, paced(&client.Pacer{}, base), "http://a.example/page")
+		if got, want := strings.Join(base.log, ", "), "robots.txt at 0s, page at 20s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
 // Robots.txt is read no sooner than a page would be: here for a second Transport that
 // shares the Pacer, but not the cache.
 func TestPacerRobotsWaitsAsWell(t *testing.T) {

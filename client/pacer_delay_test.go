@@ -1,0 +1,141 @@
+package client_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// withRobots is a Base with one robots.txt and empty pages.
+func withRobots(robots string) http.RoundTripper {
+	return &robotsAnswers{
+		robots: func() *http.Response { return answer(200, "", robots) },
+		page:   func() *http.Response { return answer(200, "", "") },
+	}
+}
+
+// What robots.txt asks for and what is kept. Bubbles begin at midnight UTC.
+func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
+	for _, c := range []struct {
+		name, robots string
+		pacer        *client.Pacer
+		want         time.Duration
+	}{
+		{"nothing", "User-agent: *\nAllow: /\n", &client.Pacer{}, time.Second},
+		{"S004-06 seconds", "User-agent: *\nCrawl-delay: 5\n", &client.Pacer{}, 5 * time.Second},
+		{"Y-12 fraction", "User-agent: *\nCrawl-delay: .5\n", &client.Pacer{}, 500 * time.Millisecond},
+		{"none at all", "User-agent: *\nCrawl-delay: 0\n", &client.Pacer{}, 0},
+		{"our group alone", "User-agent: *\nCrawl-delay: 9\nAllow: /\n\nUser-agent: examplebot\nCrawl-delay: 2\n", &client.Pacer{}, 2 * time.Second},
+		{"D-6 one group, though an empty line lies between", "User-agent: *\nCrawl-delay: 3\n\nUser-agent: other\nAllow: /\n", &client.Pacer{}, 3 * time.Second},
+		{"D-7 the largest of several", "User-agent: *\nCrawl-delay: 2\nCrawl-delay: 7\nCrawl-delay: 3\n", &client.Pacer{}, 7 * time.Second},
+		{"D-7 not a number", "User-agent: *\nCrawl-delay: [5]\n", &client.Pacer{}, time.Second},
+		{"D-7 negative", "User-agent: *\nCrawl-delay: -5\n", &client.Pacer{}, time.Second},
+		{"less than Delay", "User-agent: *\nCrawl-delay: 2\n", &client.Pacer{Delay: 10 * time.Second}, 2 * time.Second},
+		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", &client.Pacer{}, 30 * time.Second},
+		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", &client.Pacer{MaxDelay: 45 * time.Second}, 45 * time.Second},
+		{"no cap", "User-agent: *\nCrawl-delay: 90\n", &client.Pacer{MaxDelay: -1}, 90 * time.Second},
+		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", &client.Pacer{Refuse: true}, 30 * time.Second},
+
+		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", &client.Pacer{}, 10 * time.Second},
+		{"E-01 rate, several documents", "User-agent: *\nrequest-rate: 100/15m\n", &client.Pacer{}, 9 * time.Second},
+		{"rate with a comment", "User-agent: *\nRequest-rate: 1/5         # maximum rate\n", &client.Pacer{}, 5 * time.Second},
+		{"rate capped", "User-agent: *\nRequest-rate: 1/1d\n", &client.Pacer{}, 30 * time.Second},
+		{"the larger of both", "User-agent: *\nRequest-rate: 1/4s\nCrawl-delay: 3\n", &client.Pacer{}, 4 * time.Second},
+		{"the larger of both, turned round", "User-agent: *\nRequest-rate: 1/3s\nCrawl-delay: 4\n", &client.Pacer{}, 4 * time.Second},
+		{"RT411 malformed", "User-agent: *\nRequest-rate: 10\n", &client.Pacer{}, time.Second},
+		{"in its window", "User-agent: *\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 10 * time.Second},
+		{"in a window over midnight", "User-agent: *\nRequest-rate: 1/10s 2300-0100\n", &client.Pacer{}, 10 * time.Second},
+		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", &client.Pacer{}, time.Second},
+		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", &client.Pacer{}, 3 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse}
+			web := paced(p, withRobots(c.robots))
+			get(t, web, "http://a.example/")
+			if _, took := get(t, web, "http://a.example/"); took != c.want {
+				t.Errorf("%s: waited %v, want %v", c.name, took, c.want)
+			}
+			alone := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse}
+			u := parse("http://a.example/")
+			alone.Learn(u, policy.Parse([]byte(c.robots)).Group("ExampleBot"))
+			alone.Wait(t.Context(), u)
+			if got := time.Until(alone.Next(u)); got != c.want {
+				t.Errorf("%s, learned: next in %v, want %v", c.name, got, c.want)
+			}
+		})
+	}
+}
+
+func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{Refuse: true}
+		web := paced(p, withRobots("User-agent: *\nCrawl-delay: 120\n"))
+		_, err := web.Get("http://a.example/page")
+		refusal, ok := errors.AsType[*client.DelayError](err)
+		if !ok {
+			t.Fatalf("got %v, want a *DelayError", err)
+		}
+		if refusal.Delay != 2*time.Minute || refusal.Max != 30*time.Second {
+			t.Errorf("got %+v, want Delay 2m0s and Max 30s", refusal)
+		}
+		for _, part := range []string{"http://a.example", "2m0s", "30s", "MaxDelay"} {
+			if !strings.Contains(refusal.Error(), part) {
+				t.Errorf("%q does not say %q", refusal, part)
+			}
+		}
+		if _, ok := errors.AsType[*client.DelayError](p.Wait(t.Context(), parse("http://a.example/"))); !ok {
+			t.Error("Wait does not refuse")
+		}
+		if _, err := web.Get("http://b.example/robots.txt"); err != nil { // no rule holds for it
+			t.Error(err)
+		}
+	})
+}
+
+// A window opens and closes while requests are made.
+func TestPacerFollowsTheWindowsOfRequestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{MaxDelay: -1, Delay: 10 * time.Minute}
+		u, midnight := parse("http://a.example/"), time.Now()
+		p.Learn(u, policy.Parse([]byte("User-agent: *\nRequest-rate: 1/40m 0100-0200\nRequest-rate: 1/2h 0130-0145\n")).Group("ExampleBot"))
+		var got []string
+		for range 11 {
+			p.Wait(t.Context(), u)
+			got = append(got, time.Since(midnight).String())
+		}
+		// At 0050 ten minutes are asked for, but at 0100 forty, from 0130 two hours, at 0145
+		// forty again: fifty-five minutes after the last, it may go at once. At 0200 ten.
+		want := "0s 10m0s 20m0s 30m0s 40m0s 50m0s 1h45m0s 2h0m0s 2h10m0s 2h20m0s 2h30m0s"
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("got  %s\nwant %s", s, want)
+		}
+	})
+}
+
+// Decide tells the Pacer as well, so that Wait knows the delay before the first page.
+func TestPacerLearnsFromDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{}
+		web := &client.Transport{Base: withRobots("User-agent: *\nCrawl-delay: 7\n"), Pacer: p}
+		u := parse("http://a.example/")
+		if d, err := web.Decide(t.Context(), u); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		if got := time.Until(p.Next(u)); got != 7*time.Second {
+			t.Errorf("next in %v, want 7s after robots.txt", got)
+		}
+		if err := p.Learn(parse("mailto:a@b.example"), policy.Group{}); err == nil {
+			t.Error("Learn of a URL without an origin: no error")
+		}
+		p.Learn(u, policy.Group{})
+		if got := time.Until(p.Next(u)); got != time.Second {
+			t.Errorf("nothing asked for any more: next in %v, want 1s", got)
+		}
+	})
+}
