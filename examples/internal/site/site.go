@@ -18,7 +18,8 @@ import (
 type Host struct {
 	Name   string            // as the wire names it: lower case, IDNA
 	Robots http.HandlerFunc  // nil: 404
-	Pages  map[string]string // path to HTML; any other path is a 404
+	Pages  map[string]string // path to HTML
+	Other  http.HandlerFunc  // answers for any other path; nil: 404
 }
 
 // Text answers with a robots.txt.
@@ -124,6 +125,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case found && !isRobots:
 		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(rw, page)
+	case !isRobots && host.Other != nil:
+		host.Other(rw, r)
 	default:
 		http.NotFound(rw, r)
 	}
