@@ -1,0 +1,19 @@
+module github.com/robotsgate/robotsgate/examples/retryablehttp
+
+go 1.26.6
+
+require (
+	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/robotsgate/robotsgate v0.0.0
+)
+
+require (
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/pquerna/cachecontrol v0.2.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)
+
+replace github.com/robotsgate/robotsgate => ../..

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestARefusalIsNotRetriedAndAnUnreachableRobotsTxtIsRequeued(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out); err != nil {
+		t.Fatal(err)
+	}
+	rest := out.String()
+	for _, want := range []string{ // in this order, and nothing between
+		"asked    http://www.example/public, retry 0\n", // 503
+		"asked    http://www.example/public, retry 1\n",
+		"sent     http://www.example/public gave 200\n",
+		"asked    http://www.example/private, retry 0\n",
+		"refused  http://www.example/private: disallowed by line 2: Disallow: /private ",
+		"asked    http://restarting.example/, retry 0\n",
+		"requeued http://restarting.example/: fetch: http://restarting.example/robots.txt: status 503 Service Unavailable\n",
+		"asked    http://restarting.example/, retry 0\n",
+		"sent     http://restarting.example/ gave 200\n",
+	} {
+		if !strings.HasPrefix(rest, want) {
+			t.Fatalf("want %q next, got %q; all output:\n%s", want, rest, &out)
+		}
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	if rest != "" {
+		t.Errorf("more output than wanted: %q", rest)
+	}
+}
