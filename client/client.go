@@ -198,7 +198,7 @@ func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string)
 	g.pacer.learn(o, group)
 	d := group.Decide(target)
 	if d.Allowed && hasDotSegment(target) {
-		d = group.Decide(withoutDotSegments(target))
+		d = group.Decide(withoutDotSegments(strings.Clone(target))) // the rare case pays, target stays on the stack
 	}
 	return answer{Decision: d, cause: res.Err}, nil
 }

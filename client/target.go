@@ -46,14 +46,28 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 }
 
 // hasDotSegment says whether the path of target has a "." or ".." segment (RFC 3986
-// §5.2.4), with dots perhaps escaped. It may say yes too often, never too seldom.
+// §3.3), escaped dots included.
 func hasDotSegment(target string) bool {
-	for i := 0; i+1 < len(target) && target[i] != '?'; i++ {
-		if target[i] == '/' && (target[i+1] == '.' || target[i+1] == '%') {
+	for i := 0; i < len(target) && target[i] != '?'; i++ {
+		if target[i] == '/' && startsWithDotSegment(target[i+1:]) {
 			return true
 		}
 	}
 	return false
+}
+
+func startsWithDotSegment(s string) bool {
+	dots := 0
+	for ; ; dots++ {
+		switch {
+		case strings.HasPrefix(s, "."):
+			s = s[1:]
+		case len(s) >= 3 && s[0] == '%' && s[1] == '2' && s[2]|0x20 == 'e':
+			s = s[3:]
+		default:
+			return (dots == 1 || dots == 2) && (s == "" || s[0] == '/' || s[0] == '?')
+		}
+	}
 }
 
 // withoutDotSegments removes "." and ".." segments as a server does that resolves

@@ -122,3 +122,21 @@ func Corpus(t testing.TB) map[string][]byte {
 		files[filepath.Base(h.Name)] = body
 	}
 }
+
+// Target cuts out of a URL what is matched against rules, as Google's library does
+// (google-url-path.jsonl): URLs of the vectors may lack a scheme, and an origin.
+func Target(url string) string {
+	url, _, _ = strings.Cut(url, "#")
+	url = strings.TrimPrefix(url, "//")
+	if scheme := strings.Index(url, "://"); scheme >= 0 && strings.IndexAny(url, "/?;") > scheme {
+		url = url[scheme+len("://"):]
+	}
+	path := strings.IndexAny(url, "/?;")
+	if path < 0 {
+		return "/"
+	}
+	if url[path] != '/' {
+		return "/" + url[path:]
+	}
+	return url[path:]
+}

@@ -1,0 +1,342 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// web is a base transport: it answers robots.txt and keeps what else it was given.
+type web struct {
+	robots string
+	pages  []*http.Request
+	agents []string // that asked for robots.txt
+}
+
+func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
+	body := "page"
+	if req.URL.Path == "/robots.txt" {
+		body = w.robots
+		w.agents = append(w.agents, req.UserAgent())
+	} else {
+		w.pages = append(w.pages, req)
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+const robots = `User-agent: *
+Disallow: /private
+
+User-agent: ExampleBot
+Disallow: /example-only
+
+User-agent: Go-http-client
+Disallow: /go-only
+`
+
+func mustParse(t *testing.T, raw string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestTheTokenIsThatOfTheUserAgentToBeSent(t *testing.T) {
+	for _, row := range []struct {
+		name             string
+		userAgent, token string
+		header           http.Header
+		ctx              func(context.Context) context.Context
+		refused          string // the one path of these that is refused
+		want             string // token that was decided for
+	}{
+		{name: "nothing set: net/http's own", refused: "/go-only", want: "Go-http-client"},
+		{name: "UserAgent", userAgent: "ExampleBot/1.0", refused: "/example-only", want: "ExampleBot"},
+		{name: "the compatible form", userAgent: "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/)", refused: "/example-only", want: "ExampleBot"},
+		{name: "Token before UserAgent", userAgent: "Strange/1", token: "examplebot", refused: "/example-only", want: "examplebot"},
+		{name: "the request's own", userAgent: "Strange/1", header: http.Header{"User-Agent": {"ExampleBot/2"}}, refused: "/example-only", want: "ExampleBot"},
+		{name: "a request that sends none", header: http.Header{"User-Agent": {""}}, refused: "/private", want: ""},
+		{name: "a token without group", token: "Nobody", refused: "/private", want: "Nobody"},
+		{name: "the context's before all", token: "Nobody", ctx: func(ctx context.Context) context.Context { return client.WithToken(ctx, "ExampleBot") }, refused: "/example-only", want: "ExampleBot"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			rt := &client.Transport{Base: &web{robots: robots}, UserAgent: row.userAgent, Token: row.token}
+			for _, path := range []string{"/private", "/example-only", "/go-only"} {
+				ctx := t.Context()
+				if row.ctx != nil {
+					ctx = row.ctx(ctx)
+				}
+				req := (&http.Request{Method: http.MethodGet, URL: mustParse(t, "http://a.example"+path), Header: row.header}).WithContext(ctx)
+				_, err := rt.RoundTrip(req)
+				refusal, _ := errors.AsType[*client.DisallowedError](err)
+				if (refusal != nil) != (path == row.refused) {
+					t.Errorf("%s: %v, want only %s refused", path, err, row.refused)
+				}
+				if refusal != nil && refusal.Token != row.want {
+					t.Errorf("decided for token %q, want %q", refusal.Token, row.want)
+				}
+			}
+		})
+	}
+}
+
+func TestUserAgentIsSentWhereARequestHasNone(t *testing.T) {
+	base := &web{robots: robots}
+	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
+	for _, h := range []http.Header{nil, {}, {"User-Agent": {"Own/1"}}} {
+		if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/"), Header: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"ExampleBot/1.0", "ExampleBot/1.0", "Own/1"} {
+		if got := base.pages[i].UserAgent(); got != want {
+			t.Errorf("request %d was sent as %q, want %q", i, got, want)
+		}
+	}
+	if len(base.agents) != 1 || base.agents[0] != "ExampleBot/1.0" {
+		t.Errorf("robots.txt was asked for as %q, want once as ExampleBot/1.0", base.agents)
+	}
+}
+
+// What is decided on is what net/http would send: path as escaped, query as it stands.
+func TestTheTargetIsDecidedAsSent(t *testing.T) {
+	rt := &client.Transport{Base: &web{robots: strings.Join([]string{
+		"User-agent: *", "Disallow: /private", "Disallow: /*?*secret", "Disallow: /a%2Fb", "Disallow: //double", "Disallow: /x?$",
+	}, "\n")}}
+	for _, row := range []struct {
+		url   url.URL
+		allow bool
+	}{
+		{url.URL{Path: ""}, true},
+		{url.URL{Path: "/"}, true},
+		{url.URL{Path: "/private"}, false},
+		{url.URL{Path: "/%70rivate"}, true}, // sent as /%2570rivate
+		{url.URL{Path: "/private", RawPath: "/%70rivate"}, false},
+		{url.URL{Path: "/a/b"}, true},
+		{url.URL{Path: "/a/b", RawPath: "/a%2Fb"}, false},
+		{url.URL{Path: "/q", RawQuery: "x=1&secret"}, false},
+		{url.URL{Path: "/q", RawQuery: strings.Repeat("x", 4096) + "secret"}, false}, // longer than the stack buffer
+		{url.URL{Path: "/q", Fragment: "?secret"}, true},                             // never sent
+		{url.URL{Path: "//double/x"}, false},
+		{url.URL{Path: "/x"}, true},
+		{url.URL{Path: "/x", ForceQuery: true}, false},
+		// Dot segments: both the form that is sent and the one a server makes of it.
+		{url.URL{Path: "/public/../private"}, false},
+		{url.URL{Path: "/public/../private", RawPath: "/public/%2e%2E/private"}, false},
+		{url.URL{Path: "/./private"}, false},
+		{url.URL{Path: "/private/../public"}, false},
+		{url.URL{Path: "/public/.../private"}, true},
+		{url.URL{Path: "/public/..private"}, true},
+		{url.URL{Path: "/public/../other"}, true},
+		{url.URL{Path: "/public", RawQuery: "/../private"}, true},
+	} {
+		u := row.url
+		u.Scheme, u.Host = "http", "a.example"
+		_, err := rt.RoundTrip(&http.Request{URL: &u})
+		if allowed := err == nil; allowed != row.allow {
+			t.Errorf("%.80s: allowed = %t (%.200v), want %t", u.RequestURI(), allowed, err, row.allow)
+		}
+		d, err := rt.Decide(t.Context(), &u)
+		if err != nil || d.Allowed != row.allow {
+			t.Errorf("Decide(%.80s) = %v, %v, want allowed = %t", u.RequestURI(), d, err, row.allow)
+		}
+	}
+}
+
+func TestTheCallersMistakesGetAClearError(t *testing.T) {
+	base := &web{}
+	rt := &client.Transport{Base: base}
+	for _, row := range []struct {
+		name, want string
+		url        *url.URL
+	}{
+		{"no URL", "no URL", nil},
+		{"opaque", "opaque", &url.URL{Scheme: "http", Opaque: "//a.example/private"}},
+		{"no host", "host", &url.URL{Scheme: "http", Path: "/x"}},
+		{"no slash", `"private"`, &url.URL{Scheme: "http", Host: "a.example", Path: "private"}},
+		{"port", "99999", &url.URL{Scheme: "http", Host: "a.example:99999", Path: "/"}},
+		{"numeric host", "127.1", &url.URL{Scheme: "http", Host: "127.1", Path: "/"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := rt.RoundTrip(&http.Request{URL: row.url})
+			if err == nil || errors.As(err, new(*client.DisallowedError)) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("RoundTrip: %v, want an error that names %s", err, row.want)
+			}
+			if row.url == nil {
+				return
+			}
+			if _, err := rt.Decide(t.Context(), row.url); err == nil {
+				t.Error("Decide: no error")
+			}
+		})
+	}
+	if len(base.pages)+len(base.agents) > 0 {
+		t.Error("something was sent")
+	}
+}
+
+// For a spelling that net/http would dial and name differently, one canonical host is sent.
+func TestTheHostIsCanonicalBeforeAnythingIsSent(t *testing.T) {
+	for _, row := range []struct{ host, hostField, wantURL, wantHost string }{
+		{"a.example", "", "a.example", ""},
+		{"A.Example", "", "A.Example", ""}, // names and reaches the same
+		{"a.example:80", "", "a.example:80", ""},
+		{"a.example.", "", "a.example", ""},
+		{"WWW.Müller.EU", "", "www.xn--mller-kva.eu", ""},
+		{"example。com", "", "example.com", ""},
+		{"１２７.0.0.1", "", "127.0.0.1", ""},
+		{"a.example:080", "a.example:080", "a.example", ""},
+		{"127.0.0.1:8080", "Müller.eu", "127.0.0.1:8080", "xn--mller-kva.eu"},
+		{"127.0.0.1:8080", "a.example", "127.0.0.1:8080", "a.example"},
+	} {
+		base := &web{robots: robots}
+		rt := &client.Transport{Base: base}
+		req := &http.Request{URL: &url.URL{Scheme: "http", Host: row.host, Path: "/"}, Host: row.hostField}
+		if _, err := rt.RoundTrip(req); err != nil {
+			t.Errorf("%s: %v", row.host, err)
+			continue
+		}
+		sent := base.pages[0]
+		if sent.URL.Host != row.wantURL || sent.Host != row.wantHost {
+			t.Errorf("%s with Host %q: sent to %q with Host %q, want %q and %q", row.host, row.hostField, sent.URL.Host, sent.Host, row.wantURL, row.wantHost)
+		}
+		if req.URL.Host != row.host || req.Host != row.hostField {
+			t.Errorf("%s: the request was modified", row.host)
+		}
+	}
+}
+
+func TestOtherSchemesPassUntouched(t *testing.T) {
+	base := &web{robots: "User-agent: *\nDisallow: /"}
+	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
+	req := &http.Request{URL: &url.URL{Scheme: "file", Path: "/etc/hosts"}}
+	if _, err := rt.RoundTrip(req); err != nil || len(base.pages) != 1 || base.pages[0] != req {
+		t.Errorf("file URL: %v, base was given %v, want the request itself", err, base.pages)
+	}
+	if _, err := rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "HTTP", Host: "a.example", Path: "/x"}}); err == nil {
+		t.Error("a scheme in capital letters went round the gate")
+	}
+}
+
+func TestWithoutRobotsSendsAndAsksNothing(t *testing.T) {
+	base := &web{robots: "User-agent: *\nDisallow: /"}
+	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
+	req := (&http.Request{URL: mustParse(t, "http://a.example/private")}).WithContext(client.WithoutRobots(t.Context()))
+	if _, err := rt.RoundTrip(req); err != nil {
+		t.Fatal(err)
+	}
+	if len(base.agents) != 0 || base.pages[0].UserAgent() != "ExampleBot/1.0" {
+		t.Errorf("robots.txt was asked for %d times, the page as %q; want 0 and ExampleBot/1.0", len(base.agents), base.pages[0].UserAgent())
+	}
+}
+
+func TestLookupGivesThePolicyOfTheOrigin(t *testing.T) {
+	rt := &client.Transport{Base: &web{robots: robots}}
+	p, err := rt.Lookup(t.Context(), mustParse(t, "http://a.example/any/page?x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := p.Decide("ExampleBot", "/example-only"); d.Allowed || d.Rule.Line != 5 {
+		t.Errorf("Decide = %v, want the refusal by line 5", d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := rt.Lookup(ctx, mustParse(t, "http://b.example/")); !errors.Is(err, context.Canceled) {
+		t.Errorf("Lookup with an ended context: %v", err)
+	}
+}
+
+func TestAskingSendsNoPage(t *testing.T) {
+	base := &web{robots: robots}
+	rt := &client.Transport{Base: base}
+	if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
+		t.Fatal(err)
+	}
+	if len(base.pages) != 0 {
+		t.Error("Decide sent the page")
+	}
+}
+
+// A Fetcher's blanks are filled from the Transport, in a copy.
+func TestAFetchersBlanksAreFilled(t *testing.T) {
+	f := &fetch.Fetcher{Retries: -1}
+	base := &web{robots: robots}
+	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: f}
+	if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
+		t.Fatal(err)
+	}
+	if len(base.agents) != 1 || base.agents[0] != "ExampleBot/1.0" {
+		t.Errorf("robots.txt was asked for as %q, want over Base as ExampleBot/1.0", base.agents)
+	}
+	if f.Transport != nil || f.UserAgent != "" {
+		t.Error("the caller's Fetcher was modified")
+	}
+}
+
+type idler struct {
+	web
+	closed int
+}
+
+func (i *idler) CloseIdleConnections() { i.closed++ }
+
+func TestCloseIdleConnectionsIsPassedOn(t *testing.T) {
+	base := new(idler)
+	(&http.Client{Transport: &client.Transport{Base: base}}).CloseIdleConnections()
+	if base.closed != 1 {
+		t.Errorf("base was told %d times, want once", base.closed)
+	}
+	(&client.Transport{Base: new(web)}).CloseIdleConnections() // has none to close
+}
+
+func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
+	u := &url.URL{Scheme: "https", Host: "a.example", Path: "/x", User: url.UserPassword("me", "secret")}
+	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}}
+	unreachable := policy.Decision{Reason: policy.ReasonUnreachable}
+	for _, row := range []struct {
+		err  client.DisallowedError
+		want []string
+	}{
+		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: rule}, []string{"https://me:xxxxx@a.example/x", "ExampleBot", "line 7", "Disallow", `/x\n`}},
+		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: unreachable, Err: errors.New("no route to host")}, []string{"unreachable", "no route to host"}},
+		{client.DisallowedError{}, nil}, // the zero value prints, too
+	} {
+		text := row.err.Error()
+		for _, part := range row.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%q does not name %q", text, part)
+			}
+		}
+		if strings.ContainsAny(text, "\n\x1b") || strings.Contains(text, "secret") || len(text) > 1024 {
+			t.Errorf("%q is not safe to log", text)
+		}
+	}
+	if _, ok := reflect.TypeFor[*client.DisallowedError]().MethodByName("Unwrap"); ok {
+		t.Error("DisallowedError unwraps: a time-out of robots.txt would look like the caller's deadline")
+	}
+}
+
+func TestZeroValueTransportWorks(t *testing.T) {
+	var rt client.Transport
+	if _, err := rt.Decide(t.Context(), &url.URL{Scheme: "http", Host: "127.0.0.1:1"}); err != nil {
+		t.Error(err) // nothing listens there: a Decision, not an error
+	}
+	if !bytes.Contains([]byte(new(client.DisallowedError).Error()), []byte("client: ")) {
+		t.Error("no prefix")
+	}
+}
