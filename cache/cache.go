@@ -85,7 +85,7 @@ type Cache struct {
 
 	once     sync.Once // sets up what follows
 	terms    terms
-	base     time.Time // zero of the times in views
+	base     time.Time // zero of the times in entries
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
@@ -132,36 +132,34 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin,
 	if e == nil {
 		return c.wait(ctx, o, nil, load)
 	}
-	v := e.view.Load()
-	if time.Since(c.base) < v.until {
-		return v.result, nil
+	if int64(time.Since(c.base)) < e.until.Load() {
+		return e.result.Load(), nil
 	}
-	return c.look(ctx, e, v, load)
+	return c.look(ctx, e, load)
 }
 
 // checkEvery is how often an entry in use is looked at closely: whether the wall clock
 // has jumped past its lifetime, a refresh is due, the outage has entered its next
-// stage; and it becomes the most recent one then.
+// stage. A monotonic clock alone costs half of both, and stands still while a machine
+// sleeps.
 const checkEvery = time.Second
 
-// look answers from an entry whose view has ended, or sends for something newer.
-func (c *Cache) look(ctx context.Context, e *entry, v *view, load loadFunc) (*fetch.Result, error) {
-	now := time.Now()
-	r, period, due := c.terms.at(v.state, now)
+// look answers from an entry whose time is up, or sends for something newer.
+func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
+	s, now := e.state.Load(), time.Now()
+	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		return c.wait(ctx, e.origin, v.state, load)
+		return c.wait(ctx, e.origin, s, load)
 	}
 	if due == inBackground {
-		c.renew(e.origin, v.state, load)
+		c.renew(e.origin, s, load)
 	}
-	// Not over the view of a flight that has landed meanwhile.
-	e.view.CompareAndSwap(v, c.view(v.state, r, now, period))
-	c.used(e)
+	c.extend(e, s, r, c.until(now, period))
 	return r, nil
 }
 
-func (c *Cache) view(s *state, r *fetch.Result, now time.Time, period time.Duration) *view {
-	return &view{state: s, result: r, until: now.Sub(c.base) + min(period, checkEvery)}
+func (c *Cache) until(now time.Time, period time.Duration) time.Duration {
+	return now.Sub(c.base) + min(period, checkEvery)
 }
 
 func (c *Cache) init() {

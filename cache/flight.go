@@ -109,7 +109,7 @@ func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singlefli
 // finds it in memory, and who came too late to see the last flight sees its result here.
 func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, error) {
 	if e := c.lookup(o); e != nil {
-		if known := e.view.Load().state; known != s {
+		if known := e.state.Load(); known != s {
 			return c.terms.latest(known, time.Now()), nil
 		}
 	}
@@ -136,7 +136,7 @@ func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 	if due == awaited {
 		r = c.terms.latest(s, now) // for nobody but those who waited
 	}
-	c.put(o, c.view(s, r, now, period))
+	c.put(o, s, r, c.until(now, period))
 }
 
 // call runs load for nobody in particular: with no context of a caller, whose end must

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -66,16 +67,11 @@ func readFreshness(h http.Header, received time.Time, shared bool) freshness {
 // alone: given a whole field, the parser loses no-store to a mistake beside it, lets an
 // unquoted field list swallow its neighbours, and keeps the last of two max-age.
 func readCacheControl(h http.Header, shared bool) (f freshness) {
-	lines := h["Cache-Control"]
-	size := 0
-	for _, line := range lines {
-		size += len(line) + 1
-	}
-	if size > maxFieldBytes {
+	if size := len(strings.Join(h["Cache-Control"], ",")); size > maxFieldBytes {
 		return freshness{explicit: true}
 	}
 	maxAge, sMaxAge := noDelta, noDelta
-	for directive := range directives(strings.Join(lines, ",")) {
+	for directive := range directives(h["Cache-Control"]) {
 		d := parseDirective(directive)
 		maxAge = maxAge.and(d.MaxAge)
 		sMaxAge = sMaxAge.and(d.SMaxAge)
@@ -149,24 +145,41 @@ func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	return d
 }
 
-// directives splits a field at the commas outside quoted strings.
-func directives(field string) func(yield func(string) bool) {
+// directives splits each line at its commas.
+func directives(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		start, quoted := 0, false
-		for i := 0; i <= len(field); i++ {
-			switch {
-			case i == len(field), field[i] == ',' && !quoted:
-				if d := strings.Trim(field[start:i], " \t"); d != "" && !yield(d) {
+		for _, line := range lines {
+			for line != "" {
+				var d string
+				d, line = cutDirective(line)
+				if d = strings.Trim(d, " \t"); d != "" && !yield(d) {
 					return
 				}
-				start = i + 1
-			case field[i] == '"':
-				quoted = !quoted
-			case field[i] == '\\' && quoted:
-				i++ // quoted-pair (RFC 9110 §5.6.4)
 			}
 		}
 	}
+}
+
+// cutDirective cuts at the first comma outside quoted strings (RFC 9110 §5.6.4). A quote
+// that is never closed quotes nothing: it must not hide a no-store behind it.
+func cutDirective(s string) (directive, rest string) {
+	quoted, hidden := false, -1
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == ',' && !quoted:
+			return s[:i], s[i+1:]
+		case s[i] == ',' && hidden < 0:
+			hidden = i
+		}
+	}
+	if quoted && hidden >= 0 {
+		return s[:hidden], s[hidden+1:]
+	}
+	return s, ""
 }
 
 // ageOf is the current age at receipt (§4.2.3): the greater of what caches on the way

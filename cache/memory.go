@@ -27,19 +27,21 @@ type memory struct {
 	limit  int64
 }
 
-// entry is an origin's place in memory.
+// entry is an origin's place in memory. Up to until, a reader needs no more than result.
 type entry struct {
 	origin fetch.Origin
-	view   atomic.Pointer[view]
-	cost   int64 // guarded by memory.mu
+	until  atomic.Int64 // since Cache.base
+	result atomic.Pointer[fetch.Result]
+
+	state atomic.Pointer[state] // what both were made from; memory.mu guards changes of all three
+	cost  int64                 // guarded by memory.mu
 }
 
-// view is what a state amounts to up to a moment. Up to then a reader needs no more
-// than the result.
-type view struct {
-	state  *state
-	result *fetch.Result
-	until  time.Duration // since Cache.base
+// hold publishes a result: before its time is up, so that a reader who sees the time
+// sees the result or a later one.
+func (e *entry) hold(r *fetch.Result, until time.Duration) {
+	e.result.Store(r)
+	e.until.Store(int64(until))
 }
 
 func (m *memory) init(size int, limit int64) {
@@ -68,8 +70,8 @@ func (m *memory) lookup(o fetch.Origin) *entry {
 
 // put publishes a state. Flights of one origin follow each other, so there is one
 // writer for each entry.
-func (m *memory) put(o fetch.Origin, v *view) {
-	cost := cost(o, v.state)
+func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Duration) {
+	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.lookup(o)
@@ -77,7 +79,7 @@ func (m *memory) put(o fetch.Origin, v *view) {
 		m.bytes -= e.cost
 		e.cost = 0
 	} else {
-		e = &entry{origin: o}
+		e = &entry{origin: o.Clone()}
 	}
 	for m.bytes+cost > m.limit && m.recent.Len() > 0 {
 		m.recent.RemoveOldest()
@@ -85,19 +87,24 @@ func (m *memory) put(o fetch.Origin, v *view) {
 	if m.bytes+cost > m.limit {
 		return
 	}
-	e.view.Store(v)
+	e.state.Store(s)
+	e.hold(r, until)
 	e.cost = cost
 	m.bytes += cost
 	m.recent.Add(e, struct{}{})
-	m.entries.Store(o, e)
+	m.entries.Store(e.origin, e)
 }
 
-// used makes an entry the most recent one. A reader never waits for it: where the lock
-// is taken, the entry's next close look does it.
-func (m *memory) used(e *entry) {
-	if m.mu.TryLock() {
-		m.recent.Get(e)
-		m.mu.Unlock()
+// extend lets a result hold on, and makes its entry the most recent one. A reader never
+// waits for that: where the lock is taken, the next one does it.
+func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration) {
+	if !m.mu.TryLock() {
+		return
+	}
+	defer m.mu.Unlock()
+	m.recent.Get(e)
+	if e.state.Load() == s { // else a flight has landed meanwhile
+		e.hold(r, until)
 	}
 }
 

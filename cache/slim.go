@@ -71,7 +71,7 @@ func slimStrings(all []string) []string {
 func cost(o fetch.Origin, s *state) int64 {
 	const (
 		node = 300 // in the map and the list, with their slack
-		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(view{})+unsafe.Sizeof(state{})) + node
+		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room + int64(len(o.String()))
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {

@@ -190,7 +190,7 @@ func (t *terms) latest(s *state, now time.Time) *fetch.Result {
 // during is what holds in an outage once the answer is no longer fresh.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	outage, _ := elapsed(now, s.since)
-	copied := s.answer != nil && isRules(s.answer) && s.age(now) < s.kept
+	copied := s.answer != nil && s.age(now) < s.kept
 	if t.outage == GoogleLadder {
 		switch {
 		case outage < ladderStop:
@@ -212,9 +212,15 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	return s.failure
 }
 
-// isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an
-// unavailable one.
-func isRules(r *fetch.Result) bool { return r.Err == nil && r.StatusCode/100 == 2 }
+// isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an unavailable
+// one. What a status means depends on the dialect, so the policy is asked.
+func isRules(r *fetch.Result) bool {
+	switch r.Policy.Decide("", "/").Reason {
+	case policy.ReasonUnavailable, policy.ReasonUnreachable:
+		return false
+	}
+	return r.Err == nil
+}
 
 // validatable is the answer whose validators may be sent (RFC 9111 §4.3.1); nil: none.
 func (s *state) validatable() *fetch.Result {

@@ -1,0 +1,155 @@
+package cache_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+const day = 24 * time.Hour
+
+var received = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) string { return received.Add(d).Format(http.TimeFormat) }
+
+// freshnessFacts are RFC 9111 §4.2 and §5.2, and what the directive parser underneath
+// gets wrong if it is given more than one directive, or believed when it gives up.
+var freshnessFacts = []struct {
+	name   string
+	fields []string
+	want   time.Duration
+}{
+	{"nothing stated", nil, day},
+	{"max-age", []string{"Cache-Control", "max-age=60"}, time.Minute},
+	{"max-age in capitals, with zeros", []string{"Cache-Control", "MAX-AGE=00060"}, time.Minute},
+	{"max-age quoted", []string{"Cache-Control", `max-age="3600"`}, time.Hour},
+	{"max-age beyond 31 bits", []string{"Cache-Control", "max-age=2147483648"}, 2147483647 * time.Second},
+	{"max-age beyond 64 bits", []string{"Cache-Control", "max-age=99999999999999999999999"}, 2147483647 * time.Second},
+	{"max-age twice: the smaller", []string{"Cache-Control", "max-age=1, max-age=3600"}, time.Second},
+	{"max-age twice: the smaller, first or not", []string{"Cache-Control", "max-age=3600, max-age=1"}, time.Second},
+	{"max-age on two lines", []string{"Cache-Control", "max-age=3600", "Cache-Control", "max-age=1"}, time.Second},
+	{"no-store on the second line", []string{"Cache-Control", "max-age=3600", "Cache-Control", "no-store"}, 0},
+	{"negative", []string{"Cache-Control", "max-age=-1"}, 0},
+	{"with a sign", []string{"Cache-Control", "max-age=+60"}, 0},
+	{"a fraction", []string{"Cache-Control", "max-age=3600.5"}, 0},
+	{"a letter", []string{"Cache-Control", "max-age=3600a"}, 0},
+	{"single quotes", []string{"Cache-Control", "max-age='3600'"}, 0},
+	{"space after =", []string{"Cache-Control", "max-age= 3600"}, 0},
+	{"space before =", []string{"Cache-Control", "max-age =3600"}, 0},
+	{"no value", []string{"Cache-Control", "max-age"}, 0},
+	{"an empty value", []string{"Cache-Control", "max-age="}, 0},
+	{"a semicolon", []string{"Cache-Control", "max-age=60;no-store"}, 0},
+	{"a missing comma", []string{"Cache-Control", "max-age=60 no-store"}, 0},
+
+	{"no-cache", []string{"Cache-Control", "no-cache, max-age=60"}, 0},
+	{"no-cache for a field only", []string{"Cache-Control", `no-cache="Set-Cookie", max-age=60`}, time.Minute},
+	{"no-cache for a field, unquoted", []string{"Cache-Control", "no-cache=Set-Cookie,max-age=60"}, time.Minute},
+	{"private with an unquoted field", []string{"Cache-Control", "private=a,no-store"}, 0},
+	{"no-store beside a mistake", []string{"Cache-Control", "no-store, max-age="}, 0},
+	{"no-store beside an open quote", []string{"Cache-Control", `no-store, foo="x`}, 0},
+	{"no-store behind an open quote", []string{"Cache-Control", `foo="x, no-store`}, 0},
+	{"no-store on the line after an open quote", []string{"Cache-Control", `foo="x`, "Cache-Control", "no-store"}, 0},
+	{"no-store with an argument", []string{"Cache-Control", "no-store=1, max-age=60"}, 0},
+	{"a known directive with an argument", []string{"Cache-Control", "public=1, immutable=1, must-revalidate=1, max-age=60"}, time.Minute},
+	{"stale-if-error without a value", []string{"Cache-Control", "stale-if-error, stale-while-revalidate, max-age=60"}, time.Minute},
+	{"directives inside a quoted string", []string{"Cache-Control", `foo="a, max-age=1, no-store", max-age=60`}, time.Minute},
+	{"an escaped quote inside it", []string{"Cache-Control", `foo="a\", no-store", max-age=60`}, time.Minute},
+	{"must-understand", []string{"Cache-Control", "must-understand, no-store, max-age=60"}, 0},
+	{"private, for a private cache", []string{"Cache-Control", "private, s-maxage=1, max-age=60"}, time.Minute},
+	{"Pragma", []string{"Pragma", "no-cache"}, day},
+	{"8 KiB", []string{"Cache-Control", "max-age=60" + strings.Repeat(" ", 8000)}, time.Minute},
+	{"more than 8 KiB", []string{"Cache-Control", "max-age=60" + strings.Repeat(" ", 8200)}, 0},
+
+	{"Expires", []string{"Date", at(0), "Expires", at(time.Hour)}, time.Hour},
+	{"Expires counts from Date", []string{"Date", at(-time.Hour), "Expires", at(time.Hour)}, time.Hour},
+	{"Expires without Date", []string{"Expires", at(time.Hour)}, time.Hour},
+	{"Expires below max-age", []string{"Date", at(0), "Expires", at(-time.Hour), "Cache-Control", "max-age=60"}, time.Minute},
+	{"Expires in the past", []string{"Date", at(0), "Expires", at(-time.Hour)}, 0},
+	{"Expires: 0", []string{"Date", at(0), "Expires", "0", "Last-Modified", at(-100 * day)}, 0},
+	{"Expires: -1", []string{"Expires", "-1"}, 0},
+	{"an empty Expires", []string{"Expires", ""}, 0},
+	{"Expires in the year 1", []string{"Expires", "Mon, 01 Jan 0001 00:00:00 GMT"}, 0},
+	{"Expires in the year 1, old Age", []string{"Expires", "Mon, 01 Jan 0001 00:00:00 GMT", "Age", "2147483647"}, 0},
+	{"two Expires: the first", []string{"Date", at(0), "Expires", at(time.Minute), "Expires", at(time.Hour)}, time.Minute},
+	{"Last-Modified gives no lifetime", []string{"Date", at(0), "Last-Modified", at(-10 * day)}, day},
+	{"an invalid Last-Modified", []string{"Cache-Control", "max-age=60", "Last-Modified", "-1"}, time.Minute},
+
+	{"Age", []string{"Cache-Control", "max-age=3600", "Age", "3000"}, 10 * time.Minute},
+	{"Age above max-age", []string{"Cache-Control", "max-age=60", "Age", "100"}, 0},
+	{"Age of 31 bits", []string{"Cache-Control", "max-age=60", "Age", "2147483648"}, 0},
+	{"Age of 30 digits", []string{"Cache-Control", "max-age=2147483647", "Age", strings.Repeat("9", 30)}, 0},
+	{"Age: the first member", []string{"Cache-Control", "max-age=60", "Age", "0, 7200"}, time.Minute},
+	{"Age: the first line", []string{"Cache-Control", "max-age=60", "Age", "0", "Age", "7200"}, time.Minute},
+	{"Age: no number", []string{"Cache-Control", "max-age=60", "Age", "7200.0"}, time.Minute},
+	{"Age: negative", []string{"Cache-Control", "max-age=60", "Age", "-7200"}, time.Minute},
+	{"Age with Expires", []string{"Date", at(0), "Expires", at(time.Hour), "Age", "7200"}, 0},
+	{"Age where nothing is stated", []string{"Age", "7200"}, day},
+	{"an old Date is an age", []string{"Cache-Control", "max-age=3600", "Date", at(-50 * time.Minute)}, 10 * time.Minute},
+	{"a Date in the future is none", []string{"Cache-Control", "max-age=3600", "Date", at(time.Hour)}, time.Hour},
+	{"an invalid Date is none", []string{"Cache-Control", "max-age=60", "Date", "yesterday"}, time.Minute},
+
+	{"Vary on what never varies", []string{"Cache-Control", "max-age=60", "Vary", "Accept-Encoding"}, time.Minute},
+	{"Vary: *", []string{"Cache-Control", "max-age=60", "Vary", "*"}, 0},
+	{"Vary: * among others", []string{"Cache-Control", "max-age=60", "Vary", "Foo", "Vary", "Bar, *"}, 0},
+}
+
+func TestFreshnessLifetimeFollowsRFC9111(t *testing.T) {
+	for _, tt := range freshnessFacts {
+		r := &fetch.Result{StatusCode: 200, Header: header(tt.fields...), Time: received}
+		if got := cache.FreshnessLifetime(r); got != tt.want {
+			t.Errorf("%s: %v, want %v\n%.200q", tt.name, got, tt.want, tt.fields)
+		}
+	}
+}
+
+func TestFreshnessLifetimeDependsOnTheStatus(t *testing.T) {
+	for _, tt := range []struct {
+		r    *fetch.Result
+		want time.Duration
+	}{
+		{&fetch.Result{StatusCode: 404}, day},
+		{&fetch.Result{StatusCode: 401}, time.Hour},
+		{&fetch.Result{StatusCode: 403}, time.Hour},
+		{&fetch.Result{StatusCode: 403, Header: header("Cache-Control", "max-age=60")}, time.Minute},
+		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, 0},
+		{nil, 0},
+	} {
+		if got := cache.FreshnessLifetime(tt.r); got != tt.want {
+			t.Errorf("%+v: %v, want %v", tt.r, got, tt.want)
+		}
+	}
+}
+
+// A directive that is added can make a lifetime shorter, never longer.
+func FuzzFreshnessLifetime(f *testing.F) {
+	for _, tt := range freshnessFacts {
+		h := header(tt.fields...)
+		f.Add(strings.Join(h["Cache-Control"], ","), h.Get("Expires"), h.Get("Age"), h.Get("Date"), h.Get("Vary"))
+	}
+	f.Fuzz(func(t *testing.T, cacheControl, expires, age, date, vary string) {
+		h := http.Header{"Cache-Control": {cacheControl}, "Age": {age}, "Date": {date}, "Vary": {vary}}
+		if expires != "" {
+			h["Expires"] = []string{expires}
+		}
+		lifetime := func(more ...string) time.Duration {
+			h["Cache-Control"] = append([]string{cacheControl}, more...)
+			return cache.FreshnessLifetime(&fetch.Result{StatusCode: 200, Header: h, Time: received})
+		}
+		alone := lifetime()
+		if alone < 0 {
+			t.Errorf("negative: %v", alone)
+		}
+		if got := lifetime("no-store"); got != 0 {
+			t.Errorf("%v although another line says no-store", got)
+		}
+		if strings.Contains(strings.ToLower(cacheControl), "max-age") {
+			if got := lifetime("max-age=60"); got > max(alone, time.Minute) {
+				t.Errorf("%v with a second max-age=60, %v without", got, alone)
+			}
+		}
+	})
+}
