@@ -179,7 +179,7 @@ func (t *Transport) ask(ctx context.Context, g *gate, o fetch.Origin, token stri
 	}
 	start := time.Now()
 	a, err := g.decide(ctx, o, token, target)
-	t.Trace.Decided(Decided{
+	t.Trace.Decided(ctx, Decided{
 		URL: u, Target: strings.Clone(target), Token: token, Decision: a.Decision,
 		Err: errors.Join(a.cause, err), Took: time.Since(start),
 	})

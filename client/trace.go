@@ -15,8 +15,9 @@ import (
 // themselves. A slow hook delays only the call that it reports on. What hooks are
 // given is shared and must not be modified.
 type Trace struct {
-	// Decided is called for each answer, of RoundTrip and of Decide.
-	Decided func(Decided)
+	// Decided is called for each answer, of RoundTrip and of Decide, with the context
+	// of the request or question.
+	Decided func(context.Context, Decided)
 
 	// Fetched is called when a robots.txt was read of which nothing was known,
 	// Refreshed when one was read again, in the background or while callers wait.
@@ -24,8 +25,9 @@ type Trace struct {
 	Fetched   func(Fetched)
 	Refreshed func(Fetched)
 
-	// Waited is called when Pacer has held a request back, after the wait.
-	Waited func(Waited)
+	// Waited is called when Pacer has held a request back, after the wait, with the
+	// context of the request.
+	Waited func(context.Context, Waited)
 
 	// StoreFailed is called when the second level of the Cache gave no answer or
 	// took no value. No request fails for that.
