@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -47,8 +51,11 @@ func (a *answer) String() string {
 	if a.Truncated {
 		status += ", cut at the size limit"
 	}
-	return fmt.Sprintf("%s: %s, fetched %s ago, fresh for %s", visible(a.URL), status,
-		time.Duration(a.Age)*time.Second, time.Duration(a.Lifetime)*time.Second)
+	text := fmt.Sprintf("%s: %s, fetched %s ago", visible(a.URL), status, time.Duration(a.Age)*time.Second)
+	if a.Lifetime > 0 { // unreachable is not for keeping
+		text += fmt.Sprintf(", fresh for %s", time.Duration(a.Lifetime)*time.Second)
+	}
+	return text
 }
 
 // reading is one answer of a server as one dialect understands it.
@@ -57,23 +64,47 @@ type reading struct {
 	result  *fetch.Result
 }
 
-func inAllDialects(res *fetch.Result) []reading {
+// inAllDialects reads res, which is an answer in RFC9309, as every dialect would have
+// read it: what the status means, how long a file may be, and the file itself.
+func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]reading, error) {
 	var all []reading
 	for _, d := range dialects {
-		as := *res
-		if res.StatusCode/100 == 2 && res.Err == nil {
-			as.Policy = d.dialect.Parse(res.Body)
+		again := fetch.Fetcher{Transport: replay{res}, Dialect: d, Retries: -1}
+		r, err := again.Fetch(ctx, o, nil)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, reading{d.dialect, &as})
+		r.Redirects, r.Time = res.Redirects, res.Time
+		all = append(all, reading{d, r})
 	}
-	return all
+	return all, nil
+}
+
+// replay gives the answer of a Result again, without asking the server.
+type replay struct{ *fetch.Result }
+
+func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.StatusCode == 0 {
+		return nil, r.Err
+	}
+	header := r.Header.Clone()
+	header.Del("Content-Encoding") // Body is decoded
+	header.Del("Content-Length")
+	body := r.Body
+	if r.Truncated { // make it too long again, without a line more
+		body = append(bytes.Clone(body), bytes.Repeat([]byte{'\n'}, fetch.MaxBytes)...)
+	}
+	return &http.Response{
+		StatusCode: r.StatusCode, ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: req,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: -1,
+	}, nil
 }
 
 // matcher returns a function that says whether a rule by itself would decide about u.
 func (r reading) matcher(u *url.URL) func(policy.Rule) bool {
 	target := u.RequestURI()
 	return func(rule policy.Rule) bool {
-		alone := r.dialect.Parse([]byte("User-agent: *\n" + ruleText(rule) + "\n"))
+		alone := r.dialect.Parse([]byte("User-agent: *\n" + rule.String() + "\n"))
 		return alone.Decide("*", target).Reason == policy.ReasonRule
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,10 +44,11 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		RunE:              runs(c.run),
 	}
 	agentFlag(cmd, &c.agent)
-	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as", "read robots.txt as this `DIALECT` does: "+dialectNames()+", or all")
+	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
 	completeDialects(cmd, "all")
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
 	c.register(cmd)
+	c.registerCache(cmd)
 	return cmd
 }
 
@@ -84,7 +86,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			break
 		}
 	}
-	return errors.Join(err, g.close(context.WithoutCancel(ctx)))
+	return errors.Join(err, g.end(ctx))
 }
 
 // one checks one URL.
@@ -99,7 +101,9 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	}
 	readings := []reading{{c.dialect.Dialect, res}}
 	if c.all {
-		readings = inAllDialects(res)
+		if readings, err = inAllDialects(ctx, o, res); err != nil {
+			return err
+		}
 	}
 	var out output
 	for i, r := range readings {
@@ -109,10 +113,10 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 		}
 		v := newVerdict(text, d)
 		v.Agent, v.Dialect, v.Robots = c.agent, dialectName(r.dialect), newAnswer(o, r.result)
-		v.Error = v.Robots.Error
+		v.Error, v.Robots.Error = v.Robots.Error, "" // once is enough
 		out.worsen(v.status())
 		if c.explain {
-			v.Lines = explain(res.Body, r.result.Policy.Group(c.agent), d, r.matcher(u))
+			v.Lines = explain(r.dialect, res.Body, r.result.Policy.Group(c.agent), d, r.matcher(u))
 		}
 		switch {
 		case c.json:
@@ -138,7 +142,7 @@ func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.R
 	if res, known := c.results[o]; known {
 		return res, nil
 	}
-	res, err := g.fetcher.Fetch(ctx, o, nil)
+	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err == nil {
 		c.results[o] = res
 	}

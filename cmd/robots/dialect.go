@@ -7,42 +7,26 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// dialects by the names that --as and the field "profile" of a record take.
-var dialects = []struct {
-	name    string
-	dialect policy.Dialect
-}{
-	{"rfc9309", policy.RFC9309},
-	{"google", policy.Google},
-	{"yandex", policy.Yandex},
-	{"bing", policy.Bing},
-	{"original", policy.Original},
-}
+// dialects in the order in which --as all shows them.
+var dialects = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
-func dialectByName(name string) (policy.Dialect, error) {
-	for _, d := range dialects {
-		if strings.EqualFold(d.name, name) {
-			return d.dialect, nil
-		}
+func dialectByName(name string) (d policy.Dialect, err error) {
+	if d.UnmarshalText([]byte(name)) != nil {
+		return 0, fmt.Errorf("no dialect is called %q: it is one of %s", name, strings.Join(dialectNames(), ", "))
 	}
-	return 0, fmt.Errorf("no dialect is called %q: it is one of %s", name, dialectNames())
+	return d, nil
 }
 
-func dialectName(d policy.Dialect) string {
-	for _, known := range dialects {
-		if known.dialect == d {
-			return known.name
-		}
-	}
-	return d.String()
-}
+// dialectName is the name in lower case, as --as and the field "profile" of a record
+// are mostly written.
+func dialectName(d policy.Dialect) string { return strings.ToLower(d.String()) }
 
-func dialectNames() string {
+func dialectNames() []string {
 	var names []string
 	for _, d := range dialects {
-		names = append(names, d.name)
+		names = append(names, dialectName(d))
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // dialectFlag is --as.

@@ -27,6 +27,10 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every command takes a second under -race
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveCmd,
 			"asked": askedCmd,

@@ -199,26 +199,8 @@ func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *par
 		}
 		last = &parsed{*r, d, d.Parse(text)}
 	}
-	return decideFor(last.policy, r.Agents, target), last, nil
-}
-
-// decideFor asks p for a crawler of several product tokens: the groups of all of them
-// count as one, in which the most specific rule decides, and allow where two are
-// equal (RFC 9309 §2.2.2). The group for any crawler counts if none has its own.
-func decideFor(p *policy.Policy, tokens []string, target string) policy.Decision {
-	best := p.Decide(tokens[0], target)
-	for _, token := range tokens[1:] {
-		d := p.Decide(token, target)
-		own, bestOwn := d.Token != "*", best.Token != "*"
-		switch {
-		case own != bestOwn:
-			if own {
-				best = d
-			}
-		case len(d.Rule.Pattern) > len(best.Rule.Pattern),
-			len(d.Rule.Pattern) == len(best.Rule.Pattern) && d.Allowed:
-			best = d
-		}
+	if len(r.Agents) == 1 { // Combined has to compile a group
+		return last.policy.Decide(r.Agents[0], target), last, nil
 	}
-	return best
+	return last.policy.Combined(r.Agents...).Decide(target), last, nil
 }

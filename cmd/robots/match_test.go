@@ -96,7 +96,6 @@ func TestMatchAgreesWithTheLibrary(t *testing.T) {
 	}
 }
 
-// askLibrary decides about a record with one token; those with more have a test of their own.
 func askLibrary(t *testing.T, r *record) policy.Decision {
 	t.Helper()
 	text, err := r.robots()
@@ -111,7 +110,7 @@ func askLibrary(t *testing.T, r *record) policy.Decision {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decideFor(d.Parse(text), r.Agents, target)
+	return d.Parse(text).Combined(r.Agents...).Decide(target)
 }
 
 // BenchmarkMatchJSONL is the command from octets in to octets out, over the vectors

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,12 +37,12 @@ func agentFlag(cmd *cobra.Command, agent *string) {
 }
 
 func dialectVar(cmd *cobra.Command, d *dialectFlag) {
-	cmd.Flags().Var(d, "as", "read robots.txt as this `DIALECT` does: "+dialectNames())
+	cmd.Flags().Var(d, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", "))
 	completeDialects(cmd)
 }
 
 func completeDialects(cmd *cobra.Command, more ...string) {
-	names := append(strings.Split(dialectNames(), ", "), more...)
+	names := append(dialectNames(), more...)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -52,16 +53,19 @@ func (n *network) register(cmd *cobra.Command) {
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
 	f.StringArrayVar(&n.connectTo, "connect-to", nil,
 		"connect to other places, `HOST1:PORT1:HOST2:PORT2` as curl has it: for HOST1:PORT1 to\nHOST2:PORT2; an empty part means any, or the same. No proxy is used then")
-	f.StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+}
+
+// registerCache adds the flag for subcommands that need not ask the server each time.
+func (n *network) registerCache(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
 }
 
 // gate answers questions over the network.
 type gate struct {
 	*client.Transport
-	fetcher *fetch.Fetcher
-	cache   *cache.Cache
-	close   func(context.Context) error // writes to the store what is not there yet
+	fetches    atomic.Int64
+	closeStore func() error
 }
 
 // open makes a gate from the flags.
@@ -74,20 +78,33 @@ func (n *network) open() (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{
-		fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
-		cache:   &cache.Cache{Store: store},
-	}
-	g.Transport = &client.Transport{Base: base, UserAgent: n.userAgent, Token: n.agent, Fetcher: g.fetcher, Cache: g.cache}
-	g.close = func(ctx context.Context) error {
-		return errors.Join(g.cache.Close(ctx), closeStore())
-	}
-	return g, nil
+	return &gate{
+		Transport: &client.Transport{
+			Base:    base,
+			Token:   n.agent,
+			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
+			// A run is over before a refresh that nobody waits for could be of use.
+			Cache: &cache.Cache{Store: store, Foreground: true},
+		},
+		closeStore: closeStore,
+	}, nil
 }
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	return g.cache.Get(ctx, o, g.fetcher.Fetch)
+	return g.Cache.Get(ctx, o, func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+		g.fetches.Add(1)
+		return g.Fetcher.Fetch(ctx, o, prev)
+	})
+}
+
+// end writes to the store what is not there yet, and closes it. That has to be done
+// after an interruption too.
+func (g *gate) end(ctx context.Context) error {
+	const flushTime = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	return errors.Join(g.Cache.Close(ctx), g.closeStore())
 }
 
 // transport is net/http's own, with the --connect-to mappings.

@@ -17,7 +17,7 @@ type verdict struct {
 	Agent   string          `json:"agent,omitempty"`
 	Dialect string          `json:"dialect,omitempty"`
 	Allowed bool            `json:"allowed"`
-	Line    int             `json:"line"` // of the deciding rule; 0: no rule decided
+	Line    int             `json:"line"` // of the rule that decided, or of the empty one by which all is allowed; or 0
 	Rule    string          `json:"rule,omitempty"`
 	Group   string          `json:"group,omitempty"` // its product token, as the file writes it
 	Reason  string          `json:"reason,omitempty"`
@@ -27,11 +27,17 @@ type verdict struct {
 }
 
 func newVerdict(url string, d policy.Decision) verdict {
-	v := verdict{URL: url, Allowed: d.Allowed, Reason: reasonName(d.Reason), Group: d.Token}
-	if d.Reason == policy.ReasonRule {
-		v.Line, v.Rule = d.Rule.Line, ruleText(d.Rule)
-	}
+	v := verdict{URL: url}
+	v.decided(d)
 	return v
+}
+
+// decided fills v from d.
+func (v *verdict) decided(d policy.Decision) {
+	v.Allowed, v.Reason, v.Group = d.Allowed, reasonName(d.Reason), d.Token
+	if d.Rule.Line > 0 {
+		v.Line, v.Rule = d.Rule.Line, d.Rule.String()
+	}
 }
 
 // status is the exit status that v stands for.
@@ -56,7 +62,7 @@ func (v *verdict) because() string {
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, visible(v.Rule))
 	case v.Reason == reasonName(policy.ReasonUnavailable):
-		return "there is no robots.txt"
+		return "robots.txt is unavailable"
 	default:
 		return "no rule matches"
 	}
@@ -76,13 +82,6 @@ func reasonName(r policy.Reason) string {
 	default:
 		return ""
 	}
-}
-
-func ruleText(r policy.Rule) string {
-	if r.Allow {
-		return "Allow: " + r.Pattern
-	}
-	return "Disallow: " + r.Pattern
 }
 
 // output is what one batch of lines, or one command, has to say.

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// getter is "robots fetch".
+type getter struct {
+	*app
+	network
+	raw bool
+}
+
+func (a *app) fetch() *cobra.Command {
+	g := &getter{app: a}
+	cmd := &cobra.Command{
+		Use:   "fetch ORIGIN",
+		Short: "Fetch the robots.txt of a site and show how it came",
+		Long: `Fetch asks a site for its robots.txt as a crawler does, and shows the status, the
+redirects, the header fields that concern caching, how long the answer holds and
+why, and the file. ORIGIN is a URL of the site; one without a scheme means https.
+
+The exit status is 2 if robots.txt is unreachable (no answer, 5xx, a broken one),
+which disallows everything; a 4xx is an answer.`,
+		Example: `  robots fetch example.com
+  robots fetch http://localhost:8080 --raw > robots.txt
+  robots fetch example.com --json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              runs(g.run),
+	}
+	dialectVar(cmd, &g.dialect)
+	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, octet for octet")
+	g.register(cmd)
+	return cmd
+}
+
+// fetched is what --json writes.
+type fetched struct {
+	*answer
+	Effect  string              `json:"effect"` // rules, unavailable, unreachable
+	Header  map[string][]string `json:"header,omitempty"`
+	Because string              `json:"lifetime"` // and how it came about
+	Bytes   int                 `json:"bytes"`
+	Body    string              `json:"body,omitempty"`
+}
+
+func (g *getter) run(ctx context.Context, args []string) (err error) {
+	if g.json && g.raw {
+		return usagef("--raw writes the file only: leave out --json")
+	}
+	u, err := parseURL(args[0])
+	if err != nil {
+		return err
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return usageError{err}
+	}
+	gate, err := g.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, gate.end(ctx)) }()
+	res, err := gate.Fetcher.Fetch(ctx, o, nil)
+	if err != nil {
+		return err
+	}
+	var out output
+	if res.Err != nil {
+		out.worsen(exitUnknown)
+	}
+	switch f := newFetched(o, res); {
+	case g.json:
+		out.json(f)
+	case g.raw:
+		out.Write(res.Body)
+	default:
+		g.print(&out, f)
+	}
+	return g.emit(&out)
+}
+
+func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
+	f := &fetched{
+		answer:  newAnswer(o, res),
+		Header:  map[string][]string{},
+		Effect:  effectOf(res),
+		Because: explainLifetime(res),
+		Bytes:   len(res.Body),
+		Body:    string(res.Body),
+	}
+	for _, name := range cachingFields {
+		if values := res.Header[name]; len(values) > 0 {
+			f.Header[name] = values
+		}
+	}
+	return f
+}
+
+// cachingFields are the header fields that decide how long an answer holds and how it
+// is asked for again (RFC 9111, RFC 9110 §8.8, §10.2.3), and what it is.
+var cachingFields = []string{"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After"}
+
+func (g *getter) print(out *output, f *fetched) {
+	fmt.Fprintf(out, "%s\n", visible(f.URL))
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "  %-14s %s\n", strings.ToLower(name), visible(value))
+		}
+	}
+	if f.Status != 0 {
+		field("status", fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)))
+	}
+	field("effect", f.Effect)
+	field("error", f.Error)
+	for _, r := range f.Redirects {
+		field("via", r)
+	}
+	for _, name := range cachingFields {
+		for _, value := range f.Header[name] {
+			field(name, value)
+		}
+	}
+	field("lifetime", f.Because)
+	if f.Body == "" {
+		return
+	}
+	field("bytes", fmt.Sprint(f.Bytes))
+	out.WriteByte('\n')
+	for l := range strings.Lines(f.Body) {
+		l = strings.TrimRight(l, "\r\n")
+		for i, part := range strings.Split(l, "\t") {
+			if i > 0 {
+				out.WriteByte('\t') // the one control character that is harmless
+			}
+			out.WriteString(visible(part))
+		}
+		out.WriteByte('\n')
+	}
+}
+
+// effectOf is the access result of RFC 9309 §2.3.1.
+func effectOf(res *fetch.Result) string {
+	switch r := res.Policy.Decide("*", "/").Reason; r {
+	case policy.ReasonUnavailable, policy.ReasonUnreachable:
+		return reasonName(r)
+	default:
+		return "rules"
+	}
+}
+
+// The bounds of a cache.Cache whose fields are zero.
+const (
+	minTTL = time.Minute
+	maxTTL = 24 * time.Hour
+)
+
+// explainLifetime says how long an answer holds and how that came about.
+func explainLifetime(res *fetch.Result) string {
+	if res.Err != nil {
+		return "none: unreachable, so it will be asked for again soon"
+	}
+	lifetime := cache.FreshnessLifetime(res)
+	text := lifetime.Round(time.Second).String()
+	switch {
+	case states(res, "Cache-Control"):
+		text += ", stated by Cache-Control"
+	case states(res, "Expires", "Date"):
+		text += ", stated by Expires"
+	case states(res, "Vary"):
+		text += ", for the answer varies by more than the request says"
+	default:
+		text += ", as the answer states none"
+	}
+	if cache.FreshnessLifetime(without(res, "Age")) > lifetime {
+		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
+	}
+	switch {
+	case lifetime < minTTL:
+		text += fmt.Sprintf("; caches keep it for %s at least", minTTL)
+	case lifetime > maxTTL:
+		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", maxTTL)
+	}
+	return text
+}
+
+// states says whether these fields of the header state a lifetime. It reads none of
+// them itself: a lifetime that is stated is the same for every status, and the
+// default is not the same for a 200 and a 401.
+func states(res *fetch.Result, names ...string) bool {
+	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
+	for _, name := range names {
+		r.Header[name] = res.Header[name]
+	}
+	ok := cache.FreshnessLifetime(r)
+	r.StatusCode = http.StatusUnauthorized
+	return cache.FreshnessLifetime(r) == ok
+}
+
+func without(res *fetch.Result, name string) *fetch.Result {
+	r := *res
+	r.Header = res.Header.Clone()
+	r.Header.Del(name)
+	return &r
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// filterer is "robots filter".
+type filterer struct {
+	*app
+	network
+	refusedAt string
+	parallel  int
+	summary   bool
+
+	gate    *gate
+	origins *asker
+	refused io.Writer
+	meter   meter
+	tally   tally
+}
+
+func (a *app) filter() *cobra.Command {
+	f := &filterer{app: a}
+	cmd := &cobra.Command{
+		Use:   "filter < URLS > ALLOWED",
+		Short: "Keep the URLs of a list that a crawler may fetch",
+		Long: `Filter reads URLs from standard input, one on a line, and writes those that the
+crawler may fetch to standard output, in the same order. A line that begins with a
+brace is a JSON object whose field "url" is asked about; it is written as it is.
+
+The robots.txt of each origin is fetched once, many at a time. Memory does not grow
+with the input: where one origin is slow, the lines behind its first one are worked on
+up to 65,536 ahead, and wait to be written.
+
+With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
+that hold no URL are among them. With --json, both outputs are JSON objects.
+
+With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a whole
+line, with everything that was fetched in the cache; a second Ctrl-C ends at once.`,
+		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
+  robots filter --agent ExampleBot --refused refused.tsv --cache robots.db < urls.txt > allowed.txt
+  zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              runs(f.run),
+	}
+	agentFlag(cmd, &f.agent)
+	dialectVar(cmd, &f.dialect)
+	cmd.Flags().StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 128, "ask `N` origins at a time")
+	cmd.Flags().BoolVar(&f.summary, "summary", false, "say at the end how many lines there were, even if standard error is no terminal")
+	f.register(cmd)
+	f.registerCache(cmd)
+	return cmd
+}
+
+func (f *filterer) run(ctx context.Context, _ []string) (err error) {
+	if f.parallel < 1 {
+		return usagef("--parallel is %d; the least is 1", f.parallel)
+	}
+	if f.gate, err = f.open(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.gate.end(ctx)) }()
+	f.refused = io.Discard
+	if f.refusedAt != "" {
+		file, err := os.Create(f.refusedAt)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		f.refused = file
+	}
+	return f.lines(ctx)
+}
+
+// lines filters standard input.
+func (f *filterer) lines(ctx context.Context) error {
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	f.origins = &asker{
+		lookup: f.gate.lookup,
+		slots:  make(chan struct{}, f.parallel),
+		work:   work,
+		asks:   map[fetch.Origin]*ask{},
+	}
+	started := time.Now()
+	f.meter.show(f.in, f.err)
+	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
+	err := lines.run(ctx, f.meter.count(f.in))
+	f.meter.hide()
+	f.origins.wait(grace)
+	f.report(time.Since(started))
+	return err
+}
+
+// grace is how long fetches under way may take after an interruption.
+const grace = 5 * time.Second
+
+// filtered is a batch of answered lines.
+type filtered struct {
+	output         // allowed lines
+	refused output // the others
+	tally   tally
+}
+
+// question is a line on its way to an answer.
+type question struct {
+	line
+	url    *url.URL
+	ask    *ask
+	broken error // the line holds no URL that could be asked about
+}
+
+// answer first sees to it that all origins of the batch are asked, and then waits for
+// one after the other.
+func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) {
+	questions := make([]question, len(lines))
+	for i, l := range lines {
+		questions[i] = f.question(ctx, l)
+	}
+	b := new(filtered)
+	for _, q := range questions {
+		if len(q.text) == 0 {
+			continue
+		}
+		v, err := f.verdict(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		f.sort(b, q, v)
+	}
+	b.tally.Lines = int64(len(lines))
+	return b, nil
+}
+
+// question reads a line and has its origin asked.
+func (f *filterer) question(ctx context.Context, l line) question {
+	q := question{line: l}
+	if len(l.text) == 0 {
+		return q
+	}
+	if q.url, q.broken = urlOf(l); q.broken != nil {
+		return q
+	}
+	var o fetch.Origin
+	if o, q.broken = fetch.OriginOf(q.url); q.broken == nil {
+		q.ask = f.origins.start(ctx, o)
+	}
+	return q
+}
+
+// urlOf returns the URL on a line of input.
+func urlOf(l line) (*url.URL, error) {
+	if l.tooLong {
+		return nil, fmt.Errorf("longer than %d octets", maxURL)
+	}
+	text := string(l.text)
+	if l.text[0] == '{' {
+		var record struct {
+			URL string `json:"url"`
+		}
+		if err := json.Unmarshal(l.text, &record); err != nil {
+			return nil, err
+		}
+		if text = record.URL; text == "" {
+			return nil, errNoURL
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is no http or https URL", text)
+	}
+	return u, nil
+}
+
+// verdict answers a question. An error means that ctx ended.
+func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
+	v := verdict{Number: q.number, URL: string(q.text)}
+	if q.ask == nil {
+		v.Error = q.broken.Error()
+		return v, nil
+	}
+	select {
+	case <-q.ask.done:
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
+	if r := q.ask.result; r != nil {
+		v.decided(r.Policy.Decide(f.agent, q.url.RequestURI()))
+		if r.Err != nil {
+			v.Error = r.Err.Error()
+		}
+		return v, nil
+	}
+	d, err := f.gate.Decide(ctx, q.url)
+	switch {
+	case ctx.Err() != nil:
+		return v, ctx.Err()
+	case err != nil:
+		v.Error = err.Error()
+	default:
+		v.decided(d)
+	}
+	return v, nil
+}
+
+// sort puts an answered line where it belongs.
+func (f *filterer) sort(b *filtered, q question, v verdict) {
+	to := &b.refused
+	switch status := v.status(); {
+	case v.Reason == "":
+		b.tally.Malformed++
+		b.malformed(q.number, errors.New(v.Error))
+	case status == exitUnknown:
+		b.tally.Unknown++
+		b.worsen(status)
+	case status == exitRefused:
+		b.tally.Refused++
+		b.worsen(status)
+	default:
+		b.tally.Allowed++
+		to = &b.output
+	}
+	switch {
+	case f.json:
+		v.Agent, v.Dialect = f.agent, f.dialect.String()
+		to.json(v)
+	case to == &b.output:
+		to.Write(q.text)
+		to.WriteByte('\n')
+	case f.refusedAt != "":
+		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
+	}
+}
+
+// write is called for one batch after the other.
+func (f *filterer) write(b *filtered) error {
+	f.tally.add(&b.tally)
+	f.meter.lines.Store(f.tally.Lines)
+	if len(b.problems) > 0 {
+		f.meter.clear()
+	}
+	if _, err := f.refused.Write(b.refused.Bytes()); err != nil {
+		return err
+	}
+	return f.emit(&b.output)
+}
+
+// tally counts lines by their answers.
+type tally struct {
+	Lines     int64 `json:"lines"` // empty ones too
+	Allowed   int64 `json:"allowed"`
+	Refused   int64 `json:"refused"`
+	Unknown   int64 `json:"unknown"` // robots.txt was unreachable
+	Malformed int64 `json:"malformed"`
+}
+
+func (t *tally) add(o *tally) {
+	t.Lines += o.Lines
+	t.Allowed += o.Allowed
+	t.Refused += o.Refused
+	t.Unknown += o.Unknown
+	t.Malformed += o.Malformed
+}
+
+// report ends a run with what it did, where somebody looks on or has asked for it.
+func (f *filterer) report(took time.Duration) {
+	if !f.summary && !isTerminal(f.err) {
+		return
+	}
+	fetched := f.gate.fetches.Load()
+	if f.json {
+		var o output
+		o.json(struct {
+			tally
+			Fetched int64   `json:"fetched"`
+			Seconds float64 `json:"seconds"`
+		}{f.tally, fetched, took.Seconds()})
+		f.err.Write(o.Bytes())
+		return
+	}
+	fmt.Fprintf(f.err, "%d lines: %d allowed, %d refused, %d unknown, %d malformed; %d robots.txt fetched; %s, %.0f lines/s\n",
+		f.tally.Lines, f.tally.Allowed, f.tally.Refused, f.tally.Unknown, f.tally.Malformed, fetched,
+		took.Round(time.Millisecond), float64(f.tally.Lines)/took.Seconds())
+}

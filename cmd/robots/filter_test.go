@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// million makes the tests of "robots filter" use 1,000,000 URLs on 2,000 origins; it
+// needs a machine's whole attention for some seconds, and no race detector.
+var million = flag.Bool("million", false, "filter 1,000,000 URLs on 2,000 origins in TestFilter…")
+
+// crowd is a list of URLs on many origins, made anew from its seed each time.
+type crowd struct{ urls, origins int }
+
+func newCrowd() crowd {
+	if *million {
+		return crowd{1_000_000, 2_000}
+	}
+	return crowd{20_000, 200}
+}
+
+// each calls f with every URL, and whether it is allowed. Every tenth is refused.
+func (c crowd) each(f func(url string, allowed bool)) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range c.urls {
+		origin, kind := random.IntN(c.origins), random.IntN(10)
+		path := "public"
+		if kind == 0 {
+			path = "private"
+		}
+		f(fmt.Sprintf("http://site%d.example/%s/page-%d?from=%d", origin, path, i, kind), kind != 0)
+	}
+}
+
+func (c crowd) write(w io.Writer, want func(allowed bool) bool) {
+	b := bufio.NewWriter(w)
+	c.each(func(url string, allowed bool) {
+		if want(allowed) {
+			b.WriteString(url)
+			b.WriteByte('\n')
+		}
+	})
+	b.Flush()
+}
+
+func (c crowd) allowed() []byte {
+	var b bytes.Buffer
+	c.write(&b, func(allowed bool) bool { return allowed })
+	return b.Bytes()
+}
+
+// origins is a server for all of them. Their robots.txt takes a while to come.
+type manyOrigins struct {
+	*httptest.Server
+	delay time.Duration
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func serveMany(t *testing.T, delay time.Duration) *manyOrigins {
+	m := &manyOrigins{delay: delay, asked: map[string]int{}}
+	m.Server = httptest.NewServer(m)
+	t.Cleanup(m.Close)
+	return m
+}
+
+func (m *manyOrigins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	m.asked[r.Host]++
+	m.mu.Unlock()
+	time.Sleep(m.delay)
+	fmt.Fprintf(w, "# %s\nUser-agent: *\nDisallow: /private/\n", r.Host)
+}
+
+// checkAsked fails unless each origin was asked once.
+func (m *manyOrigins) checkAsked(t *testing.T, origins int) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.asked) != origins {
+		t.Errorf("%d origins were asked, want %d", len(m.asked), origins)
+	}
+	for host, n := range m.asked {
+		if n != 1 {
+			t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+		}
+	}
+}
+
+// command is "robots filter" as a process of its own, reading the crowd from a file.
+func (m *manyOrigins) command(t *testing.T, c crowd, args ...string) *exec.Cmd {
+	t.Helper()
+	in, err := os.Create(filepath.Join(t.TempDir(), "urls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	c.write(in, func(bool) bool { return true })
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"filter", "--summary", "--connect-to", "::" + m.Listener.Addr().String()}, args...)
+	cmd := exec.Command("robots", args...)
+	cmd.Stdin = in
+	return cmd
+}
+
+// The allowed URLs come out in the order they went in, the refused ones go to the
+// file, each origin is asked once, and memory stays small.
+func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
+	c := newCrowd()
+	m := serveMany(t, 10*time.Millisecond)
+	refused := filepath.Join(t.TempDir(), "refused")
+	cmd := m.command(t, c, "--refused", refused)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	err := cmd.Run()
+	if cmd.ProcessState.ExitCode() != exitRefused {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	if !bytes.Equal(out.Bytes(), c.allowed()) {
+		t.Errorf("got %d octets of allowed URLs, want other %d", out.Len(), len(c.allowed()))
+	}
+	var want bytes.Buffer
+	c.each(func(url string, allowed bool) {
+		if !allowed {
+			fmt.Fprintf(&want, "%s\tline 3: Disallow: /private/\n", url)
+		}
+	})
+	if got, err := os.ReadFile(refused); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("got %d octets of refused URLs and error %v, want other %d", len(got), err, want.Len())
+	}
+	m.checkAsked(t, c.origins)
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	t.Logf("%speak memory %d MiB", problems.String(), usage.Maxrss>>10)
+}

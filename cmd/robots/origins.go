@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// asker sees to it that each origin is asked for its robots.txt once, many at the same
+// time, and never twice for an outage: an origin that could not be reached stays so
+// for the run.
+type asker struct {
+	lookup func(context.Context, fetch.Origin) (*fetch.Result, error)
+	slots  chan struct{} // one for each origin that may be asked at a time
+
+	// work is the context of lookups. It outlives the caller's for a while, so that
+	// an answer under way at an interruption is not asked for again in the next run.
+	work    context.Context
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	asks map[fetch.Origin]*ask // at most maxAsks that are done
+}
+
+// maxAsks bounds what is remembered. An origin that was forgotten costs one more look
+// into the cache.
+const maxAsks = 1 << 16
+
+// ask is one origin's question. result is set once done is closed, and kept only if
+// the origin is unreachable: any other lives in the cache, which is bounded in octets.
+type ask struct {
+	done   chan struct{}
+	result *fetch.Result
+}
+
+// start asks o unless that was done before. It waits for a slot.
+func (a *asker) start(ctx context.Context, o fetch.Origin) *ask {
+	a.mu.Lock()
+	k, known := a.asks[o]
+	if !known {
+		a.forget()
+		k = &ask{done: make(chan struct{})}
+		a.asks[o] = k
+	}
+	a.mu.Unlock()
+	if known {
+		return k
+	}
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		return k // never done; but everybody who waits for it has ctx too
+	}
+	a.running.Go(func() {
+		defer func() { <-a.slots }()
+		defer close(k.done)
+		if r, err := a.lookup(a.work, o); err == nil && unreachable(r) {
+			k.result = r
+		}
+	})
+	return k
+}
+
+// forget makes room for one more.
+func (a *asker) forget() {
+	if len(a.asks) < maxAsks {
+		return
+	}
+	for o, k := range a.asks {
+		select {
+		case <-k.done:
+			delete(a.asks, o)
+		default:
+		}
+	}
+}
+
+// wait waits for the lookups under way, but not for longer than grace.
+func (a *asker) wait(grace time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(grace):
+	}
+}
+
+func unreachable(r *fetch.Result) bool {
+	return r.Policy.Decide("*", "/").Reason == policy.ReasonUnreachable
+}
