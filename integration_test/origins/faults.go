@@ -8,7 +8,8 @@ import (
 )
 
 // Faults is the table of misbehaviours: at least one of each class. The verdicts are those
-// of a fetcher with 5 s for all, 3 s per attempt, and the time-outs of Net.Transport.
+// of a fetcher with 5 to 6 s for all, 3 to 4 s per attempt, and up to 3 s for connecting,
+// TLS and a header each.
 func Faults() []Fault {
 	var all []Fault
 	for _, group := range [][]Fault{statuses(), redirects(), files(), codings(), framing(), connections(), ladders()} {
