@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEachDecisionAndEachFetchIsCounted(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"refused  http://www.example/private: disallowed by line 2: Disallow: /private (user-agent: ExampleBot)\n",
+		"refused  http://broken.example/: disallowed: robots.txt is unreachable\n",
+		`robots_decisions_total{allowed="true",reason="no rule matches"} 2` + "\n",
+		`robots_decisions_total{allowed="true",reason="robots.txt is unavailable"} 1` + "\n",
+		`robots_decisions_total{allowed="false",reason="a rule matches"} 1` + "\n",
+		`robots_decisions_total{allowed="false",reason="robots.txt is unreachable"} 1` + "\n",
+		`robots_fetches_total{kind="first",status="200"} 1` + "\n", // for three requests
+		`robots_fetches_total{kind="first",status="404"} 1` + "\n",
+		`robots_fetches_total{kind="first",status="500"} 1` + "\n",
+		"robots_fetch_seconds_count 3\n",
+		"robots_unanswered_total 0\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in the output, got\n%s", want, &out)
+		}
+	}
+}
