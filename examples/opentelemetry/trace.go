@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// trace makes a span of each report. A report comes when the thing is over and says
+// how long it took, so each span is begun in the past. What concerns one request hangs
+// below its span; a robots.txt is read for all who ask, and is a root of its own.
+func trace(t oteltrace.Tracer) *client.Trace {
+	return &client.Trace{
+		Decided: func(ctx context.Context, d client.Decided) {
+			span(ctx, t, "robots decide", d.Took, d.Err,
+				attribute.String("url.full", d.URL.Redacted()),
+				attribute.String("robots.token", d.Token),
+				attribute.Bool("robots.allowed", d.Decision.Allowed),
+				attribute.String("robots.reason", d.Decision.Reason.String()),
+				attribute.Int("robots.line", d.Decision.Rule.Line))
+		},
+		Fetched:   func(f client.Fetched) { fetched(t, "robots fetch", f) },
+		Refreshed: func(f client.Fetched) { fetched(t, "robots refresh", f) },
+		Waited: func(ctx context.Context, w client.Waited) {
+			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
+		},
+		StoreFailed: func(f client.StoreFailed) {
+			span(context.Background(), t, "robots store "+f.Op, 0, f.Err, attribute.String("robots.origin", f.Origin.String()))
+		},
+	}
+}
+
+func fetched(t oteltrace.Tracer, name string, f client.Fetched) {
+	attrs, err := []attribute.KeyValue{attribute.String("robots.origin", f.Origin.String())}, f.Err
+	if f.Result != nil {
+		attrs, err = append(attrs,
+			attribute.Int("http.response.status_code", f.Result.StatusCode),
+			attribute.StringSlice("robots.redirects", f.Result.Redirects)), f.Result.Err
+	}
+	span(context.Background(), t, name, f.Took, err, attrs...)
+}
+
+func span(ctx context.Context, t oteltrace.Tracer, name string, took time.Duration, err error, attrs ...attribute.KeyValue) {
+	end := time.Now()
+	_, s := t.Start(ctx, name,
+		oteltrace.WithTimestamp(end.Add(-took)), oteltrace.WithAttributes(attrs...))
+	if err != nil {
+		s.RecordError(err)
+		s.SetStatus(codes.Error, err.Error())
+	}
+	s.End(oteltrace.WithTimestamp(end))
+}
