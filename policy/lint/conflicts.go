@@ -1,0 +1,265 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// entry is a rule among those of one product token.
+type entry struct {
+	*line
+	core  string // pattern without wildcards at its end
+	plain bool   // core matches what begins with it, and nothing else
+	loses bool   // to a rule of the other kind that matches the same
+}
+
+// conflictChecks compares the rules for each product token with one another.
+func (f *file) conflictChecks() {
+	for _, a := range f.audiences() {
+		entries := sortedEntries(a.rules)
+		entries = f.equals(entries)
+		f.covered(entries)
+		f.surprises(entries)
+		f.caseVariants(a.rules)
+		f.enumerations(a.rules)
+	}
+}
+
+// sortedEntries sorts the rules that have a path so that a plain pattern stands before all that it covers.
+func sortedEntries(rules []*line) []entry {
+	var entries []entry
+	for _, r := range rules {
+		if r.value == "" {
+			continue
+		}
+		c := core(r.value)
+		entries = append(entries, entry{line: r, core: c, plain: plain(c)})
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.core, b.core), cmp.Compare(a.number, b.number))
+	})
+	return entries
+}
+
+func plain(pattern string) bool {
+	return !strings.Contains(pattern, "*") && !strings.HasSuffix(pattern, "$")
+}
+
+// equals reports the rules that match the same paths, and returns the entries without the duplicates.
+func (f *file) equals(entries []entry) []entry {
+	kept := entries[:0]
+	for len(entries) > 0 {
+		n := 1
+		for n < len(entries) && entries[n].core == entries[0].core {
+			n++
+		}
+		same := entries[:n]
+		entries = entries[n:]
+		kept = f.equal(same, kept)
+	}
+	return kept
+}
+
+// equal judges rules whose cores are equal. Of each kind only the longest counts.
+func (f *file) equal(same, kept []entry) []entry {
+	var best [2]*line // disallow, allow
+	for _, e := range same {
+		b := &best[kindIndex(e.line)]
+		if *b == nil || len(e.value) > len((*b).value) {
+			*b = e.line
+		}
+	}
+	for _, e := range same {
+		mine, other := best[kindIndex(e.line)], best[1-kindIndex(e.line)]
+		switch {
+		case e.line != mine && e.value == mine.value:
+			f.add("RT310", e.line, e.valueAt, "", "line %d is the same rule", mine.number)
+			continue
+		case e.line != mine:
+			f.add("RT311", e.line, e.valueAt, "", "%s in line %d matches the same paths", quote(mine.value), mine.number)
+			continue
+		case other == nil:
+		case len(other.value) > len(e.value):
+			e.loses = true
+			f.add("RT015", e.line, e.valueAt, "", "%s can never win: %s in line %d matches the same paths and is longer", quote(e.value), quote(other.text), other.number)
+		case len(other.value) == len(e.value) && e.kind == disallow:
+			e.loses = true
+			f.add("RT015", e.line, e.valueAt, "", "%s can never win: line %d allows the same, and allow wins a tie", quote(e.value), other.number)
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+func kindIndex(l *line) int {
+	if l.kind == allow {
+		return 1
+	}
+	return 0
+}
+
+// cover is a plain rule on the way from the shortest to the one at hand, each beginning with the one before.
+type cover struct {
+	*entry
+	earliest [2]*line // the first in the file of each kind on the way here
+}
+
+// covered walks the rules with those that cover each of them at hand, and reports what is shadowed (RT311) and what
+// depends on the order (RT312).
+func (f *file) covered(entries []entry) {
+	wildcards := wildLengths(entries)
+	var path []cover
+	hidden := map[*line]*hiding{}
+	var order []*line
+	for i := range entries {
+		e := &entries[i]
+		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
+			path = path[:len(path)-1]
+		}
+		var earliest [2]*line
+		if len(path) > 0 {
+			earliest = path[len(path)-1].earliest
+			top := winner(path)
+			if top.kind == e.kind && !e.loses && top.core != e.core &&
+				!anyBetween(wildcards[1-kindIndex(e.line)], len(top.value), len(e.value)) {
+				f.add("RT311", e.line, e.valueAt, "", "%s in line %d already covers %s", quote(top.value), top.number, quote(e.value))
+			}
+			if hider := earliest[1-kindIndex(e.line)]; hider != nil && hider.number < e.number && core(hider.value) != e.core {
+				h := hidden[hider]
+				if h == nil {
+					h = &hiding{first: e.line}
+					hidden[hider] = h
+					order = append(order, hider)
+				}
+				h.count++
+				if e.number < h.first.number {
+					h.first = e.line
+				}
+			}
+		}
+		if e.plain {
+			k := kindIndex(e.line)
+			if earliest[k] == nil || e.number < earliest[k].number {
+				earliest[k] = e.line
+			}
+			path = append(path, cover{entry: e, earliest: earliest})
+		}
+	}
+	f.hidden(order, hidden)
+}
+
+// winner returns the last of the path that has not lost to its neighbour of the same core.
+func winner(path []cover) cover {
+	for i := len(path) - 1; i > 0; i-- {
+		if !path[i].loses {
+			return path[i]
+		}
+	}
+	return path[0]
+}
+
+// hiding is what stands behind a rule that a first-match reader stops at.
+type hiding struct {
+	first *line
+	count int
+}
+
+func (f *file) hidden(order []*line, hidden map[*line]*hiding) {
+	slices.SortFunc(order, func(a, b *line) int { return cmp.Compare(a.number, b.number) })
+	for _, hider := range order {
+		h := hidden[hider]
+		if h.count == 1 {
+			f.add("RT312", h.first, h.first.valueAt, "", "readers that take the first match stop at %s in line %d and never come to this rule: put it first", quote(hider.text), hider.number)
+			continue
+		}
+		f.add("RT312", hider, hider.valueAt, "", "readers that take the first match stop here and never come to %s below, such as line %d", count(h.count, "rule"), h.first.number)
+	}
+}
+
+// wildLengths returns the sorted lengths of the patterns of each kind that are not plain.
+func wildLengths(entries []entry) (lengths [2][]int) {
+	for _, e := range entries {
+		if !e.plain {
+			k := kindIndex(e.line)
+			lengths[k] = append(lengths[k], len(e.value))
+		}
+	}
+	slices.Sort(lengths[0])
+	slices.Sort(lengths[1])
+	return lengths
+}
+
+// anyBetween tells whether a length lies in [low, high]: such a rule of the other kind may lose to the longer pattern
+// and win over the shorter one, and then both are needed.
+func anyBetween(sorted []int, low, high int) bool {
+	i, _ := slices.BinarySearch(sorted, low)
+	return i < len(sorted) && sorted[i] <= high
+}
+
+// surprises reports directories without their slash, where another rule shows that they are directories (RT314).
+func (f *file) surprises(entries []entry) {
+	for _, e := range entries {
+		if !e.plain || e.kind != disallow || strings.HasSuffix(e.core, "/") || strings.ContainsAny(e.core[strings.LastIndexByte(e.core, '/')+1:], ".?=&") {
+			continue
+		}
+		dir := e.core + "/"
+		i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int { return cmp.Compare(e.core, dir) })
+		if i < len(entries) && strings.HasPrefix(entries[i].core, dir) {
+			f.add("RT314", e.line, e.valueAt, e.with(dir), "%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
+				quote(e.value), entries[i].number, quote(tail(e.core)+"-other"))
+		}
+	}
+}
+
+// tail returns the end of a path, from its last slash.
+func tail(path string) string { return path[max(0, strings.LastIndexByte(path, '/')):] }
+
+// caseVariants reports rules of one kind that differ only in case (RT313).
+func (f *file) caseVariants(rules []*line) {
+	seen := map[string]*line{}
+	for _, r := range rules {
+		if r.value == "" {
+			continue
+		}
+		key := r.kind + strings.ToLower(r.value)
+		was, ok := seen[key]
+		if !ok {
+			seen[key] = r
+		} else if was.value != r.value {
+			f.add("RT313", r, r.valueAt, "", "%s differs only in case from line %d", quote(r.value), was.number)
+		}
+	}
+}
+
+const enumeration = 5 // files of one directory that are worth a directory rule
+
+// enumerations reports directories of which many files are listed (RT010). Files of the root are no directory that
+// could be closed instead.
+func (f *file) enumerations(rules []*line) {
+	type files struct {
+		first *line
+		count int
+	}
+	listed := map[string]*files{}
+	var order []string
+	for _, r := range rules {
+		slash := strings.LastIndexByte(r.value, '/')
+		if r.kind != disallow || slash <= 0 || r.value[0] != '/' || strings.ContainsAny(r.value, "*?=") || !strings.Contains(r.value[slash:], ".") {
+			continue
+		}
+		dir := r.value[:slash+1]
+		d := listed[dir]
+		if d == nil {
+			d = &files{first: r}
+			listed[dir] = d
+			order = append(order, dir)
+		}
+		d.count++
+	}
+	for _, dir := range order {
+		if d := listed[dir]; d.count >= enumeration {
+			f.add("RT010", d.first, d.first.valueAt, "Disallow: "+dir, "%s list files of %s one by one", count(d.count, "rule"), quote(dir))
+		}
+	}
+}

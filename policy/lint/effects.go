@@ -1,0 +1,296 @@
+package lint
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// effectChecks checks what the file does to a site, and the records besides the rules.
+func (f *file) effectChecks() {
+	for i := range f.groups {
+		g := &f.groups[i]
+		f.closings(g)
+		for _, r := range g.records {
+			f.record(r, g)
+		}
+	}
+	hosts := 0
+	for i := range f.lines {
+		l := &f.lines[i]
+		f.loneRecord(l)
+		if l.kind == hostField {
+			hosts++
+			f.hostRecord(l, hosts)
+		}
+	}
+	for _, l := range f.loose {
+		if l.kind == crawlDelay {
+			f.add("RT409", l, -1, "User-agent: *\n"+l.text, "the crawl delay stands before any user-agent line, so it is for nobody")
+		}
+	}
+	f.sitemaps()
+}
+
+// closings checks what one group disallows.
+func (f *file) closings(g *group) {
+	if rule, exceptions := closing(g.rules); rule != nil && g.star != nil {
+		if exceptions > 0 {
+			f.add("RT401", rule, -1, "", "everything but the %s of this group is disallowed for *", count(exceptions, "exception"))
+		} else {
+			f.add("RT401", rule, -1, "", "everything is disallowed for *")
+		}
+	}
+	for _, r := range g.rules {
+		if r.kind != disallow || r.value == "" {
+			continue
+		}
+		if g.search != nil && asset(r.value) {
+			f.add("RT402", r, r.valueAt, "", "%s closes style sheets or scripts to %s, which needs them to render pages", quote(r.value), quote(g.search.value))
+		}
+		if word := sensitive(r.value); word != "" {
+			f.add("RT403", r, r.valueAt, "", "%s tells everybody where to find something %s", quote(r.value), quote(word))
+		}
+	}
+}
+
+// asset tells patterns that close all style sheets or scripts, or a directory of them.
+func asset(pattern string) bool {
+	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
+	name := p[strings.LastIndexAny(p, "/*")+1:]
+	switch name {
+	case "css", "js", ".css", ".js", "javascript", "javascripts", "stylesheets", "styles":
+		return true
+	}
+	return false
+}
+
+// sensitive returns the word that makes a path read as confidential, "" if none does.
+func sensitive(pattern string) string {
+	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		if len(word) > len("administration") {
+			continue
+		}
+		switch lower := strings.ToLower(word); lower {
+		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets", "password", "passwords",
+			"passwd", "confidential", "phpmyadmin", "internal", "intranet", "staging", "dump", "sql", "credentials", "htpasswd", "htaccess":
+			return lower
+		}
+	}
+	return ""
+}
+
+// record checks a record inside a group.
+func (f *file) record(l *line, g *group) {
+	switch l.kind {
+	case hostField, cleanParam, crawlDelay, requestRate, visitTime:
+		if g.star != nil {
+			f.add("RT011", l, -1, "", "%s is read by few engines, and stands in a group for all", fieldName(l.kind))
+		}
+	}
+	switch l.kind {
+	case crawlDelay:
+		if g.hasty != nil {
+			f.add("RT410", l, -1, "", "%s does not read Crawl-delay, so %s is not slowed down", g.engine, quote(g.hasty.value))
+		}
+		fallthrough
+	case requestRate, visitTime:
+		if a := g.token; a != nil {
+			f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", quote(a.value))
+		}
+	}
+}
+
+// loneRecord checks the records whose meaning does not depend on their group.
+func (f *file) loneRecord(l *line) {
+	switch l.kind {
+	case noindex, nofollow, noarchive, nosnippet:
+		f.add("RT404", l, -1, "", "%s has no effect in robots.txt: no engine reads it there", fieldName(l.kind))
+	case sitemap:
+		if u, err := url.Parse(l.value); err != nil || u.Scheme == "" || u.Host == "" {
+			f.add("RT407", l, l.valueAt, f.absolute(l), "%s is not an absolute URL, so the sitemap is not found", quote(l.value))
+		}
+	case crawlDelay:
+		f.delay(l)
+	case requestRate:
+		if !validRate(l.value) {
+			f.add("RT411", l, l.valueAt, "", "%s is not of the form documents/time with a unit, such as 1/10s", quote(l.value))
+		}
+	case cleanParam:
+		if problem := cleanProblem(l.value); problem != "" {
+			f.add("RT412", l, l.valueAt, "", "%s %s", quote(l.value), problem)
+		}
+	case hostField, robotVersion, commentField, revisitAfter:
+		f.add("RT413", l, -1, "", "no engine reads %s any more", fieldName(l.kind))
+	}
+}
+
+// absolute returns the sitemap line with the host that serves the file, "" if that is not known.
+func (f *file) absolute(l *line) string {
+	if f.host == "" || !strings.HasPrefix(l.value, "/") {
+		return ""
+	}
+	return l.with("https://" + f.host + l.value)
+}
+
+// hostRecord checks a Host line, the nth of the file.
+func (f *file) hostRecord(l *line, nth int) {
+	v, _ := strings.CutPrefix(strings.ToLower(l.value), "https://") // the form for sites on https
+	name, path, _ := strings.Cut(v, "/")
+	_, notIP := netip.ParseAddr(strings.Trim(name, "[]"))
+	switch {
+	case nth > 1:
+		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read", nth)
+	case v == "":
+		f.add("RT006", l, -1, "", "Host names no host")
+	case strings.HasPrefix(v, "http://"):
+		f.add("RT006", l, l.valueAt, l.with(strings.Trim(v[len("http://"):], "/")), "Host takes a name, and %s has a scheme", quote(l.value))
+	case name != v:
+		f.add("RT006", l, l.valueAt, l.with(name), "Host takes a name, and %s has a path %s", quote(l.value), quote("/"+path))
+	case notIP == nil:
+		f.add("RT006", l, l.valueAt, "", "Host takes a name, and %s is an IP address", quote(l.value))
+	default:
+		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
+	}
+}
+
+const (
+	maxBingDelay    = 30  // seconds
+	maxCommonsDelay = 300 // seconds
+)
+
+// delay checks the value of a Crawl-delay.
+func (f *file) delay(l *line) {
+	seconds, ok := decimal(l.value)
+	switch {
+	case !ok:
+		f.add("RT409", l, l.valueAt, "", "%s is not a plain number of seconds", quote(l.value))
+	case seconds == 0:
+		f.add("RT409", l, l.valueAt, "", "a crawl delay of 0 asks for nothing")
+	case seconds > maxCommonsDelay:
+		f.add("RT409", l, l.valueAt, l.with(strconv.Itoa(maxBingDelay)), "a crawl delay above %d s shuts out readers such as Common Crawl, and Bing takes %d s at most", maxCommonsDelay, maxBingDelay)
+	case seconds > maxBingDelay:
+		f.add("RT409", l, l.valueAt, l.with(strconv.Itoa(maxBingDelay)), "Bing takes a crawl delay of at most %d s", maxBingDelay)
+	}
+}
+
+// decimal reads digits with at most one point among them.
+func decimal(s string) (float64, bool) {
+	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil
+}
+
+// validRate reads n/m with a unit, and a time of day in UTC that may follow.
+func validRate(s string) bool {
+	words := strings.Fields(s)
+	if len(words) < 1 || len(words) > 2 {
+		return false
+	}
+	n, m, ok := strings.Cut(words[0], "/")
+	if !ok || m == "" || strings.IndexByte("smhdSMHD", m[len(m)-1]) < 0 || !digits(n) || !digits(m[:len(m)-1]) {
+		return false
+	}
+	if len(words) == 1 {
+		return true
+	}
+	from, to, ok := strings.Cut(words[1], "-")
+	return ok && len(from) == 4 && len(to) == 4 && digits(from) && digits(to)
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// cleanProblem says what is wrong with a Clean-param, "" if nothing is.
+func cleanProblem(v string) string {
+	words := strings.Fields(v)
+	if len(words) == 0 {
+		return "names no parameter"
+	}
+	path := ""
+	if len(words) > 1 {
+		path = words[1]
+	}
+	switch {
+	case len(v) > maxYandexClean:
+		return "is longer than 500 characters"
+	case words[0][0] == '/':
+		return "begins with the path, which belongs after the parameters"
+	case strings.ContainsAny(words[0], "?=,;/"), strings.Contains("&"+words[0]+"&", "&&"):
+		return "has parameters that are not joined by & alone"
+	case len(words) > 2:
+		return "has more than parameters and one path"
+	case strings.TrimFunc(path, cleanPathRune) != "":
+		return "has characters in its path that Yandex does not take"
+	}
+	return ""
+}
+
+func cleanPathRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-/*_", r)
+}
+
+const maxSitemaps = 1000 // that are looked up among the rules
+
+// sitemaps reports sitemaps that search engines may not fetch. Rules bind the origin of the file alone: if the
+// host that serves it is not known, it is taken for that of the sitemaps as long as they name only one.
+func (f *file) sitemaps() {
+	type place struct {
+		*line
+		target string
+	}
+	var places []place
+	only := f.host
+	for i := range f.lines {
+		l := &f.lines[i]
+		if l.kind != sitemap || len(places) == maxSitemaps {
+			continue
+		}
+		u, err := url.Parse(l.value)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		if only == "" {
+			only = u.Host
+		}
+		if strings.EqualFold(u.Host, only) {
+			places = append(places, place{l, target(u)})
+		} else if f.host == "" {
+			return
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	p := policy.Google.Parse([]byte(f.text))
+	for _, token := range [...]string{"Googlebot", "bingbot", "Yandex"} {
+		g := p.Group(token)
+		for i, at := range places {
+			if at.line == nil {
+				continue
+			}
+			if d := g.Decide(at.target); !d.Allowed {
+				f.add("RT408", at.line, at.valueAt, "", "line %d closes the sitemap %s to %s", d.Rule.Line, quote(at.target), token)
+				places[i].line = nil // once is enough
+			}
+		}
+	}
+}
+
+// target returns the path and query of a URL as they are sent.
+func target(u *url.URL) string {
+	t := u.EscapedPath()
+	if t == "" {
+		t = "/"
+	}
+	if u.RawQuery != "" {
+		t += "?" + u.RawQuery
+	}
+	return t
+}

@@ -1,0 +1,46 @@
+package lint_test
+
+import (
+	"fmt"
+
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+func ExampleFile() {
+	const text = `User-agent: *
+Disalow: /search
+Disallow: /css/ /cgi-bin/
+
+User-agent: ExampleBot/1.0
+Disallow: private
+`
+	for _, f := range lint.File([]byte(text)) {
+		if f.Severity >= lint.Warning {
+			fmt.Printf("%d:%d %s %s\n", f.Line, f.Column, f.ID, f.Message)
+		}
+	}
+	// Output:
+	// 2:0 RT102 "Disalow" is a misspelling of Disallow that only Google reads
+	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with
+	// 5:13 RT210 the group for "ExampleBot/1.0" leaves open 2 of the 2 paths that * closes, such as "/css/ /cgi-bin/"
+	// 5:23 RT206 "ExampleBot/1.0" is more than the product token "ExampleBot"
+	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing
+}
+
+// An answer is judged from plain data, whoever asked for it.
+func ExampleAnswer_Findings() {
+	a := lint.Answer{
+		URL:         "https://example.com/robots.txt",
+		StatusCode:  200,
+		ContentType: "text/html; charset=utf-8",
+		Redirects:   []string{"https://example.com/error.html"},
+		Body:        []byte("<!DOCTYPE html><title>Oops</title>"),
+	}
+	for _, f := range a.Findings() {
+		fmt.Println(f.ID, f.Message)
+	}
+	// Output:
+	// RT008 the answer comes from "https://example.com/error.html" after a redirect, which is not a robots.txt file
+	// RT014 the answer's content type is "text/html; charset=utf-8", not text/plain
+	// RT008 the file begins with markup, "<!DOCTYPE html><title>Oops</title>", and is a page: crawlers look for plain records
+}

@@ -1,0 +1,299 @@
+package lint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// preferenceChecks checks what the file says about use by AI: Content-Usage (draft-ietf-aipref-attach), Content-Signal
+// and License (RSL 1.0).
+func (f *file) preferenceChecks() {
+	c := &preferences{file: f, drafts: map[string]bool{}}
+	for _, l := range f.loose {
+		c.record(l, nil)
+	}
+	for i := range f.groups {
+		g := &f.groups[i]
+		c.usages = map[usage]*line{}
+		c.signals = nil
+		for _, r := range g.records {
+			c.record(r, g)
+		}
+		c.groupSignals(g)
+	}
+	c.starOnly()
+	c.disagreements()
+}
+
+// preferences is what has been said so far.
+type preferences struct {
+	*file
+	policy    *policy.Policy // parsed when first needed
+	drafts    map[string]bool
+	usages    map[usage]*line   // of the group at hand: the line that said so
+	signals   []signal          // of the group at hand
+	said      map[string]signal // by key: the first of any group
+	train     [2]*line          // the first line that refuses training (0) and that grants it (1)
+	entered   *group            // that the next three are of
+	decider   policy.Group
+	allowed   []string // paths of its allow lines, sorted
+	wildAllow bool     // one of them has a wildcard
+	star      *line    // a signal for *
+	silent    *line    // a named group that closes not everything and has no signal
+}
+
+// usage is a label for a path.
+type usage struct{ path, label, value string }
+
+// signal is one key of a Content-Signal.
+type signal struct {
+	key, value string
+	line       *line
+}
+
+func (c *preferences) record(l *line, g *group) {
+	switch l.kind {
+	case contentUsage:
+		c.contentUsage(l, g)
+	case contentSignal:
+		c.contentSignal(l)
+	case license:
+		if u, err := url.Parse(l.value); err != nil || u.Scheme == "" || u.Host == "" {
+			c.add("RT508", l, l.valueAt, "", "%s is not an absolute URL, so the licence is not found", quote(l.value))
+		}
+	}
+	switch l.kind {
+	case contentUsage, contentSignal, llmPolicy, disallowAI, allowAI, agentPurpose:
+		if !c.drafts[l.kind] {
+			c.drafts[l.kind] = true
+			c.add("RT510", l, -1, "", "%s comes from a draft or a convention, not from a standard", fieldName(l.kind))
+		}
+	}
+}
+
+// contentUsage checks a value of the form [path] label=y, label=n.
+func (c *preferences) contentUsage(l *line, g *group) {
+	path, dictionary := "", l.value
+	word, rest, ok := cutWord(l.value)
+	switch {
+	case strings.HasPrefix(l.value, "/"):
+		path, dictionary = word, rest
+	case ok && !strings.Contains(word, "=") && strings.Contains(rest, "="):
+		c.add("RT502", l, l.valueAt, l.with("/"+l.value), "%s does not begin with a slash, so it is no path and the preference does not parse", quote(word))
+		return
+	}
+	if strings.Trim(dictionary, blanks) == "" {
+		c.add("RT501", l, l.valueAt, "", "%s states no preference", quote(l.value))
+		return
+	}
+	for _, member := range members(dictionary) {
+		c.usage(l, path, member)
+	}
+	c.onDisallowed(l, g, path)
+}
+
+// usage checks one member of the dictionary (RFC 9651 §3.2; parameters are ignored).
+func (c *preferences) usage(l *line, path, member string) {
+	item, _, _ := strings.Cut(member, ";")
+	label, value, _ := strings.Cut(item, "=")
+	label = strings.Trim(label, blanks)
+	value = strings.Trim(value, blanks)
+	switch {
+	case !validKey(label):
+		c.add("RT501", l, l.valueAt, "", "%s is no key of a structured field (lower case, no blanks), so the whole line is void", quote(label))
+		return
+	case value != "y" && value != "n":
+		c.add("RT501", l, l.valueAt, c.yesNo(l, label, value), "the value %s of %s is neither y nor n, so the preference is unknown", quote(value), quote(label))
+		return
+	}
+	switch label {
+	case "train-ai", "ai-use", "search":
+	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
+		c.add("RT503", l, l.valueAt, "", "the label %s was dropped from the draft", quote(label))
+	default:
+		c.add("RT503", l, l.valueAt, "", "the label %s is unknown", quote(label))
+	}
+	if c.usages == nil {
+		return
+	}
+	if path == "" {
+		path = "/" // no path is the whole site
+	}
+	opposite := usage{path, label, "n"}
+	if value == "n" {
+		opposite.value = "y"
+	}
+	if was, ok := c.usages[opposite]; ok {
+		c.add("RT505", l, l.valueAt, "", "%s=%s contradicts line %d for the same path: n wins", label, value, was.number)
+	}
+	c.usages[usage{path, label, value}] = l
+	if label == "train-ai" && path == "/" {
+		c.trains(l, value == "y")
+	}
+}
+
+// yesNo returns the line with yes and no as y and n, "" if that is not what it has.
+func (c *preferences) yesNo(l *line, label, value string) string {
+	switch strings.ToLower(strings.Trim(value, `"`)) {
+	case "yes", "y", "allow", "true", "?1":
+		return strings.Replace(l.text[:l.commentAt], label+"="+value, label+"=y", 1)
+	case "no", "n", "disallow", "false", "?0":
+		return strings.Replace(l.text[:l.commentAt], label+"="+value, label+"=n", 1)
+	}
+	return ""
+}
+
+// members splits a dictionary at its commas, of which those in quotation marks and parentheses are none.
+func members(s string) []string {
+	var all []string
+	start, depth, quoted := 0, 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			all = append(all, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(all, s[start:])
+}
+
+// validKey tells a key of RFC 9651 §3.1.2.
+func validKey(s string) bool {
+	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] == '*') && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-.*") == ""
+}
+
+// onDisallowed reports preferences for what may not be crawled. A path with wildcards, and one of which a part is
+// allowed, are left alone.
+func (c *preferences) onDisallowed(l *line, g *group, path string) {
+	if g == nil || strings.ContainsAny(path, "*$") {
+		return
+	}
+	if path == "" {
+		path = "/"
+	}
+	c.enter(g)
+	if i, _ := slices.BinarySearch(c.allowed, path); c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
+		return
+	}
+	if d := c.decider.Decide(path); !d.Allowed {
+		c.add("RT504", l, l.valueAt, "", "%s is disallowed by line %d, so nothing is collected that the preference could apply to", quote(path), d.Rule.Line)
+	}
+}
+
+// enter makes g the group whose rules onDisallowed asks.
+func (c *preferences) enter(g *group) {
+	if c.entered == g {
+		return
+	}
+	c.entered, c.allowed, c.wildAllow = g, nil, false
+	for _, r := range g.rules {
+		if r.kind == allow {
+			c.allowed = append(c.allowed, r.value)
+			c.wildAllow = c.wildAllow || strings.Contains(r.value, "*")
+		}
+	}
+	slices.Sort(c.allowed)
+	if c.policy == nil {
+		c.policy = policy.Parse([]byte(c.text))
+	}
+	c.decider = c.policy.Group(agentName(g.agents[0]))
+}
+
+// contentSignal checks a value of the form search=yes, ai-train=no.
+func (c *preferences) contentSignal(l *line) {
+	for member := range strings.SplitSeq(l.value, ",") {
+		key, value, _ := strings.Cut(member, "=")
+		key, value = strings.Trim(key, blanks), strings.Trim(value, blanks)
+		switch key {
+		case "search", "ai-input", "ai-train":
+			if value != "yes" && value != "no" {
+				c.add("RT506", l, l.valueAt, "", "the value %s of %s is neither yes nor no", quote(value), key)
+				continue
+			}
+		case "use":
+			if value != "immediate" && value != "reference" && value != "full" {
+				c.add("RT506", l, l.valueAt, "", "the value %s of use is none of immediate, reference, full", quote(value))
+				continue
+			}
+		default:
+			c.add("RT506", l, l.valueAt, "", "%s is no key of a content signal", quote(key))
+			continue
+		}
+		c.signals = append(c.signals, signal{key, value, l})
+		if key == "ai-train" {
+			c.trains(l, value == "yes")
+		}
+	}
+}
+
+// trains notes the first line that grants training and the first that refuses it.
+func (c *preferences) trains(l *line, yes bool) {
+	at := &c.train[0]
+	if yes {
+		at = &c.train[1]
+	}
+	if *at == nil {
+		*at = l
+	}
+}
+
+// groupSignals compares the signals of a group with its rules and with those of other groups.
+func (c *preferences) groupSignals(g *group) {
+	if c.said == nil {
+		c.said = map[string]signal{}
+	}
+	for _, s := range c.signals {
+		if g.blocked && s.key == "search" && s.value == "yes" {
+			c.add("RT507", s.line, s.line.valueAt, "", "search=yes stands in a group that closes the whole site")
+		}
+		if was, ok := c.said[s.key]; !ok {
+			c.said[s.key] = s
+		} else if was.value != s.value {
+			c.add("RT507", s.line, s.line.valueAt, "", "%s=%s differs from %s in line %d: readers disagree on which of them holds", s.key, s.value, was.value, was.line.number)
+		}
+	}
+	switch {
+	case len(c.signals) > 0:
+		if g.star != nil && c.star == nil {
+			c.star = c.signals[0].line
+		}
+	case c.silent == nil && !g.blocked && g.star == nil:
+		c.silent = g.agents[0]
+	}
+}
+
+// starOnly reports signals that crawlers with a group of their own may not see.
+func (c *preferences) starOnly() {
+	if c.star != nil && c.silent != nil {
+		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one", quote(c.silent.value), c.silent.number)
+	}
+}
+
+// disagreements compares the statements on training in their several notations.
+func (c *preferences) disagreements() {
+	refused, granted := c.train[0], c.train[1]
+	if refused != nil && granted != nil && refused.kind != granted.kind {
+		c.add("RT509", granted, granted.valueAt, "", "%s grants the training of models, and %s in line %d refuses it", fieldName(granted.kind), fieldName(refused.kind), refused.number)
+	}
+	for i := range c.groups {
+		g := &c.groups[i]
+		a := g.train
+		switch {
+		case a == nil || g.star != nil:
+		case granted != nil && g.blocked:
+			c.add("RT509", a, -1, "", "%s is shut out, while line %d grants the training of models", quote(a.value), granted.number)
+		case refused != nil && !g.blocked && len(closed(g.rules)) == 0:
+			c.add("RT509", a, -1, "", "%s may read everything, while line %d refuses the training of models", quote(a.value), refused.number)
+		}
+	}
+}

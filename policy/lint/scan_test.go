@@ -1,0 +1,97 @@
+package lint
+
+import (
+	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// The two readings of a line, that of package policy for a verdict and that of this package with columns and spellings,
+// cannot drift apart: over real files both take the same lines for the same records with the same values.
+func TestLinesAreReadAsTheGoogleDialectReadsThem(t *testing.T) {
+	kinds := map[policy.LineKind]string{
+		policy.LineUserAgent: userAgent, policy.LineAllow: allow, policy.LineDisallow: disallow, policy.LineSitemap: sitemap,
+	}
+	records := 0
+	for name, data := range vectors.Corpus(t) {
+		ours := map[int]*line{}
+		f := scan(string(data))
+		for i := range f.lines {
+			if l := &f.lines[i]; l.kind == userAgent || l.rule() || l.kind == sitemap {
+				ours[l.number] = l
+			}
+		}
+		for theirs := range policy.Google.Lines(data) {
+			l, ok := ours[theirs.Number]
+			kind, is := kinds[theirs.Kind]
+			delete(ours, theirs.Number)
+			switch {
+			case !ok && !is:
+				continue
+			case ok != is || l.kind != kind || l.value != theirs.Value:
+				t.Errorf("%s:%d: policy reads %q %q, lint reads %+v", name, theirs.Number, kind, theirs.Value, l)
+			}
+			records++
+		}
+		for number, l := range ours {
+			t.Errorf("%s:%d: only lint reads %q", name, number, l.text)
+		}
+	}
+	if records < 20_000 {
+		t.Errorf("compared only %d records", records)
+	}
+}
+
+func TestFieldsAreRecognisedAsGoogleDoes(t *testing.T) {
+	type row struct{ ID, Field, Tag string }
+	for _, r := range vectors.Read[row](t, "vectors/google-field.jsonl") {
+		kind, _ := readField(r.Field)
+		switch {
+		case r.Tag == "unknown":
+			if kind != "" {
+				t.Errorf("%s: %q: got %q, want no field", r.ID, r.Field, kind)
+			}
+		case r.Tag == "unused":
+			if kind != r.Field {
+				t.Errorf("%s: %q: got %q, want it known", r.ID, r.Field, kind)
+			}
+		case kind != r.Tag:
+			t.Errorf("%s: %q: got %q, want %q", r.ID, r.Field, kind, r.Tag)
+		}
+	}
+}
+
+func TestPositionsAreThoseOfTheText(t *testing.T) {
+	for _, c := range []struct {
+		text, field, value string
+		valueAt, commentAt int
+	}{
+		{"Disallow: /x", "Disallow", "/x", 10, 12},
+		{" Disallow\t: \t/x # why", "Disallow", "/x", 13, 16},
+		{"  disallow \t /x  ", "disallow", "/x", 13, 17},
+		{"disallow /x#y", "disallow", "/x", 9, 11},
+		{"Disallow:", "Disallow", "", 9, 9},
+		{"plain words here", "", "", 0, 16},
+		{"a:b:c", "a", "b:c", 2, 5},
+	} {
+		l := readLine(c.text)
+		if l.field != c.field || l.value != c.value || l.valueAt != c.valueAt || l.commentAt != c.commentAt {
+			t.Errorf("%q: got %q %q at %d, comment at %d, want %+v", c.text, l.field, l.value, l.valueAt, l.commentAt, c)
+		}
+	}
+}
+
+func TestDistanceCountsSlips(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"allow", "allow", 0}, {"alow", "allow", 1}, {"alolw", "allow", 1}, {"llow", "allow", 1}, {"allxw", "allow", 1},
+		{"disalwo", "disallow", 2}, {"", "a", 1}, {"abc", "xyz", 3}, {"a", "disallow", 3},
+	} {
+		if got := distance(c.a, c.b, 2); got != c.want {
+			t.Errorf("distance(%q, %q): got %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}

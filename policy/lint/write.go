@@ -1,0 +1,54 @@
+package lint
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Report is the findings of one file.
+type Report struct {
+	Name     string    `json:"name"` // of the file, or the URL
+	Findings []Finding `json:"findings"`
+}
+
+// WriteText writes one line for each finding, name:line:column first, and the suggestion below it.
+func WriteText(w io.Writer, reports ...Report) error {
+	b := bufio.NewWriter(w)
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			fmt.Fprintf(b, "%s%s: %s: %s [%s %s] (%s)\n", r.Name, f.place(), f.Severity, f.Message, f.ID, f.Name, f.Engines)
+			for line := range strings.SplitSeq(f.Suggestion, "\n") {
+				fmt.Fprintf(b, "\t%s\n", line)
+			}
+		}
+	}
+	return b.Flush() // keeps the first error
+}
+
+func (f Finding) place() string {
+	switch {
+	case f.Line == 0:
+		return ""
+	case f.Column == 0:
+		return fmt.Sprintf(":%d", f.Line)
+	}
+	return fmt.Sprintf(":%d:%d", f.Line, f.Column)
+}
+
+// WriteJSON writes one JSON object for each report, each on a line of its own.
+func WriteJSON(w io.Writer, reports ...Report) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range reports {
+		if r.Findings == nil {
+			r.Findings = []Finding{}
+		}
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
