@@ -135,7 +135,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if g.pacer == nil || bypassed(req.Context()) {
+	if g.pacer == nil || gatingOf(req.Context()).bypass {
 		return g.base.RoundTrip(out)
 	}
 	return g.pacer.roundTrip(g.base, out, o)
@@ -147,8 +147,8 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	if err != nil {
 		return nil, o, err
 	}
-	if !bypassed(req.Context()) {
-		token := t.token(g, req)
+	if own := gatingOf(req.Context()); !own.bypass {
+		token := t.token(g, own, req.Header)
 		a, err := t.ask(req.Context(), g, o, token, req.URL)
 		if err != nil {
 			return nil, o, err
@@ -208,12 +208,11 @@ func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string)
 // robots.txt that cannot be had is a Decision with ReasonUnreachable, no error.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
 	g := t.ready()
-	req := (&http.Request{URL: u}).WithContext(ctx)
-	o, err := originOf(req)
+	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	a, err := t.ask(ctx, g, o, t.token(g, req), u)
+	a, err := t.ask(ctx, g, o, t.token(g, gatingOf(ctx), nil), u)
 	return a.Decision, err
 }
 
@@ -300,24 +299,26 @@ func shallowCopy(out, req *http.Request) *http.Request {
 	return out
 }
 
-// token is the product token that req is decided for.
-func (t *Transport) token(g *gate, req *http.Request) string {
-	if token, ok := tokenFrom(req.Context()); ok {
-		return token
+// token is the product token that a request is decided for.
+func (t *Transport) token(g *gate, own gating, header http.Header) string {
+	if own.hasToken {
+		return own.token
 	}
 	if t.Token != "" {
 		return t.Token
 	}
-	if agent, ok := req.Header["User-Agent"]; ok {
-		if len(agent) == 0 { // net/http sends none
-			return ""
-		}
-		return policy.ProductToken(agent[0])
-	}
-	if t.UserAgent != "" {
+	agent, ok := header["User-Agent"]
+	switch {
+	case !ok && t.UserAgent == "":
+		return netHTTPToken
+	case !ok:
+		return g.userToken
+	case len(agent) == 0: // net/http sends none
+		return ""
+	case agent[0] == t.UserAgent:
 		return g.userToken
 	}
-	return netHTTPToken
+	return policy.ProductToken(agent[0])
 }
 
 // netHTTPToken is the product token of what net/http sends by itself.

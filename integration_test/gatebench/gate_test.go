@@ -150,7 +150,6 @@ func origins(tb testing.TB, n int) []*http.Request {
 	for i := range reqs {
 		reqs[i] = request(tb, fmt.Sprintf("http://host%d.example.com/articles/page.html", i))
 	}
-	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { reqs[i], reqs[j] = reqs[j], reqs[i] })
 	return reqs
 }
 
@@ -195,7 +194,9 @@ func BenchmarkCheck(b *testing.B) {
 		urls := make([]*url.URL, size)
 		peer := &mapCheck{hosts: make(map[string]*robotstxt.RobotsData, size)}
 		rt := gateOver(newCanned())
-		for i, req := range origins(b, size) {
+		reqs := origins(b, size)
+		rand.New(rand.NewPCG(1, 2)).Shuffle(size, func(i, j int) { reqs[i], reqs[j] = reqs[j], reqs[i] })
+		for i, req := range reqs {
 			urls[i] = req.URL
 			data, err := robotstxt.FromString(robots)
 			if err != nil {
