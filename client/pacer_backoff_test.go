@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // How long an origin is left alone after one answer. What the field may say is in the
@@ -173,4 +174,30 @@ func TestPacerRobotsWaitsAsWell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pause longer than the fetch may take is an answer at once: unreachable, until then.
+func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &robotsAnswers{
+			robots: func() *http.Response { return answer(404, "", "") },
+			page:   func() *http.Response { return answer(503, "3600", "") },
+			begin:  time.Now(),
+		}
+		pacer := &client.Pacer{}
+		get(t, paced(pacer, base), "http://a.example/page")
+		paused := time.Now()
+		var read client.Fetched
+		other := &client.Transport{Base: base, Pacer: pacer, Trace: &client.Trace{Fetched: func(f client.Fetched) { read = f }}}
+		d, err := other.Decide(t.Context(), parse("http://a.example/page"))
+		if err != nil || d.Allowed || d.Reason != policy.ReasonUnreachable {
+			t.Errorf("got %+v, %v, want a refusal as unreachable", d, err)
+		}
+		if took := time.Since(paused); took != 0 {
+			t.Errorf("answered after %v, want at once", took)
+		}
+		if read.Result == nil || read.Result.RetryAfter != time.Hour || read.Result.Err == nil {
+			t.Errorf("got %+v, want RetryAfter 1h and the reason", read.Result)
+		}
+	})
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+func group(robots string) policy.Group {
+	return policy.Parse([]byte(robots)).Group("ExampleBot")
+}
+
 // withRobots is a Base with one robots.txt and empty pages.
 func withRobots(robots string) http.RoundTripper {
 	return &robotsAnswers{
@@ -50,6 +54,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"the larger of both, turned round", "User-agent: *\nRequest-rate: 1/3s\nCrawl-delay: 4\n", &client.Pacer{}, 4 * time.Second},
 		{"RT411 malformed", "User-agent: *\nRequest-rate: 10\n", &client.Pacer{}, time.Second},
 		{"in its window", "User-agent: *\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 10 * time.Second},
+		{"in its window, less than the delay", "User-agent: *\nCrawl-delay: 20\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 20 * time.Second},
 		{"in a window over midnight", "User-agent: *\nRequest-rate: 1/10s 2300-0100\n", &client.Pacer{}, 10 * time.Second},
 		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", &client.Pacer{}, time.Second},
 		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", &client.Pacer{}, 3 * time.Second},
@@ -63,7 +68,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 			}
 			alone := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse}
 			u := parse("http://a.example/")
-			alone.Learn(u, policy.Parse([]byte(c.robots)).Group("ExampleBot"))
+			alone.Learn(u, group(c.robots))
 			alone.Wait(t.Context(), u)
 			if got := time.Until(alone.Next(u)); got != c.want {
 				t.Errorf("%s, learned: next in %v, want %v", c.name, got, c.want)
@@ -103,7 +108,7 @@ func TestPacerFollowsTheWindowsOfRequestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &client.Pacer{MaxDelay: -1, Delay: 10 * time.Minute}
 		u, midnight := parse("http://a.example/"), time.Now()
-		p.Learn(u, policy.Parse([]byte("User-agent: *\nRequest-rate: 1/40m 0100-0200\nRequest-rate: 1/2h 0130-0145\n")).Group("ExampleBot"))
+		p.Learn(u, group("User-agent: *\nRequest-rate: 1/40m 0100-0200\nRequest-rate: 1/2h 0130-0145\n"))
 		var got []string
 		for range 11 {
 			p.Wait(t.Context(), u)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +98,12 @@ func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{Size: 100}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		awaited, _ := p.take(ctx, originAt(t, "awaited.example"), asPage)
+		p.note(awaited, 503, day)
+		p.end(awaited)
+		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 		for i := range 1000 {
 			l, err := p.take(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage)
 			if err != nil {
@@ -108,6 +115,9 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		}
 		if n := p.lanes.Len(); n > 100+50 {
 			t.Errorf("%d origins remembered, want 100 and the 50 that asked within the last second at most", n)
+		}
+		if !p.lanes.Contains(originAt(t, "awaited.example")) {
+			t.Error("the pause of an origin that somebody waits for is forgotten")
 		}
 		p = &Pacer{Size: 200} // of which the crowd keeps 100 busy
 		l, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
@@ -152,6 +162,23 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 		}
 		runtime.KeepAlive(p)
 	})
+}
+
+// A URL may be long; of an origin, its name is kept.
+func TestPacerKeepsNoTextOfURLs(t *testing.T) {
+	p := &Pacer{Delay: -1}
+	before := liveHeap()
+	for i := range 200 {
+		u, err := url.Parse(fmt.Sprintf("http://%d.example/%s", i, strings.Repeat("x", 100_000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Wait(t.Context(), u)
+	}
+	if kept := int64(liveHeap() - before); kept > 1_000_000 {
+		t.Errorf("%d octets live after 200 origins", kept)
+	}
+	runtime.KeepAlive(p)
 }
 
 func liveHeap() uint64 {

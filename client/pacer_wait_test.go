@@ -269,10 +269,13 @@ func TestPacerTellsWaitersOfANewPause(t *testing.T) {
 		pacer := &client.Pacer{}
 		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
-			return answer(503, "600", ""), nil
+			return answer(503, "600", "a body that nobody reads"), nil
 		}))
 		begin := time.Now()
-		go c.Get("http://a.example/")
+		under, stop := context.WithCancel(t.Context())
+		defer stop()
+		req, _ := http.NewRequestWithContext(under, "GET", "http://a.example/", nil)
+		go c.Do(req)
 		time.Sleep(2 * time.Second) // it is under way
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -1,0 +1,172 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// line logs in which order requests get through.
+type line struct {
+	mu    sync.Mutex
+	order []string
+}
+
+// RoundTrip is a Base: pages have a body that somebody has to close.
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order = append(l.order, req.URL.Path[1:])
+	if req.URL.Path == "/robots.txt" {
+		return answer(404, "", ""), nil
+	}
+	return answer(200, "", "page"), nil
+}
+
+// ask asks for a page in the background and returns when it is in line, or through.
+func (l *line) ask(c *http.Client, page string) {
+	go func() {
+		if res, err := c.Get("http://a.example/" + page); err == nil {
+			res.Body.Close()
+		}
+	}()
+	synctest.Wait()
+}
+
+func (l *line) check(t *testing.T, want ...string) {
+	t.Helper()
+	time.Sleep(time.Hour)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.order, want) {
+		t.Errorf("got %v, want %v", l.order, want)
+	}
+}
+
+// Who gives a place back and asks again in the same breath does not overtake.
+func TestPacerNobodyOvertakesWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(line)
+		c := paced(&client.Pacer{Delay: -1}, l)
+		for range 20 {
+			l.order = nil
+			first, _ := get(t, c, "http://a.example/1")
+			l.ask(c, "2")
+			first.Body.Close()
+			third, _ := get(t, c, "http://a.example/3")
+			third.Body.Close()
+			if want := []string{"1", "2", "3"}; !slices.Equal(slices.DeleteFunc(l.order, isRobots), want) {
+				t.Fatalf("got %v, want %v", l.order, want)
+			}
+		}
+	})
+}
+
+func isRobots(page string) bool { return page == "robots.txt" }
+
+// Robots.txt goes before the pages that wait, since it decides what becomes of them.
+func TestPacerRobotsGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := new(line), &client.Pacer{}
+		c := paced(p, l)
+		for _, page := range []string{"1", "2", "3"} {
+			l.ask(c, page)
+		}
+		l.ask(paced(p, l), "4") // with a cache of its own
+		l.check(t, "robots.txt", "robots.txt", "1", "2", "3", "4")
+	})
+}
+
+// A turn that Wait has obtained serves one request; all others stand in line.
+func TestPacerOneTurnServesOneRequest(t *testing.T) {
+	for _, unused := range []int{0, 3} { // turns of long ago that nobody has used
+		synctest.Test(t, func(t *testing.T) {
+			l, p := new(line), &client.Pacer{}
+			c := paced(p, l)
+			u := parse("http://a.example/")
+			p.Wait(t.Context(), u)
+			l.ask(c, "start")
+			time.Sleep(time.Minute)
+			for range unused {
+				p.Wait(t.Context(), u)
+			}
+			time.Sleep(time.Minute)
+			p.Wait(t.Context(), u)
+			l.ask(c, "1") // at once
+			go func() {
+				p.Wait(t.Context(), u)
+				l.ask(c, "2")
+			}()
+			synctest.Wait()
+			l.ask(c, "3") // behind the Wait of 2
+			l.check(t, "robots.txt", "start", "1", "2", "3")
+		})
+	}
+}
+
+// A request with a turn of Wait goes before those that wait inside RoundTrip.
+func TestPacerWhoHasWaitedGoesBeforeWhoHasNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := new(line), &client.Pacer{}
+		c := paced(p, l)
+		u := parse("http://a.example/")
+		l.ask(c, "start")
+		time.Sleep(time.Minute)
+		p.Wait(t.Context(), u)
+		l.ask(c, "2") // takes the turn, as any request may
+		l.ask(c, "3")
+		p.Wait(t.Context(), u) // behind 3
+		l.ask(c, "4")
+		l.check(t, "robots.txt", "start", "2", "3", "4")
+	})
+}
+
+// Who waits hears of a delay that has become less.
+func TestPacerTellsWaitersOfALesserDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{Delay: 10 * time.Minute}
+		u := parse("http://a.example/")
+		p.Wait(t.Context(), u)
+		begin := time.Now()
+		time.AfterFunc(time.Minute, func() { p.Learn(u, group("User-agent: *\nCrawl-delay: 20\n")) })
+		p.Wait(t.Context(), u)
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("waited %v, want 1m0s, until it was known", took)
+		}
+	})
+}
+
+// Whatever happens while they wait, all who wait are served or told in the end.
+func TestPacerLeavesNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{Delay: time.Minute}
+		u := parse("http://a.example/")
+		ctx, cancel := context.WithTimeout(t.Context(), 630*time.Second)
+		defer cancel()
+		served, late := 0, 0
+		var mu sync.Mutex
+		var workers sync.WaitGroup
+		for range 100 {
+			workers.Go(func() {
+				err := p.Wait(ctx, u)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					served++
+				} else {
+					late++
+				}
+			})
+		}
+		workers.Wait()
+		if served != 11 || late != 89 {
+			t.Errorf("%d served and %d told, want 11 and 89", served, late)
+		}
+	})
+}
