@@ -15,8 +15,8 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 )
 
-// visit is one request as its server saw it.
-type visit struct {
+// arrival is one request as its server saw it.
+type arrival struct {
 	path       string
 	start, end time.Time // before the answer is written, and just before its last octet
 }
@@ -30,7 +30,7 @@ type pacedSite struct {
 	busy  int      // workers that have one of the pages in hand
 
 	mu  sync.Mutex // guards log
-	log []visit
+	log []arrival
 }
 
 func newPacedSite(t *testing.T, delay time.Duration, pages int) *pacedSite {
@@ -45,7 +45,7 @@ func newPacedSite(t *testing.T, delay time.Duration, pages int) *pacedSite {
 }
 
 func (s *pacedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := visit{path: r.URL.Path, start: time.Now()}
+	v := arrival{path: r.URL.Path, start: time.Now()}
 	body := "page"
 	if r.URL.Path == "/robots.txt" {
 		body = fmt.Sprintf("User-agent: *\nAllow: /\nCrawl-delay: %.3f\n", s.delay.Seconds())
