@@ -6,11 +6,14 @@
 package gatebench
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 const agent = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -41,20 +45,24 @@ Disallow: /login
 Disallow: /user/
 `
 
-// canned answers every page with one response, and robots.txt with robots.
-type canned struct{ page *http.Response }
+// canned answers every page with one response, and robots.txt with one of bodies.
+type canned struct {
+	page   *http.Response
+	bodies func() []byte
+}
 
 func newCanned() *canned {
-	return &canned{&http.Response{StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody}}
+	return &canned{bodies: func() []byte { return []byte(robots) }, page: &http.Response{StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody}}
 }
 
 func (c *canned) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Path != "/robots.txt" {
 		return c.page, nil
 	}
+	body := c.bodies()
 	return &http.Response{
 		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-		Header: http.Header{}, Body: io.NopCloser(strings.NewReader(robots)), ContentLength: int64(len(robots)),
+		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}, nil
 }
 
@@ -188,17 +196,33 @@ func (m *mapCheck) allows(u *url.URL) bool {
 	return group.Test(path)
 }
 
-// BenchmarkCheck is the warm question alone, beside the hand-made check over temoto/robotstxt.
+// realFiles are the bodies of the corpus that the peer can read (it rejects a file for
+// one bad line), endlessly, so that both sides hold the same.
+func realFiles(b *testing.B) func() []byte {
+	var bodies [][]byte
+	files := vectors.Corpus(b)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := robotstxt.FromBytes(files[name]); err == nil {
+			bodies = append(bodies, files[name])
+		}
+	}
+	i := 0
+	return func() []byte { i++; return bodies[i%len(bodies)] }
+}
+
+// BenchmarkCheck is the warm question alone, beside the hand-made check over
+// temoto/robotstxt: one origin with ten rules, then many origins with real files, asked
+// about in random order.
 func BenchmarkCheck(b *testing.B) {
-	for _, size := range []int{1, 4_000, 200_000} {
-		urls := make([]*url.URL, size)
+	for _, size := range []int{1, 4_000, 40_000} {
+		ours, theirs := newCanned(), newCanned()
+		if size > 1 {
+			ours.bodies, theirs.bodies = realFiles(b), realFiles(b)
+		}
 		peer := &mapCheck{hosts: make(map[string]*robotstxt.RobotsData, size)}
-		rt := gateOver(newCanned())
-		reqs := origins(b, size)
-		rand.New(rand.NewPCG(1, 2)).Shuffle(size, func(i, j int) { reqs[i], reqs[j] = reqs[j], reqs[i] })
-		for i, req := range reqs {
-			urls[i] = req.URL
-			data, err := robotstxt.FromString(robots)
+		rt, reqs := gateOver(ours), origins(b, size)
+		for _, req := range reqs {
+			data, err := robotstxt.FromBytes(theirs.bodies())
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -207,24 +231,23 @@ func BenchmarkCheck(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		rand.New(rand.NewPCG(1, 2)).Shuffle(size, func(i, j int) { reqs[i], reqs[j] = reqs[j], reqs[i] })
 		for _, query := range []string{"", "b=2&a=1"} {
-			name := fmt.Sprintf("%d/query=%t", size, query != "")
-			for _, u := range urls {
-				u.RawQuery = query
+			for _, req := range reqs {
+				req.URL.RawQuery = query
 			}
+			name := fmt.Sprintf("%d/query=%t", size, query != "")
 			b.Run("temoto/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					if !peer.allows(urls[i%size]) {
-						b.Fatal("refused")
-					}
+					peer.allows(reqs[i%size].URL)
 				}
 			})
 			b.Run("gate/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					if d, err := rt.Decide(b.Context(), urls[i%size]); err != nil || !d.Allowed {
-						b.Fatal(d, err)
+					if _, err := rt.Decide(b.Context(), reqs[i%size].URL); err != nil {
+						b.Fatal(err)
 					}
 				}
 			})
