@@ -18,6 +18,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 func main() {
@@ -68,7 +69,7 @@ func visit(ctx context.Context, out io.Writer, c *http.Client, gate *client.Tran
 	}
 	resp, err := c.Do(req)
 	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-		fmt.Fprintf(out, "refused      %-42s %v of http://%s/robots.txt\n", link, refusal.Decision, u.Host)
+		say(out, "refused", u, refusal.Decision)
 		return nil, nil
 	}
 	if err != nil {
@@ -79,8 +80,14 @@ func visit(ctx context.Context, out io.Writer, c *http.Client, gate *client.Tran
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "sent     %3d %-42s %v of http://%s/robots.txt\n", resp.StatusCode, link, why, u.Host)
+	say(out, fmt.Sprint("sent, ", resp.StatusCode), u, why)
 	return links(u, resp.Body), nil
+}
+
+// say prints one line: what became of a URL, and by which line of which file.
+func say(out io.Writer, what string, u *url.URL, why policy.Decision) {
+	link := u.Scheme + "://" + u.Host // u.String would escape an internationalised host
+	fmt.Fprintf(out, "%-9s  %-40s  %s/robots.txt: %v\n", what, link+u.RequestURI(), link, why)
 }
 
 // links returns the absolute form of the links on a page.
