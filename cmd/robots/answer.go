@@ -33,13 +33,21 @@ func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
 		Redirects: res.Redirects,
 		Fetched:   res.Time.UTC().Truncate(time.Second),
 		Age:       int64(max(time.Since(res.Time), 0) / time.Second),
-		Lifetime:  int64(cache.FreshnessLifetime(res) / time.Second),
+		Lifetime:  int64(lifetimeOf(res) / time.Second),
 		Truncated: res.Truncated,
 	}
 	if res.Err != nil {
 		a.Error = res.Err.Error()
 	}
 	return a
+}
+
+// lifetimeOf is how long res holds. Date, which an age may be reckoned from, has whole
+// seconds; so the time of receipt gets no more, or the answer seems older than it is.
+func lifetimeOf(res *fetch.Result) time.Duration {
+	r := *res
+	r.Time = res.Time.Truncate(time.Second)
+	return cache.FreshnessLifetime(&r)
 }
 
 // String is the answer in one phrase, safe to print.

@@ -172,8 +172,8 @@ func explainLifetime(res *fetch.Result) string {
 	if res.Err != nil {
 		return "none: unreachable, so it will be asked for again soon"
 	}
-	lifetime := cache.FreshnessLifetime(res)
-	text := lifetime.Round(time.Second).String()
+	lifetime := lifetimeOf(res)
+	text := lifetime.String()
 	switch {
 	case states(res, "Cache-Control"):
 		text += ", stated by Cache-Control"
@@ -184,7 +184,7 @@ func explainLifetime(res *fetch.Result) string {
 	default:
 		text += ", as the answer states none"
 	}
-	if cache.FreshnessLifetime(without(res, "Age")) > lifetime {
+	if lifetimeOf(without(res, "Age")) > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
 	switch {

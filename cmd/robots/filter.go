@@ -175,7 +175,7 @@ func urlOf(l line) (*url.URL, error) {
 			return nil, err
 		}
 		if text = record.URL; text == "" {
-			return nil, errNoURL
+			return nil, errors.New(`the field "url" is not there: give it`)
 		}
 	}
 	u, err := url.Parse(text)

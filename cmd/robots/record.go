@@ -32,7 +32,7 @@ type repeated struct {
 // maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 
-// errNoRobots and errNoURL name the remedy in the record's own words.
+// They name the remedy in the record's own words.
 var (
 	errNoRobots = errors.New("none of robots, robots_b64 and robots_gen is there: give one")
 	errNoURL    = errors.New("neither url nor url_b64 is there: give one")

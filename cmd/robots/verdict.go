@@ -43,7 +43,7 @@ func (v *verdict) decided(d policy.Decision) {
 // status is the exit status that v stands for.
 func (v *verdict) status() int {
 	switch {
-	case v.Error != "" || v.Reason == reasonName(policy.ReasonUnreachable):
+	case v.Reason == "", v.Reason == reasonName(policy.ReasonUnreachable):
 		return exitUnknown
 	case v.Allowed:
 		return exitOK
@@ -57,7 +57,7 @@ func (v *verdict) because() string {
 	switch {
 	case v.Reason == reasonName(policy.ReasonUnreachable):
 		return "robots.txt is unreachable: " + visible(v.Error)
-	case v.Error != "":
+	case v.Reason == "":
 		return visible(v.Error)
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, visible(v.Rule))
