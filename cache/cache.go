@@ -14,6 +14,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -91,6 +92,7 @@ type Cache struct {
 
 	flights flights
 	memory
+	second second
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -179,6 +181,7 @@ func (c *Cache) init() {
 	}
 	c.memory.init(c.Size, c.MaxBytes)
 	c.flights.init()
+	c.second.init(c.Store, c.Logger)
 }
 
 // resolve gives a field its meaning: zero is the default, less is none. A century is
@@ -202,23 +205,39 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
 }
 
-// Close ends all flights, forgets everything, and makes Get return ErrClosed. It waits
-// for the flights to end, no longer than ctx.
+// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed.
+// It waits for the flights to end and for the Store to have what it is still due, but no
+// longer than ctx. The error says how much the Store did not get. A Cache without a
+// Store need not be closed; closing it again does nothing.
 func (c *Cache) Close(ctx context.Context) error {
 	c.once.Do(c.init)
 	if !c.flights.close() {
 		return nil
 	}
 	c.clear()
-	ended := make(chan struct{})
-	go func() {
-		c.flights.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.flights.end(ctx); err != nil {
+		return fmt.Errorf("cache: robots.txt is still being fetched: %w", err)
 	}
+	return c.second.behind.close(ctx)
+}
+
+// Stats is what a Cache has come to, for metrics.
+type Stats struct {
+	Origins     int    // in memory
+	Bytes       int64  // that they take there, as counted against MaxBytes
+	StoreErrors uint64 // calls of the Store that failed or took too long
+	StoreDrops  uint64 // values that the Store was not given, because 1,024 were waiting
+}
+
+// Stats returns a snapshot.
+func (c *Cache) Stats() Stats {
+	c.once.Do(c.init)
+	s := Stats{
+		StoreErrors: c.second.reads.total() + c.second.behind.writes.total(),
+		StoreDrops:  c.second.behind.lost(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Origins, s.Bytes = c.recent.Len(), c.bytes
+	return s
 }

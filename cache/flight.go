@@ -66,6 +66,21 @@ func (f *flights) close() bool {
 	}
 }
 
+// end waits for the flights to end, no longer than ctx.
+func (f *flights) end(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		f.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // wait joins the flight for o, or starts it, and waits no longer than ctx. What the
 // caller has seen in memory, if anything, was not enough.
 func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load loadFunc) (*fetch.Result, error) {
@@ -110,17 +125,40 @@ func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singlefli
 func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, error) {
 	if e := c.lookup(o); e != nil {
 		if known := e.state.Load(); known != s {
-			return c.terms.latest(known, time.Now()), nil
+			return c.terms.newest(known, time.Now()), nil
 		}
 	}
-	r := c.call(o, s.validatable(), load)
+	var stored consultation
+	if c.second.store != nil {
+		stored = c.consult(o, s)
+		if s = stored.state; stored.enough {
+			now := time.Now()
+			c.publish(o, s, now)
+			return c.terms.newest(s, now), nil
+		}
+	}
+	prev := stored.file
+	if prev == nil {
+		prev = s.validatable()
+	}
+	r := c.call(o, prev, load)
 	if r == nil {
+		if stored.unlock != nil {
+			stored.unlock()
+		}
 		return nil, ErrClosed
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
 	c.publish(o, s, now)
-	return c.terms.latest(s, now), nil
+	if c.second.store != nil {
+		file := r
+		if r.Err != nil {
+			file = stored.file
+		}
+		c.keep(o, s, file, now, stored.unlock)
+	}
+	return c.terms.newest(s, now), nil
 }
 
 // next is the state after r has arrived.
@@ -134,7 +172,7 @@ func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		r = c.terms.latest(s, now) // for nobody but those who waited
+		r = c.terms.newest(s, now) // for nobody but those who waited
 	}
 	c.put(o, s, r, c.until(now, period))
 }

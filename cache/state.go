@@ -121,10 +121,15 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	n.failure, n.failed = r, at
 	n.retry = t.backoff(n.failures, r.RetryAfter, draw(0.8, 1.2))
 	n.failures++
-	if t.outage == GoogleLadder || t.allowAfter > 0 {
-		n.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: r.StatusCode, Time: r.Time}
-	}
+	n.assume(t)
 	return n
+}
+
+// assume prepares the result for an outage that is long enough to count as unavailable.
+func (s *state) assume(t *terms) {
+	if t.outage == GoogleLadder || t.allowAfter > 0 {
+		s.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: s.failure.StatusCode, Time: s.failure.Time}
+	}
 }
 
 // backoff doubles from minRetry to maxRetry. Retry-After (RFC 9110 §10.2.3) can only
@@ -179,8 +184,8 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 	return nil, 0, awaited
 }
 
-// latest is what has just been found out, fresh or not.
-func (t *terms) latest(s *state, now time.Time) *fetch.Result {
+// newest is what has just been found out, fresh or not.
+func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	if s.failure == nil || s.answer != nil && s.age(now) < s.lifetime {
 		return s.answer
 	}
@@ -228,4 +233,25 @@ func (s *state) validatable() *fetch.Result {
 		return nil
 	}
 	return s.answer
+}
+
+// latest is when the origin was last heard of.
+func (s *state) latest() time.Time {
+	if s.failure != nil && s.failed.After(s.answered) {
+		return s.failed
+	}
+	return s.answered
+}
+
+// retention is how long a stored state can be of use. One of an outage has to last as
+// long as the outage's length matters.
+func (s *state) retention(now time.Time) time.Duration {
+	keep := time.Duration(0)
+	if s.answer != nil {
+		keep = s.kept - s.age(now)
+	}
+	if s.failure != nil {
+		keep = max(keep, ladderEnd+maxRetryAfter)
+	}
+	return max(keep, time.Minute)
 }

@@ -6,12 +6,25 @@ import (
 	"time"
 )
 
-// Store is an optional second level behind the memory of a Cache, for a restart that
-// starts warm or for several processes. It holds opaque bytes. Its methods must be safe
-// for concurrent use and should end when ctx does.
+// Store is an optional second level behind the memory of a Cache: for a restart that
+// starts warm, or for several processes that share what they know. Package cachetest
+// tests an implementation.
+//
+// It holds opaque bytes, at most MaxValue of them, under keys that are origins as
+// their String method writes them: up to some 600 bytes, so that a Store of files had
+// better hash them. A Cache verifies what it reads, so that a value which was damaged,
+// cut, or written by somebody else under another key does no harm; but whoever can
+// write a Store can write rules.
+//
+// Methods must be safe for concurrent use and should end when ctx does. A Cache waits
+// for Get no longer than 100 ms and for Put not at all, and leaves a Store alone for
+// five seconds after five failures in a row.
+//
+// All Caches that share a Store must use Fetchers of one dialect, because each takes
+// over what the others have read.
 type Store interface {
-	// Get returns what was last put under the key. It returns ErrMiss if there is
-	// nothing. The caller must not modify the bytes.
+	// Get returns what was last put under the key, or an error that wraps ErrMiss if
+	// there is nothing. The caller must not modify the bytes.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// Put stores data under the key, replacing what was there, wholly or not at all.
@@ -19,5 +32,20 @@ type Store interface {
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
+// Locker is implemented by a Store that lets several processes agree on who fetches.
+// With one, an origin is fetched once for all of them: who does not get the lock waits
+// for what its holder puts.
+type Locker interface {
+	// Lock tries once to take the lock of the key, and reports whether it did. The
+	// lock holds until unlock is called; if the process that holds it dies, until ttl
+	// has passed. It keeps two processes from doing the same work and guards nothing
+	// else: a lock that was lost costs a fetch, never a wrong answer.
+	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
+}
+
 // ErrMiss is returned, as it is or wrapped, by Store.Get if there is no value for the key.
-var ErrMiss = errors.New("cache: miss")
+var ErrMiss = errors.New("cache: no value")
+
+// MaxValue is the most bytes that a Cache puts under one key. A longer value is none of
+// its own, so that a Store need not read it.
+const MaxValue = 600 << 10

@@ -1,0 +1,81 @@
+package cache
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	breakAfter = 5               // failures in a row
+	breakFor   = 5 * time.Second // until the next attempt
+)
+
+// breaker keeps calls from a part of a Store that fails, and says so once. Reading and
+// writing have one each: a replica that lost its master still answers, but takes nothing.
+type breaker struct {
+	part string
+	log  *slog.Logger
+
+	mu       sync.Mutex // guards what follows
+	failures int        // in a row
+	next     time.Time  // no call before, while open
+	errors   uint64     // in all
+}
+
+func (b *breaker) init(part string, log *slog.Logger) {
+	b.part, b.log = part, log
+}
+
+// ready reports whether allow would.
+func (b *breaker) ready(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failures < breakAfter || !now.Before(b.next)
+}
+
+// allow reports whether to call. While the breaker is open it allows one call in five
+// seconds, to find out.
+func (b *breaker) allow(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failures >= breakAfter {
+		if now.Before(b.next) {
+			return false
+		}
+		b.next = now.Add(breakFor)
+	}
+	return true
+}
+
+// record takes note of a call's outcome.
+func (b *breaker) record(err error) {
+	if from, to := b.count(err); from < breakAfter && to == breakAfter {
+		b.log.Warn("cache: the store fails and is left alone for now", "part", b.part, "error", err)
+	} else if from >= breakAfter && to == 0 {
+		b.log.Info("cache: the store works again", "part", b.part)
+	}
+}
+
+func (b *breaker) count(err error) (from, to int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from = b.failures
+	switch {
+	case err == nil:
+		b.failures = 0
+		return from, 0
+	case from < breakAfter: // a call from before it opened does not count again
+		b.failures++
+	}
+	b.errors++
+	b.next = time.Now().Add(breakFor)
+	return from, b.failures
+}
+
+// total is how many calls failed so far.
+func (b *breaker) total() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errors
+}

@@ -1,0 +1,221 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+const (
+	readTimeout  = 100 * time.Millisecond // what a Store may cost a caller
+	writeTimeout = 5 * time.Second        // what it may cost a writer behind them
+	maxReads     = 64                     // calls under way to a Store that does not answer
+	lockTTL      = 5 * time.Second
+	pollEvery    = 50 * time.Millisecond
+)
+
+// second is the level behind the memory. Without a Store it knows nothing and keeps
+// nothing.
+type second struct {
+	store  Store
+	reads  breaker
+	slots  chan struct{} // holds one element for each call of a reader
+	behind behind
+}
+
+func (s *second) init(store Store, log *slog.Logger) {
+	if log == nil {
+		log = slog.Default()
+	}
+	s.store = store
+	s.reads.init("reading", log)
+	s.slots = make(chan struct{}, maxReads)
+	s.behind.init(store, log)
+}
+
+var errStoreBusy = errors.New("cache: too many calls of the store have not returned")
+
+// within calls f and waits for it no longer than a deadline, whether or not it heeds its
+// context: what a Store does must not become a caller's wait. Calls that never return
+// are few, because each keeps its slot. What a call returns too late goes to late.
+func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+	var none T
+	select {
+	case slots <- struct{}{}:
+	default:
+		return none, errStoreBusy
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	type result struct {
+		v   T
+		err error
+	}
+	returned, left := make(chan result), make(chan struct{})
+	go func() {
+		r := result{err: errors.New("cache: the store ended its goroutine")}
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("cache: the store panicked: %v", p)
+			}
+			<-slots
+			select {
+			case returned <- r:
+			case <-left:
+				if late != nil && r.err == nil {
+					late(r.v)
+				}
+			}
+		}()
+		r.v, r.err = f(ctx)
+	}()
+	select {
+	case r := <-returned:
+		return r.v, r.err
+	case <-ctx.Done():
+		close(left)
+		return none, ctx.Err()
+	}
+}
+
+// read returns the record of an origin with its file; nil if there is none that can be
+// had and trusted. Only silence and errors count as failures of the Store: a value that
+// is no record is as good as none.
+func (s *second) read(key string) (*record, []byte, bool) {
+	if !s.reads.allow(time.Now()) {
+		return nil, nil, false
+	}
+	data, err := within(s.slots, readTimeout, func(ctx context.Context) ([]byte, error) {
+		return s.store.Get(ctx, key)
+	}, nil)
+	if errors.Is(err, ErrMiss) {
+		data, err = nil, nil
+	}
+	if s.reads.record(err); err != nil {
+		return nil, nil, false
+	}
+	rec, body, err := decodeRecord(key, data)
+	if err != nil {
+		return nil, nil, true
+	}
+	return rec, body, true
+}
+
+// lock tries to take the lock of an origin. Where there is none to be had, because the
+// Store has no locks or fails, unlock is nil, and the lock as good as taken: that can
+// only cost a fetch.
+func (s *second) lock(key string) (unlock func(), taken bool) {
+	locker, ok := s.store.(Locker)
+	if !ok || !s.behind.writes.allow(time.Now()) {
+		return nil, true
+	}
+	release := func(unlock func()) {
+		if unlock != nil {
+			unlock()
+		}
+	}
+	unlock, err := within(s.slots, readTimeout, func(ctx context.Context) (func(), error) {
+		unlock, taken, err := locker.Lock(ctx, key, lockTTL)
+		if !taken {
+			unlock = nil
+		}
+		return unlock, err
+	}, release)
+	s.behind.writes.record(err)
+	return unlock, err != nil || unlock != nil
+}
+
+// consultation is what the second level adds to what the first knows of an origin.
+type consultation struct {
+	state  *state        // the newer of both levels'; nil: none
+	file   *fetch.Result // state.answer with its body, to be validated; nil: not there
+	enough bool          // state will do
+	unlock func()        // otherwise: to be called once the new state has been put; nil: no lock
+}
+
+// consult asks the Store, and sees to it that nobody else is fetching. Whoever is, gets
+// the time of a flight to put a result; if its process dies, its lock lapses.
+func (c *Cache) consult(o fetch.Origin, s *state) consultation {
+	key := o.String()
+	patience := time.Now().Add(flightTimeout)
+	for {
+		found, up := c.compare(key, s)
+		if found.enough || !up || time.Now().After(patience) {
+			return found
+		}
+		unlock, taken := c.second.lock(key)
+		if taken && unlock == nil {
+			return found
+		}
+		if taken {
+			// Who had the lock before may have put a result since we looked.
+			if found, _ = c.compare(key, s); found.enough {
+				go unlock()
+			}
+			found.unlock = unlock
+			return found
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-c.flights.closed:
+			return found
+		}
+	}
+}
+
+// compare reads the Store and takes the newer state. It also reports whether the Store
+// could be read.
+func (c *Cache) compare(key string, s *state) (found consultation, up bool) {
+	rec, body, up := c.second.read(key)
+	now := time.Now()
+	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
+		rec = nil // nothing that its times could be measured by
+	}
+	if rec != nil && (s == nil || rec.latest().After(s.latest().Round(0))) {
+		s = rec.state(&c.terms, body, c.draw)
+	}
+	found.state = s
+	if s == nil {
+		return found, up
+	}
+	_, _, due := c.terms.at(s, now)
+	found.enough = due == notDue
+	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.answered) {
+		whole := *file
+		whole.Body = body
+		found.file = &whole
+	}
+	return found, up
+}
+
+// keep puts a state behind the memory, and then calls unlock. The file is that of the
+// answer, as far as it is known.
+func (c *Cache) keep(o fetch.Origin, s *state, file *fetch.Result, now time.Time, unlock func()) {
+	if unlock == nil {
+		unlock = func() {}
+	}
+	key := o.String()
+	data, err := encodeState(key, s, fileOf(s, file))
+	if err != nil || s.answer != nil && s.volatile {
+		go unlock()
+		return
+	}
+	c.second.behind.put(key, data, s.retention(now), unlock)
+}
+
+// fileOf returns the octets to parse the answer's policy from. Memory has none: they come
+// with a new answer, or from the Store, or the policy can write itself down, with its
+// lines renumbered.
+func fileOf(s *state, file *fetch.Result) []byte {
+	switch {
+	case s.answer == nil || !isRules(s.answer):
+		return nil
+	case file != nil && file.Body != nil:
+		return file.Body
+	}
+	return []byte(s.answer.Policy.String())
+}
