@@ -19,6 +19,7 @@ type Answer struct {
 	RetryAfter  string   // the header field, "" if there was none
 	Redirects   []string // the URLs that were redirected to, in order; relative ones are resolved
 	Body        []byte   // after content decoding
+	Truncated   bool     // Body ends at the parsing limit, and the file did not
 	Misnamed    int      // status code of /robot.txt at the same origin; 0 if it was not asked for
 }
 
@@ -37,19 +38,23 @@ func (a Answer) Findings() []Finding {
 	}
 	last := a.redirects(&r, asked)
 	a.status(&r)
-	if a.StatusCode < 200 || a.StatusCode > 299 {
+	if a.StatusCode < 200 || a.StatusCode > 299 { // the body is an error page, which nobody reads for rules
 		return r.sorted()
 	}
 	if page := last != asked && path.Base(last.Path) != "robots.txt"; page {
 		r.add("RT008", nil, 0, "", "the answer comes from %s after a redirect, which is not a robots.txt file", quote(last.String()))
 	}
 	a.contentType(&r)
+	if a.Truncated && len(a.Body) <= maxBytes { // a longer one reports itself
+		r.add("RT110", nil, 0, "", "the file goes on after %d octets, where crawlers stop; Yandex takes the whole site for open", len(a.Body))
+	}
 	return append(r.sorted(), check(a.Body, asked.Host)...)
 }
 
 func (a Answer) unavailable() bool { return a.StatusCode >= 400 && a.StatusCode < 500 }
 
-// status checks the status code (RFC 9309 §2.3.1).
+// status checks the status code (RFC 9309 §2.3.1). The trap is that 401 and 403, which were meant to lock crawlers out,
+// are to them as if there were no file, while a server in trouble locks all of them out but Yandex.
 func (a Answer) status(r *report) {
 	switch code := a.StatusCode; {
 	case code >= 200 && code < 300, code == 404, code == 410:
@@ -73,7 +78,9 @@ func (a Answer) retry() string {
 	return "; Retry-After is " + quote(a.RetryAfter).String()
 }
 
-// redirects checks the way to the answer and returns its last URL.
+// redirects checks the way to the answer and returns its last URL. RFC 9309 §2.3.1.2 asks crawlers to follow five, to any
+// host, and binds the rules to the origin that was asked; Yandex follows to other sites, Amazon lists a redirect among
+// the fetches that failed.
 func (a Answer) redirects(r *report, asked *url.URL) *url.URL {
 	if n := len(a.Redirects); n > maxRedirects {
 		r.add("RT415", nil, 0, "", "%s lead to the answer, and crawlers need not follow more than %d (RFC 9309 §2.3.1.2)", count(n, "redirect"), maxRedirects)

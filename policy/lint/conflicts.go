@@ -14,6 +14,10 @@ type entry struct {
 	loses bool   // to a rule of the other kind that matches the same
 }
 
+// literal tells a pattern that readers without wildcards understand as it is meant. Those are the readers that take the
+// first match; what they cannot read is no better for standing first.
+func (e *entry) literal() bool { return e.plain && e.value == e.core }
+
 // conflictChecks compares the rules for each product token with one another.
 func (f *file) conflictChecks() {
 	for _, a := range f.audiences() {
@@ -42,13 +46,15 @@ func sortedEntries(rules []*line) []entry {
 	return entries
 }
 
+// plain tells a pattern that is a prefix and no more, for which "covers" is strings.HasPrefix. Covering among patterns
+// with wildcards inside is not looked for: it is rare, costly to decide, and a miss only leaves a rule unreported.
 func plain(pattern string) bool {
 	return !strings.Contains(pattern, "*") && !strings.HasSuffix(pattern, "$")
 }
 
-// equals reports the rules that match the same paths, and returns the entries without the duplicates.
+// equals reports the rules that match the same paths (RT310, RT311, RT015), and returns the entries without the duplicates.
 func (f *file) equals(entries []entry) []entry {
-	kept := entries[:0]
+	kept := entries[:0] // never ahead of what is still to be read
 	for len(entries) > 0 {
 		n := 1
 		for n < len(entries) && entries[n].core == entries[0].core {
@@ -73,17 +79,17 @@ func (f *file) equal(same, kept []entry) []entry {
 	for _, e := range same {
 		mine, other := best[kindIndex(e.line)], best[1-kindIndex(e.line)]
 		switch {
-		case e.line != mine && e.value == mine.value:
+		case e.line != mine && e.value == mine.value: // RFC 9309 §2.2.2 lets crawlers drop duplicates
 			f.add("RT310", e.line, e.valueAt, "", "line %d is the same rule", mine.number)
 			continue
-		case e.line != mine:
+		case e.line != mine: // "/fish" beside "/fish*"
 			f.add("RT311", e.line, e.valueAt, "", "%s in line %d matches the same paths", quote(mine.value), mine.number)
 			continue
 		case other == nil:
-		case len(other.value) > len(e.value):
+		case len(other.value) > len(e.value): // wildcards at the end count as octets: "/fish*" beats "/fish"
 			e.loses = true
 			f.add("RT015", e.line, e.valueAt, "", "%s can never win: %s in line %d matches the same paths and is longer", quote(e.value), quote(other.text), other.number)
-		case len(other.value) == len(e.value) && e.kind == disallow:
+		case len(other.value) == len(e.value) && e.kind == disallow: // "allow" should win (§2.2.2)
 			e.loses = true
 			f.add("RT015", e.line, e.valueAt, "", "%s can never win: line %d allows the same, and allow wins a tie", quote(e.value), other.number)
 		}
@@ -92,6 +98,7 @@ func (f *file) equal(same, kept []entry) []entry {
 	return kept
 }
 
+// kindIndex is 0 for disallow and 1 for allow.
 func kindIndex(l *line) int {
 	if l.kind == allow {
 		return 1
@@ -105,10 +112,11 @@ type cover struct {
 	earliest [2]*line // the first in the file of each kind on the way here
 }
 
-// covered walks the rules with those that cover each of them at hand, and reports what is shadowed (RT311) and what
-// depends on the order (RT312).
+// covered walks the sorted rules and keeps on a stack those that cover the one at hand, as a walk through a tree does.
+// It reports what is shadowed (RT311) and what depends on the order (RT312). Each rule is pushed and popped once, so
+// that 40,000 rules are no more than a sort.
 func (f *file) covered(entries []entry) {
-	wildcards := wildLengths(entries)
+	lengths := lengthsOf(entries)
 	var path []cover
 	hidden := map[*line]*hiding{}
 	var order []*line
@@ -122,10 +130,11 @@ func (f *file) covered(entries []entry) {
 			earliest = path[len(path)-1].earliest
 			top := winner(path)
 			if top.kind == e.kind && !e.loses && top.core != e.core &&
-				!anyBetween(wildcards[1-kindIndex(e.line)], len(top.value), len(e.value)) {
+				!lengths.rival(e, len(top.value)) {
 				f.add("RT311", e.line, e.valueAt, "", "%s in line %d already covers %s", quote(top.value), top.number, quote(e.value))
 			}
-			if hider := earliest[1-kindIndex(e.line)]; hider != nil && hider.number < e.number && core(hider.value) != e.core {
+			// The author wrote the exception below what it is an exception from (or above, for an Allow: / at the top).
+			if hider := earliest[1-kindIndex(e.line)]; hider != nil && e.literal() && hider.number < e.number && hider.value != e.value {
 				h := hidden[hider]
 				if h == nil {
 					h = &hiding{first: e.line}
@@ -140,7 +149,7 @@ func (f *file) covered(entries []entry) {
 		}
 		if e.plain {
 			k := kindIndex(e.line)
-			if earliest[k] == nil || e.number < earliest[k].number {
+			if e.literal() && (earliest[k] == nil || e.number < earliest[k].number) {
 				earliest[k] = e.line
 			}
 			path = append(path, cover{entry: e, earliest: earliest})
@@ -165,6 +174,8 @@ type hiding struct {
 	count int
 }
 
+// hidden reports each hiding rule once. A single rule behind it is what has to move; several are named by their number,
+// since an Allow: / at the top of a long group would fill the list.
 func (f *file) hidden(order []*line, hidden map[*line]*hiding) {
 	slices.SortFunc(order, func(a, b *line) int { return cmp.Compare(a.number, b.number) })
 	for _, hider := range order {
@@ -177,32 +188,45 @@ func (f *file) hidden(order []*line, hidden map[*line]*hiding) {
 	}
 }
 
-// wildLengths returns the sorted lengths of the patterns of each kind that are not plain.
-func wildLengths(entries []entry) (lengths [2][]int) {
+// lengths are the sorted lengths of the patterns of each kind: of those with wildcards, and of all.
+type lengths struct{ wild, all [2][]int }
+
+func lengthsOf(entries []entry) *lengths {
+	var n lengths
 	for _, e := range entries {
-		if !e.plain {
-			k := kindIndex(e.line)
-			lengths[k] = append(lengths[k], len(e.value))
+		k := kindIndex(e.line)
+		n.all[k] = append(n.all[k], len(e.value))
+		if !e.literal() {
+			n.wild[k] = append(n.wild[k], len(e.value))
 		}
 	}
-	slices.Sort(lengths[0])
-	slices.Sort(lengths[1])
-	return lengths
+	for k := range 2 {
+		slices.Sort(n.all[k])
+		slices.Sort(n.wild[k])
+	}
+	return &n
 }
 
-// anyBetween tells whether a length lies in [low, high]: such a rule of the other kind may lose to the longer pattern
-// and win over the shorter one, and then both are needed.
-func anyBetween(sorted []int, low, high int) bool {
-	i, _ := slices.BinarySearch(sorted, low)
-	return i < len(sorted) && sorted[i] <= high
+// rival tells whether a rule of the other kind may be as long as top, which covers e, or longer, and yet no longer than
+// e. It may match some of what e matches, and then it loses to e and wins over top: both are needed. If neither has
+// wildcards it need not be looked for: it would begin as e does, and lie between top and e on the stack.
+func (n *lengths) rival(e *entry, top int) bool {
+	sorted := n.all
+	if e.literal() {
+		sorted = n.wild
+	}
+	others := sorted[1-kindIndex(e.line)]
+	i, _ := slices.BinarySearch(others, top)
+	return i < len(others) && others[i] <= len(e.value)
 }
 
 // surprises reports directories without their slash, where another rule shows that they are directories (RT314).
 func (f *file) surprises(entries []entry) {
 	for _, e := range entries {
-		if !e.plain || e.kind != disallow || strings.HasSuffix(e.core, "/") || strings.ContainsAny(e.core[strings.LastIndexByte(e.core, '/')+1:], ".?=&") {
+		if !e.plain || e.kind != disallow || e.value != e.core || strings.HasSuffix(e.core, "/") || strings.ContainsAny(e.core[strings.LastIndexByte(e.core, '/')+1:], ".?=&") {
 			continue
 		}
+		// What begins with the directory stands together, though not next to e: "/fish-soup" sorts before "/fish/".
 		dir := e.core + "/"
 		i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int { return cmp.Compare(e.core, dir) })
 		if i < len(entries) && strings.HasPrefix(entries[i].core, dir) {
@@ -215,7 +239,8 @@ func (f *file) surprises(entries []entry) {
 // tail returns the end of a path, from its last slash.
 func tail(path string) string { return path[max(0, strings.LastIndexByte(path, '/')):] }
 
-// caseVariants reports rules of one kind that differ only in case (RT313).
+// caseVariants reports rules of one kind that differ only in case (RT313). Paths are case-sensitive (RFC 9309 §2.2.2),
+// so both may be right; mostly one is there because nobody knew which.
 func (f *file) caseVariants(rules []*line) {
 	seen := map[string]*line{}
 	for _, r := range rules {
@@ -245,6 +270,7 @@ func (f *file) enumerations(rules []*line) {
 	var order []string
 	for _, r := range rules {
 		slash := strings.LastIndexByte(r.value, '/')
+		// A dot in the last element makes it a file; a wildcard or a query makes it something else.
 		if r.kind != disallow || slash <= 0 || r.value[0] != '/' || strings.ContainsAny(r.value, "*?=") || !strings.Contains(r.value[slash:], ".") {
 			continue
 		}
@@ -259,7 +285,7 @@ func (f *file) enumerations(rules []*line) {
 	}
 	for _, dir := range order {
 		if d := listed[dir]; d.count >= enumeration {
-			f.add("RT010", d.first, d.first.valueAt, "Disallow: "+dir, "%s list files of %s one by one", count(d.count, "rule"), quote(dir))
+			f.add("RT010", d.first, d.first.valueAt, "", "%s list files of %s one by one", count(d.count, "rule"), quote(dir))
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (f *file) effectChecks() {
 	f.sitemaps()
 }
 
-// closings checks what one group disallows.
+// closings checks what one group disallows (RT401 to RT403).
 func (f *file) closings(g *group) {
 	if rule, exceptions := closing(g.rules); rule != nil && g.star != nil {
 		if exceptions > 0 {
@@ -57,7 +57,8 @@ func (f *file) closings(g *group) {
 	}
 }
 
-// asset tells patterns that close all style sheets or scripts, or a directory of them.
+// asset tells patterns that close all style sheets or scripts, or a directory of them. "/scripts/" is not among them:
+// it mostly comes with a content management system, which keeps there what runs on the server.
 func asset(pattern string) bool {
 	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
 	name := p[strings.LastIndexAny(p, "/*")+1:]
@@ -68,7 +69,8 @@ func asset(pattern string) bool {
 	return false
 }
 
-// sensitive returns the word that makes a path read as confidential, "" if none does.
+// sensitive returns the word that makes a path read as confidential, "" if none does. Only whole words count, as
+// "/administrative-law" is no secret; and not "login" or "password", whose pages are linked from everywhere.
 func sensitive(pattern string) string {
 	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -77,7 +79,7 @@ func sensitive(pattern string) string {
 			continue
 		}
 		switch lower := strings.ToLower(word); lower {
-		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets", "password", "passwords",
+		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets",
 			"passwd", "confidential", "phpmyadmin", "internal", "intranet", "staging", "dump", "sql", "credentials", "htpasswd", "htaccess":
 			return lower
 		}
@@ -85,8 +87,9 @@ func sensitive(pattern string) string {
 	return ""
 }
 
-// record checks a record inside a group.
+// record checks a record inside a group (RT011, RT212, RT410).
 func (f *file) record(l *line, g *group) {
+	// Mistake 11. Content-Signal and the like are made for * and not among these.
 	switch l.kind {
 	case hostField, cleanParam, crawlDelay, requestRate, visitTime:
 		if g.star != nil {
@@ -109,9 +112,11 @@ func (f *file) record(l *line, g *group) {
 // loneRecord checks the records whose meaning does not depend on their group.
 func (f *file) loneRecord(l *line) {
 	switch l.kind {
+	// Google ended its unofficial support on 1 September 2019; the others never had any.
 	case noindex, nofollow, noarchive, nosnippet:
 		f.add("RT404", l, -1, "", "%s has no effect in robots.txt: no engine reads it there", fieldName(l.kind))
 	case sitemap:
+		// Any host will do, but a full URL it must be, to Google, Yandex and sitemaps.org.
 		if u, err := url.Parse(l.value); err != nil || u.Scheme == "" || u.Host == "" {
 			f.add("RT407", l, l.valueAt, f.absolute(l), "%s is not an absolute URL, so the sitemap is not found", quote(l.value))
 		}
@@ -138,7 +143,8 @@ func (f *file) absolute(l *line) string {
 	return l.with("https://" + f.host + l.value)
 }
 
-// hostRecord checks a Host line, the nth of the file.
+// hostRecord checks a Host line, the nth of the file (RT006). The line is reported however it is written: what it was
+// for has not worked since 20 March 2018. The form comes first, for those who keep it for some reader of their own.
 func (f *file) hostRecord(l *line, nth int) {
 	v, _ := strings.CutPrefix(strings.ToLower(l.value), "https://") // the form for sites on https
 	name, path, _ := strings.Cut(v, "/")
@@ -164,7 +170,8 @@ const (
 	maxCommonsDelay = 300 // seconds
 )
 
-// delay checks the value of a Crawl-delay.
+// delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and means the pause between two fetches to
+// some and to Bing a window of 1 to 30 seconds with at most one fetch in it.
 func (f *file) delay(l *line) {
 	seconds, ok := decimal(l.value)
 	switch {
@@ -179,7 +186,7 @@ func (f *file) delay(l *line) {
 	}
 }
 
-// decimal reads digits with at most one point among them.
+// decimal reads digits with at most one point among them, which need not have digits on both sides: ".5" is common.
 func decimal(s string) (float64, bool) {
 	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
 		return 0, false
@@ -188,7 +195,8 @@ func decimal(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// validRate reads n/m with a unit, and a time of day in UTC that may follow.
+// validRate reads n/m with a unit, and a time of day in UTC that may follow, as Seznam documents them: 100/15m, or
+// 1/10s 1800-1900. Without a unit some readers take seconds, Seznam says nothing.
 func validRate(s string) bool {
 	words := strings.Fields(s)
 	if len(words) < 1 || len(words) > 2 {
@@ -207,7 +215,8 @@ func validRate(s string) bool {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// cleanProblem says what is wrong with a Clean-param, "" if nothing is.
+// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex documents parameters joined by "&", then
+// a blank and a path prefix of letters, digits and . - / * _ only, in 500 characters.
 func cleanProblem(v string) string {
 	words := strings.Fields(v)
 	if len(words) == 0 {
@@ -269,6 +278,7 @@ func (f *file) sitemaps() {
 		return
 	}
 	p := policy.Google.Parse([]byte(f.text))
+	// One question for each sitemap and engine; its cost depends on the length of the path, not on the rules.
 	for _, token := range [...]string{"Googlebot", "bingbot", "Yandex"} {
 		g := p.Group(token)
 		for i, at := range places {

@@ -45,7 +45,7 @@ func head(text string) string {
 	return text
 }
 
-// size checks what lies past the limits on octets and rules.
+// size checks what lies past the limits on octets and rules (RT110, RT111). The line that the cut falls in is lost, too.
 func (f *file) size() {
 	var rules, lost int
 	var past, tooMany *line
@@ -79,7 +79,7 @@ func (f *file) size() {
 
 func (l *line) rule() bool { return l.kind == allow || l.kind == disallow }
 
-// encoding checks the octets of one line.
+// encoding checks the octets of one line. Comments may hold anything: nobody reads them.
 func (f *file) encoding(l *line) {
 	if i := invalidUTF8(l.text); i >= 0 {
 		f.add("RT108", l, i, "", "octet %#02x is not valid UTF-8", l.text[i])
@@ -150,7 +150,8 @@ func fieldName(kind string) string {
 	return strings.ToUpper(kind[:1]) + kind[1:]
 }
 
-// field checks whether the line is a record at all, and how its field is spelt.
+// spelling checks whether the line is a record at all, and how its field is spelt (RT101 to RT105). A field that nobody
+// knows is reported once; seen holds those that were.
 func (f *file) spelling(l *line, seen map[string]bool) {
 	switch {
 	case l.noColon:

@@ -21,7 +21,8 @@ type group struct {
 	blocked bool   // closes the whole site, without exceptions
 }
 
-// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list of user-agent lines.
+// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list of user-agent lines. Misspellings
+// that no engine accepts are other records here, as they are to the engines: the group under "Desallow" has no rule.
 func (f *file) group() {
 	for i := range f.lines {
 		l := &f.lines[i]
@@ -51,6 +52,8 @@ func (f *file) group() {
 
 // agentName returns the product token that a user-agent line names, in lower case: its value up to the first
 // slash, blank, '*', ';' or ','; "*" for everybody.
+//
+// Unlike Google it keeps digits, or MJ12bot and MJ13bot would be one crawler here.
 func agentName(l *line) string {
 	if l.value == "*" || strings.HasPrefix(l.value, "* ") || strings.HasPrefix(l.value, "*\t") {
 		return "*"
@@ -87,7 +90,7 @@ func note(at **line, l *line, ok bool) {
 
 // closing returns the rule that closes everything, nil if none does, and how many allow lines make exceptions from it.
 func closing(rules []*line) (rule *line, exceptions int) {
-	open := 0
+	open := 0 // octets of the longest allow line for everything
 	for _, r := range rules {
 		switch everything := core(r.value) == "/"; {
 		case r.kind == allow && r.value != "" && everything:

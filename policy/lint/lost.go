@@ -11,7 +11,7 @@ import (
 func (f *file) lostStarRules() {
 	var star []string
 	for i := range f.groups {
-		if g := &f.groups[i]; g.star != nil {
+		if g := &f.groups[i]; g.star != nil { // several of them are one (§2.2.1)
 			star = append(star, closed(g.rules)...)
 		}
 	}
@@ -45,13 +45,15 @@ func closed(rules []*line) []string {
 
 // lostFrom returns how many of the sorted patterns of star no pattern of own covers, and the first of them.
 func lostFrom(star, own []string) (lost int, example string) {
+	// Each pattern of own covers a span of the sorted star, found by two binary searches; what no span holds is lost.
+	// Comparing each with each would take seconds for the files that list thousands of crawlers.
 	type span struct{ from, to int }
 	var spans []span
 	for _, p := range own {
 		from := sort.SearchStrings(star, p)
 		to := from
 		switch {
-		case !plain(p):
+		case !plain(p): // covers at least itself
 			if from < len(star) && star[from] == p {
 				to++
 			}
@@ -79,10 +81,12 @@ func lostFrom(star, own []string) (lost int, example string) {
 	return lost, example
 }
 
-// forgotten are product tokens that lists of welcome crawlers often lack, with what closes to them.
+// forgotten are product tokens that lists of welcome crawlers often lack: those that came late, and those that fetch
+// nothing and so show up in no log. Applebot follows the group of Googlebot if it has none, but says so only in its
+// own documentation.
 var forgotten = [...]string{"Applebot", "Applebot-Extended", "Amzn-SearchBot", "Google-Extended"}
 
-// allowlistGap reports what a list of welcome crawlers forgot (RT213).
+// allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that lets nobody in is no such list.
 func (f *file) allowlistGap() {
 	named := map[string]bool{}
 	var star *line

@@ -2,7 +2,8 @@ package lint
 
 import "strings"
 
-// path checks the value of one allow or disallow line.
+// path checks the value of one allow or disallow line. What is no path at all is reported as that and not looked at
+// further, so that one slip makes one finding.
 func (f *file) path(l *line) {
 	v := l.value
 	if l.commentAt < len(l.text) && l.commentAt > 0 {
@@ -14,10 +15,11 @@ func (f *file) path(l *line) {
 		}
 		return
 	}
-	if known := knownAgent(v); known != "" {
+	if known := knownAgent(v); known != "" { // mistake 3; a name that is not well known is RT013
 		f.add("RT003", l, l.valueAt, "User-agent: "+known+"\nDisallow: /", "%s is a crawler's name, not a path", quote(v))
 		return
 	}
+	// The grammar has no blanks in a path, and no URL that is sent has one either.
 	if i := strings.IndexAny(v, blanks); i >= 0 {
 		f.add("RT004", l, l.valueAt+i, l.eachPath(), "%s holds a blank, so it is one path that hardly any URL begins with", quote(v))
 		return
@@ -27,12 +29,18 @@ func (f *file) path(l *line) {
 		f.add("RT301", l, l.valueAt, l.with("/"+path), "%s is a URL, and rules are compared to paths: it matches nothing", quote(v))
 		return
 	}
+	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
-		f.add("RT013", l, l.valueAt, l.with("/"+v), "%s begins with neither / nor *, so it matches nothing", quote(v))
+		slash := "/"
+		if strings.IndexByte("?&=.;", v[0]) >= 0 {
+			slash = "/*" // the middle of a URL was meant
+		}
+		f.add("RT013", l, l.valueAt, l.with(slash+v), "%s begins with neither / nor *, so it matches nothing", quote(v))
 	}
 	f.wildcards(l)
 	f.escapes(l)
 	if l.kind == allow && indexPage(v) {
+		// Google's parser tries such a rule once more as dir/$; no other reader is known to.
 		dir := v[:strings.LastIndexByte(v, '/')+1]
 		f.add("RT315", l, l.valueAt, l.text+"\nAllow: "+dir+"$", "%s also allows %s, for Google only", quote(v), quote(dir))
 	}
@@ -41,7 +49,7 @@ func (f *file) path(l *line) {
 	}
 }
 
-// hash checks a comment that begins right after the path.
+// hash checks a comment that begins right after the path (RT307). After a blank it is a comment that was meant.
 func (f *file) hash(l *line) {
 	if strings.IndexByte(blanks+":", l.text[l.commentAt-1]) >= 0 || l.value == "" {
 		return
@@ -51,6 +59,8 @@ func (f *file) hash(l *line) {
 		whole = whole[:i]
 	}
 	f.add("RT307", l, l.commentAt, l.with(strings.ReplaceAll(whole, "#", "%23")), "# begins a comment, so the rule is only %s", quote(l.value))
+	// "#!" and "#/" are the paths of pages that script themselves together. Worse than useless: what is left of
+	// "Disallow: /#!/private" closes the whole site.
 	if next := l.text[l.commentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
 		f.add("RT308", l, l.commentAt, "", "%s is a fragment, which is never sent to a server", quote(l.text[l.commentAt:]))
 	}
@@ -70,7 +80,8 @@ func (l *line) eachPath() string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// wildcards checks '*' and '$'.
+// wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by the prefix match, also where Yandex
+// describes it as appended to every rule; it is not without effect, since the longer pattern wins.
 func (f *file) wildcards(l *line) {
 	v := l.value
 	switch c := core(v); {
@@ -86,9 +97,10 @@ func (f *file) wildcards(l *line) {
 		f.add("RT007", l, l.valueAt+1, l.with("/"), "%s is the same as /", quote(v))
 	case strings.Contains(v, "**"):
 		f.add("RT007", l, l.valueAt+strings.Index(v, "**"), l.with(single(v)), "** in %s is the same as *", quote(v))
-	case strings.HasSuffix(v, "*$"):
+	case strings.HasSuffix(v, "*$"): // Yandex says so; to the others a star may match up to the end as well
 		f.add("RT007", l, l.valueAt+len(v)-2, l.with(strings.TrimRight(v, "*$")), "*$ at the end of %s anchors nothing", quote(v))
 	}
+	// Google's matcher and design by §2.2.3: "$" designates the end, and only the end of the pattern is one.
 	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 {
 		f.add("RT302", l, l.valueAt+i, l.with(dollars(v)), "$ is special at the end only: in %s it stands for a dollar sign", quote(v))
 	}
@@ -110,7 +122,9 @@ func dollars(v string) string {
 	return strings.ReplaceAll(v[:len(v)-1], "$", "%24") + v[len(v)-1:]
 }
 
-// escapes checks percent-encoding and what should have been encoded. Each kind is reported once a line.
+// escapes checks percent-encoding and what should have been encoded (RFC 9309 §2.2.2, RFC 3986 §2.1). Each kind is
+// reported once a line. Google upper-cases the digits of escapes and decodes none; RFC 9309 decodes those of unreserved
+// characters; the robots of 1994 compare octets.
 func (f *file) escapes(l *line) {
 	v := l.value
 	bad, lower, unreserved, fragment := -1, -1, -1, -1
@@ -175,6 +189,7 @@ func reescape(v string) string {
 	return b.String()
 }
 
+// first keeps the first offset.
 func first(was, i int) int {
 	if was >= 0 {
 		return was
@@ -213,7 +228,8 @@ func indexPage(v string) bool {
 	return i >= 0 && strings.HasPrefix(v[i+1:], "index.htm")
 }
 
-// session tells a pattern that holds the value of a session identifier.
+// session tells a pattern that holds the value of a session identifier: eight letters or digits, so that "jsessionid="
+// or "jsessionid=*" alone, which mean every session, are none.
 func session(v string) bool {
 	lower := strings.ToLower(v)
 	for _, key := range [...]string{"jsessionid=", "phpsessid="} {

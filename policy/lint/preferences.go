@@ -74,7 +74,8 @@ func (c *preferences) record(l *line, g *group) {
 	}
 }
 
-// contentUsage checks a value of the form [path] label=y, label=n.
+// contentUsage checks a value of the form [path] label=y, label=n. Whatever does not begin with a slash belongs to the
+// dictionary (RT502 is the trap in that), and a dictionary that does not parse says nothing at all.
 func (c *preferences) contentUsage(l *line, g *group) {
 	path, dictionary := "", l.value
 	word, rest, ok := cutWord(l.value)
@@ -119,6 +120,7 @@ func (c *preferences) usage(l *line, path, member string) {
 	if c.usages == nil {
 		return
 	}
+	// Statements for one path are combined, and any "n" among them is stronger: the opposite of allow and disallow.
 	if path == "" {
 		path = "/" // no path is the whole site
 	}
@@ -172,7 +174,7 @@ func validKey(s string) bool {
 	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] == '*') && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-.*") == ""
 }
 
-// onDisallowed reports preferences for what may not be crawled. A path with wildcards, and one of which a part is
+// onDisallowed reports preferences for what may not be crawled (RT504): they attach only to what is acquired. A path with wildcards, and one of which a part is
 // allowed, are left alone.
 func (c *preferences) onDisallowed(l *line, g *group, path string) {
 	if g == nil || strings.ContainsAny(path, "*$") {
@@ -209,7 +211,7 @@ func (c *preferences) enter(g *group) {
 	c.decider = c.policy.Group(agentName(g.agents[0]))
 }
 
-// contentSignal checks a value of the form search=yes, ai-train=no.
+// contentSignal checks a value of the form search=yes, ai-train=no (RT506). There is no path in it.
 func (c *preferences) contentSignal(l *line) {
 	for member := range strings.SplitSeq(l.value, ",") {
 		key, value, _ := strings.Cut(member, "=")
@@ -247,7 +249,8 @@ func (c *preferences) trains(l *line, yes bool) {
 	}
 }
 
-// groupSignals compares the signals of a group with its rules and with those of other groups.
+// groupSignals compares the signals of a group with its rules and with those of other groups (RT507). Nothing published
+// says whether a signal holds for its group or for the site, so only equal ones are safe.
 func (c *preferences) groupSignals(g *group) {
 	if c.said == nil {
 		c.said = map[string]signal{}
@@ -272,14 +275,16 @@ func (c *preferences) groupSignals(g *group) {
 	}
 }
 
-// starOnly reports signals that crawlers with a group of their own may not see.
+// starOnly reports signals that crawlers with a group of their own may not see. A group that closes the site needs none,
+// as in the files that a proxy manages, where * has the signal and each training crawler is shut out.
 func (c *preferences) starOnly() {
 	if c.star != nil && c.silent != nil {
 		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one", quote(c.silent.value), c.silent.number)
 	}
 }
 
-// disagreements compares the statements on training in their several notations.
+// disagreements compares the statements on training in their several notations (RT509). A crawler that is shut out in
+// part, or let in in part, agrees with everything: only the whole site counts.
 func (c *preferences) disagreements() {
 	refused, granted := c.train[0], c.train[1]
 	if refused != nil && granted != nil && refused.kind != granted.kind {

@@ -40,6 +40,7 @@ func (r *report) add(id string, l *line, at int, suggestion, format string, args
 		}
 		return
 	}
+	// Editors and SARIF count characters. The count is made only for what is kept: a line may be long.
 	if l != nil && at >= 0 && at <= len(l.text) {
 		column = utf8.RuneCountInString(l.text[:at]) + 1
 	}

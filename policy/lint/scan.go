@@ -74,6 +74,7 @@ func scan(text string) *file {
 	if rest, ok := strings.CutPrefix(text, "\uFEFF"); ok {
 		f.bom, f.text = true, rest
 	}
+	// Text of UTF-16 without its mark is half NUL octets; a few of them are something else.
 	f.nuls = strings.Count(text, "\x00")
 	f.wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.nuls > len(text)/8
 	f.html = isMarkup(f.text)
@@ -123,6 +124,7 @@ func isMarkup(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, blanks+"\r\n"), "<")
 }
 
+// readLine divides a line into field, value and comment (RFC 9309 §2.2).
 func readLine(text string) line {
 	l := line{text: text, commentAt: len(text)}
 	if i := strings.IndexByte(text, '#'); i >= 0 {
@@ -179,6 +181,8 @@ func readField(field string) (kind, meant string) {
 	return "", nearField(name)
 }
 
+// knownField tells the fields that some specification has or had. Apart from user-agent, allow and disallow all of them
+// are other records to RFC 9309 §2.2.4, which nobody needs to read.
 func knownField(name string) bool {
 	switch name {
 	case userAgent, allow, disallow, sitemap, crawlDelay, requestRate, visitTime, hostField, cleanParam, noindex, nofollow,

@@ -20,14 +20,24 @@ func WriteText(w io.Writer, reports ...Report) error {
 	for _, r := range reports {
 		for _, f := range r.Findings {
 			fmt.Fprintf(b, "%s%s: %s: %s [%s %s] (%s)\n", r.Name, f.place(), f.Severity, f.Message, f.ID, f.Name, f.Engines)
+			// A suggestion repeats text of the file, which must not steer the terminal.
 			for line := range strings.SplitSeq(f.Suggestion, "\n") {
-				fmt.Fprintf(b, "\t%s\n", line)
+				fmt.Fprintf(b, "\t%s\n", strings.Map(printable, line))
 			}
 		}
 	}
 	return b.Flush() // keeps the first error
 }
 
+// printable replaces what is not seen, or moves the cursor.
+func printable(r rune) rune {
+	if invisible(r) {
+		return '\uFFFD'
+	}
+	return r
+}
+
+// place returns what follows the name: nothing for the file as a whole, line and column as compilers write them.
 func (f Finding) place() string {
 	switch {
 	case f.Line == 0:

@@ -1,0 +1,63 @@
+package lint_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// redundant are the rules whose findings say that a line changes nothing.
+var redundant = []string{"RT310", "RT311", "RT015"}
+
+// withoutRedundant empties the lines that lint calls redundant, and returns how many there were. Emptied, not removed: an
+// empty Disallow matches nothing and keeps the groups as they are.
+func withoutRedundant(text string) (string, int) {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	lines := strings.Split(text, "\n")
+	n := 0
+	for _, f := range lint.File([]byte(text)) {
+		for _, id := range redundant {
+			if f.ID == id && f.More == 0 {
+				lines[f.Line-1] = "Disallow:"
+				n++
+			}
+		}
+	}
+	return strings.Join(lines, "\n"), n
+}
+
+// Rules over two letters, a slash and the wildcards collide all the time.
+func TestRedundantRulesOfRandomFilesChangeNoVerdict(t *testing.T) {
+	random := rand.New(rand.NewPCG(9309, 2022))
+	word := func(alphabet string, n int) string {
+		b := []byte{'/'}
+		for range random.IntN(n) {
+			b = append(b, alphabet[random.IntN(len(alphabet))])
+		}
+		return string(b)
+	}
+	emptied := 0
+	for range 3000 {
+		text := "User-agent: *\n"
+		for range 2 + random.IntN(8) {
+			end := [...]string{"", "", "", "$", "*"}[random.IntN(5)]
+			text += fmt.Sprintf("%s: %s%s\n", [...]string{"Allow", "Disallow"}[random.IntN(2)], word("ab/*", 5), end)
+		}
+		less, n := withoutRedundant(text)
+		emptied += n
+		whole, without := policy.Google.Parse([]byte(text)), policy.Google.Parse([]byte(less))
+		for range 60 {
+			target := word("ab/", 7)
+			if got, want := without.Decide("x", target).Allowed, whole.Decide("x", target).Allowed; got != want {
+				t.Fatalf("%s: allowed %v, but %v without the redundant rules of\n%s\nleaving\n%s", target, want, got, text, less)
+			}
+		}
+	}
+	if emptied < 1000 {
+		t.Errorf("emptied only %d lines", emptied)
+	}
+}
