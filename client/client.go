@@ -138,7 +138,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.pacer == nil || gatingOf(req.Context()).bypass {
 		return g.base.RoundTrip(out)
 	}
-	return g.pacer.roundTrip(g.base, out, o)
+	return g.pacer.roundTrip(g.base, out, o, t.Trace)
 }
 
 // admit decides on req and returns what is to be sent, req itself or a copy, and to which origin.

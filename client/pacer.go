@@ -116,7 +116,7 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, err = p.take(ctx, o, asWait)
+	_, _, err = p.take(ctx, o, asWait)
 	return err
 }
 

@@ -37,7 +37,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{Size: 300}
 		begin := func(host string) *lane {
-			l, err := p.take(t.Context(), originAt(t, host), asPage)
+			l, _, err := p.take(t.Context(), originAt(t, host), asPage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,12 +100,12 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		p := &Pacer{Size: 100}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		awaited, _ := p.take(ctx, originAt(t, "awaited.example"), asPage)
+		awaited, _, _ := p.take(ctx, originAt(t, "awaited.example"), asPage)
 		p.note(awaited, 503, day)
 		p.end(awaited)
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 		for i := range 1000 {
-			l, err := p.take(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage)
+			l, _, err := p.take(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 			t.Error("the pause of an origin that somebody waits for is forgotten")
 		}
 		p = &Pacer{Size: 200} // of which the crowd keeps 100 busy
-		l, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
+		l, _, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
 		p.note(l, 429, day)
 		p.end(l)
 		crowd(t, p, "crowd", 10_000)

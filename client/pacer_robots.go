@@ -23,7 +23,7 @@ func (p *Pacer) robots(
 		return load
 	}
 	return func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-		l, err := p.take(ctx, o, asRobots)
+		l, _, err := p.take(ctx, o, asRobots)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return outOfTime(err), nil
 		}

@@ -33,19 +33,19 @@ type waiter struct {
 	wake chan struct{} // holds one: things have changed, look again
 }
 
-// take waits for a turn at o. Unless it was for Wait, a place is then taken, and has
-// to be given back with end.
-func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (*lane, error) {
+// take waits for a turn at o and says how long it was held back. Unless the turn was
+// for Wait, a place is then taken, and has to be given back with end.
+func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, held time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	l := p.lane(o, now)
+	l = p.lane(o, now)
 	if as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if as == asPage && l.useGrant(now) {
@@ -53,35 +53,37 @@ func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (*lane, err
 	}
 	if at, full := p.earliest(l, now, as); !full && !at.After(now) && (as.ahead() || l.waiting.Len() == 0) {
 		l.start(as, now)
-		return l, nil
+		return l, 0, nil
 	}
-	return l, p.queue(ctx, o, l, as)
+	held, err = p.queue(ctx, o, l, as)
+	return l, held, err
 }
 
 // queue is take for the case that it has to wait. It is called and returns with p.mu
 // held. Only the first in line has a timer; it wakes the next when it leaves, whether
 // it goes or gives up.
-func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking) error {
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking) (held time.Duration, err error) {
 	w := &waiter{as: as, wake: make(chan struct{}, 1)}
 	e := l.join(w)
 	defer l.leave(e)
 	deadline, hasDeadline := ctx.Deadline()
-	for {
-		now := time.Now()
+	begin := time.Now()
+	for now := begin; ; now = time.Now() {
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
-			return &lateError{o, at}
+			return held, &lateError{o, at}
 		case mayGo && !at.After(now):
 			l.start(as, now)
-			return nil
+			return held, nil
 		}
 		p.mu.Unlock()
 		err := w.sleep(ctx, at.Sub(now), mayGo)
+		held = time.Since(begin)
 		p.mu.Lock()
 		if err != nil {
-			return err
+			return held, err
 		}
 	}
 }
@@ -190,31 +192,33 @@ func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
 
 // roundTrip is base.RoundTrip(req) at the pace of o. The request's body is closed
 // whatever happens, as http.RoundTripper demands.
-func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin) (*http.Response, error) {
+func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin, trace *Trace) (*http.Response, error) {
 	ctx := req.Context()
-	l, err := p.take(ctx, o, asPage)
+	l, held, err := p.take(ctx, o, asPage)
+	hasPlace := err == nil
+	defer func() { // a panic in base or a hook must not keep it either
+		if hasPlace {
+			p.end(l)
+		}
+	}()
+	if held > 0 && trace != nil && trace.Waited != nil {
+		trace.Waited(ctx, Waited{URL: req.URL, Err: err, Took: held})
+	}
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
 		return nil, err
 	}
-	handedOn := false
-	defer func() { // a panic in base must not keep the place either
-		if !handedOn {
-			p.end(l)
-		}
-	}()
 	res, err := base.RoundTrip(req)
 	switch {
 	case err == nil:
 		p.note(l, res.StatusCode, retryAfter(res.Header, time.Now()))
-		handedOn = res.Body != nil && res.Body != http.NoBody
+		if res.Body != nil && res.Body != http.NoBody {
+			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
+		}
 	case ctx.Err() == nil: // else the caller gave up, which says nothing about the site
 		p.note(l, 0, 0)
-	}
-	if handedOn {
-		res.Body = p.holdPlace(ctx, l, res.Body)
 	}
 	return res, err
 }

@@ -318,3 +318,31 @@ func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 		}
 	})
 }
+
+// Trace.Waited says what the Pacer did, and is silent where it did nothing.
+func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		c := paced(&client.Pacer{}, pagesOf(ok))
+		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.Waited) {
+			log = append(log, fmt.Sprint(w.URL, " ", w.Took, " ", w.Err))
+		}}
+		get(t, c, "http://a.example/1") // a second after robots.txt
+		time.Sleep(time.Minute)
+		get(t, c, "http://a.example/2")
+		time.Sleep(400 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/3", nil)
+		c.Do(req)
+		get(t, c, "http://a.example/4")
+		want := []string{
+			"http://a.example/1 1s <nil>",
+			"http://a.example/3 100ms context canceled",
+			"http://a.example/4 500ms <nil>",
+		}
+		if !slices.Equal(log, want) {
+			t.Errorf("got %q, want %q", log, want)
+		}
+	})
+}
