@@ -83,6 +83,9 @@ func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]re
 			return nil, err
 		}
 		r.Redirects, r.Time = res.Redirects, res.Time
+		if r.Err != nil && res.Err != nil {
+			r.Err = res.Err
+		}
 		all = append(all, reading{d, r})
 	}
 	return all, nil
@@ -92,7 +95,7 @@ func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]re
 type replay struct{ *fetch.Result }
 
 func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
-	if r.StatusCode == 0 {
+	if r.StatusCode == 0 || r.StatusCode/100 == 2 && r.Err != nil { // no answer, or one that broke off
 		return nil, r.Err
 	}
 	header := r.Header.Clone()

@@ -43,7 +43,7 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(c.run),
 	}
-	agentFlag(cmd, &c.agent)
+	agentVar(cmd, &c.agent)
 	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
 	completeDialects(cmd, "all")
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
@@ -107,16 +107,16 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	}
 	var out output
 	for i, r := range readings {
-		d, err := decideOn(ctx, c.agent, u, o, r.result)
+		d, err := decideOn(ctx, c.agent.String(), u, o, r.result)
 		if err != nil {
 			return err
 		}
 		v := newVerdict(text, d)
-		v.Agent, v.Dialect, v.Robots = c.agent, dialectName(r.dialect), newAnswer(o, r.result)
+		v.Agent, v.Dialect, v.Robots = c.agent.String(), dialectName(r.dialect), newAnswer(o, r.result)
 		v.Error, v.Robots.Error = v.Robots.Error, "" // once is enough
 		out.worsen(v.status())
 		if c.explain {
-			v.Lines = explain(r.dialect, res.Body, r.result.Policy.Group(c.agent), d, r.matcher(u))
+			v.Lines = explain(r.dialect, res.Body, r.result.Policy.Group(c.agent.String()), d, r.matcher(u))
 		}
 		switch {
 		case c.json:

@@ -55,7 +55,7 @@ line, with everything that was fetched in the cache; a second Ctrl-C ends at onc
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(f.run),
 	}
-	agentFlag(cmd, &f.agent)
+	agentVar(cmd, &f.agent)
 	dialectVar(cmd, &f.dialect)
 	cmd.Flags().StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
 	cmd.Flags().IntVar(&f.parallel, "parallel", 128, "ask `N` origins at a time")
@@ -201,7 +201,7 @@ func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
 		return v, ctx.Err()
 	}
 	if r := q.ask.result; r != nil {
-		v.decided(r.Policy.Decide(f.agent, q.url.RequestURI()))
+		v.decided(r.Policy.Decide(f.agent.String(), q.url.RequestURI()))
 		if r.Err != nil {
 			v.Error = r.Err.Error()
 		}
@@ -238,7 +238,7 @@ func (f *filterer) sort(b *filtered, q question, v verdict) {
 	}
 	switch {
 	case f.json:
-		v.Agent, v.Dialect = f.agent, f.dialect.String()
+		v.Agent, v.Dialect = f.agent.String(), f.dialect.String()
 		to.json(v)
 	case to == &b.output:
 		to.Write(q.text)

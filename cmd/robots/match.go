@@ -25,7 +25,7 @@ const maxURL = 64 << 10
 type matcher struct {
 	*app
 	robots  string
-	agent   string
+	agent   agentFlag
 	dialect dialectFlag
 	jsonl   bool
 }
@@ -59,7 +59,7 @@ no rule decided. Empty lines are left out.`,
 	f := cmd.Flags()
 	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask")
 	f.BoolVar(&m.jsonl, "jsonl", false, "read records that carry their own robots.txt from standard input")
-	agentFlag(cmd, &m.agent)
+	agentVar(cmd, &m.agent)
 	dialectVar(cmd, &m.dialect)
 	return cmd
 }
@@ -91,12 +91,12 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 // asker returns a function that writes p's answer about a URL. It may be used by
 // several goroutines.
 func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
-	group, colours := p.Group(m.agent), paletteFor(m.out)
+	group, colours := p.Group(m.agent.String()), paletteFor(m.out)
 	return func(o *output, number int, url string) {
 		v := newVerdict(url, group.Decide(targetOf(url)))
 		o.worsen(v.status())
 		if m.json {
-			v.Number, v.Agent, v.Dialect = number, m.agent, m.dialect.String()
+			v.Number, v.Agent, v.Dialect = number, m.agent.String(), m.dialect.String()
 			o.json(v)
 			return
 		}

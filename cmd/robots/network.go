@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,11 +16,12 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // network is what the subcommands that fetch robots.txt have in common.
 type network struct {
-	agent     string
+	agent     agentFlag
 	dialect   dialectFlag
 	userAgent string
 	timeout   time.Duration
@@ -31,8 +33,28 @@ type network struct {
 // pass for that crawler.
 const userAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
-func agentFlag(cmd *cobra.Command, agent *string) {
-	cmd.Flags().StringVar(agent, "agent", "*", "product `TOKEN` of the crawler; * is one that no group names")
+// agentFlag is --agent.
+type agentFlag string
+
+func (f *agentFlag) String() string { return string(*f) }
+func (f *agentFlag) Type() string   { return "token" }
+
+// Set takes a product token, or a whole User-Agent field that holds one.
+func (f *agentFlag) Set(agent string) error {
+	token := agent
+	if agent != "*" {
+		token = policy.ProductToken(agent)
+	}
+	if token == "" {
+		return fmt.Errorf("%q holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", agent)
+	}
+	*f = agentFlag(token)
+	return nil
+}
+
+func agentVar(cmd *cobra.Command, agent *agentFlag) {
+	*agent = "*"
+	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is one that no group names")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
@@ -70,6 +92,9 @@ type gate struct {
 
 // open makes a gate from the flags.
 func (n *network) open() (*gate, error) {
+	if n.timeout <= 0 {
+		return nil, usagef("--timeout is %s; it has to be more than nothing", n.timeout)
+	}
 	base, err := n.transport()
 	if err != nil {
 		return nil, err
@@ -81,7 +106,7 @@ func (n *network) open() (*gate, error) {
 	return &gate{
 		Transport: &client.Transport{
 			Base:    base,
-			Token:   n.agent,
+			Token:   n.agent.String(),
 			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
 			// A run is over before a refresh that nobody waits for could be of use.
 			Cache: &cache.Cache{Store: store, Foreground: true},

@@ -33,9 +33,8 @@ func (p palette) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (p palette) good(s string) string  { return p.paint("32", s) } // green
-func (p palette) bad(s string) string   { return p.paint("31", s) } // red
-func (p palette) faint(s string) string { return p.paint("2", s) }
+func (p palette) good(s string) string { return p.paint("32", s) } // green
+func (p palette) bad(s string) string  { return p.paint("31", s) } // red
 
 // verdict is the word for an answer, in its colour.
 func (p palette) verdict(allowed bool) string {
