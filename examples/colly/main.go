@@ -29,10 +29,11 @@ func run(out io.Writer) error {
 	web := site.Serve(hosts()...)
 	defer web.Close()
 
-	gate := &client.Transport{Base: web.Transport()} // leave Base out to use the network
+	// Colly puts its own User-Agent on each page request; robots.txt is asked for with the gate's.
+	const agent = "ExampleBot/1.0 (+https://example.com/bot)"
+	gate := &client.Transport{Base: web.Transport(), UserAgent: agent} // leave Base out to use the network
 	defer gate.CloseIdleConnections()
-	// Colly sets the User-Agent of each request, and the gate takes its product token from there.
-	c := colly.NewCollector(colly.UserAgent("ExampleBot/1.0 (+https://example.com/bot)"))
+	c := colly.NewCollector(colly.UserAgent(agent))
 	c.WithTransport(gate)
 
 	c.OnResponse(func(r *colly.Response) {
