@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -40,6 +41,7 @@ func run(out io.Writer) error {
 		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
+		Pacer:     &client.Pacer{Delay: 500 * time.Millisecond},
 		Trace:     trace(tracer),
 	}}
 	defer c.CloseIdleConnections()

@@ -29,6 +29,9 @@ func TestEachDecisionIsASpanBelowItsRequestAndEachFetchOneOfItsOwn(t *testing.T)
   robots.origin=http://broken.example
   http.response.status_code=500
 `,
+		`span "robots wait" below "get http://www.example/public": Unset
+  url.full=http://www.example/public
+`,
 		`span "robots decide" below "get http://broken.example/": Error
 `,
 	} {

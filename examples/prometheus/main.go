@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -38,6 +39,7 @@ func run(out io.Writer) error {
 		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
+		Pacer:     &client.Pacer{Delay: 50 * time.Millisecond},
 		Trace:     trace(metrics),
 	}}
 	defer c.CloseIdleConnections()

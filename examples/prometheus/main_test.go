@@ -27,4 +27,8 @@ func TestEachDecisionAndEachFetchIsCounted(t *testing.T) {
 			t.Errorf("want %q in the output, got\n%s", want, &out)
 		}
 	}
+	// How many had to wait is for the machine to say; a second page after the first did.
+	if waits := "robots_wait_seconds_count "; !strings.Contains(out.String(), waits) || strings.Contains(out.String(), waits+"0\n") {
+		t.Errorf("no wait is counted in\n%s", &out)
+	}
 }
