@@ -41,43 +41,40 @@ type Fault struct {
 	Site func(name string) []*Origin
 }
 
-// one is a site that answers every request for robots.txt with p.
-func one(p ...Step) func(string) []*Origin { return inTurn(p) }
-
-// inTurn answers the nth request with the nth program.
-func inTurn(of ...Program) func(string) []*Origin {
+// InTurn returns a site that answers the nth request for robots.txt with the nth program,
+// and later ones with the last.
+func InTurn(of ...Program) func(name string) []*Origin {
 	return func(name string) []*Origin {
 		return []*Origin{{Name: name, Paths: map[string][]Program{"/robots.txt": of}}}
 	}
 }
 
-// reply answers with one message.
-func reply(status any, body string, fields ...string) func(string) []*Origin {
-	return one(Write(Reply(status, body, fields...)))
+// Answer returns a site that answers requests for robots.txt with one message: see Reply.
+func Answer(status any, body string, fields ...string) func(name string) []*Origin {
+	return InTurn(Program{Write(Reply(status, body, fields...))})
 }
 
-// broken answers with s, which says how it ends itself, and closes.
-func broken(s string) func(string) []*Origin { return one(Write(s), Close) }
-
-// stalled answers with s, and hangs.
-func stalled(s string) func(string) []*Origin { return one(Write(s), Hang) }
-
-// onAccept does p to each connection before anything is read of it.
-func onAccept(p ...Step) func(string) []*Origin {
-	return func(name string) []*Origin { return []*Origin{{Name: name, Accept: []Program{p}}} }
+// OnAccept returns a good site but for what it does to the nth connection before anything
+// is read of it: see Origin.Accept.
+func OnAccept(of ...Program) func(name string) []*Origin {
+	return func(name string) []*Origin {
+		return []*Origin{{Name: name, Accept: of, Paths: map[string][]Program{"/robots.txt": {good}}}}
+	}
 }
 
-// withTLS is a good site but for its port 443.
-func withTLS(f TLSFault) func(string) []*Origin {
+// WithTLS returns a good site but for its port 443.
+func WithTLS(f TLSFault) func(name string) []*Origin {
 	return func(name string) []*Origin {
 		return []*Origin{{Name: name, TLS: f, Paths: map[string][]Program{"/robots.txt": {good}}}}
 	}
 }
 
-var good = Program{Write(Reply(200, File))}
+// Nowhere is a site whose name does not exist.
+func Nowhere(name string) []*Origin { return dead(dnsmessage.RCodeNameError, 0)(name) }
 
-// hops redirects n times, from path to path or from host to host, and then serves File.
-func hops(n int, code int, hosts bool) func(string) []*Origin {
+// Hops returns a site that redirects n times with code, from path to path or from host to
+// host, and then serves File.
+func Hops(n int, code int, hosts bool) func(name string) []*Origin {
 	return func(name string) []*Origin {
 		all := []*Origin{{Name: name, Paths: map[string][]Program{}}}
 		path := func(i int) string {
@@ -100,10 +97,21 @@ func hops(n int, code int, hosts bool) func(string) []*Origin {
 	}
 }
 
+var good = Program{Write(Reply(200, File))}
+
+// one is a site that answers every request for robots.txt with p.
+func one(p ...Step) func(string) []*Origin { return InTurn(p) }
+
+// broken answers with s, which says how it ends itself, and closes.
+func broken(s string) func(string) []*Origin { return one(Write(s), Close) }
+
+// stalled answers with s, and hangs.
+func stalled(s string) func(string) []*Origin { return one(Write(s), Hang) }
+
 // slowHops takes d for each of five redirects.
 func slowHops(d time.Duration) func(string) []*Origin {
 	return func(name string) []*Origin {
-		all := hops(5, 302, false)(name)
+		all := Hops(5, 302, false)(name)
 		for path, of := range all[0].Paths {
 			all[0].Paths[path] = []Program{append(Program{Pause(d)}, of[0]...)}
 		}
@@ -116,7 +124,7 @@ func inside(addr string) func(string) []*Origin {
 	return func(name string) []*Origin {
 		host := "inside." + name
 		return []*Origin{
-			reply(302, "", "Location: http://"+host+"/robots.txt")(name)[0],
+			Answer(302, "", "Location: http://"+host+"/robots.txt")(name)[0],
 			{Name: host, Addr: netip.MustParseAddr(addr), Paths: map[string][]Program{"/robots.txt": {good}}},
 		}
 	}
@@ -142,8 +150,8 @@ func packed(s string) string {
 	return b.String()
 }
 
-// bomb is File and 100 MiB of comment in 100 KB.
-var bomb = sync.OnceValue(func() string {
+// Bomb returns File and 100 MiB of comment, packed into 100 KB.
+var Bomb = sync.OnceValue(func() string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, File)
