@@ -10,9 +10,9 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
-// origins lists URLs and the origin each belongs to. An empty origin means that the URL
+// siteOf lists URLs and the origin each belongs to. An empty origin means that the URL
 // has none: OriginOf or, before it, url.Parse refuses.
-var origins = []struct{ name, url, origin string }{
+var siteOf = []struct{ name, url, origin string }{
 	// Google's table of ranges of validity, restated for http.
 	{"root", "http://example.com/", "http://example.com"},
 	{"path plays no part", "http://example.com/folder/file", "http://example.com"},
@@ -119,7 +119,7 @@ var origins = []struct{ name, url, origin string }{
 }
 
 func TestOriginOf(t *testing.T) {
-	for _, c := range origins {
+	for _, c := range siteOf {
 		t.Run(c.name, func(t *testing.T) {
 			u, err := url.Parse(c.url)
 			if err != nil {
@@ -141,7 +141,7 @@ func TestOriginOf(t *testing.T) {
 
 func TestOriginIsAMapKey(t *testing.T) {
 	distinct := map[fetch.Origin]string{}
-	for _, c := range origins {
+	for _, c := range siteOf {
 		if c.origin == "" {
 			continue
 		}
@@ -155,7 +155,7 @@ func TestOriginIsAMapKey(t *testing.T) {
 		}
 	}
 	want := map[string]bool{}
-	for _, c := range origins {
+	for _, c := range siteOf {
 		if c.origin != "" {
 			want[c.origin] = true
 		}
@@ -279,7 +279,7 @@ func TestRFC9309_WhereTheFileIsAndWhatItSpeaksFor(t *testing.T) {
 // FuzzOriginOf: an origin is in canonical form, so that the origin of the URL that is
 // asked for its robots.txt is the same, both as a value and after the way over its text.
 func FuzzOriginOf(f *testing.F) {
-	for _, c := range origins {
+	for _, c := range siteOf {
 		f.Add(c.url)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -174,7 +175,10 @@ func (l *leash) hold(conn net.Conn) (net.Conn, error) {
 	if l.redirects == 0 && !l.proxied.Load() {
 		l.guard.reached(addr)
 	}
-	c := &leashedConn{Conn: conn, limitedReader: limitedReader{r: conn, left: maxConn, err: errTooMuch}}
+	c := &leashedConn{
+		Conn: conn, in: limitedReader{r: conn, left: maxConn, err: errTooMuch},
+		ended: l.ctx.Done(), wrote: make(chan struct{}),
+	}
 	c.stop = context.AfterFunc(l.ctx, func() { conn.Close() })
 	return c, nil
 }
@@ -190,14 +194,31 @@ func addressOf(conn net.Conn) netip.Addr {
 	return addr.Addr()
 }
 
-// leashedConn counts what is read, below TLS where TLS is ours.
+// leashedConn counts what is read, below TLS where TLS is ours. It reads nothing before the
+// first write: what a server says unasked, net/http would print to the standard log.
 type leashedConn struct {
 	net.Conn
-	limitedReader
-	stop func() bool
+	in    limitedReader
+	stop  func() bool
+	ended <-chan struct{}
+
+	once  sync.Once
+	wrote chan struct{}
 }
 
-func (c *leashedConn) Read(p []byte) (int, error) { return c.limitedReader.Read(p) }
+func (c *leashedConn) Read(p []byte) (int, error) {
+	select {
+	case <-c.wrote:
+		return c.in.Read(p)
+	case <-c.ended:
+		return 0, net.ErrClosed
+	}
+}
+
+func (c *leashedConn) Write(p []byte) (int, error) {
+	c.once.Do(func() { close(c.wrote) })
+	return c.Conn.Write(p)
+}
 
 func (c *leashedConn) Close() error {
 	c.stop()
