@@ -2,13 +2,20 @@ package fetch_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -342,6 +349,131 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 					t.Errorf("gave up after %v, want at most 30s", took)
 				}
 				time.Sleep(2 * time.Hour) // the deaf transport's goroutines end
+			})
+		})
+	}
+}
+
+func TestFetchesWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy, most := 0, 0
+		var mu sync.Mutex
+		count := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			busy += by
+			most = max(most, busy)
+		}
+		f := fetch.Fetcher{MaxFetches: 2, Timeout: 10 * time.Second, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+			count(1)
+			defer count(-1)
+			time.Sleep(8 * time.Second)
+			return response(200, file), nil
+		})}
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				// The last wait 16 s, and then have their 10 s.
+				r, err := f.Fetch(t.Context(), originOf(t, fmt.Sprintf("http://a%d.test", i)), nil)
+				if err != nil || r.Err != nil {
+					t.Errorf("%v, %v", err, r.Err)
+				}
+			})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := f.Fetch(ctx, originOf(t, "http://late.test"), nil); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Errorf("in the queue: %v after %v", err, time.Since(start))
+		}
+		all.Wait()
+		if most != 2 {
+			t.Errorf("%d at once, want 2", most)
+		}
+	})
+}
+
+func TestTheRequestIsMadeFromNothing(t *testing.T) {
+	want := http.Header{"User-Agent": {agent}, "Accept": {"text/plain, */*;q=0.5"}, "Accept-Encoding": {"gzip"}}
+	f := fetch.Fetcher{UserAgent: agent, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet || r.Body != nil || r.URL.User != nil || r.URL.Fragment != "" || !maps.EqualFunc(r.Header, want, slices.Equal) {
+			t.Errorf("sent %s %s with %v", r.Method, r.URL, r.Header)
+		}
+		if r.URL.Path == "/robots.txt" {
+			return response(301, "", "Location", "https://u:p@b.test/r#f", "Set-Cookie", "a=b"), nil
+		}
+		return response(200, file, "Set-Cookie", "a=b"), nil
+	})}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://u:p@a.test/x#f"), nil)
+	check(t, r, err, "rules")
+	if r.Header.Get("Set-Cookie") != "" {
+		t.Error("a cookie is kept")
+	}
+}
+
+// T-21: the file that binds a request is the one of the name that the request bears, at
+// the place where it goes.
+func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.Path)
+		if r.URL.Path == "/robots.txt" {
+			http.Redirect(w, r, "r.txt", http.StatusFound)
+			return
+		}
+		io.WriteString(w, file)
+	}))
+	defer s.Close()
+	req, err := http.NewRequest(http.MethodGet, s.URL+"/page", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "Site.Test:80"
+	o, err := fetch.OriginOfRequest(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f fetch.Fetcher
+	r, err := f.Fetch(t.Context(), o, nil)
+	check(t, r, err, "rules")
+	if !slices.Equal(asked, []string{"site.test/robots.txt", "site.test/r.txt"}) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
+		t.Errorf("asked %q, Redirects %q", asked, r.Redirects)
+	}
+}
+
+// An answer that breaks off is worth one more request, what will fail again none.
+func TestWhatIsWorthARetry(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error  // of the transport, or
+		body string // a body that breaks off
+		want int
+	}{
+		{"time-out", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "", 3},
+		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "", 3},
+		{"name server does not answer", &net.DNSError{IsTimeout: true}, "", 3},
+		{"name does not exist", &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}, "", 1},
+		{"certificate", &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, "", 1},
+		{"body breaks off", nil, file, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				f := fetch.Fetcher{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+					n++
+					res := response(200, "")
+					res.Body = io.NopCloser(io.MultiReader(strings.NewReader(c.body), readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
+					return res, c.err
+				})}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+				check(t, r, err, "disallow")
+				if n != c.want {
+					t.Errorf("%d requests, want %d", n, c.want)
+				}
+				if n > 1 && !strings.Contains(r.Err.Error(), fmt.Sprintf("requests: %d", n)) {
+					t.Errorf("Err does not say that there were %d requests: %v", n, r.Err)
+				}
 			})
 		})
 	}

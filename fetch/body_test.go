@@ -1,0 +1,133 @@
+package fetch_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// full returns a file of n octets: the text, then comment lines, then the end.
+func full(n int, text, end string) string {
+	b := strings.Repeat("# a comment of 32 octets, ended.\n", n/33+1)
+	return text + b[:n-len(text)-len(end)-1] + "\n" + end
+}
+
+func wide(s string, big bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if big {
+			b.WriteByte(0)
+		}
+		b.WriteByte(s[i])
+		if !big {
+			b.WriteByte(0)
+		}
+	}
+	return b.String()
+}
+
+func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
+	const max = fetch.MaxBytes
+	for _, c := range []struct {
+		name, body string
+		truncated  bool
+		last       string // how the body that is kept ends
+	}{
+		{"one octet less", full(max-1, file, "x\n"), false, "x\n"},
+		{"exactly", full(max, file, "Disallow: /x"), false, "Disallow: /x"},
+		{"one octet more, a line end", full(max+1, file, "Disallow: /x\n"), true, "Disallow: /x"},
+		{"one octet more, in a line", full(max+1, file, "Disallow: /x"), true, "\n"},
+		{"the last octet is a line end", full(max, file, "Disallow: /x\n") + "more", true, "Disallow: /x\n"},
+		{"the last octet is a CR", full(max, file, "Disallow: /x\r") + "more", true, "Disallow: /x\r"},
+		{"the last octet is the CR of CRLF", full(max, file, "Disallow: /x\r") + "\nmore", true, "Disallow: /x\r"},
+		{"no line end", strings.Repeat("x", max+1), true, ""},
+		{"no line end but the first", "a\n" + strings.Repeat("x", max+1), true, "a\n"},
+		{"UTF-16, little-endian", "\xFF\xFE" + wide(full(max, file, "Disallow: /x"), false), true, "\n\x00"},
+		{"UTF-16, big-endian", "\xFE\xFF" + wide(full(max, file, "Disallow: /x"), true), true, "\x00\n"},
+		{"UTF-16, other letters that hold 0A", "\xFE\xFF\x00a\x00\n" + strings.Repeat("\x0A\x0A", max), true, "\x00a\x00\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt, _ := answers(response(200, c.body))
+			f := fetch.Fetcher{Transport: rt}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			check(t, r, err, verdict(r))
+			body := string(r.Body)
+			if r.Truncated != c.truncated || !strings.HasPrefix(c.body, body) || !strings.HasSuffix(body, c.last) {
+				t.Fatalf("truncated %v, %d octets that end in %.20q", r.Truncated, len(body), body[max0(len(body)-20):])
+			}
+			if c.last == "" && len(body) > 0 || c.last == "a\n" && body != "a\n" {
+				t.Errorf("kept %d octets", len(body))
+			}
+			if cap(r.Body) > len(r.Body)+len(r.Body)/8+64 {
+				t.Errorf("%d octets hold %d of memory", len(r.Body), cap(r.Body))
+			}
+		})
+	}
+}
+
+func max0(n int) int { return max(n, 0) }
+
+func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
+	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original} {
+		for _, size := range []int{fetch.MaxBytes, fetch.MaxBytes + 1} {
+			rt, _ := answers(response(200, full(size, file, "")))
+			f := fetch.Fetcher{Transport: rt, Dialect: d}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			want := "rules"
+			if d == policy.Yandex && size > fetch.MaxBytes {
+				want = "allow"
+			}
+			t.Run(fmt.Sprintf("%v/%d", d, size), func(t *testing.T) {
+				check(t, r, err, want)
+				if r.Truncated != (size > fetch.MaxBytes) || r.Dialect != d {
+					t.Errorf("got Truncated %v, Dialect %v", r.Truncated, r.Dialect)
+				}
+			})
+		}
+	}
+}
+
+func TestContentCodings(t *testing.T) {
+	for _, c := range []struct {
+		coding []string
+		body   string
+		want   string
+	}{
+		{nil, file, "rules"},
+		{[]string{""}, file, "rules"},
+		{[]string{"identity"}, file, "rules"},
+		{[]string{"gzip"}, packed(file), "rules"},
+		{[]string{"GZIP"}, packed(file), "rules"},
+		{[]string{"x-gzip"}, packed(file), "rules"},
+		{[]string{"identity, gzip"}, packed(file), "rules"},
+		{[]string{"gzip"}, "", "allow"},
+		{[]string{"gzip"}, file, "disallow"},
+		{[]string{"gzip"}, packed(file)[:30], "disallow"},
+		{[]string{"gzip"}, packed(file) + "x", "disallow"},
+		{[]string{"gzip"}, packed(file)[:12] + "\xff\xff" + packed(file)[14:], "disallow"},
+		{[]string{"gzip, gzip"}, packed(packed(file)), "disallow"},
+		{[]string{"gzip", "gzip"}, packed(packed(file)), "disallow"},
+		{[]string{"br"}, file, "disallow"},
+		{[]string{"deflate"}, file, "disallow"},
+		{[]string{"gzip", "br"}, file, "disallow"},
+		{[]string{"none"}, file, "disallow"},
+		{nil, packed(file), "allow"}, // not labelled: octets without a rule
+	} {
+		var header []string
+		for _, v := range c.coding {
+			header = append(header, "Content-Encoding", v)
+		}
+		rt, n := answers(response(200, c.body, header...))
+		f := fetch.Fetcher{Transport: rt, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		t.Run(fmt.Sprintf("%q of %d octets", c.coding, len(c.body)), func(t *testing.T) {
+			check(t, r, err, c.want)
+			if *n != 1 {
+				t.Errorf("got %d requests", *n)
+			}
+		})
+	}
+}

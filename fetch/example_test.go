@@ -1,0 +1,66 @@
+package fetch_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func ExampleFetcher_Fetch() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+	}))
+	defer site.Close()
+
+	page, err := url.Parse(site.URL + "/private/x")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	o, err := fetch.OriginOf(page)
+	if err != nil {
+		fmt.Println(err) // the URL names no site
+		return
+	}
+	f := fetch.Fetcher{UserAgent: "ExampleBot/1.0 (+https://bot.example/about)"}
+	res, err := f.Fetch(context.Background(), o, nil)
+	if err != nil {
+		fmt.Println(err) // the context ended, and nothing else
+		return
+	}
+	switch d := res.Policy.Decide("ExampleBot", page.EscapedPath()); {
+	case d.Allowed:
+		fmt.Println("may be fetched")
+	case d.Reason == policy.ReasonUnreachable:
+		fmt.Println("cannot be told:", res.Err)
+	default:
+		fmt.Printf("refused by line %d: Disallow: %s\n", d.Rule.Line, d.Rule.Pattern)
+	}
+	// Output: refused by line 2: Disallow: /private
+}
+
+func ExampleOriginOf() {
+	for _, raw := range []string{"http://WWW.Müller.eu:80/a?b", "https://example.com.:8443/", "http://127.1/"} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		o, err := fetch.OriginOf(u)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(o, "has", o.RobotsURL())
+	}
+	// Output:
+	// http://www.xn--mller-kva.eu has http://www.xn--mller-kva.eu/robots.txt
+	// https://example.com:8443 has https://example.com:8443/robots.txt
+	// fetch: no origin in URL "http://127.1/": host "127.1": its last label is a number, but it is no IPv4 address in dotted decimal
+}

@@ -1,0 +1,153 @@
+package fetch_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+const (
+	tag  = `"v1"`
+	date = "Wed, 01 Jan 2025 00:00:00 GMT"
+)
+
+// stored returns a Result as a cache would hand it in.
+func stored(header ...string) *fetch.Result {
+	return &fetch.Result{
+		Policy: policy.Parse([]byte(file)), StatusCode: 200, Body: []byte(file),
+		Header: response(200, "", header...).Header, Time: time.Now().Add(-time.Hour),
+	}
+}
+
+func TestValidatorsAreSentWhereTheyBelong(t *testing.T) {
+	with := func(change func(*fetch.Result)) *fetch.Result {
+		r := stored("ETag", tag, "Last-Modified", date)
+		change(r)
+		return r
+	}
+	for _, c := range []struct {
+		name         string
+		prev         *fetch.Result
+		match, since string
+	}{
+		{"nothing stored", nil, "", ""},
+		{"both", with(func(*fetch.Result) {}), tag, date},
+		{"weak", stored("ETag", `W/"v1"`), `W/"v1"`, ""},
+		{"date only", stored("Last-Modified", date), "", date},
+		{"date in another form", stored("Last-Modified", "Wednesday, 01-Jan-25 00:00:00 GMT"), "", date},
+		{"neither", stored(), "", ""},
+		{"no date", stored("Last-Modified", "yesterday"), "", ""},
+		{"no tag", stored("ETag", "v1"), "", ""},
+		{"tag with a line end", stored("ETag", "\"v1\r\nCookie: x\""), "", ""},
+		{"tag of 2 KB", stored("ETag", `"`+strings.Repeat("x", 2048)+`"`), "", ""},
+		{"unavailable", with(func(r *fetch.Result) { r.StatusCode = 404 }), "", ""},
+		{"unreachable", with(func(r *fetch.Result) { r.Err = http.ErrServerClosed }), "", ""},
+		{"without policy", with(func(r *fetch.Result) { r.Policy = nil }), "", ""},
+		{"without header", with(func(r *fetch.Result) { r.Header = nil }), "", ""},
+		{"of another dialect", with(func(r *fetch.Result) { r.Dialect = policy.Google }), "", ""},
+		{"from another URL", with(func(r *fetch.Result) { r.Redirects = []string{"http://b.test/r"} }), "", ""},
+		{"the zero Result", &fetch.Result{}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				if match, since := r.Header.Get("If-None-Match"), r.Header.Get("If-Modified-Since"); match != c.match || since != c.since {
+					t.Errorf("sent %q and %q, want %q and %q", match, since, c.match, c.since)
+				}
+				return response(200, file), nil
+			})}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), c.prev)
+			check(t, r, err, "rules")
+		})
+	}
+}
+
+// A validator is the property of one URL: behind a redirect it is sent to that one only.
+func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
+	prev := stored("ETag", tag)
+	prev.Redirects = []string{"http://b.test/r"}
+	sent := map[string]string{}
+	f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		sent[r.URL.String()] = r.Header.Get("If-None-Match")
+		switch r.URL.String() {
+		case "http://a.test/robots.txt":
+			return response(302, "", "Location", "/hop"), nil
+		case "http://a.test/hop":
+			return response(302, "", "Location", "http://b.test/r"), nil
+		}
+		return response(304, "", "ETag", tag), nil
+	})}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
+	check(t, r, err, "rules")
+	if sent["http://a.test/robots.txt"] != "" || sent["http://a.test/hop"] != "" || sent["http://b.test/r"] != tag {
+		t.Errorf("sent %q", sent)
+	}
+	if r.Policy != prev.Policy || len(r.Redirects) != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestRFC9111_A304RenewsWhatIsStored(t *testing.T) {
+	prev := stored("ETag", tag, "Age", "3000", "Date", date, "Cache-Control", "max-age=60", "X-Old", "kept", "Content-Type", "text/plain")
+	prev.Truncated = true
+	rt, _ := answers(response(304, "", "ETag", tag, "Cache-Control", "max-age=3600", "X-New", "added", "Content-Type", "text/html", "Set-Cookie", "a=b"))
+	f := fetch.Fetcher{Transport: rt}
+	before := time.Now()
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
+	check(t, r, err, "rules")
+	if r == prev || r.Policy != prev.Policy || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
+		t.Errorf("got %+v", r)
+	}
+	for name, want := range map[string]string{
+		"Etag": tag, "Age": "", "Date": "", "Cache-Control": "max-age=3600", "X-Old": "kept", "X-New": "added",
+		"Content-Type": "text/plain", "Set-Cookie": "",
+	} {
+		if got := strings.Join(r.Header.Values(name), "|"); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if prev.Header.Get("Age") != "3000" || prev.Header.Get("Cache-Control") != "max-age=60" {
+		t.Error("the stored Result was changed")
+	}
+}
+
+func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
+	for _, c := range []struct {
+		stored, sent string
+		requests     int
+	}{
+		{tag, tag, 1},
+		{tag, "", 1},
+		{tag, `W/"v1"`, 1},
+		{`W/"v1"`, tag, 1},
+		{tag, `"v2"`, 2},
+		{"", `"v2"`, 2},
+	} {
+		n := 0
+		f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return response(304, "", "ETag", c.sent), nil
+			}
+			if r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != "" {
+				t.Error("asked again with validators")
+			}
+			return response(200, file, "ETag", c.sent), nil
+		})}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored("ETag", c.stored, "Last-Modified", date))
+		check(t, r, err, "rules")
+		if n != c.requests {
+			t.Errorf("%q answered with %q: %d requests, want %d", c.stored, c.sent, n, c.requests)
+		}
+	}
+	// A server that goes on so is not asked for ever.
+	rt, n := answers(response(304, "", "ETag", `"v2"`))
+	f := fetch.Fetcher{Transport: rt}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored("ETag", tag))
+	check(t, r, err, "disallow")
+	if *n != 2 {
+		t.Errorf("got %d requests, want 2", *n)
+	}
+}
