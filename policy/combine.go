@@ -29,8 +29,11 @@ func (p *Policy) Combined(tokens ...string) Group {
 // Clone returns a copy of the group that keeps nothing of its policy: for
 // whoever is one crawler only, a fraction of the memory.
 func (g Group) Clone() Group {
-	if g.p == nil || g.p.reason != 0 || g.name == 0 {
+	switch {
+	case g.p == nil || g.p.reason != 0:
 		return g
+	case g.name == 0:
+		return Group{}
 	}
 	return combine([]Group{g})
 }
@@ -39,7 +42,7 @@ func (g Group) Clone() Group {
 // with the name of the first.
 func combine(from []Group) Group {
 	p := from[0].p
-	b := builder{dialect: p.dialect, reading: p.dialect.reading()}
+	b := compiler{builder: builder{dialect: p.dialect, reading: p.dialect.reading()}}
 	b.body = []byte(from[0].Token())
 	b.names = []nameLine{{0, uint32(len(b.body)), 0}}
 	var records []Record
@@ -73,6 +76,7 @@ func (b *builder) addHit(h hit) {
 	off := len(b.extra)
 	b.extra = append(b.extra, h.pattern()...)
 	b.rules = append(b.rules, ruleLine{
-		off: uint32(off), n: h.end - h.start, line: uint32(h.line()), flags: uint8(h.flags) | ruleExtra,
+		off: uint32(off), n: h.octets(), line: uint32(h.line()),
+		flags: uint8(h.word&(1<<rulePacked-1)) | ruleExtra,
 	})
 }

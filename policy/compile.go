@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -22,10 +23,10 @@ import (
 //
 //	before     the lines at which its groups begin, if there is more than one;
 //	           the Crawl-delay, if there is one, as two words
-//	blockText  offset of the first pattern in text
 //	blockSize  number of rules<<2, and the bits below
 //	blockFrom  the line at which its group begins<<1, or the number of groups<<1|1
-//	blockRules for each rule: end of its pattern in text<<3 | flags
+//	blockEnds  offset of the first pattern in text<<3; then for each rule the end
+//	           of its pattern<<3 | flags
 //
 // Up to smallBlock rules stand in the order of precedence, the first that
 // matches decides, and there is nothing more. Larger blocks have their literal
@@ -34,18 +35,25 @@ import (
 //
 //	number of literal rules, number of stems
 //	for each literal rule: 1 + the longest other one that it begins with, or 0
-//	for each stem: the same among the stems, and its first rule
+//	for each stem: its begin and its end in text<<3, its parent among the stems,
+//	found in the same way, and its first rule
 //	for each wildcard rule: its signature, two words
 const (
-	blockText = iota
-	blockSize
+	blockSize = iota
 	blockFrom
-	blockRules
+	blockEnds
 
 	blockDelay   = 1 // bit of blockSize: has a Crawl-delay
 	blockIndexed = 2 // bit of blockSize: more than smallBlock rules
 
 	smallBlock = 32
+)
+
+// The words of a stem begin with where it lies in text.
+const (
+	stemParent = 2 + iota
+	stemFirst
+	stemWords
 )
 
 // maxText bounds what is kept of one file: patterns grow to three times their
@@ -57,45 +65,62 @@ const maxText = 1 << 20
 // such groups are searched one after the other.
 const maxCopied = 32 << 10
 
-// compiler writes the retained form of what a builder gathered.
+// compiler writes the retained form of what its builder gathered.
 type compiler struct {
-	*builder
+	builder
 	text   []byte
 	tab    []uint32
-	sorted []sortedRule // scratch of one block
-	width  int
-	copied int
-	shared map[string]uint32 // name word of groups combined before, by their numbers
+	sorted []sortedRule      // the rules of one block
+	width  int               // octets per line number
+	copied int               // octets of patterns that are kept twice
+	shared map[string]uint32 // name words of groups that were combined, by their numbers
 }
 
-// sortedRule is a rule on its way to its place in a block.
+// compilers keeps the scratch space of parses that are over: with it a parse
+// allocates the three objects of the policy and nothing else.
+var compilers = sync.Pool{New: func() any { return new(compiler) }}
+
+// release gives the scratch space back, emptied: neither the file nor anything
+// that points into it may outlive the parse. What a rare huge file needed is let go.
+func (c *compiler) release() {
+	if len(c.text)+len(c.extra) > 512<<10 {
+		return
+	}
+	*c = compiler{
+		builder: builder{
+			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0],
+			records: recordWriter{stream: c.records.stream[:0]},
+		},
+		text: c.text[:0], tab: c.tab[:0], sorted: c.sorted[:0],
+	}
+	compilers.Put(c)
+}
+
+// sortedRule is a rule on its way to its place in a block. The keys sort before
+// anything else is compared: comparing words instead of texts more than halves
+// the time that a large file takes.
 type sortedRule struct {
-	key  uint64 // the first octets of the pattern that tell patterns apart
-	rule uint32 // in builder.rules
+	high, low uint64
+	rule      uint32 // in builder.rules
+	stem      uint32 // length of what precedes the first special character
 }
 
-func (b *builder) compile() *Policy {
-	if len(b.names) == 0 && len(b.records.stream) == 0 {
+func (c *compiler) compile() *Policy {
+	if len(c.names) == 0 && len(c.records.stream) == 0 {
 		return &empty
 	}
-	var (
-		text   [1024]byte
-		tab    [128]uint32
-		sorted [64]sortedRule
-	)
-	c := compiler{builder: b, text: text[:0], tab: tab[:0], sorted: sorted[:0]}
-	if n := len(b.rules); n > 0 {
-		c.width = (bits.Len32(b.rules[n-1].line) + 7) / 8
+	if n := len(c.rules); n > 0 {
+		c.width = (bits.Len32(c.rules[n-1].line) + 7) / 8
 	}
 	names := c.compileNames()
 	records := len(c.text)
-	c.text = append(c.text, b.records.stream...)
+	c.text = append(c.text, c.records.stream...)
 	if len(c.text) > maxText {
-		return Unreachable()
+		return &unreachable
 	}
 	return &Policy{
 		text: string(c.text), tab: slices.Clone(c.tab),
-		names: uint32(names), records: uint32(records), dialect: b.dialect, lineWidth: uint8(c.width),
+		names: uint32(names), records: uint32(records), dialect: c.dialect, lineWidth: uint8(c.width),
 	}
 }
 
@@ -222,7 +247,7 @@ func (c *compiler) block(groups []uint32) uint32 {
 		c.tab = append(c.tab, uint32(delay), uint32(delay>>32))
 	}
 	pos := uint32(len(c.tab))
-	c.tab = append(c.tab, uint32(len(c.text)), size, from)
+	c.tab = append(c.tab, size, from, uint32(len(c.text))<<rulePacked)
 	literals := c.arrange()
 	if len(c.sorted) > smallBlock && !c.literal {
 		size |= blockIndexed
@@ -230,7 +255,7 @@ func (c *compiler) block(groups []uint32) uint32 {
 	c.tab[pos+blockSize] = size | uint32(len(c.sorted))<<2
 	c.writeRules()
 	if size&blockIndexed != 0 {
-		c.writeIndex(literals)
+		c.writeIndex(pos, literals)
 	}
 	return pos
 }
@@ -248,90 +273,81 @@ func (c *compiler) writeRules() {
 	}
 }
 
-// arrange brings the rules of a block in order, leaves out repetitions (§2.2.2
-// permits it) and returns how many are literal.
+// arrange brings the rules of a block in order and returns how many are literal.
+// From a large block it leaves out repetitions, as §2.2.2 permits.
 func (c *compiler) arrange() (literals int) {
 	switch {
 	case c.literal:
 		return len(c.sorted)
 	case len(c.sorted) <= smallBlock:
-		slices.SortFunc(c.sorted, c.byPrecedence)
-		c.dropRepeated(func(a, b ruleLine) bool { return a.n == b.n && a.flags&ruleAllow == b.flags&ruleAllow })
+		for i := range c.sorted {
+			s := &c.sorted[i]
+			s.high = precedence(c.rules[s.rule], s.rule)
+		}
+		slices.SortFunc(c.sorted, func(a, b sortedRule) int { return cmp.Compare(a.high, b.high) })
 		return len(c.sorted)
 	}
 	c.setKeys()
 	slices.SortFunc(c.sorted, c.byStem)
 	c.sorted = slices.CompactFunc(c.sorted, func(a, b sortedRule) bool {
-		return a.key == b.key && c.same(c.rules[a.rule], c.rules[b.rule])
+		return a.high == b.high && a.low == b.low && c.same(c.rules[a.rule], c.rules[b.rule])
 	})
-	for literals < len(c.sorted) && c.sorted[literals].key>>63 == 0 {
+	for literals < len(c.sorted) && c.sorted[literals].high&keyWild == 0 {
 		literals++
 	}
 	return literals
 }
 
-// byPrecedence: the most octets first, allow before disallow, then as in the file.
-func (c *compiler) byPrecedence(a, b sortedRule) int {
-	x, y := &c.rules[a.rule], &c.rules[b.rule]
-	return cmp.Or(int(y.n)-int(x.n), int(y.flags&ruleAllow)-int(x.flags&ruleAllow), int(a.rule)-int(b.rule))
-}
-
-// dropRepeated removes rules that repeat an earlier one of the same run.
-func (c *compiler) dropRepeated(run func(a, b ruleLine) bool) {
-	kept := c.sorted[:0]
-	for _, s := range c.sorted {
-		repeated := false
-		for i := len(kept) - 1; i >= 0 && !repeated && run(c.rules[kept[i].rule], c.rules[s.rule]); i-- {
-			repeated = c.same(c.rules[kept[i].rule], c.rules[s.rule])
-		}
-		if !repeated {
-			kept = append(kept, s)
-		}
+// precedence returns a number by which rules sort as they decide (§2.2.2): the
+// most octets first, allow before disallow, then as in the file.
+func precedence(r ruleLine, place uint32) uint64 {
+	key := uint64(maxText-r.n)<<33 | uint64(place)
+	if r.flags&ruleAllow == 0 {
+		key |= 1 << 32
 	}
-	c.sorted = kept
+	return key
 }
 
 func (c *compiler) same(a, b ruleLine) bool {
 	return a.n == b.n && (a.flags^b.flags)&^ruleExtra == 0 && bytes.Equal(c.pattern(a), c.pattern(b))
 }
 
-// setKeys gives each rule a key that sorts like its stem as far as it goes: the
-// top bit for wildcards, then seven octets after what all stems have in common.
-// Comparing words instead of texts halves the time of a large file.
+// keyWild sorts wildcard rules behind literal ones.
+const keyWild = 1 << 63
+
+// setKeys gives each rule of a large block keys that sort like its stem as far as
+// they go: the top bit for wildcards, then fifteen octets after what all stems
+// have in common.
 func (c *compiler) setKeys() {
-	first, _ := c.stem(c.rules[c.sorted[0].rule])
+	first := c.pattern(c.rules[c.sorted[0].rule])
 	skip := len(first)
-	for _, s := range c.sorted {
-		stem, _ := c.stem(c.rules[s.rule])
-		skip = commonPrefix(first[:skip], stem)
+	for i := range c.sorted {
+		s := &c.sorted[i]
+		r := c.rules[s.rule]
+		p := c.pattern(r)
+		s.stem = r.n
+		if r.flags&ruleWild != 0 {
+			s.stem = uint32(stemLen(p))
+		}
+		skip = commonPrefix(first[:skip], p[:s.stem])
 	}
 	for i := range c.sorted {
 		s := &c.sorted[i]
-		stem, wild := c.stem(c.rules[s.rule])
-		var octets [8]byte
-		copy(octets[1:], stem[skip:])
-		s.key = binary.BigEndian.Uint64(octets[:])
-		if wild {
-			s.key |= 1 << 63
+		var octets [16]byte
+		copy(octets[1:], c.stem(*s)[skip:])
+		s.high, s.low = binary.BigEndian.Uint64(octets[:]), binary.BigEndian.Uint64(octets[8:])
+		if c.rules[s.rule].flags&ruleWild != 0 {
+			s.high |= keyWild
 		}
 	}
 }
 
-// stem returns what precedes the first special character of a pattern.
-func (c *compiler) stem(r ruleLine) (stem []byte, wild bool) {
-	p := c.pattern(r)
-	if r.flags&ruleWild == 0 {
-		return p, false
-	}
-	return p[:stemLen(p)], true
-}
+func (c *compiler) stem(s sortedRule) []byte { return c.pattern(c.rules[s.rule])[:s.stem] }
 
 // stemLen returns where the first special character of a wildcard pattern stands.
-func stemLen[S string | []byte](p S) int {
-	for i := range len(p) {
-		if p[i] == '*' {
-			return i
-		}
+func stemLen(p []byte) int {
+	if i := bytes.IndexByte(p, '*'); i >= 0 {
+		return i
 	}
 	return len(p) - 1
 }
@@ -340,65 +356,56 @@ func stemLen[S string | []byte](p S) int {
 // first, so that the last of equal patterns is the one that counts; then wildcard
 // rules by stem, the most octets first.
 func (c *compiler) byStem(a, b sortedRule) int {
-	if a.key != b.key {
-		return cmp.Compare(a.key, b.key)
+	switch {
+	case a.high != b.high:
+		return cmp.Compare(a.high, b.high)
+	case a.low != b.low:
+		return cmp.Compare(a.low, b.low)
+	}
+	if d := bytes.Compare(c.stem(a), c.stem(b)); d != 0 {
+		return d
 	}
 	x, y := c.rules[a.rule], c.rules[b.rule]
-	xs, wild := c.stem(x)
-	ys, _ := c.stem(y)
-	if !wild {
-		return cmp.Or(bytes.Compare(xs, ys), int(x.flags&ruleAllow)-int(y.flags&ruleAllow), int(a.rule)-int(b.rule))
+	if a.high&keyWild == 0 {
+		return cmp.Or(int(x.flags&ruleAllow)-int(y.flags&ruleAllow), int(a.rule)-int(b.rule))
 	}
-	return cmp.Or(bytes.Compare(xs, ys), int(y.n)-int(x.n), bytes.Compare(c.pattern(x), c.pattern(y)),
+	return cmp.Or(int(y.n)-int(x.n), bytes.Compare(c.pattern(x), c.pattern(y)),
 		int(y.flags&^ruleExtra)-int(x.flags&^ruleExtra), int(a.rule)-int(b.rule))
 }
 
-// writeIndex writes what follows the rules of a large block.
-func (c *compiler) writeIndex(literals int) {
+// writeIndex writes what follows the rules of the large block at pos.
+func (c *compiler) writeIndex(pos uint32, literals int) {
 	head := len(c.tab)
 	c.tab = append(c.tab, uint32(literals), 0)
-	pattern := func(i int) []byte { return c.pattern(c.rules[c.sorted[i].rule]) }
-	stem := func(i int) []byte { s, _ := c.stem(c.rules[c.sorted[i].rule]); return s }
-
-	parents := head + 2
-	c.tab = append(c.tab, make([]uint32, literals)...)
-	for i := 1; i < literals; i++ {
-		c.tab[parents+i] = parentOf(uint32(i), pattern(i), func(j uint32) ([]byte, uint32) {
-			return pattern(int(j)), c.tab[parents+int(j)]
-		})
+	for i := range literals {
+		stem := c.stem(c.sorted[i])
+		link := uint32(i)
+		for link > 0 && !bytes.HasPrefix(stem, c.stem(c.sorted[link-1])) {
+			link = c.tab[head+1+int(link)]
+		}
+		c.tab = append(c.tab, link)
 	}
-	stems, n := len(c.tab), uint32(0)
+	stems := len(c.tab)
 	for i := literals; i < len(c.sorted); i++ {
-		if i > literals && bytes.Equal(stem(i-1), stem(i)) {
+		stem := c.stem(c.sorted[i])
+		if i > literals && bytes.Equal(stem, c.stem(c.sorted[i-1])) {
 			continue
 		}
-		parent := uint32(0)
-		if n > 0 {
-			parent = parentOf(n, stem(i), func(j uint32) ([]byte, uint32) {
-				return stem(int(c.tab[stems+2*int(j)+1])), c.tab[stems+2*int(j)]
-			})
+		link := c.tab[head+1]
+		for words := []uint32(nil); link > 0; link = words[stemParent] {
+			words = c.tab[stems+stemWords*int(link-1):]
+			if bytes.HasPrefix(stem, c.stem(c.sorted[words[stemFirst]])) {
+				break
+			}
 		}
-		c.tab = append(c.tab, parent, uint32(i))
-		n++
+		start := c.tab[int(pos)+blockEnds+i] >> rulePacked
+		c.tab = append(c.tab, start<<rulePacked, (start+uint32(len(stem)))<<rulePacked, link, uint32(i))
+		c.tab[head+1]++
 	}
-	c.tab[head+1] = n
-	for i := literals; i < len(c.sorted); i++ {
-		s := signature(pattern(i), true)
-		c.tab = append(c.tab, uint32(s), uint32(s>>32))
+	for _, s := range c.sorted[literals:] {
+		pairs := signature(c.pattern(c.rules[s.rule]), true)
+		c.tab = append(c.tab, uint32(pairs), uint32(pairs>>32))
 	}
-}
-
-// parentOf returns 1 + the longest of the sorted keys before the n-th that key
-// begins with, or 0. It is the key before, or among that one's parents.
-func parentOf(n uint32, key []byte, at func(uint32) (key []byte, parent uint32)) uint32 {
-	for link := n; link > 0; {
-		k, parent := at(link - 1)
-		if bytes.HasPrefix(key, k) {
-			return link
-		}
-		link = parent
-	}
-	return 0
 }
 
 // commonPrefix returns how many octets a and b have in common at their beginning.

@@ -60,8 +60,10 @@ var classes = func() (t [256]uint8) {
 
 // classesOf returns the union of the classes of all octets of s.
 func classesOf[S string | []byte](s S) (set uint8) {
-	for ; len(s) >= 4; s = s[4:] {
-		set |= classes[s[0]] | classes[s[1]] | classes[s[2]] | classes[s[3]]
+	for len(s) >= 8 {
+		set |= classes[s[0]] | classes[s[1]] | classes[s[2]] | classes[s[3]] |
+			classes[s[4]] | classes[s[5]] | classes[s[6]] | classes[s[7]]
+		s = s[8:]
 	}
 	for i := range len(s) {
 		set |= classes[s[i]]

@@ -49,7 +49,7 @@ func (d Dialect) Lines(data []byte) iter.Seq[Line] {
 		for s.next() {
 			l := Line{
 				Number: s.number, Kind: s.kind,
-				Field: string(s.field), Value: string(s.value()),
+				Field: string(s.field()), Value: string(s.value()),
 				Comment: s.comment, Misspelt: s.misspelt, NoColon: s.noColon, Cut: s.cut,
 			}
 			if !yield(l) {
@@ -71,7 +71,7 @@ type scanner struct {
 	// The line that next found.
 	number                          int
 	kind                            LineKind
-	field                           []byte
+	fieldAt, fieldEnd               int // in data
 	valueAt, valueEnd               int // in data
 	comment, misspelt, noColon, cut bool
 }
@@ -79,9 +79,15 @@ type scanner struct {
 // newScanner applies what concerns the file as a whole: the parsing limit, byte
 // order marks, UTF-16.
 func newScanner(r *reading, data []byte) scanner {
-	data = limited(data)
+	cut := len(data) > parsingLimit
+	if cut {
+		data = data[:parsingLimit+1] // the last octet may show that a line just fits
+	}
 	if r.utf16 {
 		data = decodeUTF16(data)
+	}
+	if cut {
+		data = wholeLines(data)
 	}
 	// A byte order mark is skipped, also what is left of a damaged one: it would
 	// cost the first line, and that line names the crawler.
@@ -97,16 +103,11 @@ func newScanner(r *reading, data []byte) scanner {
 	}
 }
 
-// limited cuts data at the parsing limit. The line that the cut falls in is
-// dropped whole: half of "Disallow: /private" is "Disallow: /".
-func limited(data []byte) []byte {
-	if len(data) <= parsingLimit {
-		return data
-	}
-	if c := data[parsingLimit]; c == '\n' || c == '\r' {
-		return data[:parsingLimit]
-	}
-	n := parsingLimit
+// wholeLines drops a last line that has no end. Where the parsing limit cut it,
+// it may say something else than it did: half of "Disallow: /private" is
+// "Disallow: /".
+func wholeLines(data []byte) []byte {
+	n := len(data)
 	for n > 0 && data[n-1] != '\n' && data[n-1] != '\r' {
 		n--
 	}
@@ -146,7 +147,7 @@ func (s *scanner) next() bool {
 	if !ok {
 		return false
 	}
-	s.field, s.valueAt, s.valueEnd = nil, end, end
+	s.fieldAt, s.fieldEnd, s.valueAt, s.valueEnd = end, end, end, end
 	s.comment, s.misspelt, s.noColon, s.cut = false, false, false, false
 	if s.lineLimit > 0 && end-start > s.lineLimit {
 		end, s.cut = start+s.lineLimit, true
@@ -212,20 +213,21 @@ func (s *scanner) split(start, end int) {
 	if fieldEnd <= start {
 		return
 	}
-	s.field = s.data[start:fieldEnd]
+	s.fieldAt, s.fieldEnd = start, fieldEnd
 	s.valueAt, s.valueEnd = s.trim(start+colon+1, end)
-	s.kind, s.misspelt = s.kindOf(s.field)
+	s.kind, s.misspelt = s.kindOf(s.field())
 }
 
+func (s *scanner) field() []byte { return s.data[s.fieldAt:s.fieldEnd] }
 func (s *scanner) value() []byte { return s.data[s.valueAt:s.valueEnd] }
 
 // trim leaves out white space at both ends: SP and HTAB (§2.2), in a lenient
 // reading VT and FF too.
 func (s *scanner) trim(start, end int) (int, int) {
-	for start < end && s.isSpace(s.data[start]) {
+	for start < end && s.data[start] <= ' ' && s.isSpace(s.data[start]) {
 		start++
 	}
-	for start < end && s.isSpace(s.data[end-1]) {
+	for start < end && s.data[end-1] <= ' ' && s.isSpace(s.data[end-1]) {
 		end--
 	}
 	return start, end
@@ -250,15 +252,23 @@ func (r *reading) kindOf(field []byte) (kind LineKind, misspelt bool) {
 	if r.lenient {
 		return lenientKind(field)
 	}
-	switch {
-	case foldEqual(field, "disallow"):
-		return LineDisallow, false
-	case foldEqual(field, "allow"):
-		return LineAllow, false
-	case foldEqual(field, "user-agent"):
-		return LineUserAgent, false
-	case foldEqual(field, "sitemap"):
-		return LineSitemap, false
+	switch len(field) {
+	case len("disallow"):
+		if foldEqual(field, "disallow") {
+			return LineDisallow, false
+		}
+	case len("allow"):
+		if foldEqual(field, "allow") {
+			return LineAllow, false
+		}
+	case len("user-agent"):
+		if foldEqual(field, "user-agent") {
+			return LineUserAgent, false
+		}
+	case len("sitemap"):
+		if foldEqual(field, "sitemap") {
+			return LineSitemap, false
+		}
 	}
 	return LineRecord, false
 }

@@ -12,34 +12,33 @@ type block struct {
 	pos uint32
 }
 
-// hit is a rule that matches, the zero hit none.
+func (b block) len() uint32 { return b.p.tab[b.pos+blockSize] >> 2 }
+
+// hit is a rule of a block, a match if a question found it; the zero hit is none.
 type hit struct {
 	block
-	rule       uint32 // its place in the block
-	start, end uint32 // its pattern in text
-	flags      uint32
-	found      bool
+	rule  uint32 // its place in the block
+	start uint32 // of its pattern in text
+	word  uint32 // end of the pattern and flags
 }
 
-func (b block) len() uint32   { return b.p.tab[b.pos+blockSize] >> 2 }
-func (b block) indexed() bool { return b.p.tab[b.pos+blockSize]&blockIndexed != 0 }
-
-// at returns a rule of the block as a hit.
+// at returns a rule of the block.
 func (b block) at(i uint32) hit {
-	words := b.p.tab[b.pos+blockRules:]
-	start := b.p.tab[b.pos+blockText]
-	if i > 0 {
-		start = words[i-1] >> rulePacked
-	}
-	return hit{b, i, start, words[i] >> rulePacked, words[i] & (1<<rulePacked - 1), true}
+	ends := b.p.tab[b.pos+blockEnds+i:][:2]
+	return hit{b, i, ends[0] >> rulePacked, ends[1]}
 }
 
-func (h hit) pattern() string { return h.p.text[h.start:h.end] }
+func (h hit) found() bool     { return h.p != nil }
+func (h hit) end() uint32     { return h.word >> rulePacked }
+func (h hit) octets() uint32  { return h.end() - h.start }
+func (h hit) pattern() string { return h.p.text[h.start:h.end()] }
+func (h hit) allow() bool     { return h.word&ruleAllow != 0 }
+func (h hit) derived() bool   { return h.word&ruleDerived != 0 }
 
 // line returns the line number of the rule.
 func (h hit) line() int {
-	n, width := h.len(), uint32(h.p.lineWidth)
-	at := h.p.tab[h.pos+blockRules+n-1]>>rulePacked + h.rule*width
+	width := uint32(h.p.lineWidth)
+	at := h.p.tab[h.pos+blockEnds+h.len()]>>rulePacked + h.rule*width
 	line := 0
 	for i := range width {
 		line |= int(h.p.text[at+i]) << (8 * i)
@@ -49,145 +48,120 @@ func (h hit) line() int {
 
 // asRule returns the rule as it stands in the file.
 func (h hit) asRule() Rule {
-	r := Rule{Allow: h.flags&ruleAllow != 0, Pattern: h.pattern(), Line: h.line()}
-	if h.flags&ruleDerived != 0 {
-		for i := range h.len() {
-			if o := h.at(i); o.flags&ruleDerived == 0 && o.line() == r.Line {
-				r.Pattern = o.pattern()
-			}
-		}
+	if h.derived() {
+		h = h.source()
 	}
-	return r
+	return Rule{Allow: h.allow(), Pattern: h.pattern(), Line: h.line()}
 }
 
-// precedes reports whether the rule h decides where o matches as well: it has
-// more octets, or as many and allows (§2.2.2), or stands further up.
+// source returns the rule of the same line that a derived one comes from.
+func (h hit) source() hit {
+	for i := range h.len() {
+		if o := h.at(i); !o.derived() && o.line() == h.line() {
+			return o
+		}
+	}
+	return h
+}
+
+// precedes reports whether h decides where o matches as well: it has more octets,
+// or as many and allows (§2.2.2), or stands further up.
 func (h hit) precedes(o hit) bool {
-	if !o.found || !h.found {
-		return h.found
-	}
-	if d := int(h.end-h.start) - int(o.end-o.start); d != 0 {
-		return d > 0
-	}
-	if h.flags&ruleAllow != o.flags&ruleAllow {
-		return h.flags&ruleAllow != 0
+	switch {
+	case !o.found() || !h.found():
+		return h.found()
+	case h.octets() != o.octets():
+		return h.octets() > o.octets()
+	case h.allow() != o.allow():
+		return h.allow()
 	}
 	return h.line() < o.line()
 }
 
-// matches reports whether the rule matches the target (§2.2.2, §2.2.3).
-func (h hit) matches(target string) bool {
-	if h.flags&ruleWild != 0 {
-		return matchWild(h.pattern(), target)
-	}
-	return strings.HasPrefix(target, h.pattern())
-}
+// none is the place of no rule.
+const none = ^uint32(0)
 
-// find returns the rule of the block that decides about target.
-func (b block) find(target string) hit {
-	if b.indexed() {
+// find returns the place of the rule that decides about target, or none.
+func (b block) find(target string) uint32 {
+	size := b.p.tab[b.pos+blockSize]
+	if size&blockIndexed != 0 {
 		return b.search(target)
 	}
 	// The rules stand in the order of precedence: the first that matches decides.
-	tab, text := b.p.tab, b.p.text
-	words := tab[b.pos+blockRules:][:b.len()]
-	start := tab[b.pos+blockText]
-	for i, w := range words {
-		end := w >> rulePacked
-		pattern := text[start:end]
-		if w&ruleWild != 0 {
-			if matchWild(pattern, target) {
-				return b.at(uint32(i))
+	text := b.p.text
+	ends := b.p.tab[b.pos+blockEnds:][:1+size>>2]
+	start := ends[0] >> rulePacked
+	for i, word := range ends[1:] {
+		end := word >> rulePacked
+		if word&ruleWild != 0 {
+			if matchWild(text[start:end], target) {
+				return uint32(i)
 			}
-		} else if n := len(pattern); n <= len(target) && (n == 0 || target[n-1] == pattern[n-1]) && target[:n] == pattern {
-			return b.at(uint32(i))
+		} else if n := int(end - start); n <= len(target) {
+			// Most patterns differ from the target in their last octet.
+			if n == 0 || text[end-1] == target[n-1] && text[start:end] == target[:n] {
+				return uint32(i)
+			}
 		}
 		start = end
 	}
-	return hit{}
+	return none
 }
 
 // search finds the deciding rule of a large block: the longest literal rule that
 // target begins with, against the wildcard rules whose stem it begins with.
-func (b block) search(target string) hit {
-	var best hit
-	literals, stems := b.indexes()
-	if i := literals.under(target); i > 0 {
+func (b block) search(target string) uint32 {
+	text, tab := b.p.text, b.p.tab[b.pos:]
+	total := tab[blockSize] >> 2
+	index := tab[blockEnds+1+total:]
+	literals, stems := index[0], index[1]
+	parents := index[2:][:literals]
+	index = index[2+literals:]
+
+	best := hit{rule: none}
+	if i := under(target, text, tab[blockEnds:], parents, 1, literals); i > 0 {
 		best = b.at(i - 1)
 	}
-	var sig uint64
-	for i := stems.under(target); i > 0; i = stems.parent(i - 1) {
-		first, last := stems.rules(i - 1)
+	if stems == 0 {
+		return best.rule
+	}
+	var pairs uint64 // of target, once they are needed
+	signatures := index[stemWords*stems:]
+	for i := under(target, text, index, index[stemParent:], stemWords, stems); i > 0; {
+		stem := index[stemWords*(i-1):][:stemWords]
+		first, last := stem[stemFirst], total
+		if i < stems {
+			last = index[stemWords*i+stemFirst]
+		}
+		if pairs == 0 && last-first > 8 {
+			pairs = signature(target, false)
+		}
 		for r := first; r < last; r++ {
-			h := b.at(r)
-			if best.found && h.end-h.start < best.end-best.start {
-				break // the rules of a stem get shorter
+			if at := 2 * (r - literals); pairs != 0 && (uint64(signatures[at])|uint64(signatures[at+1])<<32)&^pairs != 0 {
+				continue
 			}
-			if last-first > 8 {
-				if sig == 0 {
-					sig = signature(target, false)
-				}
-				if stems.signature(r)&^sig != 0 {
-					continue
-				}
+			h := b.at(r)
+			if best.found() && h.octets() < best.octets() {
+				break // the rules of a stem get shorter
 			}
 			if h.precedes(best) && matchWild(h.pattern(), target) {
 				best = h
 			}
 		}
+		i = stem[stemParent]
 	}
-	return best
+	return best.rule
 }
 
-// keys are the sorted patterns of the literal rules of a large block, or its stems.
-type keys struct {
-	block
-	n     uint32
-	at0   uint32 // position of the first key's words
-	width uint32 // words per key: 1 for literals, 2 for stems
-	first uint32 // first wildcard rule
-	total uint32 // rules of the block
-}
-
-func (b block) indexes() (literals, stems keys) {
-	total := b.len()
-	at := b.pos + blockRules + total
-	nl, ns := b.p.tab[at], b.p.tab[at+1]
-	literals = keys{block: b, n: nl, at0: at + 2, width: 1}
-	stems = keys{block: b, n: ns, at0: at + 2 + nl, width: 2, first: nl, total: total}
-	return literals, stems
-}
-
-func (k *keys) key(i uint32) string {
-	if k.width == 1 {
-		return k.at(i).pattern()
-	}
-	p := k.at(k.p.tab[k.at0+2*i+1]).pattern()
-	return p[:stemLen(p)]
-}
-
-func (k *keys) parent(i uint32) uint32 { return k.p.tab[k.at0+k.width*i] }
-
-// rules returns the range of wildcard rules that have the i-th stem.
-func (k *keys) rules(i uint32) (first, last uint32) {
-	first, last = k.p.tab[k.at0+2*i+1], k.total
-	if i+1 < k.n {
-		last = k.p.tab[k.at0+2*i+3]
-	}
-	return first, last
-}
-
-func (k *keys) signature(rule uint32) uint64 {
-	at := k.at0 + 2*k.n + 2*(rule-k.first)
-	return uint64(k.p.tab[at]) | uint64(k.p.tab[at+1])<<32
-}
-
-// under returns 1 + the longest key that target begins with, or 0. All such keys
-// are among the parents of the last key that does not sort after target.
-func (k *keys) under(target string) uint32 {
-	low, high := uint32(0), k.n
+// under returns 1 + the longest of n sorted keys that target begins with, or 0.
+// All such keys are among the parents of the last key that does not sort after
+// target. A key is what lies in text between two words of ends; the words of one
+// key stand stride apart from those of the next, as do the parents.
+func under(target, text string, ends, parents []uint32, stride, n uint32) uint32 {
+	low, high := uint32(0), n
 	for low < high {
-		if mid := (low + high) / 2; k.key(mid) <= target {
+		mid := (low + high) / 2
+		if at := ends[mid*stride:][:2]; text[at[0]>>rulePacked:at[1]>>rulePacked] <= target {
 			low = mid + 1
 		} else {
 			high = mid
@@ -196,9 +170,14 @@ func (k *keys) under(target string) uint32 {
 	if low == 0 {
 		return 0
 	}
-	common := commonPrefix(k.key(low-1), target)
-	for low > 0 && len(k.key(low-1)) > common {
-		low = k.parent(low - 1)
+	at := ends[(low-1)*stride:][:2]
+	common := uint32(commonPrefix(text[at[0]>>rulePacked:at[1]>>rulePacked], target))
+	for low > 0 {
+		at := ends[(low-1)*stride:][:2]
+		if at[1]>>rulePacked-at[0]>>rulePacked <= common {
+			break
+		}
+		low = parents[(low-1)*stride]
 	}
 	return low
 }
@@ -208,32 +187,35 @@ func (k *keys) under(target string) uint32 {
 // the other, each as far left as it goes: since "*" is the only operator, nothing
 // is gained by going back, and the time is linear whatever the pattern.
 func matchWild(pattern, target string) bool {
-	anchored := pattern[len(pattern)-1] == '$'
+	i := 0
+	for ; pattern[i] != '*'; i++ {
+		switch {
+		case i == len(pattern)-1: // "$"
+			return len(target) == i
+		case i == len(target) || pattern[i] != target[i]:
+			return false
+		}
+	}
+	pattern, target = pattern[i+1:], target[i:]
+	anchored := strings.HasSuffix(pattern, "$")
 	if anchored {
 		pattern = pattern[:len(pattern)-1]
 	}
-	stem, pattern, star := strings.Cut(pattern, "*")
-	if !strings.HasPrefix(target, stem) {
-		return false
-	}
-	target = target[len(stem):]
-	if !star {
-		return !anchored || target == ""
-	}
 	for {
-		piece, rest, star := strings.Cut(pattern, "*")
-		if !star {
-			if anchored {
-				return strings.HasSuffix(target, piece)
-			}
-			return strings.Contains(target, piece)
+		star := strings.IndexByte(pattern, '*')
+		if star < 0 {
+			break
 		}
-		i := strings.Index(target, piece)
-		if i < 0 {
+		at := strings.Index(target, pattern[:star])
+		if at < 0 {
 			return false
 		}
-		target, pattern = target[i+len(piece):], rest
+		pattern, target = pattern[star+1:], target[at+star:]
 	}
+	if anchored {
+		return strings.HasSuffix(target, pattern)
+	}
+	return strings.Contains(target, pattern)
 }
 
 // signature returns a set of the pairs of octets that stand side by side in s.

@@ -19,20 +19,12 @@ func (d Dialect) Parse(data []byte) *Policy {
 	if r.oversizeOK && len(data) > parsingLimit {
 		return Unavailable()
 	}
-	// Most files fit these, and then nothing is allocated but what is kept.
-	var (
-		rules   [64]ruleLine
-		names   [16]nameLine
-		groups  [16]fileGroup
-		extra   [256]byte
-		records [512]byte
-	)
-	b := builder{
-		dialect: d, reading: r, rules: rules[:0], names: names[:0], groups: groups[:0],
-		extra: extra[:0], records: recordWriter{stream: records[:0]},
-	}
-	b.read(data)
-	return b.compile()
+	c := compilers.Get().(*compiler)
+	c.dialect, c.reading = d, r
+	c.read(data)
+	p := c.compile()
+	c.release()
+	return p
 }
 
 // builder gathers what a file says, in the order of the file, and then compiles it.
@@ -218,12 +210,12 @@ func (b *builder) record(s *scanner) {
 	if b.inGroup {
 		g := &b.groups[len(b.groups)-1]
 		group = int(g.line)
-		if d, ok := b.crawlDelay(s.field, s.value()); ok {
+		if d, ok := b.crawlDelay(s.field(), s.value()); ok {
 			// Of several values the largest is the one nobody objects to.
 			g.delay, g.hasDelay = max(g.delay, d), true
 		}
 	}
-	if isFieldName(s.field) {
-		b.records.add(s.number, group, s.field, s.value())
+	if isFieldName(s.field()) {
+		b.records.add(s.number, group, s.field(), s.value())
 	}
 }

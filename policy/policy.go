@@ -180,20 +180,44 @@ func (g Group) Token() string {
 // another resource, which nobody needs in order to read the rules.
 //
 // Decide allocates nothing for targets up to 8 KiB.
-func (g Group) Decide(target string) Decision {
+func (g Group) Decide(target string) (d Decision) {
+	place, reason := g.lookup(target)
+	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
+	if place.block == 0 {
+		return d
+	}
+	d.Token = g.p.nameAt(g.name - 1)
+	if place.rule == none {
+		return d
+	}
+	h := block{g.p, place.block}.at(place.rule)
+	d.Rule = h.asRule()
+	if h.octets() > 0 { // a rule with an empty pattern matches nothing
+		d.Reason, d.Allowed = ReasonRule, d.Rule.Allow
+	}
+	return d
+}
+
+// place says where the rule stands that decides: in which block of the policy, 0
+// if no group applies, and there which it is, or none. It is passed around in the
+// place of the decision, which is too large to be copied often.
+type place struct{ block, rule uint32 }
+
+// lookup brings the target to its normal form and finds the rule that decides.
+func (g Group) lookup(target string) (place, Reason) {
 	if g.p == nil {
-		return Decision{Allowed: true, Reason: ReasonNoRule}
+		return place{}, ReasonNoRule
 	}
 	escape := g.p.dialect.reading().escape
 	switch {
 	case target == "" || target[0] != '/':
-		return g.decideLong(escape, originForm(target))
+		return g.lookupLong(escape, originForm(target))
 	case !escape.targetChanges(target):
-		return g.decide(target)
+		return g.lookupNormal(target)
 	case len(target) <= 256:
-		return g.decideShort(escape, target)
+		return g.lookupShort(escape, target)
 	}
-	return g.decideLong(escape, target)
+	return g.lookupLong(escape, target)
 }
 
 // originForm gives a target the slash in front that it should have (RFC 9112 §3.2.1).
@@ -212,52 +236,52 @@ func originForm(target string) string {
 	return target
 }
 
-// decideShort brings the target to its normal form first.
-func (g Group) decideShort(e escaping, target string) Decision {
+// lookupShort is for targets that have to be changed. Its buffer must not become
+// part of its caller's frame, which is why it is not inlined.
+//
+//go:noinline
+func (g Group) lookupShort(e escaping, target string) (place, Reason) {
 	var buf [3 * 256]byte
-	return g.decide(view(e.appendTarget(buf[:0], target)))
+	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
 }
 
-// decideLong is decideShort with a buffer that takes longer to clear.
-func (g Group) decideLong(e escaping, target string) Decision {
+// lookupLong is lookupShort with a buffer that takes longer to clear.
+//
+//go:noinline
+func (g Group) lookupLong(e escaping, target string) (place, Reason) {
 	var buf [3 * 8 << 10]byte
-	return g.decide(view(e.appendTarget(buf[:0], target)))
+	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
 }
 
-// decide takes a target in normal form.
-func (g Group) decide(target string) Decision {
-	p := g.p
-	if target == "/robots.txt" && p.reason != ReasonUnavailable {
-		return Decision{Allowed: true, Reason: ReasonNoRule}
+// lookupNormal takes a target in normal form.
+func (g Group) lookupNormal(target string) (place, Reason) {
+	switch p := g.p; {
+	case p.reason == ReasonUnavailable:
+		return place{}, ReasonUnavailable
+	case target == "/robots.txt":
+		return place{}, ReasonNoRule
+	case p.reason != 0:
+		return place{}, p.reason
+	case g.name == 0:
+		return place{}, ReasonNoRule
 	}
-	if p.reason != 0 {
-		return Decision{Allowed: p.reason == ReasonUnavailable, Reason: p.reason}
-	}
-	if g.name == 0 {
-		return Decision{Allowed: true, Reason: ReasonNoRule}
-	}
-	d := Decision{Allowed: true, Reason: ReasonNoRule, Token: p.nameAt(g.name - 1)}
-	h := g.find(target)
-	if !h.found {
-		return d
-	}
-	d.Rule = h.asRule()
-	if d.Rule.Pattern != "" {
-		d.Allowed, d.Reason = d.Rule.Allow, ReasonRule
-	}
-	return d
+	return g.find(target), ReasonNoRule
 }
 
 // find returns the rule that decides about a target.
-func (g Group) find(target string) hit {
-	if word := g.p.tab[2*g.name-1]; word&1 == 0 {
-		return block{g.p, word >> 1}.find(target)
+func (g Group) find(target string) place {
+	word := g.p.tab[2*g.name-1]
+	if word&1 == 0 {
+		return place{word >> 1, block{g.p, word >> 1}.find(target)}
 	}
 	var best hit
 	for b := range g.p.blocks(g.name) {
-		if h := b.find(target); h.precedes(best) {
-			best = h
+		if i := b.find(target); i != none && b.at(i).precedes(best) {
+			best = b.at(i)
 		}
 	}
-	return best
+	if !best.found() {
+		return place{g.p.tab[word>>1+1], none}
+	}
+	return place{best.pos, best.rule}
 }

@@ -19,10 +19,13 @@ func (g Group) Rules() iter.Seq[Rule] {
 			rules = b.appendRules(rules)
 		}
 		slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
+		seen := map[Rule]bool{}
 		for _, r := range rules {
-			if !yield(r) {
+			as := Rule{Allow: r.Allow, Pattern: r.Pattern}
+			if !seen[as] && !yield(r) {
 				return
 			}
+			seen[as] = true
 		}
 	}
 }
@@ -30,7 +33,7 @@ func (g Group) Rules() iter.Seq[Rule] {
 // appendRules appends the rules of the block that stand in a line of their own.
 func (b block) appendRules(rules []Rule) []Rule {
 	for i := range b.len() {
-		if h := b.at(i); h.flags&ruleDerived == 0 {
+		if h := b.at(i); !h.derived() {
 			rules = append(rules, h.asRule())
 		}
 	}

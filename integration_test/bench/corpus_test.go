@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/temoto/robotstxt"
+)
+
+// site is a file of the corpus with the questions about it.
+type site struct {
+	name      string
+	body      []byte
+	html      bool
+	questions []question
+	policy    *policy.Policy
+	temoto    *robotstxt.RobotsData
+}
+
+type question struct{ token, target string }
+
+// sites returns the files of the corpus that temoto reads at all, by size.
+func sites(tb testing.TB) []*site {
+	byName := map[string]*site{}
+	var all []*site
+	for name, body := range vectors.Corpus(tb) {
+		t, err := robotstxt.FromBytes(body)
+		if err != nil {
+			continue
+		}
+		s := &site{name: name, body: body, html: isHTML(body), policy: policy.Parse(body), temoto: t}
+		all, byName[name] = append(all, s), s
+	}
+	type fact struct {
+		File, URL string
+		Agents    []string
+	}
+	for _, f := range vectors.Read[fact](tb, "corpus/queries.jsonl.gz") {
+		if s := byName[f.File]; s != nil && len(f.Agents) == 1 {
+			s.questions = append(s.questions, question{f.Agents[0], targetOf(f.URL)})
+		}
+	}
+	slices.SortFunc(all, func(a, b *site) int {
+		return cmp.Or(len(a.body)-len(b.body), strings.Compare(a.name, b.name))
+	})
+	return all
+}
+
+// isHTML reports whether a file has no user-agent line or opens as a page does.
+func isHTML(body []byte) bool {
+	return !bytes.Contains(bytes.ToLower(body), []byte("user-agent")) || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+}
+
+// targetOf returns the origin form of a URL of the corpus.
+func targetOf(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "/" + strings.TrimLeft(s, "/")
+	}
+	target := u.RequestURI()
+	if target[0] != '/' {
+		return "/"
+	}
+	return target
+}
+
+// race measures ours and theirs in turns and reports the medians.
+func race(b *testing.B, ours, theirs func()) {
+	b.Helper()
+	var us, them, ratio []float64
+	b.ReportAllocs()
+	for b.Loop() {
+		runtime.GC() // the garbage of one side is none of the other's business
+		x := stopwatch(ours)
+		runtime.GC()
+		y := stopwatch(theirs)
+		us, them, ratio = append(us, x), append(them, y), append(ratio, y/x)
+	}
+	b.ReportMetric(median(us), "ns-policy")
+	b.ReportMetric(median(them), "ns-temoto")
+	b.ReportMetric(median(ratio), "x-temoto")
+	b.ReportMetric(slices.Min(them)/slices.Min(us), "x-best")
+	b.ReportMetric(0, "ns/op") // of both sides together: says nothing
+	b.ReportMetric(0, "B/op")
+	b.ReportMetric(0, "allocs/op")
+}
+
+func stopwatch(f func()) float64 {
+	start := time.Now()
+	f()
+	return float64(time.Since(start))
+}
+
+func median(s []float64) float64 { return quantile(s, 0.5) }
+
+func quantile(s []float64, q float64) float64 {
+	s = slices.Sorted(slices.Values(s))
+	return s[int(q*float64(len(s)-1))]
+}
+
+// literalRules returns a file of n rules in one group.
+func literalRules(n int) []byte { return rules(n, "/section-%05d/page") }
+
+func rules(n int, format string) []byte {
+	var b bytes.Buffer
+	b.WriteString("User-agent: *\n")
+	for i := range n {
+		fmt.Fprintf(&b, "Disallow: "+format+"\n", i)
+	}
+	return b.Bytes()
+}
+
+// largest returns a file of 31,843 rules, as many as the largest known in the
+// wild has, kept short enough for the parsing limit.
+func largest() []byte {
+	var b bytes.Buffer
+	b.WriteString("User-agent:*\n")
+	for i := range 31_843 {
+		fmt.Fprintf(&b, "Allow:/%05x\n", i*7)
+	}
+	return b.Bytes()
+}

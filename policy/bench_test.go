@@ -1,0 +1,96 @@
+package policy_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Results are kept so that the compiler keeps the work.
+var (
+	parsed  *policy.Policy
+	decided policy.Decision
+)
+
+// realFiles returns the files of the corpus that are no web pages, by size.
+func realFiles(tb testing.TB) [][]byte {
+	var files [][]byte
+	for body := range maps.Values(vectors.Corpus(tb)) {
+		if bytes.Contains(bytes.ToLower(body), []byte("user-agent")) && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) {
+			files = append(files, body)
+		}
+	}
+	slices.SortFunc(files, func(a, b []byte) int { return len(a) - len(b) })
+	return files
+}
+
+func BenchmarkParse(b *testing.B) {
+	files := realFiles(b)
+	for _, c := range []struct {
+		name  string
+		files [][]byte
+	}{{"corpus", files}, {"median", files[len(files)/2:][:1]}} {
+		b.Run(c.name, func(b *testing.B) {
+			size := 0
+			for _, f := range c.files {
+				size += len(f)
+			}
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, f := range c.files {
+					parsed = policy.Parse(f)
+				}
+			}
+			b.ReportMetric(float64(len(c.files)), "files")
+		})
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	files := vectors.Corpus(b)
+	type question struct {
+		group  policy.Group
+		target string
+	}
+	var questions []question
+	policies := map[string]*policy.Policy{}
+	for _, f := range vectors.Read[fact](b, "corpus/queries.jsonl.gz") {
+		if policies[f.File] == nil {
+			policies[f.File] = policy.Parse(files[f.File])
+		}
+		questions = append(questions, question{policies[f.File].Group(f.Agents[0]), targetOf(f.URL)})
+	}
+	b.Run("corpus", func(b *testing.B) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			q := &questions[i%len(questions)]
+			decided = q.group.Decide(q.target)
+			i++
+		}
+	})
+	b.Run("ten", func(b *testing.B) {
+		g := policy.Parse([]byte("user-agent: *\n" + tenRules)).Group("ExampleBot")
+		b.ReportAllocs()
+		for b.Loop() {
+			decided = g.Decide("/products/shoes/item-12345.html?color=red")
+		}
+	})
+}
+
+const tenRules = `Disallow: /admin/
+Disallow: /cart
+Disallow: /checkout
+Disallow: /search
+Disallow: /*?sort=
+Disallow: /account/
+Disallow: /tmp/
+Disallow: /private/
+Allow: /search/about
+Disallow: /login
+`
