@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"runtime"
 	"sync/atomic"
@@ -60,4 +61,26 @@ func waitInTurn(b *testing.B, p *client.Pacer, hosts []string) {
 	}
 	b.StopTimer()
 	runtime.KeepAlive(p)
+}
+
+// BenchmarkPacedRoundTrip is what the Pacer adds to a request that has not to wait: the
+// records of the group are read again, a place is taken and given back.
+func BenchmarkPacedRoundTrip(b *testing.B) {
+	for name, pacer := range map[string]*client.Pacer{"without": nil, "with": {Delay: -1}} {
+		b.Run(name, func(b *testing.B) {
+			t := &client.Transport{Base: pagesOf(ok), Token: "ExampleBot", Pacer: pacer}
+			req, err := http.NewRequest("GET", "http://a.example/page", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				res, err := t.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				res.Body.Close()
+			}
+		})
+	}
 }
