@@ -20,13 +20,9 @@ package client
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -40,7 +36,8 @@ import (
 // A Transport may be used by several goroutines at once; its fields must not change
 // after the first use, and it must not be copied.
 type Transport struct {
-	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport.
+	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport. It
+	// must not follow redirects by itself: a hop inside Base is not seen here.
 	Base http.RoundTripper
 
 	// UserAgent is sent with requests that carry no User-Agent field, and when
@@ -49,12 +46,14 @@ type Transport struct {
 	// Empty: requests go out as they are.
 	UserAgent string
 
-	// Token is the product token that groups of robots.txt are chosen by. Empty:
-	// the one in the User-Agent to be sent (see policy.ProductToken).
+	// Token is the product token that groups of robots.txt are chosen by, without a
+	// version: it is compared as it stands. Empty: the one that policy.ProductToken
+	// finds in the User-Agent to be sent.
 	Token string
 
 	// Fetcher reads robots.txt. Nil: one over Base and UserAgent. Where its own
-	// Transport or UserAgent is unset, that of this Transport is used instead.
+	// Transport or UserAgent is unset, a copy that has this Transport's is used, so
+	// that MaxFetches then bounds the fetches of this Transport alone.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read; several Transports may share one. Nil: one of its own.
@@ -71,15 +70,6 @@ type Transport struct {
 	gate gate // made by once
 }
 
-// gate is a Transport with its zero values resolved.
-type gate struct {
-	base      http.RoundTripper
-	cache     *cache.Cache
-	pacer     *Pacer
-	load      load
-	userToken string // product token of Transport.UserAgent
-}
-
 func (t *Transport) ready() *gate {
 	t.once.Do(func() {
 		t.gate = gate{base: t.Base, cache: t.Cache, pacer: t.Pacer, userToken: policy.ProductToken(t.UserAgent)}
@@ -89,7 +79,9 @@ func (t *Transport) ready() *gate {
 		if t.gate.cache == nil {
 			t.gate.cache = new(cache.Cache)
 		}
-		t.gate.load = t.Trace.traced(t.Pacer.robots(t.fetcher().Fetch))
+		f := t.fetcher()
+		t.gate.misuse = t.misuse(t.gate.base, f)
+		t.gate.load = t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks)
 	})
 	return &t.gate
 }
@@ -125,9 +117,6 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 // http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.ready()
-	if req.URL != nil && !isHTTP(req.URL.Scheme) {
-		return g.base.RoundTrip(req)
-	}
 	out, o, err := t.admit(g, req)
 	if err != nil {
 		if req.Body != nil {
@@ -135,84 +124,49 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if g.pacer == nil || gatingOf(req.Context()).bypass {
+	if g.pacer == nil || o == (fetch.Origin{}) {
 		return g.base.RoundTrip(out)
 	}
 	return g.pacer.roundTrip(g.base, out, o, t.Trace)
 }
 
-// admit decides on req and returns what is to be sent, req itself or a copy, and to which origin.
+// admit decides on req and returns what is to be sent, req itself or a copy, and the
+// origin whose pace that keeps, if it has to keep one.
 func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Origin, error) {
-	o, err := originOf(req)
-	if err != nil {
-		return nil, o, err
+	own := gatingOf(req.Context())
+	if g.misuse == nil && isOther(req.URL) {
+		return req, fetch.Origin{}, nil
 	}
-	if own := gatingOf(req.Context()); !own.bypass {
-		token := t.token(g, own, req.Header)
-		a, err := t.ask(req.Context(), g, o, token, req.URL)
+	if g.misuse == nil && own.bypass {
+		o, err := originOf(req)
 		if err != nil {
 			return nil, o, err
 		}
-		if !a.Allowed {
-			return nil, o, &DisallowedError{URL: req.URL, Token: token, Decision: a.Decision, Err: a.cause}
-		}
+		return t.toSend(req, o), fetch.Origin{}, nil
 	}
-	return t.toSend(req, o), o, nil
-}
-
-// answer is a Decision with why robots.txt is unreachable, where it is.
-type answer struct {
-	policy.Decision
-	cause error
-}
-
-// ask answers for the target that is sent for u, and tells Trace. An error is why
-// there is no answer.
-func (t *Transport) ask(ctx context.Context, g *gate, o fetch.Origin, token string, u *url.URL) (answer, error) {
-	var buf [targetBuffer]byte
-	target, err := requestTarget(buf[:0], u)
+	token := t.token(g, own, req.Header)
+	a, err := t.ask(req.Context(), g, req, token)
 	if err != nil {
-		return answer{}, err
+		return nil, a.origin, err
 	}
-	if t.Trace == nil || t.Trace.Decided == nil {
-		return g.decide(ctx, o, token, target)
+	if !a.Allowed {
+		return nil, a.origin, &DisallowedError{URL: req.URL, Token: token, Decision: a.Decision, Err: a.cause}
 	}
-	start := time.Now()
-	a, err := g.decide(ctx, o, token, target)
-	t.Trace.Decided(ctx, Decided{
-		URL: u, Target: strings.Clone(target), Token: token, Decision: a.Decision,
-		Err: errors.Join(a.cause, err), Took: time.Since(start),
-	})
-	return a, err
+	return t.toSend(req, a.origin), a.origin, nil
 }
 
-func (g *gate) decide(ctx context.Context, o fetch.Origin, token, target string) (answer, error) {
-	if target == robotsTarget {
-		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}}, nil
-	}
-	res, err := g.cache.Get(ctx, o, g.load)
-	if err != nil {
-		return answer{}, err
-	}
-	group := res.Policy.Group(token)
-	g.pacer.learn(o, group)
-	d := group.Decide(target)
-	if d.Allowed && hasDotSegment(target) {
-		d = group.Decide(withoutDotSegments(strings.Clone(target))) // the rare case pays, target stays on the stack
-	}
-	return answer{Decision: d, cause: res.Err}, nil
-}
-
-// Decide says whether a GET of u would be sent, without sending it. Robots.txt may
-// be fetched for that. The error is the context's, or says why u names no origin; a
-// robots.txt that cannot be had is a Decision with ReasonUnreachable, no error.
+// Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
+// Robots.txt may be fetched for that. The error is the context's, or says why u names
+// no origin; a robots.txt that cannot be had is a Decision with ReasonUnreachable and
+// no error. What robots.txt does not bind, as RoundTrip has it, is allowed with
+// ReasonNoRule: other schemes, and a context of WithoutRobots.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
 	g := t.ready()
-	o, err := originOf(&http.Request{URL: u})
-	if err != nil {
-		return policy.Decision{}, err
+	own := gatingOf(ctx)
+	if g.misuse == nil && (own.bypass || isOther(u)) {
+		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
-	a, err := t.ask(ctx, g, o, t.token(g, gatingOf(ctx), nil), u)
+	a, err := t.ask(ctx, g, &http.Request{URL: u}, t.token(g, own, nil))
 	return a.Decision, err
 }
 
@@ -220,6 +174,9 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 // the cache: policy.Unreachable where it cannot be had. Errors as for Decide.
 func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
 	g := t.ready()
+	if g.misuse != nil {
+		return nil, g.misuse
+	}
 	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
 		return nil, err
@@ -233,93 +190,8 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 
 // CloseIdleConnections passes the call on to Base, as http.Client expects.
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok {
+	g := t.ready()
+	if c, ok := g.base.(interface{ CloseIdleConnections() }); ok && g.misuse == nil {
 		c.CloseIdleConnections()
 	}
 }
-
-// isHTTP says whether robots.txt binds requests of the scheme. net/url folds its case;
-// a URL built by hand may not have it folded, and is no way around the gate.
-func isHTTP(scheme string) bool {
-	return scheme == "http" || scheme == "https" ||
-		strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
-}
-
-func isLower(scheme string) bool { return scheme == "http" || scheme == "https" }
-
-// originOf is the origin that req names on the wire (its Host, where that differs from the URL's).
-func originOf(req *http.Request) (fetch.Origin, error) {
-	switch {
-	case req.URL == nil:
-		return fetch.Origin{}, errors.New("client: request has no URL")
-	case req.URL.Opaque != "":
-		return fetch.Origin{}, opaqueError(req.URL)
-	}
-	o, err := fetch.OriginOfRequest(req)
-	if err != nil {
-		return fetch.Origin{}, fmt.Errorf("client: %w", err)
-	}
-	return o, nil
-}
-
-// toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
-// none, and the canonical spelling of the origin that is decided for.
-func (t *Transport) toSend(req *http.Request, o fetch.Origin) *http.Request {
-	_, hasAgent := req.Header["User-Agent"]
-	out := req
-	if !hasAgent && t.UserAgent != "" {
-		out = shallowCopy(out, req)
-		if out.Header = req.Header.Clone(); out.Header == nil {
-			out.Header = make(http.Header, 1)
-		}
-		out.Header.Set("User-Agent", t.UserAgent)
-	}
-	if scheme := req.URL.Scheme; !isLower(scheme) || !sameHost(req.URL.Host, o.Authority(), scheme) {
-		out = shallowCopy(out, req)
-		u := *req.URL
-		u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()
-		out.URL = &u
-		if req.Host == req.URL.Host {
-			out.Host = "" // net/http takes it from the URL
-		}
-	}
-	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.Host(), req.URL.Scheme) {
-		out = shallowCopy(out, req)
-		out.Host = o.Host()
-	}
-	return out
-}
-
-// shallowCopy is out, made a copy of req if it is req itself.
-func shallowCopy(out, req *http.Request) *http.Request {
-	if out == req {
-		out = new(http.Request)
-		*out = *req
-	}
-	return out
-}
-
-// token is the product token that a request is decided for.
-func (t *Transport) token(g *gate, own gating, header http.Header) string {
-	if own.hasToken {
-		return own.token
-	}
-	if t.Token != "" {
-		return t.Token
-	}
-	agent, ok := header["User-Agent"]
-	switch {
-	case !ok && t.UserAgent == "":
-		return netHTTPToken
-	case !ok:
-		return g.userToken
-	case len(agent) == 0: // net/http sends none
-		return ""
-	case agent[0] == t.UserAgent:
-		return g.userToken
-	}
-	return policy.ProductToken(agent[0])
-}
-
-// netHTTPToken is the product token of what net/http sends by itself.
-const netHTTPToken = "Go-http-client"

@@ -185,6 +185,10 @@ func TestTheCallersMistakesGetAClearError(t *testing.T) {
 			}
 		})
 	}
+	userAgentAsToken := &client.Transport{Base: base, Token: "ExampleBot/1.0 (+https://example.com/bot)"}
+	if _, err := userAgentAsToken.Lookup(t.Context(), mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), "Token") {
+		t.Errorf("a User-Agent as Token: %v, want an error that names the field", err)
+	}
 	if len(base.pages)+len(base.agents) > 0 {
 		t.Error("something was sent")
 	}

@@ -32,8 +32,8 @@ func WithoutRobots(ctx context.Context) context.Context {
 
 // WithToken returns a context whose requests are decided for another product token
 // than Transport.Token, for instance that of one of several crawlers in a program.
-// It does not change the User-Agent that is sent. An empty token is one that no
-// group names.
+// It does not change the User-Agent that is sent. The token is compared as it stands;
+// an empty one is one that no group names.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := gatingOf(ctx)
 	g.token, g.hasToken = token, true

@@ -3,6 +3,8 @@ package client
 import (
 	"fmt"
 	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -35,7 +37,7 @@ func (e *DisallowedError) place() string {
 	if e.URL == nil {
 		return "request"
 	}
-	return cut(e.URL.Redacted())
+	return strconv.Quote(cut(e.URL.Redacted())) // a query may hold any octet from 0x80
 }
 
 func (e *DisallowedError) cause() string {
@@ -51,11 +53,11 @@ func (e *DisallowedError) cause() string {
 	}
 }
 
-// cut bounds what one part may add to the text: 256 octets.
+// cut bounds what one part may add to the text: some 256 octets, whole characters.
 func cut(s string) string {
 	const most = 256
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

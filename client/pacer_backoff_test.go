@@ -196,6 +196,7 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 		if took := time.Since(paused); took != 0 {
 			t.Errorf("answered after %v, want at once", took)
 		}
+		synctest.Wait() // for the hook
 		if read.Result == nil || read.Result.RetryAfter != time.Hour || read.Result.Err == nil {
 			t.Errorf("got %+v, want RetryAfter 1h and the reason", read.Result)
 		}

@@ -21,7 +21,7 @@ const targetBuffer = 512
 // It is u.RequestURI without the allocation. Two things are refused that net/http
 // would send as they are, because no two servers agree on what they name: a path that
 // starts with no slash (the asterisk of "OPTIONS *" among them), and a query with a
-// space, which ends the target early. Control characters net/http refuses itself.
+// space or a "#", which end the target early. Control characters net/http refuses itself.
 func requestTarget(buf []byte, u *url.URL) (string, error) {
 	path := u.EscapedPath()
 	if path == "" {
@@ -30,8 +30,8 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	if path[0] != '/' {
 		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(path))
 	}
-	if strings.IndexByte(u.RawQuery, ' ') >= 0 {
-		return "", fmt.Errorf("client: the URL's query %q holds a space: write it as %%20 or +", cut(u.RawQuery))
+	if strings.ContainsAny(u.RawQuery, " #") {
+		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
 	}
 	if !u.ForceQuery && u.RawQuery == "" {
 		return path, nil
@@ -45,15 +45,27 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
 }
 
-// hasDotSegment says whether the path of target has a "." or ".." segment (RFC 3986
-// §3.3), escaped dots included.
+// hasDotSegment says whether a server might find a "." or ".." segment (RFC 3986 §3.3)
+// in the path of target: with dots escaped, between slashes that are escaped or
+// backslashes, or with parameters (RFC 3986 §3.3 on ";").
 func hasDotSegment(target string) bool {
 	for i := 0; i < len(target) && target[i] != '?'; i++ {
-		if target[i] == '/' && startsWithDotSegment(target[i+1:]) {
+		if n := separator(target[i:]); n > 0 && startsWithDotSegment(target[i+n:]) {
 			return true
 		}
 	}
 	return false
+}
+
+// separator is the length of what separates segments at the start of s, or 0.
+func separator(s string) int {
+	switch {
+	case s[0] == '/':
+		return 1
+	case s[0] == '%' && len(s) >= 3 && (s[1] == '2' && s[2]|0x20 == 'f' || s[1] == '5' && s[2]|0x20 == 'c'):
+		return 3
+	}
+	return 0
 }
 
 func startsWithDotSegment(s string) bool {
@@ -65,22 +77,23 @@ func startsWithDotSegment(s string) bool {
 		case len(s) >= 3 && s[0] == '%' && s[1] == '2' && s[2]|0x20 == 'e':
 			s = s[3:]
 		default:
-			return (dots == 1 || dots == 2) && (s == "" || s[0] == '/' || s[0] == '?')
+			return (dots == 1 || dots == 2) && (s == "" || s[0] == '?' || s[0] == ';' || separator(s) > 0)
 		}
 	}
 }
 
 // withoutDotSegments removes "." and ".." segments as a server does that resolves
-// them (RFC 3986 §5.2.4), escaped dots (%2E) included. net/http sends dot segments
-// as written, so /public/../private asks many servers for /private. The gate wants
-// both forms allowed; that is stricter than RFC 9309, which knows only the first.
+// them (RFC 3986 §5.2.4), escaped dots included. net/http sends dot segments as
+// written, so /public/../private asks many servers for /private. The gate wants both
+// forms allowed; that is stricter than RFC 9309, which knows only the first.
 func withoutDotSegments(target string) string {
 	path, query, hasQuery := strings.Cut(target, "?")
 	var kept []string
 	segments := strings.Split(path, "/")[1:]
 	for i, s := range segments {
 		last := i == len(segments)-1
-		switch unescapeDots(s) {
+		name, _, _ := strings.Cut(escapedDot.Replace(s), ";")
+		switch name {
 		case ".":
 		case "..":
 			kept = kept[:max(len(kept)-1, 0)]
@@ -99,23 +112,22 @@ func withoutDotSegments(target string) string {
 	return path
 }
 
-var escapedDot = strings.NewReplacer("%2e", ".", "%2E", ".")
-
-func unescapeDots(segment string) string { return escapedDot.Replace(segment) }
-
-// sameHost says whether a host as written reaches and names what canonical does. A
-// difference of ASCII case or the scheme's own port changes neither, so it may stay as
-// written. Anything else may not: for some spellings of an internationalised name
-// net/http dials one host and names another in the Host field.
-func sameHost(written, canonical, scheme string) bool {
-	if scheme == "https" {
-		written = strings.TrimSuffix(written, ":443")
-	} else {
-		written = strings.TrimSuffix(written, ":80")
+// unescapedSlashes is the target for servers that unescape before they look for dot
+// segments, as some do: /public/..%2Fprivate is /private to them. Some take a backslash
+// for a slash, too.
+func unescapedSlashes(target string) string {
+	path, query, hasQuery := strings.Cut(target, "?")
+	path = escapedSlash.Replace(path)
+	if hasQuery {
+		return path + "?" + query
 	}
-	// canonical is ASCII: with equal lengths no other letter can fold to one of its.
-	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
+	return path
 }
+
+var (
+	escapedDot   = strings.NewReplacer("%2e", ".", "%2E", ".")
+	escapedSlash = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/")
+)
 
 func opaqueError(u *url.URL) error {
 	return fmt.Errorf("client: URL %q is opaque: give it a host and a path, so that robots.txt can be found", cut(u.Redacted()))

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -11,17 +12,17 @@ import (
 
 // Trace is a set of hooks that say what a Transport does and why, in the manner of
 // httptrace.ClientTrace. Any hook may be nil. Hooks may be called by several
-// goroutines at once, with no lock held: they may use the Transport and its client
-// themselves. A slow hook delays only the call that it reports on. What hooks are
-// given is shared and must not be modified.
+// goroutines at once, with no lock held and nobody waiting who a hook could wait for:
+// they may use the Transport and its client themselves. What they are given is shared
+// and must not be modified. A panic in a hook is the program's own: it is not recovered.
 type Trace struct {
 	// Decided is called for each answer, of RoundTrip and of Decide, with the context
-	// of the request or question.
+	// of the request or question. RoundTrip goes on when it returns.
 	Decided func(context.Context, Decided)
 
-	// Fetched is called when a robots.txt was read of which nothing was known,
-	// Refreshed when one was read again, in the background or while callers wait.
-	// Both run on the goroutine of the fetch, which is none of a caller's.
+	// Fetched is called when a robots.txt was read without a copy to validate,
+	// Refreshed when there was one. Both run on a goroutine of their own, perhaps after
+	// those who waited for the file have their answers.
 	Fetched   func(Fetched)
 	Refreshed func(Fetched)
 
@@ -69,8 +70,8 @@ type StoreFailed struct {
 // load is the signature of (*fetch.Fetcher).Fetch.
 type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
-// traced reports what next loads.
-func (t *Trace) traced(next load) load {
+// traced reports what next loads. Close waits for the hooks that are counted in pending.
+func (t *Trace) traced(next load, pending *sync.WaitGroup) load {
 	if t == nil || t.Fetched == nil && t.Refreshed == nil {
 		return next
 	}
@@ -84,7 +85,10 @@ func (t *Trace) traced(next load) load {
 		}
 		start := time.Now()
 		res, err := next(ctx, o, prev)
-		hook(Fetched{Origin: o, Result: res, Err: err, Took: time.Since(start)})
+		// The callers of this origin wait for this goroutine, and so would a hook that
+		// asks about it.
+		what := Fetched{Origin: o, Result: res, Err: err, Took: time.Since(start)}
+		pending.Go(func() { hook(what) })
 		return res, err
 	}
 }

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// gate is a Transport with its zero values resolved.
+type gate struct {
+	base      http.RoundTripper
+	cache     *cache.Cache
+	pacer     *Pacer
+	load      load
+	userToken string // product token of Transport.UserAgent
+	misuse    error  // what is wrong with the Transport, or nil
+	hooks     sync.WaitGroup
+}
+
+// answer is a Decision, the origin it is about, and why its robots.txt is unreachable,
+// where it is.
+type answer struct {
+	policy.Decision
+	origin fetch.Origin
+	cause  error
+}
+
+// ask is decide, told to Trace.
+func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token string) (answer, error) {
+	if t.Trace == nil || t.Trace.Decided == nil {
+		return g.decide(ctx, req, token, nil)
+	}
+	d := Decided{URL: req.URL, Token: token}
+	start := time.Now()
+	a, err := g.decide(ctx, req, token, &d.Target)
+	d.Decision, d.Err, d.Took = a.Decision, errors.Join(a.cause, err), time.Since(start)
+	t.Trace.Decided(ctx, d)
+	return a, err
+}
+
+// decide answers for the target that is sent for req, and writes it to sent if that is
+// not nil. An error is why there is no answer.
+func (g *gate) decide(ctx context.Context, req *http.Request, token string, sent *string) (answer, error) {
+	if g.misuse != nil {
+		return answer{}, g.misuse
+	}
+	o, err := originOf(req)
+	if err != nil {
+		return answer{}, err
+	}
+	var buf [targetBuffer]byte
+	target, err := requestTarget(buf[:0], req.URL)
+	if err != nil {
+		return answer{}, err
+	}
+	if sent != nil {
+		*sent = strings.Clone(target)
+	}
+	if target == robotsTarget {
+		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, origin: o}, nil
+	}
+	res, err := g.cache.Get(ctx, o, g.load)
+	if err != nil {
+		return answer{}, err
+	}
+	group := res.Policy.Group(token)
+	g.pacer.learn(o, group)
+	d := group.Decide(target)
+	if d.Allowed && hasDotSegment(target) {
+		d = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
+	}
+	return answer{d, o, res.Err}, nil
+}
+
+// decideDotFree decides on what servers make of a target with dot segments. The target
+// itself, as sent, is allowed.
+func decideDotFree(group policy.Group, target string) policy.Decision {
+	d := group.Decide(withoutDotSegments(target))
+	if d.Allowed {
+		d = group.Decide(withoutDotSegments(unescapedSlashes(target)))
+	}
+	return d
+}
+
+// isOther says whether u is of a scheme that robots.txt does not bind here. net/url
+// folds its case, and a URL built by hand may not have it folded, or lack it, which is
+// no way around the gate.
+func isOther(u *url.URL) bool {
+	switch {
+	case u == nil, u.Scheme == "http", u.Scheme == "https", u.Scheme == "":
+		return false
+	}
+	return !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https")
+}
+
+// originOf is the origin that req names on the wire (its Host, where that differs from the URL's).
+func originOf(req *http.Request) (fetch.Origin, error) {
+	switch {
+	case req.URL == nil:
+		return fetch.Origin{}, errors.New("client: request has no URL")
+	case req.URL.Opaque != "":
+		return fetch.Origin{}, opaqueError(req.URL)
+	}
+	o, err := fetch.OriginOfRequest(req)
+	if err != nil {
+		return fetch.Origin{}, fmt.Errorf("client: %w", err)
+	}
+	return o, nil
+}
+
+// token is the product token that a request is decided for.
+func (t *Transport) token(g *gate, own gating, header http.Header) string {
+	if own.hasToken {
+		return own.token
+	}
+	if t.Token != "" {
+		return t.Token
+	}
+	agent, ok := header["User-Agent"]
+	switch {
+	case !ok && t.UserAgent == "":
+		return netHTTPToken
+	case !ok:
+		return g.userToken
+	case len(agent) == 0: // net/http sends none
+		return ""
+	case agent[0] == t.UserAgent:
+		return g.userToken
+	}
+	return policy.ProductToken(agent[0])
+}
+
+// netHTTPToken is the product token of what net/http sends by itself.
+const netHTTPToken = "Go-http-client"
+
+// misuse is what is wrong with the fields of t, or nil.
+func (t *Transport) misuse(base http.RoundTripper, f *fetch.Fetcher) error {
+	if self := http.RoundTripper(t); base == self || f.Transport == self {
+		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
+	}
+	if strings.Contains(t.Token, "(") {
+		return fmt.Errorf("client: Token %q is a User-Agent, which no group of robots.txt would match: put it into UserAgent, or its product token here", cut(t.Token))
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package client
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
+// none, and the canonical spelling of the origin that is decided for.
+func (t *Transport) toSend(req *http.Request, o fetch.Origin) *http.Request {
+	_, hasAgent := req.Header["User-Agent"]
+	out := req
+	if !hasAgent && t.UserAgent != "" {
+		out = shallowCopy(out, req)
+		if out.Header = req.Header.Clone(); out.Header == nil {
+			out.Header = make(http.Header, 1)
+		}
+		out.Header.Set("User-Agent", t.UserAgent)
+	}
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.Authority(), scheme) {
+		out = shallowCopy(out, req)
+		u := *req.URL
+		u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()
+		out.URL = &u
+		if req.Host == req.URL.Host {
+			out.Host = "" // net/http takes it from the URL
+		}
+	}
+	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.Host(), req.URL.Scheme) {
+		out = shallowCopy(out, req)
+		out.Host = o.Host()
+	}
+	return out
+}
+
+// shallowCopy is out, made a copy of req if it is req itself.
+func shallowCopy(out, req *http.Request) *http.Request {
+	if out == req {
+		out = new(http.Request)
+		*out = *req
+	}
+	return out
+}
+
+// sameHost says whether a host as written reaches and names what canonical does. A
+// difference of ASCII case or the scheme's own port changes neither, so it may stay as
+// written. Anything else may not: for some spellings of an internationalised name
+// net/http dials one host and names another in the Host field.
+func sameHost(written, canonical, scheme string) bool {
+	if scheme == "https" {
+		written = strings.TrimSuffix(written, ":443")
+	} else {
+		written = strings.TrimSuffix(written, ":80")
+	}
+	// canonical is ASCII: with equal lengths no other letter can fold to one of its.
+	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
+}
