@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,8 +15,9 @@ type entry struct {
 	loses bool   // to a rule of the other kind that matches the same
 }
 
-// literal tells a pattern that readers without wildcards understand as it is meant. Those are the readers that take the
-// first match; what they cannot read is no better for standing first.
+// literal tells a pattern that readers without wildcards understand as it is meant.
+// Those are the readers that take the first match; what they cannot read is no
+// better for standing first.
 func (e *entry) literal() bool { return e.plain && e.value == e.core }
 
 // conflictChecks compares the rules for each product token with one another.
@@ -30,7 +32,8 @@ func (f *file) conflictChecks() {
 	}
 }
 
-// sortedEntries sorts the rules that have a path so that a plain pattern stands before all that it covers.
+// sortedEntries sorts the rules that have a path so that a plain pattern stands
+// before all that it covers.
 func sortedEntries(rules []*line) []entry {
 	var entries []entry
 	for _, r := range rules {
@@ -46,13 +49,15 @@ func sortedEntries(rules []*line) []entry {
 	return entries
 }
 
-// plain tells a pattern that is a prefix and no more, for which "covers" is strings.HasPrefix. Covering among patterns
-// with wildcards inside is not looked for: it is rare, costly to decide, and a miss only leaves a rule unreported.
+// plain tells a pattern that is a prefix and no more, for which "covers" is
+// strings.HasPrefix. Covering among patterns with wildcards inside is not looked
+// for: it is rare, costly to decide, and a miss only leaves a rule unreported.
 func plain(pattern string) bool {
 	return !strings.Contains(pattern, "*") && !strings.HasSuffix(pattern, "$")
 }
 
-// equals reports the rules that match the same paths (RT310, RT311, RT015), and returns the entries without the duplicates.
+// equals reports the rules that match the same paths (RT310, RT311, RT015), and
+// returns the entries without the duplicates.
 func (f *file) equals(entries []entry) []entry {
 	kept := entries[:0] // never ahead of what is still to be read
 	for len(entries) > 0 {
@@ -83,15 +88,19 @@ func (f *file) equal(same, kept []entry) []entry {
 			f.add("RT310", e.line, e.valueAt, "", "line %d is the same rule", mine.number)
 			continue
 		case e.line != mine: // "/fish" beside "/fish*"
-			f.add("RT311", e.line, e.valueAt, "", "%s in line %d matches the same paths", quote(mine.value), mine.number)
+			f.add("RT311", e.line, e.valueAt, "",
+				"%s in line %d matches the same paths", quote(mine.value), mine.number)
 			continue
 		case other == nil:
 		case len(other.value) > len(e.value): // wildcards at the end count as octets: "/fish*" beats "/fish"
 			e.loses = true
-			f.add("RT015", e.line, e.valueAt, "", "%s can never win: %s in line %d matches the same paths and is longer", quote(e.value), quote(other.text), other.number)
+			f.add("RT015", e.line, e.valueAt, "",
+				"%s can never win: %s in line %d matches the same paths and is longer",
+				quote(e.value), quote(other.text), other.number)
 		case len(other.value) == len(e.value) && e.kind == disallow: // "allow" should win (§2.2.2)
 			e.loses = true
-			f.add("RT015", e.line, e.valueAt, "", "%s can never win: line %d allows the same, and allow wins a tie", quote(e.value), other.number)
+			f.add("RT015", e.line, e.valueAt, "",
+				"%s can never win: line %d allows the same, and allow wins a tie", quote(e.value), other.number)
 		}
 		kept = append(kept, e)
 	}
@@ -106,20 +115,21 @@ func kindIndex(l *line) int {
 	return 0
 }
 
-// cover is a plain rule on the way from the shortest to the one at hand, each beginning with the one before.
+// cover is a plain rule on the way from the shortest to the one at hand, each
+// beginning with the one before.
 type cover struct {
 	*entry
 	earliest [2]*line // the first in the file of each kind on the way here
 }
 
-// covered walks the sorted rules and keeps on a stack those that cover the one at hand, as a walk through a tree does.
-// It reports what is shadowed (RT311) and what depends on the order (RT312). Each rule is pushed and popped once, so
-// that 40,000 rules are no more than a sort.
+// covered walks the sorted rules and keeps on a stack those that cover the one at
+// hand, as a walk through a tree does. It reports what is shadowed (RT311) and what
+// depends on the order (RT312). Each rule is pushed and popped once, so that 40,000
+// rules are no more than a sort.
 func (f *file) covered(entries []entry) {
 	lengths := lengthsOf(entries)
+	hidden := hidings{}
 	var path []cover
-	hidden := map[*line]*hiding{}
-	var order []*line
 	for i := range entries {
 		e := &entries[i]
 		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
@@ -129,36 +139,26 @@ func (f *file) covered(entries []entry) {
 		if len(path) > 0 {
 			earliest = path[len(path)-1].earliest
 			top := winner(path)
-			if top.kind == e.kind && !e.loses && top.core != e.core &&
-				!lengths.rival(e, len(top.value)) {
-				f.add("RT311", e.line, e.valueAt, "", "%s in line %d already covers %s", quote(top.value), top.number, quote(e.value))
+			if top.kind == e.kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.value)) {
+				f.add("RT311", e.line, e.valueAt, "",
+					"%s in line %d already covers %s", quote(top.value), top.number, quote(e.value))
 			}
-			// The author wrote the exception below what it is an exception from (or above, for an Allow: / at the top).
-			if hider := earliest[1-kindIndex(e.line)]; hider != nil && e.literal() && hider.number < e.number && hider.value != e.value {
-				h := hidden[hider]
-				if h == nil {
-					h = &hiding{first: e.line}
-					hidden[hider] = h
-					order = append(order, hider)
-				}
-				h.count++
-				if e.number < h.first.number {
-					h.first = e.line
-				}
-			}
+			hidden.note(e, earliest[1-kindIndex(e.line)])
 		}
-		if e.plain {
-			k := kindIndex(e.line)
-			if e.literal() && (earliest[k] == nil || e.number < earliest[k].number) {
-				earliest[k] = e.line
-			}
-			path = append(path, cover{entry: e, earliest: earliest})
+		if !e.plain {
+			continue // covers nothing that could be told by its beginning
 		}
+		k := kindIndex(e.line)
+		if e.literal() && (earliest[k] == nil || e.number < earliest[k].number) {
+			earliest[k] = e.line
+		}
+		path = append(path, cover{entry: e, earliest: earliest})
 	}
-	f.hidden(order, hidden)
+	f.hidden(hidden)
 }
 
-// winner returns the last of the path that has not lost to its neighbour of the same core.
+// winner returns the last of the path that has not lost to its neighbour of the
+// same core.
 func winner(path []cover) cover {
 	for i := len(path) - 1; i > 0; i-- {
 		if !path[i].loses {
@@ -168,27 +168,55 @@ func winner(path []cover) cover {
 	return path[0]
 }
 
-// hiding is what stands behind a rule that a first-match reader stops at.
+// hidings are the rules that a first-match reader stops at, with what it then never
+// comes to.
+type hidings map[*line]*hiding
+
 type hiding struct {
 	first *line
 	count int
 }
 
-// hidden reports each hiding rule once. A single rule behind it is what has to move; several are named by their number,
-// since an Allow: / at the top of a long group would fill the list.
-func (f *file) hidden(order []*line, hidden map[*line]*hiding) {
-	slices.SortFunc(order, func(a, b *line) int { return cmp.Compare(a.number, b.number) })
-	for _, hider := range order {
-		h := hidden[hider]
-		if h.count == 1 {
-			f.add("RT312", h.first, h.first.valueAt, "", "readers that take the first match stop at %s in line %d and never come to this rule: put it first", quote(hider.text), hider.number)
-			continue
-		}
-		f.add("RT312", hider, hider.valueAt, "", "readers that take the first match stop here and never come to %s below, such as line %d", count(h.count, "rule"), h.first.number)
+// note counts e among what hider hides, if that stands before it. The author wrote
+// the exception below what it is an exception from, or an Allow: / at the top.
+func (h hidings) note(e *entry, hider *line) {
+	if hider == nil || !e.literal() || hider.number > e.number || hider.value == e.value {
+		return
+	}
+	at := h[hider]
+	if at == nil {
+		at = &hiding{first: e.line}
+		h[hider] = at
+	}
+	at.count++
+	if e.number < at.first.number {
+		at.first = e.line
 	}
 }
 
-// lengths are the sorted lengths of the patterns of each kind: of those with wildcards, and of all.
+// hidden reports each hiding rule once. A single rule behind it is what has to
+// move; several are named by their number, since an Allow: / at the top of a long
+// group would fill the list.
+func (f *file) hidden(hidings hidings) {
+	order := slices.SortedFunc(maps.Keys(hidings), func(a, b *line) int {
+		return cmp.Compare(a.number, b.number)
+	})
+	for _, hider := range order {
+		h := hidings[hider]
+		if h.count == 1 {
+			f.add("RT312", h.first, h.first.valueAt, "",
+				"readers that take the first match stop at %s in line %d and never come to this rule: put it first",
+				quote(hider.text), hider.number)
+			continue
+		}
+		f.add("RT312", hider, hider.valueAt, "",
+			"readers that take the first match stop here and never come to %s below, such as line %d",
+			count(h.count, "rule"), h.first.number)
+	}
+}
+
+// lengths are the sorted lengths of the patterns of each kind: of those with
+// wildcards, and of all.
 type lengths struct{ wild, all [2][]int }
 
 func lengthsOf(entries []entry) *lengths {
@@ -207,9 +235,11 @@ func lengthsOf(entries []entry) *lengths {
 	return &n
 }
 
-// rival tells whether a rule of the other kind may be as long as top, which covers e, or longer, and yet no longer than
-// e. It may match some of what e matches, and then it loses to e and wins over top: both are needed. If neither has
-// wildcards it need not be looked for: it would begin as e does, and lie between top and e on the stack.
+// rival tells whether a rule of the other kind may be as long as top, which covers
+// e, or longer, and yet no longer than e. It may match some of what e matches, and
+// then it loses to e and wins over top: both are needed. If neither has wildcards
+// it need not be looked for: it would begin as e does, and lie between top and e on
+// the stack.
 func (n *lengths) rival(e *entry, top int) bool {
 	sorted := n.all
 	if e.literal() {
@@ -220,17 +250,25 @@ func (n *lengths) rival(e *entry, top int) bool {
 	return i < len(others) && others[i] <= len(e.value)
 }
 
-// surprises reports directories without their slash, where another rule shows that they are directories (RT314).
+// surprises reports directories without their slash, where another rule shows that
+// they are directories (RT314).
 func (f *file) surprises(entries []entry) {
 	for _, e := range entries {
-		if !e.plain || e.kind != disallow || e.value != e.core || strings.HasSuffix(e.core, "/") || strings.ContainsAny(e.core[strings.LastIndexByte(e.core, '/')+1:], ".?=&") {
+		// A star at the end says that the author means what begins alike; a dot
+		// makes it a file, a query something else.
+		name := strings.TrimPrefix(tail(e.core), "/")
+		if e.kind != disallow || !e.literal() || name == "" || strings.ContainsAny(name, ".?=&") {
 			continue
 		}
-		// What begins with the directory stands together, though not next to e: "/fish-soup" sorts before "/fish/".
+		// What begins with the directory stands together, though not next to e:
+		// "/fish-soup" sorts before "/fish/".
 		dir := e.core + "/"
-		i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int { return cmp.Compare(e.core, dir) })
+		i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int {
+			return cmp.Compare(e.core, dir)
+		})
 		if i < len(entries) && strings.HasPrefix(entries[i].core, dir) {
-			f.add("RT314", e.line, e.valueAt, e.with(dir), "%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
+			f.add("RT314", e.line, e.valueAt, e.with(dir),
+				"%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
 				quote(e.value), entries[i].number, quote(tail(e.core)+"-other"))
 		}
 	}
@@ -239,8 +277,9 @@ func (f *file) surprises(entries []entry) {
 // tail returns the end of a path, from its last slash.
 func tail(path string) string { return path[max(0, strings.LastIndexByte(path, '/')):] }
 
-// caseVariants reports rules of one kind that differ only in case (RT313). Paths are case-sensitive (RFC 9309 §2.2.2),
-// so both may be right; mostly one is there because nobody knew which.
+// caseVariants reports rules of one kind that differ only in case (RT313). Paths
+// are case-sensitive (RFC 9309 §2.2.2), so both may be right; mostly one is there
+// because nobody knew which.
 func (f *file) caseVariants(rules []*line) {
 	seen := map[string]*line{}
 	for _, r := range rules {
@@ -252,15 +291,16 @@ func (f *file) caseVariants(rules []*line) {
 		if !ok {
 			seen[key] = r
 		} else if was.value != r.value {
-			f.add("RT313", r, r.valueAt, "", "%s differs only in case from line %d", quote(r.value), was.number)
+			f.add("RT313", r, r.valueAt, "",
+				"%s differs only in case from line %d", quote(r.value), was.number)
 		}
 	}
 }
 
 const enumeration = 5 // files of one directory that are worth a directory rule
 
-// enumerations reports directories of which many files are listed (RT010). Files of the root are no directory that
-// could be closed instead.
+// enumerations reports directories of which many files are listed (RT010). Files of
+// the root are no directory that could be closed instead.
 func (f *file) enumerations(rules []*line) {
 	type files struct {
 		first *line
@@ -270,8 +310,10 @@ func (f *file) enumerations(rules []*line) {
 	var order []string
 	for _, r := range rules {
 		slash := strings.LastIndexByte(r.value, '/')
-		// A dot in the last element makes it a file; a wildcard or a query makes it something else.
-		if r.kind != disallow || slash <= 0 || r.value[0] != '/' || strings.ContainsAny(r.value, "*?=") || !strings.Contains(r.value[slash:], ".") {
+		// A dot in the last element makes it a file; a wildcard or a query makes it
+		// something else.
+		if r.kind != disallow || slash <= 0 || r.value[0] != '/' ||
+			strings.ContainsAny(r.value, "*?=") || !strings.Contains(r.value[slash:], ".") {
 			continue
 		}
 		dir := r.value[:slash+1]
@@ -285,7 +327,8 @@ func (f *file) enumerations(rules []*line) {
 	}
 	for _, dir := range order {
 		if d := listed[dir]; d.count >= enumeration {
-			f.add("RT010", d.first, d.first.valueAt, "", "%s list files of %s one by one", count(d.count, "rule"), quote(dir))
+			f.add("RT010", d.first, d.first.valueAt, "",
+				"%s list files of %s one by one", count(d.count, "rule"), quote(dir))
 		}
 	}
 }

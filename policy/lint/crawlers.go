@@ -2,7 +2,11 @@ package lint
 
 import "strings"
 
-// knownAgent returns the usual spelling of a well-known crawler's product token, "" if name (in lower case) is none.
+// What is said here about single crawlers is their operators' own documentation as
+// of November 2026.
+
+// knownAgent returns the usual spelling of a well-known crawler's product token, ""
+// if name (in lower case) is none.
 func knownAgent(name string) string {
 	for _, known := range [...]string{"Googlebot", "Googlebot-Image", "Googlebot-News", "Googlebot-Video", "Googlebot-Mobile",
 		"AdsBot-Google", "Mediapartners-Google", "Google-Extended", "GoogleOther", "Google-CloudVertexBot",
@@ -18,7 +22,8 @@ func knownAgent(name string) string {
 	return ""
 }
 
-// retired says what stands in for a product token that is no longer used, "" if name (in lower case) still is.
+// retired says what stands in for a product token that is no longer used, "" if
+// name (in lower case) still is.
 func retired(name string) string {
 	switch name {
 	case "anthropic-ai", "claude-web":
@@ -51,7 +56,8 @@ func trains(name string) bool {
 	return false
 }
 
-// ignoresDelay names the engine whose crawlers do not read Crawl-delay, "" if name (in lower case) is none of them.
+// ignoresDelay names the engine whose crawlers do not read Crawl-delay, "" if name
+// (in lower case) is none of them.
 func ignoresDelay(name string) string {
 	switch {
 	case strings.HasPrefix(name, "googlebot"):

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// group is one or more user-agent lines, the rules under them, and the other records among both.
+// group is one or more user-agent lines, the rules under them, and the other
+// records among both.
 type group struct {
 	agents  []*line
 	rules   []*line
@@ -21,8 +22,9 @@ type group struct {
 	blocked bool   // closes the whole site, without exceptions
 }
 
-// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list of user-agent lines. Misspellings
-// that no engine accepts are other records here, as they are to the engines: the group under "Desallow" has no rule.
+// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list
+// of user-agent lines. Misspellings that no engine accepts are other records here,
+// as they are to the engines: the group under "Desallow" has no rule.
 func (f *file) group() {
 	for i := range f.lines {
 		l := &f.lines[i]
@@ -37,6 +39,7 @@ func (f *file) group() {
 				g = &f.groups[len(f.groups)-1]
 			}
 			g.agents = append(g.agents, l)
+		case l.kind == "" && (l.field == "" || l.noColon): // prose (RT104), no record
 		case g == nil:
 			f.loose = append(f.loose, l)
 		case l.kind == allow || l.kind == disallow:
@@ -50,8 +53,8 @@ func (f *file) group() {
 	}
 }
 
-// agentName returns the product token that a user-agent line names, in lower case: its value up to the first
-// slash, blank, '*', ';' or ','; "*" for everybody.
+// agentName returns the product token that a user-agent line names, in lower case:
+// its value up to the first slash, blank, '*', ';' or ','; "*" for everybody.
 //
 // Unlike Google it keeps digits, or MJ12bot and MJ13bot would be one crawler here.
 func agentName(l *line) string {
@@ -65,7 +68,8 @@ func agentName(l *line) string {
 	return strings.ToLower(name)
 }
 
-// describe notes once for each group what the checks ask of it, often for each of its lines.
+// describe notes once for each group what the checks ask of it, often for each of
+// its lines.
 func (g *group) describe() {
 	for _, a := range g.agents {
 		name := agentName(a)
@@ -88,7 +92,8 @@ func note(at **line, l *line, ok bool) {
 	}
 }
 
-// closing returns the rule that closes everything, nil if none does, and how many allow lines make exceptions from it.
+// closing returns the rule that closes everything, nil if none does, and how many
+// allow lines make exceptions from it.
 func closing(rules []*line) (rule *line, exceptions int) {
 	open := 0 // octets of the longest allow line for everything
 	for _, r := range rules {
@@ -107,8 +112,9 @@ func closing(rules []*line) (rule *line, exceptions int) {
 	return rule, exceptions
 }
 
-// core returns the pattern without the wildcards at its end, which match nothing more (but do count as octets
-// where the longest pattern wins). What matches every path is "/".
+// core returns the pattern without the wildcards at its end, which match nothing
+// more (but do count as octets where the longest pattern wins). What matches every
+// path is "/".
 func core(pattern string) string {
 	c := strings.TrimRight(pattern, "*")
 	if c == "" && pattern != "" {
@@ -124,8 +130,9 @@ type audience struct {
 	rules []*line
 }
 
-// audiences merges the groups that begin with the same token (RFC 9309 §2.2.1). Groups of many tokens count for
-// their first alone, or for "*": looking at each rule once keeps 20,000 tokens over 10,000 rules affordable.
+// audiences merges the groups that begin with the same token (RFC 9309 §2.2.1).
+// Groups of many tokens count for their first alone, or for "*": looking at each
+// rule once keeps 20,000 tokens over 10,000 rules affordable.
 func (f *file) audiences() []audience {
 	var all []audience
 	index := map[string]int{}

@@ -1,26 +1,31 @@
-// Package lint finds the mistakes in a robots.txt file (RFC 9309) before crawlers do.
+// Package lint finds the mistakes in a robots.txt file (RFC 9309) before crawlers
+// do.
 //
-// [File] judges the text alone. [Answer.Findings] also judges how the file was served: its name, status
-// code, redirects and content type. [Name] judges the name of a file on disk. Nothing here uses the network,
-// and nothing fails: a file that cannot be read as robots.txt is itself a finding.
+// [File] judges the text alone. [Answer.Findings] also judges how the file was
+// served: its name, status code, redirects and content type. [Name] judges the name
+// of a file on disk. Nothing here uses the network, and nothing fails: a file that
+// cannot be read as robots.txt is itself a finding.
 //
-// Lines are read as lenient crawlers read them (Google's accepted misspellings, a missing colon), since that is
-// what the author meant; the finding says who reads the line otherwise. Every rule has an identifier that
-// never changes (RT001 to RT510); [Rules] lists them all, also those that no file can show.
+// Lines are read as lenient crawlers read them (Google's accepted misspellings, a
+// missing colon), since that is what the author meant; the finding says who reads
+// the line otherwise. Every rule has an identifier that never changes (RT001 to
+// RT510); [Rules] lists them all, also those that no file can show.
 //
-// The work is linear in the size of the file, up to sorting, and the result is bounded: at most [MaxPerRule]
-// findings for each rule, at most 80 octets of the file quoted in a message.
+// The work is linear in the size of the file, up to sorting, and the result is
+// bounded: at most [MaxPerRule] findings for each rule, at most 80 octets of the
+// file quoted in a message.
 package lint
 
 import (
 	"encoding/json"
 	"math/bits"
+	"net/url"
 	"path"
 	"strings"
 )
 
-// MaxPerRule is how many findings of one rule are listed for one file. If there are more, one last Finding
-// of that rule says how many, in Message and in More.
+// MaxPerRule is how many findings of one rule are listed for one file. If there are
+// more, one last Finding of that rule says how many, in Message and in More.
 const MaxPerRule = 20
 
 // Severity says how bad a finding is. The zero value is Info.
@@ -47,10 +52,12 @@ func (s Severity) String() string {
 // MarshalText returns the same word as String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Engines is a set of readers of robots.txt, as a bit mask. The zero value is the empty set.
+// Engines is a set of readers of robots.txt, as a bit mask. The zero value is the
+// empty set.
 type Engines uint16
 
-// The engines. RFC9309, Google, Yandex, Bing and Original are the dialects of package policy.
+// The engines. RFC9309, Google, Yandex, Bing and Original are the dialects of
+// package policy.
 const (
 	RFC9309 Engines = 1 << iota
 	Google
@@ -86,7 +93,8 @@ func engineName(bit int) string {
 	return all[bit]
 }
 
-// String returns the names joined by commas, or "all" if the five dialects are in the set.
+// String returns the names joined by commas, or "all" if the five dialects are in
+// the set.
 func (e Engines) String() string {
 	if e&All == All {
 		return strings.Join(append([]string{"all"}, (e&^All).Names()...), ",")
@@ -106,18 +114,19 @@ type Finding struct {
 	Column     int      `json:"column"`         // from 1, in characters, not octets; 0: the whole line
 	Message    string   `json:"message"`        // one sentence; what it quotes is cut and printable
 	Engines    Engines  `json:"engines"`        // who is affected
-	Suggestion string   `json:"suggestion"`     // text to stand in place of the line where there is one, else what to do
+	Suggestion string   `json:"suggestion"`     // text to stand in place of the line, or in words what to do
 	More       int      `json:"more,omitempty"` // findings of this rule beyond MaxPerRule, on the last one only
 }
 
-// File returns what is wrong with the text of a robots.txt file, sorted by line, column and rule. The findings share
-// no memory with data. Answers that hold no rules (a 404) are not for File: an empty file is a finding.
-func File(data []byte) []Finding { return check(data, "") }
+// File returns what is wrong with the text of a robots.txt file, sorted by line,
+// column and rule. The findings share no memory with data. Answers that hold no
+// rules (a 404) are not for File: an empty file is a finding.
+func File(data []byte) []Finding { return check(data, nil) }
 
-// check judges a file that is served by host, "" if that is not known.
-func check(data []byte, host string) []Finding {
+// check judges a file that is served at u, nil if that is not known.
+func check(data []byte, u *url.URL) []Finding {
 	f := scan(string(data))
-	f.host = host
+	f.url = u
 	f.format()
 	if f.wide { // every line would be reported, and none for its own sake
 		return f.sorted()
@@ -131,8 +140,9 @@ func check(data []byte, host string) []Finding {
 	return f.sorted()
 }
 
-// Name judges the name of a file on disk or the path of a URL, of which only the last element counts.
-// A name that is no attempt at robots.txt ("draft.txt") has no findings.
+// Name judges the name of a file on disk or the path of a URL, of which only the
+// last element counts. A name that is no attempt at robots.txt ("draft.txt") has no
+// findings.
 func Name(name string) []Finding {
 	var r report
 	r.name(name)
@@ -144,8 +154,10 @@ func (r *report) name(name string) {
 	switch {
 	case base == "robots.txt":
 	case strings.EqualFold(base, "robots.txt"):
-		r.add("RT001", nil, 0, "robots.txt", "the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", quote(base))
+		r.add("RT001", nil, 0, "robots.txt",
+			"the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", quote(base))
 	case strings.EqualFold(base, "robot.txt"):
-		r.add("RT002", nil, 0, "robots.txt", "the file is named %s, which no crawler asks for (RFC 9309 §2.3)", quote(base))
+		r.add("RT002", nil, 0, "robots.txt",
+			"the file is named %s, which no crawler asks for (RFC 9309 §2.3)", quote(base))
 	}
 }

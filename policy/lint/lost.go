@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// lostStarRules reports named groups that close something, yet leave open what * closes (RT210). A group that closes
-// nothing at all is taken for a free pass that was meant.
+// lostStarRules reports named groups that close something, yet leave open what *
+// closes (RT210). A group that closes nothing at all is taken for a free pass that
+// was meant.
 func (f *file) lostStarRules() {
 	var star []string
 	for i := range f.groups {
@@ -17,7 +18,7 @@ func (f *file) lostStarRules() {
 	}
 	slices.Sort(star)
 	star = slices.Compact(star)
-	if len(star) == 0 || star[0] == "/" {
+	if _, everything := slices.BinarySearch(star, "/"); everything || len(star) == 0 {
 		return // a group that is named at all is meant to differ from a closed site
 	}
 	for _, a := range f.audiences() {
@@ -26,7 +27,8 @@ func (f *file) lostStarRules() {
 			continue
 		}
 		if lost, example := lostFrom(star, own); lost > 0 {
-			f.add("RT210", a.first, a.first.valueAt, "", "the group for %s leaves open %d of the %d paths that * closes, such as %s",
+			f.add("RT210", a.first, a.first.valueAt, "",
+				"the group for %s leaves open %d of the %d paths that * closes, such as %s",
 				quote(a.first.value), lost, len(star), quote(example))
 		}
 	}
@@ -43,10 +45,12 @@ func closed(rules []*line) []string {
 	return cores
 }
 
-// lostFrom returns how many of the sorted patterns of star no pattern of own covers, and the first of them.
+// lostFrom returns how many of the sorted patterns of star no pattern of own
+// covers, and the first of them.
 func lostFrom(star, own []string) (lost int, example string) {
-	// Each pattern of own covers a span of the sorted star, found by two binary searches; what no span holds is lost.
-	// Comparing each with each would take seconds for the files that list thousands of crawlers.
+	// Each pattern of own covers a span of the sorted star, found by two binary
+	// searches; what no span holds is lost. Comparing each with each would take
+	// seconds for the files that list thousands of crawlers.
 	type span struct{ from, to int }
 	var spans []span
 	for _, p := range own {
@@ -81,12 +85,14 @@ func lostFrom(star, own []string) (lost int, example string) {
 	return lost, example
 }
 
-// forgotten are product tokens that lists of welcome crawlers often lack: those that came late, and those that fetch
-// nothing and so show up in no log. Applebot follows the group of Googlebot if it has none, but says so only in its
-// own documentation.
+// forgotten are product tokens that lists of welcome crawlers often lack: those
+// that came late, and those that fetch nothing and so show up in no log. Applebot
+// follows the group of Googlebot if it has none, but says so only in its own
+// documentation.
 var forgotten = [...]string{"Applebot", "Applebot-Extended", "Amzn-SearchBot", "Google-Extended"}
 
-// allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that lets nobody in is no such list.
+// allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that
+// lets nobody in is no such list.
 func (f *file) allowlistGap() {
 	named := map[string]bool{}
 	var star *line
@@ -114,7 +120,7 @@ func (f *file) allowlistGap() {
 		}
 	}
 	if len(missing) > 0 {
-		f.add("RT213", star, -1, "User-agent: "+strings.Join(missing, "\nUser-agent: ")+"\nDisallow:",
+		f.add("RT213", star, -1, "User-agent: "+strings.Join(missing, "\nUser-agent: ")+"\nDisallow:\n\n"+star.text,
 			"only named crawlers are let in, and %s are not named", strings.Join(missing, ", "))
 	}
 }

@@ -2,54 +2,74 @@ package lint
 
 import "strings"
 
-// path checks the value of one allow or disallow line. What is no path at all is reported as that and not looked at
-// further, so that one slip makes one finding.
+// path checks the value of one allow or disallow line. What is no path at all is
+// reported as that and not looked at further, so that one slip makes one finding.
 func (f *file) path(l *line) {
 	v := l.value
 	if l.commentAt < len(l.text) && l.commentAt > 0 {
 		f.hash(l)
 	}
 	if v == "" {
+		// An empty Disallow says that nothing is closed, and is fine (RFC 9309 §2.2).
+		// An empty Allow says nothing, or the opposite of what it seems to.
 		if l.kind == allow {
-			f.add("RT309", l, -1, "Allow: /", "Allow without a path has no effect, and disallowed everything for older robots of Yandex")
+			f.add("RT309", l, -1, "Allow: /",
+				"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
 		}
 		return
 	}
-	if known := knownAgent(v); known != "" { // mistake 3; a name that is not well known is RT013
-		f.add("RT003", l, l.valueAt, "User-agent: "+known+"\nDisallow: /", "%s is a crawler's name, not a path", quote(v))
+	// Only a well-known name is safe to tell from a path without its slash (RT013).
+	if known := knownAgent(v); known != "" {
+		f.add("RT003", l, l.valueAt, "User-agent: "+known+"\nDisallow: /",
+			"%s is a crawler's name, not a path", quote(v))
 		return
 	}
 	// The grammar has no blanks in a path, and no URL that is sent has one either.
 	if i := strings.IndexAny(v, blanks); i >= 0 {
-		f.add("RT004", l, l.valueAt+i, l.eachPath(), "%s holds a blank, so it is one path that hardly any URL begins with", quote(v))
+		f.add("RT004", l, l.valueAt+i, l.eachPath(),
+			"%s holds a blank, so it is one path that hardly any URL begins with", quote(v))
 		return
 	}
+	// Rules are compared from the first octet of the path on (§2.2.2).
 	if rest, ok := cutScheme(v); ok {
 		_, path, _ := strings.Cut(rest, "/")
-		f.add("RT301", l, l.valueAt, l.with("/"+path), "%s is a URL, and rules are compared to paths: it matches nothing", quote(v))
+		f.add("RT301", l, l.valueAt, l.with("/"+path),
+			"%s is a URL, and rules are compared to paths: it matches nothing", quote(v))
 		return
 	}
-	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and Google's matcher prepends nothing.
+	f.pattern(l)
+}
+
+// pattern checks a value that is one path, or the pattern of one.
+func (f *file) pattern(l *line) {
+	v := l.value
+	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and
+	// Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
 		slash := "/"
 		if strings.IndexByte("?&=.;", v[0]) >= 0 {
 			slash = "/*" // the middle of a URL was meant
 		}
-		f.add("RT013", l, l.valueAt, l.with(slash+v), "%s begins with neither / nor *, so it matches nothing", quote(v))
+		f.add("RT013", l, l.valueAt, l.with(slash+v),
+			"%s begins with neither / nor *, so it matches nothing", quote(v))
 	}
 	f.wildcards(l)
 	f.escapes(l)
 	if l.kind == allow && indexPage(v) {
-		// Google's parser tries such a rule once more as dir/$; no other reader is known to.
+		// Google's parser tries such a rule once more as dir/$; no other reader is
+		// known to.
 		dir := v[:strings.LastIndexByte(v, '/')+1]
-		f.add("RT315", l, l.valueAt, l.text+"\nAllow: "+dir+"$", "%s also allows %s, for Google only", quote(v), quote(dir))
+		f.add("RT315", l, l.valueAt, l.text+"\nAllow: "+dir+"$",
+			"%s also allows %s, for Google only", quote(v), quote(dir))
 	}
+	// A crawler gets another session than whoever wrote the rule.
 	if session(v) {
 		f.add("RT308", l, l.valueAt, "", "%s names one session, which no later URL has", quote(v))
 	}
 }
 
-// hash checks a comment that begins right after the path (RT307). After a blank it is a comment that was meant.
+// hash checks a comment that begins right after the path (RT307). After a blank it
+// is a comment that was meant.
 func (f *file) hash(l *line) {
 	if strings.IndexByte(blanks+":", l.text[l.commentAt-1]) >= 0 || l.value == "" {
 		return
@@ -58,15 +78,18 @@ func (f *file) hash(l *line) {
 	if i := strings.IndexAny(whole, blanks); i >= 0 {
 		whole = whole[:i]
 	}
-	f.add("RT307", l, l.commentAt, l.with(strings.ReplaceAll(whole, "#", "%23")), "# begins a comment, so the rule is only %s", quote(l.value))
-	// "#!" and "#/" are the paths of pages that script themselves together. Worse than useless: what is left of
-	// "Disallow: /#!/private" closes the whole site.
+	f.add("RT307", l, l.commentAt, l.with(strings.ReplaceAll(whole, "#", "%23")),
+		"# begins a comment, so the rule is only %s", quote(l.value))
+	// "#!" and "#/" are the paths of pages that script themselves together. Worse
+	// than useless: what is left of "Disallow: /#!/private" closes the whole site.
 	if next := l.text[l.commentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
-		f.add("RT308", l, l.commentAt, "", "%s is a fragment, which is never sent to a server", quote(l.text[l.commentAt:]))
+		f.add("RT308", l, l.commentAt, "",
+			"%s is a fragment, which is never sent to a server", quote(l.text[l.commentAt:]))
 	}
 }
 
-// eachPath returns a rule for each part of a list of paths, or one whose blanks are escaped if it is none.
+// eachPath returns a rule for each part of a list of paths, or one whose blanks are
+// escaped if it is none.
 func (l *line) eachPath() string {
 	var b strings.Builder
 	for part := range strings.FieldsSeq(l.value) {
@@ -80,29 +103,37 @@ func (l *line) eachPath() string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by the prefix match, also where Yandex
-// describes it as appended to every rule; it is not without effect, since the longer pattern wins.
+// wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by
+// the prefix match, also where Yandex describes it as appended to every rule; it is
+// not without effect, since the longer pattern wins.
 func (f *file) wildcards(l *line) {
 	v := l.value
 	switch c := core(v); {
 	case c != v && c != "/":
-		f.add("RT007", l, l.valueAt+len(c), l.with(c), "the * at the end of %s matches nothing more; it only makes the rule count as longer", quote(v))
-	case v[0] == '*':
+		f.add("RT007", l, l.valueAt+len(c), l.with(c),
+			"the * at the end of %s matches nothing more; it only makes the rule count as longer", quote(v))
+	case v[0] == '*': // "*.gif$" is what most people write, and RFC 9309's own example has it
 		slash := "/" + v
 		if c == "/" {
 			slash = "/"
 		}
-		f.add("RT007", l, l.valueAt, l.with(slash), "%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally", quote(v))
+		f.add("RT007", l, l.valueAt, l.with(slash),
+			"%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally",
+			quote(v))
 	case c != v:
 		f.add("RT007", l, l.valueAt+1, l.with("/"), "%s is the same as /", quote(v))
-	case strings.Contains(v, "**"):
-		f.add("RT007", l, l.valueAt+strings.Index(v, "**"), l.with(single(v)), "** in %s is the same as *", quote(v))
+	case strings.Contains(v, "**"): // a star matches any number of characters already
+		f.add("RT007", l, l.valueAt+strings.Index(v, "**"), l.with(single(v)),
+			"** in %s is the same as *", quote(v))
 	case strings.HasSuffix(v, "*$"): // Yandex says so; to the others a star may match up to the end as well
-		f.add("RT007", l, l.valueAt+len(v)-2, l.with(strings.TrimRight(v, "*$")), "*$ at the end of %s anchors nothing", quote(v))
+		f.add("RT007", l, l.valueAt+len(v)-2, l.with(strings.TrimRight(v, "*$")),
+			"*$ at the end of %s anchors nothing", quote(v))
 	}
-	// Google's matcher and design by §2.2.3: "$" designates the end, and only the end of the pattern is one.
+	// Google's matcher and design by §2.2.3: "$" designates the end, and only the
+	// end of the pattern is one.
 	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 {
-		f.add("RT302", l, l.valueAt+i, l.with(dollars(v)), "$ is special at the end only: in %s it stands for a dollar sign", quote(v))
+		f.add("RT302", l, l.valueAt+i, l.with(dollars(v)),
+			"$ is special at the end only: in %s it stands for a dollar sign", quote(v))
 	}
 }
 
@@ -122,50 +153,71 @@ func dollars(v string) string {
 	return strings.ReplaceAll(v[:len(v)-1], "$", "%24") + v[len(v)-1:]
 }
 
-// escapes checks percent-encoding and what should have been encoded (RFC 9309 §2.2.2, RFC 3986 §2.1). Each kind is
-// reported once a line. Google upper-cases the digits of escapes and decodes none; RFC 9309 decodes those of unreserved
-// characters; the robots of 1994 compare octets.
-func (f *file) escapes(l *line) {
-	v := l.value
-	bad, lower, unreserved, fragment := -1, -1, -1, -1
-	for i := strings.IndexByte(v, '%'); i >= 0; {
+// escapes are the offsets of what is worth a finding in a pattern, the first of each
+// kind; -1 for none.
+type escapes struct{ bad, lower, unreserved, fragment int }
+
+func findEscapes(v string) escapes {
+	e := escapes{-1, -1, -1, -1}
+	for i := range len(v) {
+		if v[i] != '%' {
+			continue
+		}
 		c, ok := unhex(v[i+1:])
 		switch {
 		case !ok:
-			bad = first(bad, i)
+			e.bad = first(e.bad, i)
 		case c == '#':
-			fragment = first(fragment, i)
+			e.fragment = first(e.fragment, i)
 		case isUnreserved(c):
-			unreserved = first(unreserved, i)
+			e.unreserved = first(e.unreserved, i)
 		}
 		if ok && strings.ContainsAny(v[i+1:i+3], "abcdef") {
-			lower = first(lower, i)
+			e.lower = first(e.lower, i)
 		}
-		next := strings.IndexByte(v[i+1:], '%')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
 	}
-	if bad >= 0 {
-		f.add("RT303", l, l.valueAt+bad, l.with(reescape(v)), "the %% in %s begins no escape", quote(v[bad:min(len(v), bad+3)]))
+	return e
+}
+
+// escapes checks percent-encoding and what should have been encoded (RFC 9309
+// §2.2.2, RFC 3986 §2.1). Each kind is reported once a line. Google upper-cases the
+// digits of escapes and decodes none; RFC 9309 decodes those of unreserved
+// characters; the robots of 1994 compare octets.
+func (f *file) escapes(l *line) {
+	v := l.value
+	e := findEscapes(v)
+	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
+	// on the rule, or decode what they can.
+	if i := e.bad; i >= 0 {
+		f.add("RT303", l, l.valueAt+i, l.with(reescape(v)),
+			"the %% in %s begins no escape", quote(v[i:min(len(v), i+3)]))
 	}
-	if lower >= 0 {
-		f.add("RT304", l, l.valueAt+lower, l.with(reescape(v)), "%s has lower-case digits: readers that do not normalise escapes compare it literally", quote(v[lower:lower+3]))
+	if i := e.lower; i >= 0 {
+		f.add("RT304", l, l.valueAt+i, l.with(reescape(v)),
+			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
+			quote(v[i:i+3]))
 	}
-	if unreserved >= 0 {
-		f.add("RT305", l, l.valueAt+unreserved, l.with(reescape(v)), "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", quote(v[unreserved:unreserved+3]))
+	if i := e.unreserved; i >= 0 {
+		f.add("RT305", l, l.valueAt+i, l.with(reescape(v)),
+			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
+			quote(v[i:i+3]))
 	}
-	if fragment >= 0 {
-		f.add("RT308", l, l.valueAt+fragment, "", "%%23 stands for #, and what follows a # is never sent to a server")
+	// A path may hold %23, but whoever writes it mostly means the fragment of a page.
+	if i := e.fragment; i >= 0 {
+		f.add("RT308", l, l.valueAt+i, "",
+			"%%23 stands for #, and what follows a # is never sent to a server")
 	}
+	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
+	// so, and a file in another encoding matches nothing at all.
 	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }); i >= 0 {
-		f.add("RT306", l, l.valueAt+i, l.with(reescape(v)), "%s has characters outside ASCII, which not all readers encode alike", quote(v))
+		f.add("RT306", l, l.valueAt+i, l.with(reescape(v)),
+			"%s has characters outside ASCII, which not all readers encode alike", quote(v))
 	}
 }
 
-// reescape returns the pattern as RFC 3986 §6.2.2 would write it: what is outside ASCII and stray percent signs escaped,
-// escapes in upper case and only where they are needed.
+// reescape returns the pattern as RFC 3986 §6.2.2 would write it: what is outside
+// ASCII and stray percent signs escaped, escapes in upper case and only where they
+// are needed.
 func reescape(v string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -176,6 +228,7 @@ func reescape(v string) string {
 				c = '%'
 			}
 		}
+		// Reserved characters stay as they are written: "%2F" is never "/".
 		switch {
 		case ok && isUnreserved(c) || c < 0x80 && v[i] != '%':
 			b.WriteByte(c)
@@ -228,8 +281,9 @@ func indexPage(v string) bool {
 	return i >= 0 && strings.HasPrefix(v[i+1:], "index.htm")
 }
 
-// session tells a pattern that holds the value of a session identifier: eight letters or digits, so that "jsessionid="
-// or "jsessionid=*" alone, which mean every session, are none.
+// session tells a pattern that holds the value of a session identifier: eight
+// letters or digits, so that "jsessionid=" or "jsessionid=*" alone, which mean
+// every session, are none.
 func session(v string) bool {
 	lower := strings.ToLower(v)
 	for _, key := range [...]string{"jsessionid=", "phpsessid="} {
@@ -238,11 +292,7 @@ func session(v string) bool {
 			continue
 		}
 		value := lower[i+len(key):]
-		n := strings.IndexFunc(value, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz", r) })
-		if n < 0 {
-			n = len(value)
-		}
-		if n >= 8 {
+		if n := len(value) - len(strings.TrimLeft(value, letters+"0123456789")); n >= 8 {
 			return true
 		}
 	}

@@ -1,15 +1,14 @@
 package lint
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// preferenceChecks checks what the file says about use by AI: Content-Usage (draft-ietf-aipref-attach), Content-Signal
-// and License (RSL 1.0).
+// preferenceChecks checks what the file says about use by AI: Content-Usage
+// (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0).
 func (f *file) preferenceChecks() {
 	c := &preferences{file: f, drafts: map[string]bool{}}
 	for _, l := range f.loose {
@@ -54,6 +53,8 @@ type signal struct {
 	line       *line
 }
 
+// record checks a line of group g, nil before the first group. What is a draft is
+// said once for each field (RT510), whatever else is right or wrong about it.
 func (c *preferences) record(l *line, g *group) {
 	switch l.kind {
 	case contentUsage:
@@ -61,21 +62,24 @@ func (c *preferences) record(l *line, g *group) {
 	case contentSignal:
 		c.contentSignal(l)
 	case license:
-		if u, err := url.Parse(l.value); err != nil || u.Scheme == "" || u.Host == "" {
-			c.add("RT508", l, l.valueAt, "", "%s is not an absolute URL, so the licence is not found", quote(l.value))
+		if !absoluteURL(l.value) {
+			c.add("RT508", l, l.valueAt, "",
+				"%s is not an absolute URL, so the licence is not found", quote(l.value))
 		}
 	}
 	switch l.kind {
 	case contentUsage, contentSignal, llmPolicy, disallowAI, allowAI, agentPurpose:
 		if !c.drafts[l.kind] {
 			c.drafts[l.kind] = true
-			c.add("RT510", l, -1, "", "%s comes from a draft or a convention, not from a standard", fieldName(l.kind))
+			c.add("RT510", l, -1, "",
+				"%s comes from a draft or a convention, not from a standard", fieldName(l.kind))
 		}
 	}
 }
 
-// contentUsage checks a value of the form [path] label=y, label=n. Whatever does not begin with a slash belongs to the
-// dictionary (RT502 is the trap in that), and a dictionary that does not parse says nothing at all.
+// contentUsage checks a value of the form [path] label=y, label=n. Whatever does
+// not begin with a slash belongs to the dictionary (RT502 is the trap in that), and
+// a dictionary that does not parse says nothing at all.
 func (c *preferences) contentUsage(l *line, g *group) {
 	path, dictionary := "", l.value
 	word, rest, ok := cutWord(l.value)
@@ -83,7 +87,8 @@ func (c *preferences) contentUsage(l *line, g *group) {
 	case strings.HasPrefix(l.value, "/"):
 		path, dictionary = word, rest
 	case ok && !strings.Contains(word, "=") && strings.Contains(rest, "="):
-		c.add("RT502", l, l.valueAt, l.with("/"+l.value), "%s does not begin with a slash, so it is no path and the preference does not parse", quote(word))
+		c.add("RT502", l, l.valueAt, l.with("/"+l.value),
+			"%s does not begin with a slash, so it is no path and the preference does not parse", quote(word))
 		return
 	}
 	if strings.Trim(dictionary, blanks) == "" {
@@ -96,31 +101,38 @@ func (c *preferences) contentUsage(l *line, g *group) {
 	c.onDisallowed(l, g, path)
 }
 
-// usage checks one member of the dictionary (RFC 9651 §3.2; parameters are ignored).
+// usage checks one member of the dictionary (RFC 9651 §3.2; parameters are
+// ignored).
 func (c *preferences) usage(l *line, path, member string) {
 	item, _, _ := strings.Cut(member, ";")
 	label, value, _ := strings.Cut(item, "=")
 	label = strings.Trim(label, blanks)
 	value = strings.Trim(value, blanks)
 	switch {
+	// One member that does not parse voids the line, not only itself (RFC 9651 §4.2).
 	case !validKey(label):
-		c.add("RT501", l, l.valueAt, "", "%s is no key of a structured field (lower case, no blanks), so the whole line is void", quote(label))
+		c.add("RT501", l, l.valueAt, "",
+			"%s is no key of a structured field (lower case, no blanks), so the whole line is void", quote(label))
 		return
+	// Anything else, a bare label (which is "true") among it, means "unknown".
 	case value != "y" && value != "n":
-		c.add("RT501", l, l.valueAt, c.yesNo(l, label, value), "the value %s of %s is neither y nor n, so the preference is unknown", quote(value), quote(label))
+		c.add("RT501", l, l.valueAt, c.yesNo(l, label, value),
+			"the value %s of %s is neither y nor n, so the preference is unknown", quote(value), quote(label))
 		return
 	}
 	switch label {
 	case "train-ai", "ai-use", "search":
+	// From vocab-00 to vocab-04; copied from articles of that time.
 	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
 		c.add("RT503", l, l.valueAt, "", "the label %s was dropped from the draft", quote(label))
 	default:
 		c.add("RT503", l, l.valueAt, "", "the label %s is unknown", quote(label))
 	}
 	if c.usages == nil {
-		return
+		return // before any group, where it is for nobody
 	}
-	// Statements for one path are combined, and any "n" among them is stronger: the opposite of allow and disallow.
+	// Statements for one path are combined, and any "n" among them is stronger: the
+	// opposite of allow and disallow.
 	if path == "" {
 		path = "/" // no path is the whole site
 	}
@@ -129,7 +141,8 @@ func (c *preferences) usage(l *line, path, member string) {
 		opposite.value = "y"
 	}
 	if was, ok := c.usages[opposite]; ok {
-		c.add("RT505", l, l.valueAt, "", "%s=%s contradicts line %d for the same path: n wins", label, value, was.number)
+		c.add("RT505", l, l.valueAt, "",
+			"%s=%s contradicts line %d for the same path: n wins", label, value, was.number)
 	}
 	c.usages[usage{path, label, value}] = l
 	if label == "train-ai" && path == "/" {
@@ -148,7 +161,8 @@ func (c *preferences) yesNo(l *line, label, value string) string {
 	return ""
 }
 
-// members splits a dictionary at its commas, of which those in quotation marks and parentheses are none.
+// members splits a dictionary at its commas, of which those in quotation marks and
+// parentheses are none.
 func members(s string) []string {
 	var all []string
 	start, depth, quoted := 0, 0, false
@@ -171,10 +185,11 @@ func members(s string) []string {
 
 // validKey tells a key of RFC 9651 §3.1.2.
 func validKey(s string) bool {
-	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] == '*') && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-.*") == ""
+	return s != "" && strings.IndexByte(letters+"*", s[0]) >= 0 && strings.Trim(s, letters+"0123456789_-.*") == ""
 }
 
-// onDisallowed reports preferences for what may not be crawled (RT504): they attach only to what is acquired. A path with wildcards, and one of which a part is
+// onDisallowed reports preferences for what may not be crawled (RT504): they attach
+// only to what is acquired. A path with wildcards, and one of which a part is
 // allowed, are left alone.
 func (c *preferences) onDisallowed(l *line, g *group, path string) {
 	if g == nil || strings.ContainsAny(path, "*$") {
@@ -184,11 +199,14 @@ func (c *preferences) onDisallowed(l *line, g *group, path string) {
 		path = "/"
 	}
 	c.enter(g)
-	if i, _ := slices.BinarySearch(c.allowed, path); c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
-		return
+	i, _ := slices.BinarySearch(c.allowed, path)
+	if c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
+		return // a part is open, or may be
 	}
 	if d := c.decider.Decide(path); !d.Allowed {
-		c.add("RT504", l, l.valueAt, "", "%s is disallowed by line %d, so nothing is collected that the preference could apply to", quote(path), d.Rule.Line)
+		c.add("RT504", l, l.valueAt, "",
+			"%s is disallowed by line %d, so nothing is collected that the preference could apply to",
+			quote(path), d.Rule.Line)
 	}
 }
 
@@ -211,20 +229,25 @@ func (c *preferences) enter(g *group) {
 	c.decider = c.policy.Group(agentName(g.agents[0]))
 }
 
-// contentSignal checks a value of the form search=yes, ai-train=no (RT506). There is no path in it.
+// contentSignal checks a value of the form search=yes, ai-train=no (RT506). There
+// is no path in it.
 func (c *preferences) contentSignal(l *line) {
+	// A key without a value, "ai_train", "true": each is as if it were not there, which
+	// neither grants nor refuses anything.
 	for member := range strings.SplitSeq(l.value, ",") {
 		key, value, _ := strings.Cut(member, "=")
 		key, value = strings.Trim(key, blanks), strings.Trim(value, blanks)
 		switch key {
 		case "search", "ai-input", "ai-train":
 			if value != "yes" && value != "no" {
-				c.add("RT506", l, l.valueAt, "", "the value %s of %s is neither yes nor no", quote(value), key)
+				c.add("RT506", l, l.valueAt, "",
+					"the value %s of %s is neither yes nor no", quote(value), key)
 				continue
 			}
 		case "use":
 			if value != "immediate" && value != "reference" && value != "full" {
-				c.add("RT506", l, l.valueAt, "", "the value %s of use is none of immediate, reference, full", quote(value))
+				c.add("RT506", l, l.valueAt, "",
+					"the value %s of use is none of immediate, reference, full", quote(value))
 				continue
 			}
 		default:
@@ -249,20 +272,25 @@ func (c *preferences) trains(l *line, yes bool) {
 	}
 }
 
-// groupSignals compares the signals of a group with its rules and with those of other groups (RT507). Nothing published
-// says whether a signal holds for its group or for the site, so only equal ones are safe.
+// groupSignals compares the signals of a group with its rules and with those of
+// other groups (RT507). Nothing published says whether a signal holds for its group
+// or for the site, so only equal ones are safe.
 func (c *preferences) groupSignals(g *group) {
 	if c.said == nil {
 		c.said = map[string]signal{}
 	}
 	for _, s := range c.signals {
+		// What may not be crawled cannot be indexed: the signal grants nothing.
 		if g.blocked && s.key == "search" && s.value == "yes" {
-			c.add("RT507", s.line, s.line.valueAt, "", "search=yes stands in a group that closes the whole site")
+			c.add("RT507", s.line, s.line.valueAt, "",
+				"search=yes stands in a group that closes the whole site")
 		}
 		if was, ok := c.said[s.key]; !ok {
 			c.said[s.key] = s
 		} else if was.value != s.value {
-			c.add("RT507", s.line, s.line.valueAt, "", "%s=%s differs from %s in line %d: readers disagree on which of them holds", s.key, s.value, was.value, was.line.number)
+			c.add("RT507", s.line, s.line.valueAt, "",
+				"%s=%s differs from %s in line %d: readers disagree on which of them holds",
+				s.key, s.value, was.value, was.line.number)
 		}
 	}
 	switch {
@@ -275,20 +303,27 @@ func (c *preferences) groupSignals(g *group) {
 	}
 }
 
-// starOnly reports signals that crawlers with a group of their own may not see. A group that closes the site needs none,
-// as in the files that a proxy manages, where * has the signal and each training crawler is shut out.
+// starOnly reports signals that crawlers with a group of their own may not see. A
+// group that closes the site needs none, as in the files that a proxy manages,
+// where * has the signal and each training crawler is shut out.
 func (c *preferences) starOnly() {
 	if c.star != nil && c.silent != nil {
-		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one", quote(c.silent.value), c.silent.number)
+		c.add("RT507", c.star, -1, "",
+			"the group for %s in line %d has no content signal, and some readers do not fall back to this one",
+			quote(c.silent.value), c.silent.number)
 	}
 }
 
-// disagreements compares the statements on training in their several notations (RT509). A crawler that is shut out in
-// part, or let in in part, agrees with everything: only the whole site counts.
+// disagreements compares the statements on training in their several notations
+// (RT509). A crawler that is shut out in part, or let in in part, agrees with
+// everything: only the whole site counts.
 func (c *preferences) disagreements() {
 	refused, granted := c.train[0], c.train[1]
+	// Within one notation it is RT505 or RT507.
 	if refused != nil && granted != nil && refused.kind != granted.kind {
-		c.add("RT509", granted, granted.valueAt, "", "%s grants the training of models, and %s in line %d refuses it", fieldName(granted.kind), fieldName(refused.kind), refused.number)
+		c.add("RT509", granted, granted.valueAt, "",
+			"%s grants the training of models, and %s in line %d refuses it",
+			fieldName(granted.kind), fieldName(refused.kind), refused.number)
 	}
 	for i := range c.groups {
 		g := &c.groups[i]
@@ -296,9 +331,11 @@ func (c *preferences) disagreements() {
 		switch {
 		case a == nil || g.star != nil:
 		case granted != nil && g.blocked:
-			c.add("RT509", a, -1, "", "%s is shut out, while line %d grants the training of models", quote(a.value), granted.number)
+			c.add("RT509", a, -1, "",
+				"%s is shut out, while line %d grants the training of models", quote(a.value), granted.number)
 		case refused != nil && !g.blocked && len(closed(g.rules)) == 0:
-			c.add("RT509", a, -1, "", "%s may read everything, while line %d refuses the training of models", quote(a.value), refused.number)
+			c.add("RT509", a, -1, "",
+				"%s may read everything, while line %d refuses the training of models", quote(a.value), refused.number)
 		}
 	}
 }

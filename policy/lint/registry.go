@@ -2,7 +2,8 @@ package lint
 
 import "slices"
 
-// Rule is one entry of the registry.
+// Rule is one entry of the registry. The identifier and the name never change, so
+// that they can stand in configurations and in links.
 type Rule struct {
 	ID        string   `json:"id"`
 	Name      string   `json:"name"`
@@ -18,6 +19,7 @@ type Rule struct {
 // Rules returns the registry in the order of the identifiers.
 func Rules() []Rule { return slices.Clone(rules[:]) }
 
+// ruleIndex returns the place of a rule in the registry.
 func ruleIndex(id string) (int, bool) {
 	return slices.BinarySearchFunc(rules[:], id, func(r Rule, id string) int {
 		switch {
@@ -33,8 +35,13 @@ func ruleIndex(id string) (int, bool) {
 // wild are the readers to whom '*' and '$' are special.
 const wild = RFC9309 | Google | Yandex | Bing
 
-// rules is the registry. RT001 to RT015 are the fifteen classic mistakes.
+// rules is the registry, sorted by identifier. The severities follow one rule:
+// Error if the line has no effect or the opposite one, Warning if crawlers differ
+// on it, Info for style and for what is merely worth knowing. The engines are
+// those whose readers are misled or lose something, not those that say so.
 var rules = [...]Rule{
+	// The fifteen classic mistakes, as articles for site owners have listed them
+	// since the 2000s.
 	{"RT001", "file-name-case", Error, All, "the file's name is not exactly /robots.txt",
 		"name the file robots.txt, in lower case", ""},
 	{"RT002", "file-name-robot", Error, All, "the file is called robot.txt",
@@ -66,6 +73,8 @@ var rules = [...]Rule{
 	{"RT015", "contradictory-rules", Warning, All, "the same path allowed and disallowed, so that one of the rules never wins",
 		"keep one of the two rules", ""},
 
+	// Format and encoding: RFC 9309 §2.2 (lines, UTF-8), §2.5 (500 KiB), and the
+	// limits of single engines.
 	{"RT101", "missing-colon", Error, All &^ Google, "a blank where the colon should be",
 		"write a colon after the field", ""},
 	{"RT102", "typo-field", Error, All &^ Google, "a misspelt field",
@@ -95,6 +104,8 @@ var rules = [...]Rule{
 	{"RT114", "empty-file", Info, All, "an empty file",
 		"write what is meant: User-agent: * and an empty Disallow: allow everything", ""},
 
+	// Grouping and product tokens: RFC 9309 §2.2.1. Most of these work by RFC 9309
+	// and fail with readers of the 1994 kind, or the other way round.
 	{"RT201", "rule-before-group", Error, All, "a rule before any user-agent line",
 		"put a User-agent line above the rule", ""},
 	{"RT202", "group-fusion", Warning, RFC9309 | Google, "two user-agent lines with only other records between them form one group",
@@ -122,6 +133,8 @@ var rules = [...]Rule{
 	{"RT213", "allowlist-gap", Warning, Google | Apple | Amazon, "everybody is shut out except named crawlers, and some that people forget are not named",
 		"name them too, each with the rules that are meant for it", ""},
 
+	// Paths: RFC 9309 §2.2.2 (matching, percent-encoding) and §2.2.3 (special
+	// characters).
 	{"RT301", "absolute-url", Error, All, "a rule with scheme and host",
 		"write the path alone: the file speaks for its own origin only", ""},
 	{"RT302", "dollar-inside", Warning, wild, "a $ that is not last, and so stands for itself",
@@ -153,6 +166,8 @@ var rules = [...]Rule{
 	{"RT315", "index-html", Info, Google, "an allowed index page, which opens its directory for Google only",
 		"allow the directory itself as well, ending in /$", ""},
 
+	// What the file does to a site, other records (§2.2.4), and how the file is
+	// served (§2.3.1).
 	{"RT401", "site-blocked", Warning, All, "everything is disallowed for *",
 		"remove the rule if the site is to be found", ""},
 	{"RT402", "blocks-assets", Warning, Google | Yandex | Bing, "style sheets or scripts that search engines need to render pages are disallowed",
@@ -186,6 +201,9 @@ var rules = [...]Rule{
 	{"RT416", "origin-variants", Info, All, "the http, https and www copies of the file differ",
 		"serve the same file everywhere", "it takes the answers of several origins"},
 
+	// Preferences for the use by AI: draft-ietf-aipref-attach and -vocab, content
+	// signals, RSL 1.0. All of them are other records to RFC 9309, and none changes
+	// whether a URL may be fetched.
 	{"RT501", "content-usage-parse", Error, AIPREF, "a Content-Usage value that does not parse, so that the preference is unknown",
 		"write label=y or label=n in lower case, separated by commas", ""},
 	{"RT502", "content-usage-path", Error, AIPREF, "a Content-Usage path that does not begin with /",

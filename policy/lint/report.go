@@ -14,16 +14,17 @@ const (
 	maxSuggestion = 400 // octets; a longer replacement helps nobody and is replaced by the rule's advice
 )
 
-// report collects findings, at most MaxPerRule of each rule. The zero value is empty.
+// report collects findings, at most MaxPerRule of each rule. The zero value is
+// empty.
 type report struct {
 	findings []Finding
 	counts   [len(rules)]int
 	overflow [len(rules)]int // line of the first finding beyond MaxPerRule
 }
 
-// add reports a finding of the rule at octet at of l, or of the whole line if at is negative, or of the whole
-// file if l is nil. Without a suggestion the rule's advice stands in for one. Arguments are formatted only if
-// the finding is kept.
+// add reports a finding of the rule at octet at of l, or of the whole line if at is
+// negative, or of the whole file if l is nil. Without a suggestion the rule's
+// advice stands in for one. Arguments are formatted only if the finding is kept.
 func (r *report) add(id string, l *line, at int, suggestion, format string, args ...any) {
 	i, ok := ruleIndex(id)
 	if !ok {
@@ -40,29 +41,34 @@ func (r *report) add(id string, l *line, at int, suggestion, format string, args
 		}
 		return
 	}
-	// Editors and SARIF count characters. The count is made only for what is kept: a line may be long.
+	// Editors and SARIF count characters. The count is made only for what is kept:
+	// a line may be long.
 	if l != nil && at >= 0 && at <= len(l.text) {
 		column = utf8.RuneCountInString(l.text[:at]) + 1
 	}
 	if suggestion == "" || len(suggestion) > maxSuggestion {
 		suggestion = rules[i].Advice
 	}
-	r.findings = append(r.findings, rules[i].finding(number, column, fmt.Sprintf(format, args...), strings.ToValidUTF8(suggestion, "\uFFFD")))
+	suggestion = strings.ToValidUTF8(suggestion, "\uFFFD")
+	r.findings = append(r.findings, rules[i].finding(number, column, fmt.Sprintf(format, args...), suggestion))
 }
 
+// finding returns a finding of the rule.
 func (r Rule) finding(line, column int, message, suggestion string) Finding {
 	return Finding{ID: r.ID, Name: r.Name, Severity: r.Severity, Line: line, Column: column,
 		Message: message, Engines: r.Engines, Suggestion: suggestion}
 }
 
-// sorted returns the findings by line, column and rule; those that say how many more there are stand last.
+// sorted returns the findings by line, column and rule; those that say how many
+// more there are stand last.
 func (r *report) sorted() []Finding {
 	slices.SortStableFunc(r.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.ID, b.ID))
 	})
 	for i, n := range r.counts {
 		if n -= MaxPerRule; n > 0 {
-			last := rules[i].finding(r.overflow[i], 0, fmt.Sprintf("and %d more, the first of them here", n), rules[i].Advice)
+			message := fmt.Sprintf("and %d more, the first of them here", n)
+			last := rules[i].finding(r.overflow[i], 0, message, rules[i].Advice)
 			last.More = n
 			r.findings = append(r.findings, last)
 		}
@@ -70,8 +76,9 @@ func (r *report) sorted() []Finding {
 	return r.findings
 }
 
-// quote is text from the file that prints cut, escaped and in quotation marks. It is a type, not a function, so that
-// nothing is done for findings that are not kept.
+// quote is text from the file that prints cut, escaped and in quotation marks. It
+// is a type, not a function, so that nothing is done for findings that are not
+// kept.
 type quote string
 
 func (q quote) String() string {

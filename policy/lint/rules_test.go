@@ -24,7 +24,8 @@ var files = []struct {
 	{"RT005", "User-agent:\nDisallow: /\n", 1, "User-agent: *", "User-agent: *\nDisallow:\n"},
 	{"RT006", "User-agent: Yandex\nDisallow:\nHost: http://www.site.ru/\n", 3, "Host: www.site.ru", "User-agent: Yandex\nDisallow: /host\n"},
 	{"RT006", "User-agent: Yandex\nDisallow:\nHost: www.site.ru/path\n", 3, "Host: www.site.ru", ""},
-	{"RT006", "User-agent: Yandex\nDisallow:\nHost: 192.0.2.1\n", 3, "", ""},
+	{"RT006", "User-agent: Yandex\nDisallow:\nHost: 192.0.2.1:8080\n", 3, "", ""},
+	{"RT006", "User-agent: Yandex\nDisallow:\nHost: [2001:db8::1]\n", 3, "", ""},
 	{"RT006", "User-agent: Yandex\nDisallow:\nHost: www.site.ru\nHost: site.ru\n", 3, "", ""},
 	{"RT007", "User-agent: *\nDisallow: /cgi-bin*\n", 2, "Disallow: /cgi-bin", "User-agent: *\nDisallow: /*.php$\n"},
 	{"RT007", "User-agent: *\nDisallow: /a**b\n", 2, "Disallow: /a*b", "User-agent: *\nDisallow: /a*b\n"},
@@ -198,6 +199,7 @@ var answers = []struct {
 	{"RT014", lint.Answer{StatusCode: 200}, lint.Answer{StatusCode: 200, ContentType: "text/plain"}},
 	{"RT106", lint.Answer{StatusCode: 200, Body: []byte("\uFEFF#")}, lint.Answer{StatusCode: 404, Body: []byte("\uFEFF#")}},
 	{"RT110", lint.Answer{StatusCode: 200, Body: []byte("#"), Truncated: true}, lint.Answer{StatusCode: 200, Body: []byte("#")}},
+	{"RT407", lint.Answer{StatusCode: 200, Body: []byte("Sitemap: s.xml")}, lint.Answer{StatusCode: 200, Body: []byte("Sitemap: https://[h/%")}},
 	{"RT408", lint.Answer{URL: "https://example.com/robots.txt", StatusCode: 200, Body: []byte("User-agent: *\nDisallow: /s\nSitemap: https://example.com/s.xml\nSitemap: https://example.net/t.xml\n")},
 		lint.Answer{URL: "https://example.net/robots.txt", StatusCode: 200, Body: []byte("User-agent: *\nDisallow: /s\nSitemap: https://example.com/s.xml\nSitemap: https://example.net/t.xml\n")}},
 	{"RT414", lint.Answer{StatusCode: 403}, lint.Answer{StatusCode: 404}},
@@ -222,6 +224,26 @@ func TestEachRuleHasAnAnswerThatBreaksItAndOneThatDoesNot(t *testing.T) {
 		}
 		if found := only(a.good.Findings(), a.id); len(found) > 0 {
 			t.Errorf("%s: got %q in %+v, want no finding", a.id, found[0].Message, a.good)
+		}
+	}
+}
+
+func TestRelativeSitemapIsCompletedIfTheFilesURLIsKnown(t *testing.T) {
+	for body, want := range map[string]string{
+		"Sitemap: /s.xml":                     "Sitemap: https://example.com:8443/s.xml",
+		"Sitemap: s.xml":                      "Sitemap: https://example.com:8443/s.xml",
+		"Sitemap: //cdn.example/s.xml":        "Sitemap: https://cdn.example/s.xml",
+		"Sitemap: %zz":                        "write the URL with scheme and host",
+		"Sitemap:":                            "write the URL with scheme and host",
+		"Sitemap: https://cdn.example/s.xml":  "",
+		"Sitemap: https://cdn.example/a b%zz": "",
+	} {
+		got := ""
+		for _, f := range only(lint.Answer{URL: "https://example.com:8443/robots.txt", StatusCode: 200, Body: []byte(body)}.Findings(), "RT407") {
+			got += f.Suggestion
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
 }

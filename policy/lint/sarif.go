@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-// WriteSARIF writes the reports as one run of the Static Analysis Results Interchange Format (SARIF 2.1.0), with the
-// whole registry as its rules. Findings without a line name the file alone.
+// WriteSARIF writes the reports as one run of the Static Analysis Results
+// Interchange Format (SARIF 2.1.0), with the whole registry as its rules. Findings
+// without a line name the file alone.
 func WriteSARIF(w io.Writer, reports ...Report) error {
 	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
 	run.Tool.Driver.Name = "robotsgate lint"
 	for _, r := range rules {
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
 			ID: r.ID, Name: r.Name, Short: sarifText{r.Summary}, Help: sarifText{r.Advice},
-			Configuration: sarifLevel{r.Severity.sarif()}, Properties: sarifProperties{Engines: r.Engines.Names(), Unchecked: r.Unchecked},
+			Configuration: sarifLevel{r.Severity.sarif()},
+			Properties:    sarifProperties{Engines: r.Engines.Names(), Unchecked: r.Unchecked},
 		})
 	}
 	for _, report := range reports {
@@ -40,6 +42,8 @@ func (s Severity) sarif() string {
 	return s.String()
 }
 
+// sarif returns the finding as a result. Engines and suggestion have no place of
+// their own there: a fix would have to be right for a machine to apply.
 func (f Finding) sarif(name string) sarifResult {
 	r := sarifResult{
 		RuleID: f.ID, Level: f.Severity.sarif(), Message: sarifText{f.Message},

@@ -1,8 +1,11 @@
 package lint
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
-// The fields that some reader knows, in lower case.
+// The fields that some reader knows, or knew, in lower case.
 const (
 	userAgent     = "user-agent"
 	allow         = "allow"
@@ -30,7 +33,8 @@ const (
 	agentPurpose  = "user-agent-purpose"
 )
 
-// maxField is the longest field worth looking up, in octets. What is longer is prose.
+// maxField is the longest field worth looking up, in octets. What is longer is
+// prose.
 const maxField = 32
 
 const letters = "abcdefghijklmnopqrstuvwxyz"
@@ -45,7 +49,7 @@ type line struct {
 	field      string // as written; "" if there is none
 	value      string // as written, without blanks around it and without comment
 	kind       string // the field in lower case as the most lenient engine reads it; "" if none knows it
-	meant      string // the field that the author probably meant; differs from kind for a misspelling that no one accepts
+	meant      string // the field that the author probably meant; kind is "" if no engine accepts the spelling
 	valueAt    int    // octet offset of value in text
 	commentAt  int    // octet offset of '#' in text, or len(text)
 	noColon    bool   // blanks stand where the colon should
@@ -55,8 +59,8 @@ type line struct {
 // file is a robots.txt file cut into lines and groups.
 type file struct {
 	report
-	text   string // without byte order mark
-	host   string // that serves the file; "" if not known
+	text   string   // without byte order mark
+	url    *url.URL // of the file; nil if not known
 	bom    bool
 	nuls   int
 	wide   bool // UTF-16
@@ -68,13 +72,16 @@ type file struct {
 	loose  []*line // before the first group
 }
 
-// scan cuts the text into lines: LF, CRLF and CR each end one (RFC 9309 §2.2).
+// scan cuts the text into lines: LF, CRLF and CR each end one (RFC 9309 §2.2). It
+// reads past the parsing limit, so that RT110 can say what is lost there. Package
+// policy has a scanner of its own, for verdicts; a test holds the two together.
 func scan(text string) *file {
 	f := &file{text: text}
 	if rest, ok := strings.CutPrefix(text, "\uFEFF"); ok {
 		f.bom, f.text = true, rest
 	}
-	// Text of UTF-16 without its mark is half NUL octets; a few of them are something else.
+	// Text of UTF-16 without its mark is half NUL octets; a few of them are
+	// something else.
 	f.nuls = strings.Count(text, "\x00")
 	f.wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.nuls > len(text)/8
 	f.html = isMarkup(f.text)
@@ -105,7 +112,8 @@ func scan(text string) *file {
 	return f
 }
 
-// cutLine returns the first line, how it ended (0 LF, 1 CRLF, 2 CR, -1 not at all) and the rest.
+// cutLine returns the first line, how it ended (0 LF, 1 CRLF, 2 CR, -1 not at all)
+// and the rest.
 func cutLine(s string) (text string, end int, rest string) {
 	i := strings.IndexAny(s, "\r\n")
 	switch {
@@ -137,7 +145,8 @@ func readLine(text string) line {
 		l.valueAt = len(name) + 1
 		l.kind, l.meant = readField(l.field)
 	} else if name, value, ok = cutWord(record); ok {
-		// Google takes "disallow /" for "disallow: /" if there are two words and no more (G-22).
+		// Google takes "disallow /" for "disallow: /" if there are two words and no
+		// more.
 		kind, meant := readField(name)
 		if meant == "" {
 			return l
@@ -166,8 +175,10 @@ func cutWord(s string) (word, rest string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// readField returns what the field is for the most lenient engine, and what its author meant by it.
+// readField returns what the field is for the most lenient engine, and what its
+// author meant by it.
 func readField(field string) (kind, meant string) {
+	// Prose is not looked up at all, which keeps hostile files cheap.
 	if field == "" || len(field) > maxField {
 		return "", ""
 	}
@@ -181,8 +192,9 @@ func readField(field string) (kind, meant string) {
 	return "", nearField(name)
 }
 
-// knownField tells the fields that some specification has or had. Apart from user-agent, allow and disallow all of them
-// are other records to RFC 9309 §2.2.4, which nobody needs to read.
+// knownField tells the fields that some specification has or had. Apart from
+// user-agent, allow and disallow all of them are other records to RFC 9309 §2.2.4,
+// which nobody needs to read.
 func knownField(name string) bool {
 	switch name {
 	case userAgent, allow, disallow, sitemap, crawlDelay, requestRate, visitTime, hostField, cleanParam, noindex, nofollow,
@@ -193,12 +205,14 @@ func knownField(name string) bool {
 	return false
 }
 
-// lenientField knows the fields that Google's parser accepts: these misspellings, and whatever begins with them.
+// lenientField knows the fields that Google's parser accepts: these misspellings,
+// and whatever begins with them.
 func lenientField(name string) string {
 	for _, p := range [...]struct{ prefix, kind string }{
 		{userAgent, userAgent}, {"useragent", userAgent}, {"user agent", userAgent},
 		{allow, allow},
-		{disallow, disallow}, {"dissallow", disallow}, {"dissalow", disallow}, {"disalow", disallow}, {"diasllow", disallow}, {"disallaw", disallow},
+		{disallow, disallow}, {"dissallow", disallow}, {"dissalow", disallow},
+		{"disalow", disallow}, {"diasllow", disallow}, {"disallaw", disallow},
 		{sitemap, sitemap}, {"site-map", sitemap},
 	} {
 		if strings.HasPrefix(name, p.prefix) {
@@ -208,8 +222,9 @@ func lenientField(name string) string {
 	return ""
 }
 
-// nearField finds the known field that differs from name by the marks between its words, by one slip (insertion,
-// deletion, substitution or swap of neighbours), or by two if it is long.
+// nearField finds the known field that differs from name by the marks between its
+// words, by one slip (insertion, deletion, substitution or swap of neighbours), or
+// by two if it is long.
 func nearField(name string) string {
 	const marks = " \t-_."
 	if strings.Trim(name, letters+marks) != "" {
@@ -237,11 +252,14 @@ func nearField(name string) string {
 	return ""
 }
 
-// distance returns the number of slips between two words of at most maxField octets, or something above limit.
+// distance returns the number of slips between two words of at most maxField
+// octets, or something above limit.
 func distance(a, b string, limit int) int {
+	// Most fields differ from most known ones by their length alone.
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1
 	}
+	// d[i][j] is the distance between the first i octets of a and the first j of b.
 	var d [maxField + 1][maxField + 1]uint8
 	for i := range len(a) + 1 {
 		d[i][0] = uint8(i)
@@ -262,7 +280,7 @@ func distance(a, b string, limit int) int {
 			}
 			best = min(best, d[i][j])
 		}
-		if int(best) > limit {
+		if int(best) > limit { // rows never get better
 			return limit + 1
 		}
 	}

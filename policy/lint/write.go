@@ -14,13 +14,15 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// WriteText writes one line for each finding, name:line:column first, and the suggestion below it.
+// WriteText writes one line for each finding, name:line:column first, and the
+// suggestion below it.
 func WriteText(w io.Writer, reports ...Report) error {
 	b := bufio.NewWriter(w)
 	for _, r := range reports {
 		for _, f := range r.Findings {
 			fmt.Fprintf(b, "%s%s: %s: %s [%s %s] (%s)\n", r.Name, f.place(), f.Severity, f.Message, f.ID, f.Name, f.Engines)
-			// A suggestion repeats text of the file, which must not steer the terminal.
+			// A suggestion repeats text of the file, which must not steer the
+			// terminal.
 			for line := range strings.SplitSeq(f.Suggestion, "\n") {
 				fmt.Fprintf(b, "\t%s\n", strings.Map(printable, line))
 			}
@@ -37,7 +39,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// place returns what follows the name: nothing for the file as a whole, line and column as compilers write them.
+// place returns what follows the name: nothing for the file as a whole, line and
+// column as compilers write them.
 func (f Finding) place() string {
 	switch {
 	case f.Line == 0:
@@ -48,7 +51,8 @@ func (f Finding) place() string {
 	return fmt.Sprintf(":%d:%d", f.Line, f.Column)
 }
 
-// WriteJSON writes one JSON object for each report, each on a line of its own.
+// WriteJSON writes one JSON object for each report, each on a line of its own, so
+// that many files make a stream. A file without findings has an empty array.
 func WriteJSON(w io.Writer, reports ...Report) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
