@@ -53,7 +53,6 @@ func harden(base *http.Transport) *http.Transport {
 	if dial := tlsDialer(t); dial != nil {
 		t.DialTLSContext = leashed(dial)
 	}
-	t.Dial, t.DialTLS = nil, nil
 	return t
 }
 
@@ -67,6 +66,7 @@ func smaller[T int64 | time.Duration](set, ours T) T {
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 func plainDialer(t *http.Transport) dialFunc {
+	//lint:ignore SA1019 a transport that still has it is to be used as it is meant
 	switch dial := t.Dial; {
 	case t.DialContext != nil:
 		return t.DialContext
@@ -80,6 +80,7 @@ func plainDialer(t *http.Transport) dialFunc {
 // tlsDialer returns the transport's own way to TLS, or nil.
 func tlsDialer(t *http.Transport) dialFunc {
 	dial := t.DialTLSContext
+	//lint:ignore SA1019 as above
 	if old := t.DialTLS; dial == nil && old != nil {
 		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
 	}

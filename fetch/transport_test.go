@@ -254,6 +254,8 @@ func TestATransportThatHasSpokenHTTP2IsReadOverHTTP1(t *testing.T) {
 	}
 }
 
+//lint:file-ignore SA1019 the dialers that net/http no longer recommends must work, too
+
 func TestTheCallersDialersAreKept(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, file) }))
 	defer s.Close()
