@@ -112,9 +112,10 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 
 // RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
 // a *DisallowedError, or the context's error if that ended first, or an error about
-// a URL that names no origin. It never modifies req; where a User-Agent or the
-// canonical host has to be set, a copy is sent. Requests of other schemes than
-// http and https go to Base untouched.
+// a URL that names no origin. With a Pacer it waits for its turn before it sends, and
+// may return the errors of Pacer.Wait as well. It never modifies req; where a
+// User-Agent or the canonical host has to be set, a copy is sent. Requests of other
+// schemes than http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.ready()
 	out, o, err := t.admit(g, req)

@@ -73,7 +73,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, sent
 		return answer{}, err
 	}
 	group := res.Policy.Group(token)
-	g.pacer.learn(o, group)
+	g.pacer.learn(o, group, source{res.Time, token})
 	d := group.Decide(target)
 	if d.Allowed && hasDotSegment(target) {
 		d = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack

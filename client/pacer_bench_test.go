@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,12 +64,21 @@ func waitInTurn(b *testing.B, p *client.Pacer, hosts []string) {
 	runtime.KeepAlive(p)
 }
 
-// BenchmarkPacedRoundTrip is what the Pacer adds to a request that has not to wait: the
-// records of the group are read again, a place is taken and given back.
+// BenchmarkPacedRoundTrip is what the Pacer adds to a request that has not to wait: a
+// place is taken and given back. How much there is to learn from robots.txt is no matter.
 func BenchmarkPacedRoundTrip(b *testing.B) {
-	for name, pacer := range map[string]*client.Pacer{"without": nil, "with": {Delay: -1}} {
-		b.Run(name, func(b *testing.B) {
-			t := &client.Transport{Base: pagesOf(ok), Token: "ExampleBot", Pacer: pacer}
+	many := "User-agent: *\nCrawl-delay: 0\nAllow: /\n" + strings.Repeat("Note: x\n", 60_000)
+	for _, c := range []struct {
+		name, robots string
+		pacer        *client.Pacer
+	}{
+		{"without", "User-agent: *\nCrawl-delay: 0\n", nil},
+		{"with", "User-agent: *\nCrawl-delay: 0\n", new(client.Pacer)},
+		{"with 60,000 records", many, new(client.Pacer)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			t := &client.Transport{Token: "ExampleBot", Pacer: c.pacer}
+			t.Base = withFile{pagesOf(ok), c.robots}
 			req, err := http.NewRequest("GET", "http://a.example/page", nil)
 			if err != nil {
 				b.Fatal(err)
@@ -83,4 +93,17 @@ func BenchmarkPacedRoundTrip(b *testing.B) {
 			}
 		})
 	}
+}
+
+// withFile is pagesOf with a robots.txt.
+type withFile struct {
+	pagesOf
+	robots string
+}
+
+func (p withFile) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Path == "/robots.txt" {
+		return answer(200, "", p.robots), nil
+	}
+	return p.pagesOf(req)
 }

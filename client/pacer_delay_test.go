@@ -144,3 +144,37 @@ func TestPacerLearnsFromDecide(t *testing.T) {
 		}
 	})
 }
+
+// The delay is that of the group for the token decided for, in the file last read.
+func TestPacerLearnsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		robots := "User-agent: one\nCrawl-delay: 2\nAllow: /\nUser-agent: two\nCrawl-delay: 5\nAllow: /\n"
+		p := &client.Pacer{}
+		web := &client.Transport{
+			Base: &robotsAnswers{
+				robots: func() *http.Response { return answer(200, "", robots) },
+				page:   func() *http.Response { return answer(200, "", "") },
+			},
+			Pacer: p,
+		}
+		u := parse("http://a.example/")
+		check := func(token string, want time.Duration) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			web.Decide(client.WithToken(t.Context(), token), u)
+			p.Wait(t.Context(), u)
+			if got := time.Until(p.Next(u)); got != want {
+				t.Errorf("as %s: next in %v, want %v", token, got, want)
+			}
+		}
+		check("one", 2*time.Second)
+		check("two", 5*time.Second)
+		check("two", 5*time.Second)
+		p.Learn(u, group("User-agent: *\nCrawl-delay: 9\n"))
+		check("two", 5*time.Second)
+		robots = strings.ReplaceAll(robots, "5", "7")
+		check("two", 5*time.Second) // still fresh
+		time.Sleep(25 * time.Hour)
+		check("two", 7*time.Second)
+	})
+}

@@ -20,6 +20,7 @@ import (
 // and nothing in it counts what is under way.
 type lane struct {
 	pace     pace      // what robots.txt asks for
+	learned  source    // and where that is from
 	last     time.Time // the latest start or end of a request
 	granted  time.Time // when Wait last gave a turn
 	grants   int       // turns that Wait gave and no request has used

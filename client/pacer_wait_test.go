@@ -346,3 +346,31 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 		}
 	})
 }
+
+func TestPacerMaxUnderway(t *testing.T) {
+	for _, c := range []struct{ max, want int }{{0, 1}, {1, 1}, {2, 2}, {7, 7}, {-1, 50}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var mu sync.Mutex
+			underway := 0
+			web := paced(&client.Pacer{Delay: -1, MaxUnderway: c.max}, pagesOf(func(req *http.Request) (*http.Response, error) {
+				mu.Lock()
+				underway++
+				mu.Unlock()
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}))
+			for range 50 {
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+				go web.Do(req)
+			}
+			time.Sleep(time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if underway != c.want {
+				t.Errorf("MaxUnderway %d: %d under way, want %d", c.max, underway, c.want)
+			}
+		})
+	}
+}
