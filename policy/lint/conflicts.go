@@ -143,7 +143,7 @@ func (f *file) covered(entries []entry) {
 				f.add("RT311", e.line, e.valueAt, "",
 					"%s in line %d already covers %s", quote(top.value), top.number, quote(e.value))
 			}
-			hidden.note(e, earliest[1-kindIndex(e.line)])
+			hidden.note(e, earliest)
 		}
 		if !e.plain {
 			continue // covers nothing that could be told by its beginning
@@ -177,10 +177,14 @@ type hiding struct {
 	count int
 }
 
-// note counts e among what hider hides, if that stands before it. The author wrote
-// the exception below what it is an exception from, or an Allow: / at the top.
-func (h hidings) note(e *entry, hider *line) {
-	if hider == nil || !e.literal() || hider.number > e.number || hider.value == e.value {
+// note counts e among what is hidden if, of all rules that match its path, the first
+// in the file is of the other kind: the author wrote the exception below what it is
+// an exception from, or an Allow: / at the top.
+func (h hidings) note(e *entry, earliest [2]*line) {
+	k := kindIndex(e.line)
+	hider, same := earliest[1-k], earliest[k]
+	if hider == nil || !e.literal() || hider.number > e.number || hider.value == e.value ||
+		same != nil && same.number < hider.number {
 		return
 	}
 	at := h[hider]

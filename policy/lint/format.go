@@ -30,7 +30,7 @@ func (f *file) format() {
 	}
 	// Google and Yandex skip the mark. To a reader that does not, the first
 	// User-agent is an unknown field, and the rules below bind nobody.
-	if f.bom {
+	if f.bom > 0 {
 		f.add("RT106", first, -1, "",
 			"the file begins with a byte order mark, which some readers take for part of the first field")
 	}

@@ -61,7 +61,7 @@ type file struct {
 	report
 	text   string   // without byte order mark
 	url    *url.URL // of the file; nil if not known
-	bom    bool
+	bom    int      // octets of the byte order mark; fewer than three if it is damaged
 	nuls   int
 	wide   bool // UTF-16
 	html   bool
@@ -77,9 +77,12 @@ type file struct {
 // policy has a scanner of its own, for verdicts; a test holds the two together.
 func scan(text string) *file {
 	f := &file{text: text}
-	if rest, ok := strings.CutPrefix(text, "\uFEFF"); ok {
-		f.bom, f.text = true, rest
+	// Crawlers also skip what is left of a damaged mark.
+	const mark = "\xEF\xBB\xBF"
+	for f.bom < len(mark) && f.bom < len(text) && text[f.bom] == mark[f.bom] {
+		f.bom++
 	}
+	f.text = text[f.bom:]
 	// Text of UTF-16 without its mark is half NUL octets; a few of them are
 	// something else.
 	f.nuls = strings.Count(text, "\x00")

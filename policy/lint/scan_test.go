@@ -95,3 +95,46 @@ func TestDistanceCountsSlips(t *testing.T) {
 		}
 	}
 }
+
+func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
+	type row struct {
+		ID, Robots string
+		Octets     []byte `json:"robots_b64"` // instead of Robots
+		Lines      []struct {
+			Line         int
+			Tag          string
+			Directive    bool
+			MissingColon bool `json:"missing_colon"`
+		}
+	}
+	compared := 0
+	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl") {
+		f := scan(r.Robots + string(r.Octets))
+		ours := map[int]*line{}
+		for i := range f.lines {
+			ours[f.lines[i].number] = &f.lines[i]
+		}
+		for _, want := range r.Lines {
+			l := ours[want.Line]
+			if !want.Directive {
+				if l != nil && l.kind != "" {
+					t.Errorf("%s: line %d: got %q, want no record", r.ID, want.Line, l.kind)
+				}
+				continue
+			}
+			compared++
+			switch {
+			case l == nil:
+				t.Errorf("%s: line %d: got nothing, want %q", r.ID, want.Line, want.Tag)
+			case want.Tag == "unknown" && l.kind != "",
+				want.Tag == "unused" && (l.kind == "" || l.kind == sitemap || l.kind == userAgent || l.rule()),
+				want.Tag != "unknown" && want.Tag != "unused" && l.kind != want.Tag,
+				l.noColon != want.MissingColon:
+				t.Errorf("%s: line %d: got %q, without colon %v, want %+v", r.ID, want.Line, l.kind, l.noColon, want)
+			}
+		}
+	}
+	if compared < 40 {
+		t.Errorf("compared only %d records", compared)
+	}
+}
