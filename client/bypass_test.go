@@ -99,18 +99,22 @@ func TestQueryWithHash(t *testing.T) {
 
 func TestRefreshedIsCalledWhenReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var hooks []string
+		hooks := make(chan string, 4)
 		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, Foreground: true}, Trace: &client.Trace{
-			Fetched:   func(client.Fetched) { hooks = append(hooks, "fetched") },
-			Refreshed: func(client.Fetched) { hooks = append(hooks, "refreshed") },
+			Fetched:   func(client.Fetched) { hooks <- "fetched" },
+			Refreshed: func(client.Fetched) { hooks <- "refreshed" },
 		}}
-		u := mustParse(t, "http://a.example/x")
-		rt.Decide(t.Context(), u)
-		time.Sleep(time.Hour)
-		rt.Decide(t.Context(), u)
-		synctest.Wait()
-		if strings.Join(hooks, " ") != "fetched refreshed" {
-			t.Errorf("hooks %q, want fetched refreshed", hooks)
+		for _, want := range []string{"fetched", "refreshed"} {
+			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-hooks; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			time.Sleep(time.Hour)
+		}
+		if len(hooks) > 0 {
+			t.Errorf("and then %s", <-hooks)
 		}
 	})
 }
