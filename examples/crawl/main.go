@@ -4,17 +4,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/url"
 	"os"
+	"sync"
 	"text/tabwriter"
 	"time"
 
 	"golang.org/x/net/html"
+	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
@@ -24,74 +25,110 @@ import (
 func main() {
 	web := site.Serve(hosts()...)
 	defer web.Close()
-	if err := crawl(os.Stdout, web, "http://rules.example/"); err != nil {
+	progress := io.Discard
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		progress = os.Stderr
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := crawl(ctx, os.Stdout, progress, web, "http://rules.example/"); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func crawl(out io.Writer, web *site.Web, start string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// crawl follows links from start with four workers until there are no more.
+func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start string) error {
+	pacer := &client.Pacer{Delay: 20 * time.Millisecond} // leave it out on the network: one second
 	gate := &client.Transport{
 		Base:      web.Transport(),
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
+		Pacer:     pacer,
 	}
 	defer gate.CloseIdleConnections()
-	c := &http.Client{Transport: gate}
-
-	queue, seen := []string{start}, map[string]bool{start: true}
-	for len(queue) > 0 {
-		link := queue[0]
-		queue = queue[1:]
-		found, err := visit(ctx, out, c, gate, link)
-		if err != nil {
-			return err
-		}
-		for _, next := range found {
-			if !seen[next] {
-				seen[next] = true
-				queue = append(queue, next)
-			}
-		}
+	c := &crawler{
+		gate: gate, pacer: pacer, http: &http.Client{Transport: gate, Timeout: 10 * time.Second},
+		out: out, progress: progress, frontier: newFrontier(start),
 	}
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() { c.work(ctx) })
+	}
+	workers.Wait()
+	fmt.Fprint(progress, "\r\x1b[K")
 	return report(out, web)
 }
 
-// visit asks for one page and returns its links. A refusal is not an error: it is an answer.
-func visit(ctx context.Context, out io.Writer, c *http.Client, gate *client.Transport, link string) ([]string, error) {
-	u, err := url.Parse(link)
+type crawler struct {
+	gate     *client.Transport
+	pacer    *client.Pacer
+	http     *http.Client
+	frontier *frontier
+
+	mu            sync.Mutex // guards what follows
+	out, progress io.Writer
+	sent, refused int
+}
+
+func (c *crawler) work(ctx context.Context) {
+	for {
+		u, ok := c.frontier.next()
+		if !ok {
+			return
+		}
+		links, err := c.visit(ctx, u)
+		if err != nil {
+			c.say("failed", u, err)
+		}
+		c.frontier.done(links)
+	}
+}
+
+// visit asks whether u may be fetched, waits for its turn, and returns the links of the
+// page. The wait stands before the request, so that the client's time-out is about the
+// site alone. The gate would refuse a forbidden request by itself: asking first saves
+// the turn.
+func (c *crawler) visit(ctx context.Context, u *url.URL) ([]*url.URL, error) {
+	why, err := c.gate.Decide(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.Do(req)
-	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-		say(out, "refused", u, refusal.Decision)
+	if !why.Allowed {
+		c.say("refused", u, why)
 		return nil, nil
 	}
+	if err := c.pacer.Wait(ctx, u); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	why, err := gate.Decide(ctx, u) // from the cache: nothing is sent
-	if err != nil {
-		return nil, err
-	}
-	say(out, fmt.Sprint("sent, ", resp.StatusCode), u, why)
+	c.say(fmt.Sprint("sent, ", resp.StatusCode), u, why)
 	return links(u, resp.Body), nil
 }
 
 // say prints one line: what became of a URL, and by which line of which file.
-func say(out io.Writer, what string, u *url.URL, why policy.Decision) {
-	link := u.Scheme + "://" + u.Host // u.String would escape an internationalised host
-	fmt.Fprintf(out, "%-9s  %-40s  %s/robots.txt: %v\n", what, link+u.RequestURI(), link, why)
+func (c *crawler) say(what string, u *url.URL, why any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d, ok := why.(policy.Decision); ok && d.Allowed {
+		c.sent++
+	} else {
+		c.refused++
+	}
+	origin := u.Scheme + "://" + u.Host // u.String would escape an internationalised host
+	fmt.Fprint(c.progress, "\r\x1b[K")
+	fmt.Fprintf(c.out, "%-9s  %-40s  %s/robots.txt: %v\n", what, origin+u.RequestURI(), origin, why)
+	fmt.Fprintf(c.progress, "%d sent, %d refused, %d to go", c.sent, c.refused, c.frontier.len())
 }
 
 // links returns the absolute form of the links on a page.
-func links(base *url.URL, page io.Reader) (found []string) {
+func links(base *url.URL, page io.Reader) (found []*url.URL) {
 	for z := html.NewTokenizer(page); ; {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -99,7 +136,7 @@ func links(base *url.URL, page io.Reader) (found []string) {
 		case html.StartTagToken:
 			for _, a := range z.Token().Attr {
 				if u, err := base.Parse(a.Val); a.Key == "href" && err == nil {
-					found = append(found, u.String())
+					found = append(found, u)
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ func TestTheCrawlerShowsEveryKindOfAnswer(t *testing.T) {
 	web := site.Serve(hosts()...)
 	defer web.Close()
 	var out bytes.Buffer
-	if err := crawl(&out, web, "http://rules.example/"); err != nil {
+	if err := crawl(t.Context(), &out, io.Discard, web, "http://rules.example/"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -20,6 +20,7 @@ func hosts() []site.Host {
 				"Disallow: /private/",
 				"Allow: /private/notice$",
 				"Disallow: /*?session=",
+				"Crawl-delay: 0.1",
 			),
 			Pages: map[string]string{
 				"/": site.Links("/public/", "/private/", "/private/notice", "/public/?session=42",
