@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -86,6 +85,7 @@ func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]re
 		if r.Err != nil && res.Err != nil {
 			r.Err = res.Err
 		}
+		r.Body = res.Body
 		all = append(all, reading{d, r})
 	}
 	return all, nil
@@ -109,13 +109,4 @@ func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
 		StatusCode: r.StatusCode, ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: req,
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: -1,
 	}, nil
-}
-
-// matcher returns a function that says whether a rule by itself would decide about u.
-func (r reading) matcher(u *url.URL) func(policy.Rule) bool {
-	target := u.RequestURI()
-	return func(rule policy.Rule) bool {
-		alone := r.dialect.Parse([]byte("User-agent: *\n" + rule.String() + "\n"))
-		return alone.Decide("*", target).Reason == policy.ReasonRule
-	}
 }

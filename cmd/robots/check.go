@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -77,16 +76,17 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		}
 		urls = append(urls, u)
 	}
-	g, err := c.open()
+	g, err := c.open(c.err)
 	if err != nil {
 		return err
 	}
+	defer g.end(ctx, c.app)
 	for i, u := range urls {
-		if err = c.one(ctx, g, args[i], u); err != nil {
-			break
+		if err := c.one(ctx, g, args[i], u); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, g.end(ctx))
+	return nil
 }
 
 // one checks one URL.
@@ -107,30 +107,35 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	}
 	var out output
 	for i, r := range readings {
-		d, err := decideOn(ctx, c.agent.String(), u, o, r.result)
+		v, err := c.verdict(ctx, text, u, o, r)
 		if err != nil {
 			return err
 		}
-		v := newVerdict(text, d)
-		v.Agent, v.Dialect, v.Robots = c.agent.String(), dialectName(r.dialect), newAnswer(o, r.result)
-		v.Error, v.Robots.Error = v.Robots.Error, "" // once is enough
 		out.worsen(v.status())
-		if c.explain {
-			v.Lines = explain(r.dialect, res.Body, r.result.Policy.Group(c.agent.String()), d, r.matcher(u))
-		}
 		switch {
 		case c.json:
 			out.json(v)
 		case c.all:
-			c.row(&out, i, &v)
+			c.row(&out, i, v)
 		default:
-			c.print(&out, &v)
-		}
-		if !c.json {
-			c.printLines(&out, v.Lines)
+			c.print(&out, v)
 		}
 	}
 	return c.emit(&out)
+}
+
+func (c *checker) verdict(ctx context.Context, text string, u *url.URL, o fetch.Origin, r reading) (*verdict, error) {
+	d, err := decideOn(ctx, c.agent.String(), u, o, r.result)
+	if err != nil {
+		return nil, err
+	}
+	v := newVerdict(text, d)
+	v.Agent, v.Dialect, v.Robots = c.agent.String(), dialectName(r.dialect), newAnswer(o, r.result)
+	v.Error, v.Robots.Error = v.Robots.Error, "" // once is enough
+	if c.explain {
+		v.Lines = r.explain(c.agent.String(), u.RequestURI(), d)
+	}
+	return &v, nil
 }
 
 // result returns the robots.txt of o: what the cache holds where there is one that
@@ -176,6 +181,7 @@ func (c *checker) print(out *output, v *verdict) {
 	for _, r := range v.Robots.Redirects {
 		field("via", visible(r))
 	}
+	c.printLines(out, v.Lines)
 }
 
 // row prints one dialect's verdict, below the URL.
@@ -184,6 +190,7 @@ func (c *checker) row(out *output, i int, v *verdict) {
 		fmt.Fprintf(out, "%s\n", visible(v.URL))
 	}
 	fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, paletteFor(c.out).verdict(v.Allowed), v.because())
+	c.printLines(out, v.Lines)
 }
 
 func (c *checker) printLines(out *output, lines []fileLine) {

@@ -13,26 +13,21 @@ type fileLine struct {
 	Decides bool   `json:"decides,omitempty"`
 }
 
-// explain picks the lines of a robots.txt that a decision rests on: the user-agent
-// lines of the group, those of its rules that match, and among them the one that
-// decided. Without the file (a cache keeps none) there are only the rules.
-func explain(dialect policy.Dialect, body []byte, g policy.Group, d policy.Decision, matches func(policy.Rule) bool) []fileLine {
+// explain picks the lines of a robots.txt that the decision d about target rests on: the
+// user-agent lines of the crawler's group, those of its rules that match, and among
+// them the one that decided. Without the file (a cache keeps none) there are only the
+// rules.
+func (r reading) explain(token, target string, d policy.Decision) []fileLine {
 	rules := map[int]policy.Rule{}
-	for r := range g.Rules() {
-		rules[r.Line] = r
+	for rule := range r.result.Policy.Group(token).Rules() {
+		rules[rule.Line] = rule
+	}
+	if r.result.Body == nil {
+		return r.explainRules(rules, target, d)
 	}
 	var found, agents []fileLine
-	if body == nil {
-		for n, r := range rules {
-			if matches(r) {
-				found = append(found, fileLine{n, r.String(), n == d.Rule.Line})
-			}
-		}
-		slices.SortFunc(found, func(a, b fileLine) int { return a.Number - b.Number })
-		return found
-	}
 	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
-	for l := range dialect.Lines(body) {
+	for l := range r.dialect.Lines(r.result.Body) {
 		text := fileLine{l.Number, l.Field + ": " + l.Value, l.Number == d.Rule.Line}
 		switch l.Kind {
 		case policy.LineUserAgent:
@@ -42,15 +37,33 @@ func explain(dialect policy.Dialect, body []byte, g policy.Group, d policy.Decis
 			agents = append(agents, text)
 		case policy.LineAllow, policy.LineDisallow:
 			closed = true
-			r, ours := rules[l.Number]
-			if ours {
-				found = append(found, agents...)
-				agents = nil
+			rule, ours := rules[l.Number]
+			if !ours {
+				continue
 			}
-			if ours && matches(r) {
+			found = append(found, agents...)
+			agents = nil
+			if r.matches(rule, target) {
 				found = append(found, text)
 			}
 		}
 	}
 	return found
+}
+
+func (r reading) explainRules(rules map[int]policy.Rule, target string, d policy.Decision) []fileLine {
+	var found []fileLine
+	for n, rule := range rules {
+		if r.matches(rule, target) {
+			found = append(found, fileLine{n, rule.String(), n == d.Rule.Line})
+		}
+	}
+	slices.SortFunc(found, func(a, b fileLine) int { return a.Number - b.Number })
+	return found
+}
+
+// matches says whether a rule by itself would decide about target.
+func (r reading) matches(rule policy.Rule, target string) bool {
+	alone := r.dialect.Parse([]byte("User-agent: *\n" + rule.String() + "\n"))
+	return alone.Decide("*", target).Reason == policy.ReasonRule
 }

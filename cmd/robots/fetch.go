@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -54,9 +54,10 @@ type fetched struct {
 	Because string              `json:"lifetime"` // and how it came about
 	Bytes   int                 `json:"bytes"`
 	Body    string              `json:"body,omitempty"`
+	BodyB64 []byte              `json:"body_b64,omitempty"` // instead, if the file is not UTF-8
 }
 
-func (g *getter) run(ctx context.Context, args []string) (err error) {
+func (g *getter) run(ctx context.Context, args []string) error {
 	if g.json && g.raw {
 		return usagef("--raw writes the file only: leave out --json")
 	}
@@ -68,11 +69,11 @@ func (g *getter) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	gate, err := g.open()
+	gate, err := g.open(g.err)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, gate.end(ctx)) }()
+	defer gate.end(ctx, g.app)
 	res, err := gate.Fetcher.Fetch(ctx, o, nil)
 	if err != nil {
 		return err
@@ -100,6 +101,9 @@ func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
 		Because: explainLifetime(res),
 		Bytes:   len(res.Body),
 		Body:    string(res.Body),
+	}
+	if !utf8.Valid(res.Body) {
+		f.Body, f.BodyB64 = "", res.Body
 	}
 	for _, name := range cachingFields {
 		if values := res.Header[name]; len(values) > 0 {
@@ -134,12 +138,12 @@ func (g *getter) print(out *output, f *fetched) {
 		}
 	}
 	field("lifetime", f.Because)
-	if f.Body == "" {
+	if f.Bytes == 0 {
 		return
 	}
 	field("bytes", fmt.Sprint(f.Bytes))
 	out.WriteByte('\n')
-	for l := range strings.Lines(f.Body) {
+	for l := range strings.Lines(f.Body + string(f.BodyB64)) {
 		l = strings.TrimRight(l, "\r\n")
 		for i, part := range strings.Split(l, "\t") {
 			if i > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,9 +27,12 @@ type filterer struct {
 
 	gate    *gate
 	origins *asker
+	turns   *turns
 	refused io.Writer
 	meter   meter
 	tally   tally
+
+	processors chan struct{} // one element for each batch that computes
 }
 
 func (a *app) filter() *cobra.Command {
@@ -41,7 +46,8 @@ brace is a JSON object whose field "url" is asked about; it is written as it is.
 
 The robots.txt of each origin is fetched once, many at a time. Memory does not grow
 with the input: where one origin is slow, the lines behind its first one are worked on
-up to 65,536 ahead, and wait to be written.
+up to 65,536 ahead, and wait to be written; up to 256 MiB of robots.txt files are
+kept, some 100,000 origins, and more with --cache.
 
 With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
 that hold no URL are among them. With --json, both outputs are JSON objects.
@@ -58,7 +64,7 @@ line, with everything that was fetched in the cache; a second Ctrl-C ends at onc
 	agentVar(cmd, &f.agent)
 	dialectVar(cmd, &f.dialect)
 	cmd.Flags().StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
-	cmd.Flags().IntVar(&f.parallel, "parallel", 128, "ask `N` origins at a time")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	cmd.Flags().BoolVar(&f.summary, "summary", false, "say at the end how many lines there were, even if standard error is no terminal")
 	f.register(cmd)
 	f.registerCache(cmd)
@@ -69,10 +75,10 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	if f.parallel < 1 {
 		return usagef("--parallel is %d; the least is 1", f.parallel)
 	}
-	if f.gate, err = f.open(); err != nil {
+	if f.gate, err = f.open(f.err); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.gate.end(ctx)) }()
+	defer f.gate.end(ctx, f.app)
 	f.refused = io.Discard
 	if f.refusedAt != "" {
 		file, err := os.Create(f.refusedAt)
@@ -95,12 +101,14 @@ func (f *filterer) lines(ctx context.Context) error {
 		work:   work,
 		asks:   map[fetch.Origin]*ask{},
 	}
+	f.turns = newTurns(1)
+	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
 	started := time.Now()
 	f.meter.show(f.in, f.err)
 	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
-	err := lines.run(ctx, f.meter.count(f.in))
+	err := lines.run(ctx, f.in)
 	f.meter.hide()
-	f.origins.wait(grace)
+	f.origins.end(grace)
 	f.report(time.Since(started))
 	return err
 }
@@ -113,25 +121,36 @@ type filtered struct {
 	output         // allowed lines
 	refused output // the others
 	tally   tally
+	octets  int64 // of the lines in the input
 }
 
 // question is a line on its way to an answer.
 type question struct {
 	line
 	url    *url.URL
+	origin fetch.Origin
 	ask    *ask
 	broken error // the line holds no URL that could be asked about
 }
 
-// answer first sees to it that all origins of the batch are asked, and then waits for
-// one after the other.
+// answer takes a batch through four stages: read the URLs, have their origins asked,
+// wait for that, decide. Those that compute run on one goroutine for each processor,
+// or hundreds of batches would keep the network waiting for its turn.
 func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) {
 	questions := make([]question, len(lines))
+	f.processors <- struct{}{}
 	for i, l := range lines {
-		questions[i] = f.question(ctx, l)
+		questions[i] = newQuestion(l)
 	}
-	b := new(filtered)
-	for _, q := range questions {
+	<-f.processors
+	if err := f.ask(ctx, questions); err != nil {
+		return nil, err
+	}
+	f.processors <- struct{}{}
+	defer func() { <-f.processors }()
+	b := &filtered{tally: tally{Lines: int64(len(lines))}}
+	for i, q := range questions {
+		b.octets += int64(len(lines[i].text) + len("\n"))
 		if len(q.text) == 0 {
 			continue
 		}
@@ -141,24 +160,45 @@ func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) 
 		}
 		f.sort(b, q, v)
 	}
-	b.tally.Lines = int64(len(lines))
 	return b, nil
 }
 
-// question reads a line and has its origin asked.
-func (f *filterer) question(ctx context.Context, l line) question {
+func newQuestion(l line) question {
+	l.text = bytes.TrimSpace(l.text)
 	q := question{line: l}
 	if len(l.text) == 0 {
 		return q
 	}
-	if q.url, q.broken = urlOf(l); q.broken != nil {
-		return q
-	}
-	var o fetch.Origin
-	if o, q.broken = fetch.OriginOf(q.url); q.broken == nil {
-		q.ask = f.origins.start(ctx, o)
+	if q.url, q.broken = urlOf(l); q.broken == nil {
+		q.origin, q.broken = fetch.OriginOf(q.url)
 	}
 	return q
+}
+
+// ask has all origins of a batch asked, after those of the batches before it: what is to
+// be written first must not queue behind what is not.
+func (f *filterer) ask(ctx context.Context, questions []question) error {
+	first, next := questions[0].number, questions[len(questions)-1].number+1
+	if err := f.turns.wait(ctx, first); err != nil {
+		return err
+	}
+	for i := range questions {
+		if q := &questions[i]; q.url != nil && q.broken == nil {
+			q.ask = f.origins.start(ctx, q.origin)
+		}
+	}
+	f.turns.pass(next)
+	for _, q := range questions {
+		if q.ask == nil {
+			continue
+		}
+		select {
+		case <-q.ask.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
 }
 
 // urlOf returns the URL on a line of input.
@@ -167,7 +207,7 @@ func urlOf(l line) (*url.URL, error) {
 		return nil, fmt.Errorf("longer than %d octets", maxURL)
 	}
 	text := string(l.text)
-	if l.text[0] == '{' {
+	if text[0] == '{' {
 		var record struct {
 			URL string `json:"url"`
 		}
@@ -188,22 +228,17 @@ func urlOf(l line) (*url.URL, error) {
 	return u, nil
 }
 
-// verdict answers a question. An error means that ctx ended.
+// verdict answers a question whose origin has been asked. An error means that ctx ended.
 func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
 	v := verdict{Number: q.number, URL: string(q.text)}
-	if q.ask == nil {
+	switch {
+	case q.broken != nil:
 		v.Error = q.broken.Error()
 		return v, nil
-	}
-	select {
-	case <-q.ask.done:
-	case <-ctx.Done():
-		return v, ctx.Err()
-	}
-	if r := q.ask.result; r != nil {
-		v.decided(r.Policy.Decide(f.agent.String(), q.url.RequestURI()))
-		if r.Err != nil {
-			v.Error = r.Err.Error()
+	case q.ask.result != nil:
+		v.decided(q.ask.result.Policy.Decide(f.agent.String(), q.url.RequestURI()))
+		if err := q.ask.result.Err; err != nil {
+			v.Error = err.Error()
 		}
 		return v, nil
 	}
@@ -251,7 +286,7 @@ func (f *filterer) sort(b *filtered, q question, v verdict) {
 // write is called for one batch after the other.
 func (f *filterer) write(b *filtered) error {
 	f.tally.add(&b.tally)
-	f.meter.lines.Store(f.tally.Lines)
+	f.meter.add(b.tally.Lines, b.octets)
 	if len(b.problems) > 0 {
 		f.meter.clear()
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -169,4 +170,42 @@ func (f *lineFilter[A]) appendLine(text []byte, in *bufio.Reader) (_ []byte, too
 		rest, tooLong = rest[:f.maxLine], true
 	}
 	return text[:start+len(rest)], tooLong, err
+}
+
+// turns lets batches do something one after the other, in the order of their lines.
+type turns struct {
+	mu      sync.Mutex
+	next    int                   // number of the line whose batch it is up to
+	waiting map[int]chan struct{} // by the number of the first line
+}
+
+func newTurns(first int) *turns { return &turns{next: first, waiting: map[int]chan struct{}{}} }
+
+// wait waits until all lines before number have passed, or for ctx.
+func (t *turns) wait(ctx context.Context, number int) error {
+	t.mu.Lock()
+	if t.next == number {
+		t.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	t.waiting[number] = turn
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pass gives the turn to the batch that begins with the line number.
+func (t *turns) pass(number int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next = number
+	if turn, waits := t.waiting[number]; waits {
+		delete(t.waiting, number)
+		close(turn)
+	}
 }

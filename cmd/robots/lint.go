@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,8 +87,7 @@ func (l *linter) run(ctx context.Context, args []string) error {
 		case usage || ctx.Err() != nil:
 			return err
 		case err != nil: // the other arguments may do better
-			out.problems = fmt.Appendf(out.problems, "robots: %s\n", visible(err.Error()))
-			out.worsen(exitUnknown)
+			out.complain(err)
 			continue
 		}
 		reports = append(reports, l.report(&out, name, findings))
@@ -130,31 +128,11 @@ func (l *linter) one(ctx context.Context, arg string) (string, []lint.Finding, e
 	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
 		return l.url(ctx, arg)
 	}
-	in := l.in
-	if arg != "-" {
-		f, err := os.Open(arg)
-		if err != nil {
-			return arg, nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := readFile(in)
+	data, err := l.readFile(arg)
 	if err != nil {
 		return arg, nil, err
 	}
 	return arg, append(lint.Name(arg), lint.File(data)...), nil
-}
-
-// maxFile bounds a file to be judged: 32 times what any crawler reads of one.
-const maxFile = 16 << 20
-
-func readFile(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("the file is larger than %d octets: crawlers read %d", maxFile, fetch.MaxBytes)
-	}
-	return data, err
 }
 
 // url returns the findings about the robots.txt of a site and how it is served.
@@ -167,11 +145,11 @@ func (l *linter) url(ctx context.Context, text string) (string, []lint.Finding, 
 	if err != nil {
 		return text, nil, err
 	}
-	g, err := l.open()
+	g, err := l.open(l.err)
 	if err != nil {
 		return text, nil, err
 	}
-	defer g.end(ctx)
+	defer g.end(ctx, l.app)
 	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err != nil {
 		return text, nil, err
@@ -186,6 +164,7 @@ func (l *linter) url(ctx context.Context, text string) (string, []lint.Finding, 
 		RetryAfter:  res.Header.Get("Retry-After"),
 		Redirects:   res.Redirects,
 		Body:        res.Body,
+		Truncated:   res.Truncated,
 	}
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)

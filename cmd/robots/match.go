@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,7 @@ no rule decided. Empty lines are left out.`,
 		RunE:              runs(m.run),
 	}
 	f := cmd.Flags()
-	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask")
+	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask; - is standard input")
 	f.BoolVar(&m.jsonl, "jsonl", false, "read records that carry their own robots.txt from standard input")
 	agentVar(cmd, &m.agent)
 	dialectVar(cmd, &m.dialect)
@@ -72,8 +71,10 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 		return m.records(ctx)
 	case m.robots == "":
 		return usagef("--robots FILE is missing")
+	case m.robots == "-" && len(urls) == 0:
+		return usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
-	data, err := os.ReadFile(m.robots)
+	data, err := m.readFile(m.robots)
 	if err != nil {
 		return err
 	}

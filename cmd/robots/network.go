@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -90,8 +92,16 @@ type gate struct {
 	closeStore func() error
 }
 
-// open makes a gate from the flags.
-func (n *network) open() (*gate, error) {
+// What a gate keeps in memory: more than a crawler's cache by default, as a list of
+// URLs may come back to an origin after any number of others. Beyond that an origin
+// is asked again, unless --cache has its file.
+const (
+	maxOrigins  = 1 << 20
+	maxPolicies = 256 << 20
+)
+
+// open makes a gate from the flags. It reports on errs if the store of --cache fails.
+func (n *network) open(errs io.Writer) (*gate, error) {
 	if n.timeout <= 0 {
 		return nil, usagef("--timeout is %s; it has to be more than nothing", n.timeout)
 	}
@@ -99,7 +109,7 @@ func (n *network) open() (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, closeStore, err := openStore(n.cacheAt)
+	store, closeStore, err := openStore(n.cacheAt, n.dialect.Dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +118,13 @@ func (n *network) open() (*gate, error) {
 			Base:    base,
 			Token:   n.agent.String(),
 			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
-			// A run is over before a refresh that nobody waits for could be of use.
-			Cache: &cache.Cache{Store: store, Foreground: true},
+			Cache: &cache.Cache{
+				Size:       maxOrigins,
+				MaxBytes:   maxPolicies,
+				Store:      store,
+				Foreground: true, // a refresh that nobody waits for would come after the run
+				Logger:     slog.New(slog.NewTextHandler(errs, nil)),
+			},
 		},
 		closeStore: closeStore,
 	}, nil
@@ -124,12 +139,14 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 }
 
 // end writes to the store what is not there yet, and closes it. That has to be done
-// after an interruption too.
-func (g *gate) end(ctx context.Context) error {
+// after an interruption too, and what goes wrong is no reason to hide another error.
+func (g *gate) end(ctx context.Context, a *app) {
 	const flushTime = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
-	return errors.Join(g.Cache.Close(ctx), g.closeStore())
+	var o output
+	o.complain(errors.Join(g.Cache.Close(ctx), g.closeStore()))
+	a.emit(&o)
 }
 
 // transport is net/http's own, with the --connect-to mappings.

@@ -21,13 +21,14 @@ type asker struct {
 	work    context.Context
 	running sync.WaitGroup
 
-	mu   sync.Mutex
-	asks map[fetch.Origin]*ask // at most maxAsks that are done
+	mu     sync.Mutex
+	asks   map[fetch.Origin]*ask // at most maxAsks that are done
+	closed bool                  // no more lookups are to begin
 }
 
 // maxAsks bounds what is remembered. An origin that was forgotten costs one more look
 // into the cache.
-const maxAsks = 1 << 16
+const maxAsks = 1 << 17
 
 // ask is one origin's question. result is set once done is closed, and kept only if
 // the origin is unreachable: any other lives in the cache, which is bounded in octets.
@@ -46,7 +47,7 @@ func (a *asker) start(ctx context.Context, o fetch.Origin) *ask {
 		a.asks[o] = k
 	}
 	a.mu.Unlock()
-	if known {
+	if known || ctx.Err() != nil { // select would take a slot as gladly
 		return k
 	}
 	select {
@@ -54,14 +55,29 @@ func (a *asker) start(ctx context.Context, o fetch.Origin) *ask {
 	case <-ctx.Done():
 		return k // never done; but everybody who waits for it has ctx too
 	}
-	a.running.Go(func() {
+	if !a.begin() {
+		<-a.slots
+		return k
+	}
+	go func() {
+		defer a.running.Done()
 		defer func() { <-a.slots }()
 		defer close(k.done)
 		if r, err := a.lookup(a.work, o); err == nil && unreachable(r) {
 			k.result = r
 		}
-	})
+	}()
 	return k
+}
+
+// begin says whether a lookup may begin. If so, it must call running.Done.
+func (a *asker) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.running.Add(1)
+	}
+	return !a.closed
 }
 
 // forget makes room for one more.
@@ -78,8 +94,12 @@ func (a *asker) forget() {
 	}
 }
 
-// wait waits for the lookups under way, but not for longer than grace.
-func (a *asker) wait(grace time.Duration) {
+// end lets no more lookups begin and waits for those under way, but not for longer
+// than grace.
+func (a *asker) end(grace time.Duration) {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		a.running.Wait()

@@ -82,7 +82,7 @@ func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		a.wait(time.Minute)
+		a.end(time.Minute)
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("100 origins by tens took %v, want 10s", took)
 		}
@@ -118,7 +118,7 @@ func TestASlowOriginDelaysNoOther(t *testing.T) {
 		default:
 		}
 		cancel()
-		a.wait(0)
+		a.end(0)
 		synctest.Wait()
 	})
 }

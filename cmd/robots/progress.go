@@ -13,7 +13,7 @@ import (
 // and, where the input is a file, how long it will take.
 type meter struct {
 	lines  atomic.Int64 // answered and written
-	octets atomic.Int64 // read
+	octets atomic.Int64 // that these took in the input
 	bar    *progressbar.ProgressBar
 	stop   chan struct{}
 	ended  chan struct{}
@@ -38,8 +38,7 @@ func (m *meter) show(in io.Reader, errs io.Writer) {
 	go m.draw(size)
 }
 
-// draw draws until hide. The number of lines in a file is not known before its end,
-// so it is reckoned from the octets that those so far took.
+// draw draws until hide.
 func (m *meter) draw(size int64) {
 	defer close(m.ended)
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -50,9 +49,9 @@ func (m *meter) draw(size int64) {
 			m.bar.Exit()
 			return
 		case <-tick.C:
-			lines, octets := m.lines.Load(), m.octets.Load()
-			if size > 0 && octets > 0 {
-				m.bar.ChangeMax64(max(lines+1, int64(float64(lines)/float64(octets)*float64(size))))
+			lines := m.lines.Load()
+			if size > 0 && lines > 0 {
+				m.bar.ChangeMax64(max(lines+1, expected(lines, m.octets.Load(), size)))
 			}
 			m.bar.Set64(lines)
 		}
@@ -76,18 +75,15 @@ func (m *meter) clear() {
 	}
 }
 
-// count returns a reader over in that counts for the meter.
-func (m *meter) count(in io.Reader) io.Reader { return countingReader{in, &m.octets} }
-
-type countingReader struct {
-	io.Reader
-	octets *atomic.Int64
+// add counts lines that were written.
+func (m *meter) add(lines, octets int64) {
+	m.octets.Add(octets) // first, or draw could divide by none
+	m.lines.Add(lines)
 }
 
-func (r countingReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	r.octets.Add(int64(n))
-	return n, err
+// expected is how many lines an input of size octets has, if they go on as they began.
+func expected(lines, octets, size int64) int64 {
+	return int64(float64(lines) / float64(octets) * float64(size))
 }
 
 // sizeOf is the number of octets that are to be read, or -1 where that is not known.

@@ -60,6 +60,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(std.err, "robots: interrupted")
 		a.status = exitInterrupted
 	case isFailure && errors.Is(err, syscall.EPIPE):
 		a.worsen(exitUnknown) // whoever read our output has gone and needs no message

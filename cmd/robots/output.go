@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// output is what one batch of lines, or one command, has to say.
+type output struct {
+	bytes.Buffer        // for standard output, or another file of answers
+	problems     []byte // for standard error, a line each
+	status       int
+}
+
+func (o *output) worsen(status int) { o.status = max(o.status, status) }
+
+// json writes v and a line end. Patterns and URLs are full of & and <, which are no
+// danger here, so they stay as they are.
+func (o *output) json(v any) {
+	e := json.NewEncoder(o)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		// Only values of our own types come here, and all of them can be encoded.
+		panic(fmt.Sprintf("robots: %T as JSON: %v", v, err))
+	}
+}
+
+// malformed reports a line of the input that could not be answered.
+func (o *output) malformed(number int, err error) {
+	o.problems = fmt.Appendf(o.problems, "robots: line %d: %s\n", number, visible(err.Error()))
+	o.worsen(exitUnknown)
+}
+
+// emit writes o where it belongs.
+func (a *app) emit(o *output) error {
+	a.worsen(o.status)
+	if _, err := a.err.Write(o.problems); err != nil {
+		return err
+	}
+	_, err := a.out.Write(o.Bytes())
+	return err
+}
+
+// complain reports an error that does not end the run.
+func (o *output) complain(err error) {
+	if err != nil {
+		o.problems = fmt.Appendf(o.problems, "robots: %s\n", visible(err.Error()))
+		o.worsen(exitUnknown)
+	}
+}
+
+// maxFile bounds a file that is read from disk: 32 times what any crawler reads of one.
+const maxFile = 16 << 20
+
+// readFile reads a robots.txt file, or standard input for a dash.
+func (a *app) readFile(name string) ([]byte, error) {
+	in := a.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d octets: crawlers read %d", name, maxFile, fetch.MaxBytes)
+	}
+	return data, err
+}
