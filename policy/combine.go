@@ -44,7 +44,7 @@ func combine(from []Group) Group {
 	p := from[0].p
 	b := compiler{builder: builder{dialect: p.dialect, reading: p.dialect.reading()}}
 	b.body = []byte(from[0].Token())
-	b.names = []nameLine{{0, uint32(len(b.body)), 0}}
+	b.names = []nameLine{{n: uint32(len(b.body))}}
 	var records []Record
 	b.groups = []fileGroup{{}}
 	group := &b.groups[0]

@@ -127,6 +127,9 @@ func (c *compiler) compile() *Policy {
 // compileNames writes the names and all blocks, and returns how many names there are.
 func (c *compiler) compileNames() int {
 	slices.SortFunc(c.names, func(a, b nameLine) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
 		return cmp.Or(foldCompare(c.nameOf(a), c.nameOf(b)), int(a.group)-int(b.group))
 	})
 	distinct := 0
@@ -159,7 +162,7 @@ func (c *compiler) nameOf(n nameLine) []byte { return c.body[n.off : n.off+n.n] 
 // sameName returns how many of the sorted names are equal to the first.
 func (c *compiler) sameName(names []nameLine) int {
 	n := 1
-	for n < len(names) && foldEqual(c.nameOf(names[0]), c.nameOf(names[n])) {
+	for n < len(names) && names[n].key == names[0].key && foldEqual(c.nameOf(names[0]), c.nameOf(names[n])) {
 		n++
 	}
 	return n
@@ -248,13 +251,14 @@ func (c *compiler) block(groups []uint32) uint32 {
 	}
 	pos := uint32(len(c.tab))
 	c.tab = append(c.tab, size, from, uint32(len(c.text))<<rulePacked)
-	literals := c.arrange()
-	if len(c.sorted) > smallBlock && !c.literal {
+	indexed := len(c.sorted) > smallBlock && !c.literal
+	if indexed {
 		size |= blockIndexed
 	}
+	literals := c.arrange(indexed)
 	c.tab[pos+blockSize] = size | uint32(len(c.sorted))<<2
 	c.writeRules()
-	if size&blockIndexed != 0 {
+	if indexed {
 		c.writeIndex(pos, literals)
 	}
 	return pos
@@ -274,12 +278,12 @@ func (c *compiler) writeRules() {
 }
 
 // arrange brings the rules of a block in order and returns how many are literal.
-// From a large block it leaves out repetitions, as §2.2.2 permits.
-func (c *compiler) arrange() (literals int) {
-	switch {
-	case c.literal:
-		return len(c.sorted)
-	case len(c.sorted) <= smallBlock:
+// Where there is an index, it leaves out repetitions, as §2.2.2 permits.
+func (c *compiler) arrange(indexed bool) (literals int) {
+	if c.literal {
+		return len(c.sorted) // as in the file
+	}
+	if !indexed {
 		for i := range c.sorted {
 			s := &c.sorted[i]
 			s.high = precedence(c.rules[s.rule], s.rule)

@@ -1,6 +1,11 @@
 package policy_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -8,32 +13,210 @@ import (
 
 var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
-// FuzzParse holds every dialect to what is true of any file: nothing panics, and
-// the canonical text decides as the file does.
-func FuzzParse(f *testing.F) {
-	for _, s := range []string{
-		"user-agent: *\ndisallow: /\n",
-		"User-agent: a\nUser-agent: b/1.0 (x)\n\nDisallow: /x*y$\nAllow: /%7e\nCrawl-delay: 5\nUser-agent: A\nDisallow: /%zz$$\nSitemap: http://x/\n",
-		"\xef\xbb\xbfuser-agent: foo\rdisallow: /ツ\r\nallow: /index.html\r",
-		"\xff\xfeu\x00s\x00e\x00r\x00-\x00a\x00g\x00e\x00n\x00t\x00:\x00*\x00\n\x00d\x00i\x00s\x00a\x00l\x00l\x00o\x00w\x00:\x00/\x00",
-	} {
-		f.Add([]byte(s), "a", "/x/y")
+// seeds returns the files and questions of testdata/decide.
+func seeds(tb testing.TB) (all []vector) {
+	names, err := filepath.Glob("testdata/decide/*.txt")
+	if err != nil {
+		tb.Fatal(err)
 	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		v, err := parseVector(string(text))
+		if err != nil {
+			tb.Fatal(name, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// FuzzParse holds every dialect to what is true of any file: nothing panics, the
+// canonical text decides as the file does and is its own canonical text, and a
+// copy of a group decides as the group does.
+func FuzzParse(f *testing.F) {
+	for _, v := range seeds(f) {
+		f.Add(v.body, v.asks[0].token, v.asks[0].target)
+	}
+	f.Add([]byte("\xff\xfeu\x00s\x00e\x00r\x00-\x00a\x00g\x00e\x00n\x00t\x00:\x00*\x00\n\x00d\x00i\x00s\x00a\x00l\x00l\x00o\x00w\x00:\x00/\x00"), "a", "/x")
+	f.Add([]byte("user-agent:a\ruser-agent:A/1 b;c\r\ndisallow:/%zz$$*\x00\n\rallow:\xff#x\nx:y\n"), "a", "https://h/%41?\xff")
 	f.Fuzz(func(t *testing.T, file []byte, token, target string) {
 		for _, d := range dialects {
 			p := d.Parse(file)
 			text := p.String()
+			if len(text) > 10_000 {
+				continue // may grow beyond the limit of lines or of the file
+			}
 			q := d.Parse([]byte(text))
+			if again := q.String(); again != text {
+				t.Errorf("%v: canonical text %q of %q became %q", d, text, file, again)
+			}
 			for _, token := range []string{token, "*", "a"} {
-				got, want := q.Decide(token, target), p.Decide(token, target)
+				want := p.Decide(token, target)
+				if copied := p.Group(token).Clone().Decide(target); copied != want {
+					t.Errorf("%v: %q asks for %q: got %v of a copied group, want %v\nfile %q", d, token, target, copied, want, file)
+				}
+				got := q.Decide(token, target)
 				got.Rule.Line, want.Rule.Line = 0, 0
-				if len(text) < 10_000 && got != want {
+				if got != want {
 					t.Errorf("%v: %q asks for %q: got %v from the canonical text, want %v\nfile %q\ntext %q", d, token, target, got, want, file, text)
 				}
 			}
-			if len(text) < 10_000 && q.String() != text {
-				t.Errorf("%v: canonical text %q of %q became %q", d, text, file, q.String())
+		}
+	})
+}
+
+// FuzzDecide compares the compiled forms with a matcher that is too simple to be
+// wrong: every rule is tried, octet by octet.
+func FuzzDecide(f *testing.F) {
+	for _, v := range seeds(f) {
+		for _, a := range v.asks {
+			f.Add(string(v.body), a.target)
+		}
+	}
+	f.Add("+/a\n-/a*\n+/*b$\n-/ab\n-/aab\n-*\n+/a*a*b", "/aaab")
+	f.Fuzz(func(t *testing.T, lines, target string) {
+		if len(lines) > 2_000 || len(target) > 200 || strings.Count(lines, "*") > 8 {
+			return // the reference takes exponential time
+		}
+		var rules []policy.Rule
+		small := "user-agent: *\n"
+		for line := range strings.Lines(lines) {
+			pattern := strings.Map(plain, line)
+			if pattern != "" {
+				rules = append(rules, policy.Rule{Allow: line[0]%2 == 1, Pattern: pattern, Line: len(rules) + 2})
+				small += rules[len(rules)-1].String() + "\n"
 			}
+		}
+		// More rules than are searched one by one, none of which matches.
+		large := small
+		for i := range 40 {
+			large += fmt.Sprintf("disallow: /%%00never/%d\nallow: /%%00never*%d\n", i, i)
+		}
+		target = "/" + strings.Map(plain, target)
+		want := naive(rules, target)
+		for _, file := range []string{small, large} {
+			// Google compares as given, so that the reference needs no normal form.
+			d := policy.Google.Parse([]byte(file)).Decide("a", target)
+			if d.Rule != want || d.Allowed != (want.Line == 0 || want.Allow) {
+				t.Errorf("%q: got %v, want %v (line %d)\n%s", target, d, want, want.Line, file)
+			}
+		}
+	})
+}
+
+// plain keeps octets that mean nothing outside of matching; most become a or b,
+// so that patterns meet targets.
+func plain(r rune) rune {
+	switch {
+	case r == '*' || r == '$' || r == '/':
+		return r
+	case r == '\n' || r == '\r':
+		return -1
+	}
+	return 'a' + r%3
+}
+
+func naive(rules []policy.Rule, target string) (best policy.Rule) {
+	for _, r := range rules {
+		longer := len(r.Pattern) > len(best.Pattern) || len(r.Pattern) == len(best.Pattern) && r.Allow && !best.Allow
+		if (best.Line == 0 || longer) && naiveMatch(r.Pattern, target) {
+			best = r
+		}
+	}
+	return best
+}
+
+// naiveMatch is the definition of §2.2.3, written down.
+func naiveMatch(pattern, target string) bool {
+	switch {
+	case pattern == "":
+		return true
+	case pattern == "$":
+		return target == ""
+	case pattern[0] == '*':
+		return naiveMatch(pattern[1:], target) || target != "" && naiveMatch(pattern, target[1:])
+	}
+	return target != "" && target[0] == pattern[0] && naiveMatch(pattern[1:], target[1:])
+}
+
+// FuzzMonotone: one more Disallow line never allows what was refused. The line
+// joins a group that has rules already: it cannot begin or end one.
+func FuzzMonotone(f *testing.F) {
+	for _, v := range seeds(f) {
+		f.Add(v.body, "/x", v.asks[0].token, v.asks[0].target)
+	}
+	f.Fuzz(func(t *testing.T, file []byte, pattern, token, target string) {
+		if strings.ContainsAny(pattern, "\r\n") {
+			return
+		}
+		if len(file) > 100_000 {
+			return // not near the limits, where a line pushes out another
+		}
+		for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Bing} {
+			lines := slices.Collect(d.Lines(file))
+			for i, l := range lines {
+				if l.Kind != policy.LineDisallow && l.Kind != policy.LineAllow {
+					continue
+				}
+				more := slices.Clone(lines)
+				extra := policy.Line{Kind: policy.LineDisallow, Field: "Disallow", Value: pattern}
+				before, after := join(lines), join(slices.Insert(more, i, extra))
+				if !d.Parse(before).Decide(token, target).Allowed && d.Parse(after).Decide(token, target).Allowed {
+					t.Errorf("%v: Disallow: %q above line %d allows %q to %q in\n%s", d, pattern, l.Number, target, token, before)
+				}
+				break
+			}
+		}
+	})
+}
+
+// join writes lines as a file again.
+func join(lines []policy.Line) []byte {
+	var b strings.Builder
+	for _, l := range lines {
+		if l.Field != "" {
+			b.WriteString(l.Field + ":" + l.Value)
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}
+
+// FuzzLines: the lines that tools show are the lines of the file.
+func FuzzLines(f *testing.F) {
+	for _, v := range seeds(f) {
+		f.Add(v.body)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 100_000 || strings.HasPrefix(string(file), "\xff\xfe") || strings.HasPrefix(string(file), "\xfe\xff") {
+			return
+		}
+		ends := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(file))
+		want := 1 + strings.Count(ends, "\n")
+		for _, d := range dialects {
+			n := 0
+			for l := range d.Lines(file) {
+				if n++; l.Number != n || l.Kind == 0 || (l.Field == "") != (l.Kind <= policy.LineComment || l.Kind == policy.LineInvalid) {
+					t.Errorf("%v: line %d of %q: got %+v", d, n, file, l)
+				}
+			}
+			if n != want {
+				t.Errorf("%v: %q: got %d lines, want %d", d, file, n, want)
+			}
+		}
+	})
+}
+
+// FuzzProductToken: a token is a part of the User-Agent it is from and its own token.
+func FuzzProductToken(f *testing.F) {
+	f.Add("Mozilla/5.0 (compatible; ExampleBot/0.1)")
+	f.Fuzz(func(t *testing.T, userAgent string) {
+		token := policy.ProductToken(userAgent)
+		if !strings.Contains(userAgent, token) || policy.ProductToken(token) != token {
+			t.Errorf("%q: got %q", userAgent, token)
 		}
 	})
 }

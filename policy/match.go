@@ -201,7 +201,11 @@ func matchWild(pattern, target string) bool {
 	if anchored {
 		pattern = pattern[:len(pattern)-1]
 	}
+	const stars = "****************"
 	for {
+		for strings.HasPrefix(pattern, stars) {
+			pattern = pattern[len(stars):]
+		}
 		star := strings.IndexByte(pattern, '*')
 		if star < 0 {
 			break

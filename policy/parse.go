@@ -63,6 +63,7 @@ const (
 
 // nameLine says that a group has a name.
 type nameLine struct {
+	key    uint64 // the first eight octets, folded, to sort by before anything else
 	off, n uint32 // in body
 	group  uint32 // in groups
 }
@@ -126,9 +127,14 @@ func (b *builder) userAgent(s *scanner) {
 const maxName = 1<<12 - 1
 
 func (b *builder) name(at, n int) {
-	if n > 0 && n <= maxName {
-		b.names = append(b.names, nameLine{uint32(at), uint32(n), uint32(len(b.groups) - 1)})
+	if n == 0 || n > maxName {
+		return
 	}
+	name := nameLine{off: uint32(at), n: uint32(n), group: uint32(len(b.groups) - 1)}
+	for i, c := range b.body[at : at+min(n, 8)] {
+		name.key |= uint64(lower(c)) << (56 - 8*i)
+	}
+	b.names = append(b.names, name)
 }
 
 func (b *builder) endGroup() {

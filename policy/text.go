@@ -91,12 +91,14 @@ func writeGroup(w *strings.Builder, lines []textLine) {
 
 func (p *Policy) textLines() []textLine {
 	var lines []textLine
-	seen := map[uint32]bool{}
+	seen := map[uint32]bool{} // blocks
+	named := map[int]bool{}   // groups
 	for i := range p.names {
 		for b := range p.blocks(i + 1) {
 			groups := b.groups()
 			for _, g := range groups {
 				lines = append(lines, textLine{group: int(g), text: "User-agent: " + p.nameAt(i)})
+				named[int(g)] = true
 			}
 			if seen[b.pos] {
 				continue
@@ -110,7 +112,11 @@ func (p *Policy) textLines() []textLine {
 		}
 	}
 	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-		lines = append(lines, textLine{group: r.group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value})
+		l := textLine{group: r.group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value}
+		if !named[l.group] {
+			l.group = 0
+		}
+		lines = append(lines, l)
 	}
 	return lines
 }

@@ -190,3 +190,85 @@ func TestSitemapFacts(t *testing.T) {
 		}
 	}
 }
+
+type tokenFact struct {
+	ID, Agent string
+	Valid     bool
+}
+
+func tokenFacts(t *testing.T) []tokenFact {
+	return vectors.Read[tokenFact](t, "vectors/google-token.jsonl")
+}
+
+func TestFieldFacts(t *testing.T) {
+	kinds := map[policy.LineKind]string{
+		policy.LineUserAgent: "user-agent", policy.LineAllow: "allow", policy.LineDisallow: "disallow", policy.LineSitemap: "sitemap",
+		policy.LineRecord: "record", // unknown, or known and not used: what a record means is no matter of the parser
+	}
+	for _, f := range vectors.Read[struct {
+		ID, Field, Tag string
+		Typo           bool
+	}](t, "vectors/google-field.jsonl") {
+		want := f.Tag
+		if want == "unknown" || want == "unused" {
+			want = "record"
+		}
+		for l := range policy.Google.Lines([]byte(f.Field + ": x")) {
+			if kinds[l.Kind] != want || l.Misspelt != f.Typo || l.Field != f.Field {
+				t.Errorf("%s: %q: got %+v, want %s, misspelt %v", f.ID, f.Field, l, want, f.Typo)
+			}
+		}
+	}
+}
+
+func TestEscapeFacts(t *testing.T) {
+	for _, f := range vectors.Read[struct{ ID, Pattern, Escaped string }](t, "vectors/google-escape.jsonl") {
+		for r := range policy.Google.Parse([]byte("user-agent: *\nallow: " + f.Pattern)).Group("a").Rules() {
+			if r.Pattern != f.Escaped {
+				t.Errorf("%s: %q: got %q, want %q", f.ID, f.Pattern, r.Pattern, f.Escaped)
+			}
+		}
+	}
+}
+
+func TestReportFacts(t *testing.T) {
+	type lineFact struct {
+		Line         int
+		Tag          string
+		Typo, Empty  bool
+		Comment      bool
+		HasComment   bool `json:"has_comment"`
+		Directive    bool
+		TooLong      bool `json:"too_long"`
+		MissingColon bool `json:"missing_colon"`
+	}
+	type report struct {
+		fact
+		Lines     []lineFact
+		LineCount int `json:"line_count"`
+	}
+	tags := map[policy.LineKind]string{
+		policy.LineUserAgent: "user-agent", policy.LineAllow: "allow", policy.LineDisallow: "disallow", policy.LineSitemap: "sitemap",
+	}
+	for _, f := range vectors.Read[report](t, "vectors/google-report.jsonl") {
+		lines := slices.Collect(policy.Google.Lines(f.robots(t)))
+		if len(lines) != f.LineCount || len(lines) != len(f.Lines) {
+			t.Errorf("%s: got %d lines, want %d", f.ID, len(lines), f.LineCount)
+			continue
+		}
+		for i, want := range f.Lines {
+			l := lines[i]
+			got := lineFact{
+				Line: l.Number, Tag: tags[l.Kind], Typo: l.Misspelt, Empty: l.Kind == policy.LineBlank,
+				Comment: l.Kind == policy.LineComment, HasComment: l.Comment,
+				Directive: l.Field != "", TooLong: l.Cut, MissingColon: l.NoColon,
+			}
+			if got.Tag == "" { // which records are known is not the parser's to say
+				got.Tag = want.Tag
+			}
+			if got != want {
+				t.Errorf("%s: line %d: got %+v, want %+v", f.ID, want.Line, got, want)
+			}
+		}
+	}
+}

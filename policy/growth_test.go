@@ -1,0 +1,144 @@
+package policy_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// fastest returns the shortest of many runs: what the work takes when nothing
+// else disturbs it.
+func fastest(runs int, f func()) float64 {
+	best := math.Inf(1)
+	for range runs {
+		start := time.Now()
+		f()
+		best = min(best, float64(time.Since(start)))
+	}
+	return best
+}
+
+// The bounds are far from what is measured: they tell a logarithm from a line,
+// and hold on a busy machine.
+func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	target := "/" + strings.Repeat("abcdefghi/", 7) + "x.html"
+	for _, c := range []struct {
+		name, format string
+		bound        float64 // time for 10,000 rules to that for 10
+	}{
+		{"literal", "/section-%05d/page", 10},
+		{"stem", "/dir%05d/*/x*.php", 10},
+		{"leading wildcard", "/*?param%d=", 400},
+		{"leading wildcard, anchored", "/*-p%d.html$", 400},
+	} {
+		cost := func(rules int) float64 {
+			var b strings.Builder
+			b.WriteString("user-agent: *\n")
+			for i := range rules {
+				fmt.Fprintf(&b, "disallow: "+c.format+"\n", i)
+			}
+			g := policy.Parse([]byte(b.String())).Group("a")
+			return fastest(200, func() {
+				for range 20 {
+					decided = g.Decide(target)
+				}
+			})
+		}
+		few, many := cost(10), cost(10_000)
+		t.Logf("%s: 10,000 rules take %.1f times as long as 10", c.name, many/few)
+		if many > c.bound*few {
+			t.Errorf("%s: 10,000 rules take %.1f times as long as 10, want at most %.0f", c.name, many/few, c.bound)
+		}
+	}
+}
+
+func TestTimeToParseIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	for name, body := range hostile() {
+		part := body[:len(body)/8]
+		whole := fastest(5, func() { parsed = policy.Parse(body) })
+		eighth := fastest(15, func() { parsed = policy.Parse(part) })
+		// Eight times as long would be linear, 64 times quadratic.
+		if ratio := whole / eighth; ratio > 30 && whole > float64(time.Millisecond) {
+			t.Errorf("%s: eight times the input takes %.1f times as long", name, ratio)
+		}
+	}
+}
+
+// T-15 of the reliability plan: no question takes long, whoever writes both the
+// file and the path.
+func TestNoQuestionTakesLong(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	targets := []string{
+		"/" + strings.Repeat("a", 8_000), "/" + strings.Repeat("a", 8_000) + "b",
+		"/" + strings.Repeat("%61", 2_600), hostileTarget(8_000),
+	}
+	for name, body := range hostile() {
+		for _, d := range dialects {
+			g := d.Parse(body).Group("b3")
+			for _, target := range targets {
+				if took := time.Duration(fastest(2, func() { decided = g.Decide(target) })); took > 400*time.Millisecond {
+					t.Errorf("%s, %v: %v for a target of %d octets", name, d, took, len(target))
+				}
+			}
+		}
+	}
+}
+
+func TestDecideDoesNotAllocate(t *testing.T) {
+	for name, body := range hostile() {
+		p := policy.Parse(body)
+		for _, target := range []string{"/", "/a%61*$é?x", "a", "https://example.com/x", "/" + strings.Repeat("%c3%a9", 1_333), "/" + strings.Repeat("a", 100_000)} {
+			if n := testing.AllocsPerRun(2, func() { decided = p.Group("b3", "b4").Decide(target) }); n > 0 && !strings.HasPrefix(target, "a") {
+				t.Errorf("%s: %.0f allocations for a target of %d octets", name, n, len(target))
+			}
+		}
+	}
+}
+
+// TestRandomRules compares both compiled forms with the definition on rule sets
+// dense enough that most questions have several answers.
+func TestRandomRules(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 309))
+	word := func(letters string, n int) string {
+		var b strings.Builder
+		for range r.IntN(n) {
+			b.WriteByte(letters[r.IntN(len(letters))])
+		}
+		return b.String()
+	}
+	for range 4_000 {
+		var rules []policy.Rule
+		file := "user-agent: *\n"
+		for range 1 + r.IntN(90) {
+			pattern := "/" + word("aaabb/*", 7)
+			if r.IntN(8) == 0 {
+				pattern += "$"
+			}
+			rule := policy.Rule{Allow: r.IntN(2) == 0, Pattern: pattern, Line: len(rules) + 2}
+			rules, file = append(rules, rule), file+rule.String()+"\n"
+		}
+		for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
+			g := d.Parse([]byte(file)).Group("a")
+			for range 10 {
+				target := "/" + word("aaabb/", 9)
+				want := naive(rules, target)
+				if got := g.Decide(target); got.Rule != want || got.Allowed != (want.Line == 0 || want.Allow) {
+					t.Fatalf("%v: %s: got %v, want %v (line %d)\n%s", d, target, got, want, want.Line, file)
+				}
+			}
+		}
+	}
+}
