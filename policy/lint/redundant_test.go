@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -29,6 +30,43 @@ func withoutRedundant(text string) (string, int) {
 		}
 	}
 	return strings.Join(lines, "\n"), n
+}
+
+func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
+	type query struct {
+		File   string
+		Agents []string
+		URL    string
+	}
+	files := vectors.Corpus(t)
+	type pair struct{ whole, less *policy.Policy }
+	parsed := map[string]pair{}
+	emptied := 0
+	for name, data := range files {
+		less, n := withoutRedundant(string(data))
+		if n > 0 {
+			parsed[name] = pair{policy.Google.Parse(data), policy.Google.Parse([]byte(less))}
+			emptied += n
+		}
+	}
+	asked := 0
+	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
+		p, ok := parsed[q.File]
+		if !ok {
+			continue
+		}
+		for _, token := range q.Agents {
+			asked++
+			target := vectors.Target(q.URL)
+			if with, without := p.whole.Decide(token, target), p.less.Decide(token, target); with.Allowed != without.Allowed {
+				t.Errorf("%s: %s for %s: allowed %v by line %d, but %v by line %d without the redundant rules",
+					q.File, target, token, with.Allowed, with.Rule.Line, without.Allowed, without.Rule.Line)
+			}
+		}
+	}
+	if emptied < 500 || asked < 2000 {
+		t.Errorf("emptied only %d lines and asked only %d questions", emptied, asked)
+	}
 }
 
 // Rules over two letters, a slash and the wildcards collide all the time.
