@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -65,10 +66,11 @@ func (c crowd) allowed() []byte {
 	return b.Bytes()
 }
 
-// origins is a server for all of them. Their robots.txt takes a while to come.
+// manyOrigins is a server for all of them. Their robots.txt takes a while to come.
 type manyOrigins struct {
 	*httptest.Server
 	delay time.Duration
+	dead  map[string]bool // origins that never answer
 	mu    sync.Mutex
 	asked map[string]int
 }
@@ -84,6 +86,10 @@ func (m *manyOrigins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.asked[r.Host]++
 	m.mu.Unlock()
+	if m.dead[r.Host] {
+		<-r.Context().Done()
+		return
+	}
 	time.Sleep(m.delay)
 	fmt.Fprintf(w, "# %s\nUser-agent: *\nDisallow: /private/\n", r.Host)
 }
@@ -152,5 +158,41 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	t.Logf("%speak memory %d MiB", problems.String(), peak)
 	if most := int64(256); *million && runtime.GOOS == "linux" && peak > most {
 		t.Errorf("peak memory %d MiB, want at most %d", peak, most)
+	}
+}
+
+// Origins that never answer take their time, and nothing from the others: those come
+// out whole and in order, and the dead ones' URLs are listed as unknown.
+func TestFilterWithDeadOrigins(t *testing.T) {
+	c := crowd{20_000, 200}
+	m := serveMany(t, 0)
+	m.dead = map[string]bool{"site3.example": true, "site77.example": true}
+	refused := filepath.Join(t.TempDir(), "refused")
+	cmd := m.command(t, c, "--timeout", "1s", "--refused", refused)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitUnknown {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	var want bytes.Buffer
+	dead := 0
+	c.each(func(url string, allowed bool) {
+		host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+		switch {
+		case m.dead[host]:
+			dead++
+		case allowed:
+			want.WriteString(url + "\n")
+		}
+	})
+	if !bytes.Equal(out.Bytes(), want.Bytes()) {
+		t.Errorf("got %d octets of allowed URLs, want other %d", out.Len(), want.Len())
+	}
+	list, err := os.ReadFile(refused)
+	if got := bytes.Count(list, []byte("\trobots.txt is unreachable: ")); err != nil || got != dead {
+		t.Errorf("%d lines are unknown, error %v, want %d", got, err, dead)
+	}
+	if want := fmt.Sprintf(" %d unknown,", dead); !strings.Contains(problems.String(), want) {
+		t.Errorf("got %q, want %q in it", problems.String(), want)
 	}
 }

@@ -44,7 +44,7 @@ func (a *asker) start(ctx context.Context, o fetch.Origin) *ask {
 	if !known {
 		a.forget()
 		k = &ask{done: make(chan struct{})}
-		a.asks[o] = k
+		a.asks[o.Clone()] = k // o may hold on to the whole line
 	}
 	a.mu.Unlock()
 	if known || ctx.Err() != nil { // select would take a slot as gladly
