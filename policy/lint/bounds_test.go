@@ -39,6 +39,7 @@ var hostile = []struct {
 	{"delays of many agents", numbered("User-agent: a%d\n", 14_000) + strings.Repeat("Crawl-delay: 5\n", 14_000)},
 	{"NUL octets", strings.Repeat("\x00", 500<<10)},
 	{"no UTF-8", strings.Repeat("\xFF:\xFF\n", 125<<10)},
+	{"prose without UTF-8", strings.Repeat("\xFF0", 195)}, // each octet grows to three
 	{"pages", strings.Repeat("<a href=x:y>\n", 38<<10)},
 }
 

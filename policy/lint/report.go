@@ -46,10 +46,10 @@ func (r *report) add(id string, l *line, at int, suggestion, format string, args
 	if l != nil && at >= 0 && at <= len(l.text) {
 		column = utf8.RuneCountInString(l.text[:at]) + 1
 	}
+	suggestion = strings.ToValidUTF8(suggestion, "\uFFFD") // may lengthen it
 	if suggestion == "" || len(suggestion) > maxSuggestion {
 		suggestion = rules[i].Advice
 	}
-	suggestion = strings.ToValidUTF8(suggestion, "\uFFFD")
 	r.findings = append(r.findings, rules[i].finding(number, column, fmt.Sprintf(format, args...), suggestion))
 }
 
