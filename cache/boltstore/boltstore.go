@@ -1,0 +1,157 @@
+// Package boltstore is a cache.Store in one file, on go.etcd.io/bbolt: robots.txt
+// results (RFC 9309 §2.4) survive a restart, and a crash or kill -9 leaves every one of
+// them as it was before or after its last Put.
+//
+// One process can have the file open. For several, see package redisstore.
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/robotsgate/robotsgate/cache"
+)
+
+// Store is an open file. It is safe for concurrent use.
+type Store struct {
+	db    *bolt.DB
+	sweep []byte // where to look for forgotten values next; used in write transactions only
+}
+
+const (
+	// openTimeout is how long to wait for a process that has the file open, which may
+	// just be ending.
+	openTimeout = time.Second
+
+	// batchDelay is how long a Put waits for others to share its commit. The cache
+	// puts from several goroutines when there is much to put.
+	batchDelay = 2 * time.Millisecond
+
+	// swept is how many values each Put looks at for the time they end. All of them
+	// get their turn, so that the file grows with the origins of a month, not of a life.
+	swept = 4
+)
+
+var bucket = []byte("robots.txt 1")
+
+// Open opens the file, and makes it with mode 0600 if it is not there. The error names
+// the file, and says if another process has it open. A file that is damaged can be
+// removed: it holds nothing that cannot be fetched again.
+func Open(path string) (*Store, error) {
+	var db *bolt.DB
+	err := guard(func() (err error) {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
+		return err
+	})
+	if err == bolt.ErrTimeout {
+		return nil, fmt.Errorf("boltstore: %s is open in another process; give each its own file, or use package redisstore", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
+	}
+	db.MaxBatchDelay = batchDelay
+	err = guard(func() error {
+		return db.Update(func(tx *bolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists(bucket)
+			return err
+		})
+	})
+	if err != nil {
+		// The file stays open: a transaction that broke off may hold the locks that
+		// Close waits for.
+		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
+	}
+	return &Store{db: db}, nil
+}
+
+// Close closes the file. A cache.Cache that uses it must be closed before.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Get implements cache.Store.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var data []byte
+	err := guard(func() error {
+		return s.db.View(func(tx *bolt.Tx) error {
+			stored := tx.Bucket(bucket).Get([]byte(key))
+			if stored == nil || ended(stored, time.Now()) {
+				return cache.ErrMiss
+			}
+			data = bytes.Clone(stored[8:]) // the file's memory ends with the transaction
+			return nil
+		})
+	})
+	if err != nil && err != cache.ErrMiss {
+		err = fmt.Errorf("boltstore: get: %w", err)
+	}
+	return data, err
+}
+
+// Put implements cache.Store. It returns when the value is on the disk.
+func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := time.Now()
+	stored := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(data)), uint64(now.Add(ttl).Unix()))
+	stored = append(stored, data...)
+	err := s.db.Batch(func(tx *bolt.Tx) error {
+		return guard(func() error {
+			b := tx.Bucket(bucket)
+			if err := s.forget(b, now); err != nil {
+				return err
+			}
+			return b.Put([]byte(key), stored)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("boltstore: put: %w", err)
+	}
+	return nil
+}
+
+// forget looks at the next few values and deletes those whose time has ended.
+func (s *Store) forget(b *bolt.Bucket, now time.Time) error {
+	c := b.Cursor()
+	k, v := c.Seek(s.sweep)
+	for range swept {
+		if k == nil {
+			s.sweep = nil // from the start again
+			return nil
+		}
+		if ended(v, now) {
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+		k, v = c.Next()
+	}
+	s.sweep = bytes.Clone(k)
+	return nil
+}
+
+// ended reports whether a stored value, the second it ends in and then the data, is to
+// be forgotten.
+func ended(stored []byte, now time.Time) bool {
+	return len(stored) < 8 || int64(binary.BigEndian.Uint64(stored)) <= now.Unix()
+}
+
+// guard turns what a damaged file does to bbolt, which panics or reads beyond the end of
+// its mapping, into an error.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	return f()
+}

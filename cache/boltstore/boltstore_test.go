@@ -1,0 +1,153 @@
+package boltstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/cachetest"
+)
+
+func open(t testing.TB, path string) *boltstore.Store {
+	t.Helper()
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "robots.db") }
+
+func TestStore(t *testing.T) {
+	cachetest.TestStore(t, func(t *testing.T) cache.Store { return open(t, file(t)) })
+}
+
+func TestValuesAreThereWhenTheFileIsOpenedAgain(t *testing.T) {
+	path := file(t)
+	s := open(t, path)
+	for i := range 100 {
+		if err := s.Put(t.Context(), fmt.Sprint(i), fmt.Append(nil, "value ", i), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path)
+	for i := range 100 {
+		if got, err := s.Get(t.Context(), fmt.Sprint(i)); err != nil || string(got) != fmt.Sprint("value ", i) {
+			t.Errorf("%d: %q, %v", i, got, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v, want mode 0600", info.Mode(), err)
+	}
+}
+
+func TestTheFileDoesNotGrowWithWhatIsForgotten(t *testing.T) {
+	path := file(t)
+	s := open(t, path)
+	size := int64(0)
+	for round := range 4 {
+		for i := range 100 { // never the same key
+			if err := s.Put(t.Context(), fmt.Sprint(round, ".", i), make([]byte, 10_000), -time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Get(t.Context(), fmt.Sprint(round, ".", i)); !errors.Is(err, cache.ErrMiss) {
+				t.Fatalf("a value whose time has ended: %v", err)
+			}
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			size = info.Size()
+		} else if info.Size() > 2*size {
+			t.Errorf("%d bytes after round %d, %d after the first", info.Size(), round, size)
+		}
+	}
+}
+
+func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
+	path := file(t)
+	open(t, path)
+	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is open in another process") {
+		t.Errorf("a file in use: %v", err)
+	}
+	text := file(t)
+	if err := os.WriteFile(text, []byte(strings.Repeat("not a database\n", 10_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, t.TempDir(), filepath.Join(text, "x.db")} {
+		if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want an error that names it", path, err)
+		}
+	}
+}
+
+// What a damaged page holds is anybody's guess, but it must be an error or a value that
+// the cache then checks, and not the end of the process.
+func TestADamagedFileIsAnErrorAndNoPanic(t *testing.T) {
+	whole := file(t)
+	s := open(t, whole)
+	for i := range 100 {
+		if err := s.Put(t.Context(), fmt.Sprint(i), make([]byte, 1000), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	good, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for damage := range 16 {
+		path, bad := file(t), append([]byte(nil), good...)
+		for i := range 64 {
+			bad[4096*2+(damage*9973+i*131)%(len(bad)-4096*2)] ^= 0x55 // beyond the two meta pages
+		}
+		if damage%4 == 0 {
+			bad = bad[:len(bad)/2]
+		}
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := boltstore.Open(path)
+		if err != nil {
+			failed++
+			continue
+		}
+		for i := range 100 {
+			if _, err := s.Get(context.Background(), fmt.Sprint(i)); err != nil {
+				failed++
+			}
+		}
+		// Not closed in the end: bbolt may wait for ever for a transaction that broke off.
+	}
+	if failed == 0 {
+		t.Error("no damage was noticed: the test damages nothing")
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	s := open(b, file(b))
+	if err := s.Put(b.Context(), "https://a.example", make([]byte, 2000), time.Hour); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Get(b.Context(), "https://a.example"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package cachetest
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+)
+
+// stub is a store in memory, with or without a fault. It shows that the suite can be
+// passed, and that it can be failed.
+type stub struct {
+	fault string
+
+	mu     sync.Mutex
+	values map[string][]byte
+	locks  map[string]int
+	count  int
+}
+
+func (s *stub) key(key string) string {
+	if s.fault == "folds keys" {
+		return strings.TrimSuffix(key, "/")
+	}
+	return key
+}
+
+func (s *stub) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.fault == "waits" {
+		select {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.values[s.key(key)]
+	if !ok && s.fault == "nil for a miss" {
+		return nil, nil
+	}
+	if !ok {
+		return nil, cache.ErrMiss
+	}
+	return v, nil
+}
+
+func (s *stub) Put(_ context.Context, key string, data []byte, ttl time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != "keeps its argument" {
+		data = bytes.Clone(data)
+	}
+	switch {
+	case s.fault == "drops zeros":
+		data = bytes.Trim(data, "\x00")
+	case s.fault == "overflows" && ttl > 50*365*24*time.Hour:
+		return nil
+	}
+	if old := s.values[key]; s.fault == "overwrites in place" && len(old) > len(data) {
+		data = append(data, old[len(data):]...)
+	}
+	if s.values == nil {
+		s.values = map[string][]byte{}
+	}
+	s.values[s.key(key)] = data
+	return nil
+}
+
+func (s *stub) Lock(_ context.Context, key string, ttl time.Duration) (func(), bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[key] != 0 && s.fault != "locks nothing" {
+		return nil, false, nil
+	}
+	if s.locks == nil {
+		s.locks = map[string]int{}
+	}
+	s.count++
+	token := s.count
+	s.locks[key] = token
+	if s.fault == "locks lapse" {
+		time.AfterFunc(ttl, func() { s.unlock(key, token) })
+	}
+	return func() { s.unlock(key, token) }, true, nil
+}
+
+func (s *stub) unlock(key string, token int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[key] == token || s.fault == "unlocks for others" {
+		delete(s.locks, key)
+	}
+}
+
+func TestAStoreInMemoryPasses(t *testing.T) {
+	TestStore(t, func(*testing.T) cache.Store { return new(stub) })
+	TestStore(t, func(*testing.T) cache.Store { return struct{ cache.Store }{new(stub)} })
+}
+
+func TestEveryFaultIsFound(t *testing.T) {
+	for fault, by := range map[string]string{
+		"nil for a miss":      "a key that was never put is a miss",
+		"drops zeros":         "what was put is what is got",
+		"folds keys":          "keys are whatever an origin can be",
+		"overwrites in place": "a put replaces all that was there",
+		"keeps its argument":  "a put keeps nothing of its argument",
+		"overflows":           "values last as long as they should",
+		"waits":               "calls end with their context",
+		"locks nothing":       "a lock has one holder",
+		"locks lapse":         "a lock lasts until it is given back",
+		"unlocks for others":  "a lock can be given back twice",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range claims() {
+				if c.name != by {
+					continue
+				}
+				s := &stub{fault: fault}
+				var err error
+				if c.ofLocker != nil {
+					err = c.ofLocker(t.Context(), s)
+				} else {
+					err = c.ofStore(t.Context(), s)
+				}
+				if err == nil {
+					t.Errorf("%q found nothing", by)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+// Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt
+// results (RFC 9309 §2.4) are shared by all processes that use the server, which fetch
+// each file once for all of them.
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/cache"
+)
+
+// Store implements cache.Store and cache.Locker. It is safe for concurrent use. If the
+// server may evict values (maxmemory-policy), that costs fetches and nothing else.
+type Store struct {
+	// Client talks to the server. Make it with redis.Options.ContextTimeoutEnabled:
+	// without, a server that is silent holds a call for five seconds, whatever its
+	// deadline. A *redis.Client made so is refused, with an error from every call.
+	Client redis.UniversalClient
+
+	// Prefix goes before all keys. Empty: "robotsgate:".
+	Prefix string
+}
+
+// Open returns a Store for a URL as "redis://user:password@host:6379/0", with a client
+// that fits a cache.Cache: it keeps to deadlines, and leaves it to the Cache to try
+// again. The server need not be there yet.
+func Open(url string) (*Store, error) {
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		// Without the cause, which quotes the URL and the password in it.
+		return nil, errors.New("redisstore: not a Redis URL, such as redis://localhost:6379/0")
+	}
+	opt.ContextTimeoutEnabled = true
+	opt.MaxRetries = -1
+	opt.DialerRetries = 1
+	return &Store{Client: redis.NewClient(opt)}, nil
+}
+
+// Close closes the client.
+func (s *Store) Close() error { return s.Client.Close() }
+
+// Get implements cache.Store. Of a value that is none of a Cache's, because of its length
+// or its type, it reads no more than needed to see that.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	data, err := s.Client.GetRange(ctx, s.key(key), 0, cache.MaxValue).Bytes()
+	switch {
+	case err == nil && len(data) == 0, err == redis.Nil, err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE"):
+		return nil, cache.ErrMiss // Put replaces it
+	case err != nil:
+		return nil, fmt.Errorf("redisstore: get: %w", err)
+	}
+	return data, nil
+}
+
+// Put implements cache.Store.
+func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.Client.Set(ctx, s.key(key), data, max(ttl, time.Second)).Err(); err != nil {
+		return fmt.Errorf("redisstore: put: %w", err)
+	}
+	return nil
+}
+
+// The holder of a lock knows a token that nobody else does, so that it can neither keep
+// nor give back a lock that has become another's.
+var (
+	extendScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
+	unlockScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+)
+
+// Lock implements cache.Locker. A lock is renewed in the background until it is given
+// back; ctx is for the call only.
+func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
+	if err := s.usable(); err != nil {
+		return nil, false, err
+	}
+	l := lock{store: s, key: s.key("lock:" + key), token: rand.Text(), ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{})}
+	err = s.Client.SetArgs(ctx, l.key, l.token, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
+	switch {
+	case err == redis.Nil:
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("redisstore: lock: %w", err)
+	}
+	go l.renew()
+	return sync.OnceFunc(l.release), true, nil
+}
+
+// lock is one that is held.
+type lock struct {
+	store *Store
+	key   string
+	token string
+	ttl   time.Duration
+	done  chan struct{}
+}
+
+func (l *lock) renew() {
+	tick := time.NewTicker(l.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-tick.C:
+		}
+		// An error may pass; that the lock is another's does not.
+		if n, err := l.run(extendScript, l.ttl.Milliseconds()); err == nil && n == 0 {
+			return
+		}
+	}
+}
+
+func (l *lock) release() {
+	close(l.done)
+	_, _ = l.run(unlockScript) // otherwise it lapses
+}
+
+func (l *lock) run(script *redis.Script, args ...any) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(l.ttl/3, 100*time.Millisecond))
+	defer cancel()
+	return script.Run(ctx, l.store.Client, []string{l.key}, append([]any{l.token}, args...)...).Int()
+}
+
+func (s *Store) key(key string) string {
+	if s.Prefix == "" {
+		return "robotsgate:" + key
+	}
+	return s.Prefix + key
+}
+
+func (s *Store) usable() error {
+	if s.Client == nil {
+		return errors.New("redisstore: Store has no Client; make one with Open")
+	}
+	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
+		return errors.New("redisstore: Client was made without ContextTimeoutEnabled; set it in redis.Options, or use Open")
+	}
+	return nil
+}

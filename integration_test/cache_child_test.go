@@ -1,0 +1,316 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// full runs the tests of the cache at the sizes that the README states:
+//
+//	go test ./integration_test -run Cache -full -timeout 20m
+var full = flag.Bool("full", false, "run the cache tests at the sizes that the README states; takes some minutes")
+
+// size is a fraction of what -full asks for, less under -short.
+func size(whole int) int {
+	switch {
+	case *full:
+		return whole
+	case testing.Short():
+		return whole / 100
+	}
+	return whole / 10
+}
+
+// TestMain lets copies of this test binary play the other processes of a test.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{}) // by default go-redis reports every failed dial
+	switch os.Getenv("ROBOTSGATE_CHILD") {
+	case "":
+		os.Exit(m.Run())
+	case "asker":
+		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
+	case "holder":
+		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
+	case "writer":
+		childWrites(os.Getenv("ROBOTSGATE_FILE"), os.Getenv("ROBOTSGATE_VERSION"))
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// child starts a copy of this test binary in a role.
+func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), "ROBOTSGATE_CHILD="+role), env...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+const sharedOrigins = 100
+
+func siteURL(i int) *url.URL {
+	return &url.URL{Scheme: "http", Host: fmt.Sprintf("a%d.example", i), Path: "/"}
+}
+
+// childAsks looks up all origins of a site at once, through one Redis, and prints those
+// whose rules it did not get.
+func childAsks(redisURL, site string) {
+	store, err := redisstore.Open(redisURL)
+	if err != nil {
+		fail(err)
+	}
+	f := &fetch.Fetcher{UserAgent: "examplebot/1.0", Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", site)
+		},
+	}}
+	c := &cache.Cache{Store: store}
+	var askers sync.WaitGroup
+	for i := range sharedOrigins {
+		askers.Go(func() {
+			o, err := fetch.OriginOf(siteURL(i))
+			if err != nil {
+				fail(err)
+			}
+			r, err := c.Get(context.Background(), o, f.Fetch)
+			if err != nil || r.Err != nil || r.Policy.Decide("examplebot", fmt.Sprint("/private", i)).Allowed {
+				fmt.Println("wrong:", i, err, r)
+			}
+		})
+	}
+	askers.Wait()
+	if err := c.Close(context.Background()); err != nil {
+		fail(err)
+	}
+}
+
+func TestCacheProcessesFetchOnceForAll(t *testing.T) {
+	server := startRedis(t)
+	var fetches atomic.Int32
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fetches.Add(1)
+		time.Sleep(100 * time.Millisecond) // long enough for all to ask meanwhile
+		i := strings.TrimSuffix(strings.TrimPrefix(r.Host, "a"), ".example")
+		fmt.Fprintf(w, "User-agent: *\nDisallow: /private%s\n", i)
+	}))
+	defer site.Close()
+	var processes sync.WaitGroup
+	for range 3 {
+		cmd, out := child(t, "asker", "ROBOTSGATE_REDIS="+server.url, "ROBOTSGATE_SITE="+site.Listener.Addr().String())
+		processes.Go(func() {
+			for out.Scan() {
+				t.Error(out.Text())
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	if got := fetches.Load(); got != sharedOrigins {
+		t.Errorf("%d fetches of %d origins by 3 processes, want one for each origin", got, sharedOrigins)
+	}
+}
+
+// childHoldsLock begins to fetch and never ends.
+func childHoldsLock(redisURL string) {
+	store, err := redisstore.Open(redisURL)
+	if err != nil {
+		fail(err)
+	}
+	o, err := fetch.OriginOf(siteURL(0))
+	if err != nil {
+		fail(err)
+	}
+	c := &cache.Cache{Store: store}
+	_, err = c.Get(context.Background(), o, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		fmt.Println("fetching")
+		select {}
+	})
+	fail(err)
+}
+
+func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
+	server := startRedis(t)
+	cmd, out := child(t, "holder", "ROBOTSGATE_REDIS="+server.url)
+	if !out.Scan() || out.Text() != "fetching" {
+		t.Fatalf("%q, %v", out.Text(), out.Err())
+	}
+	var fetches atomic.Int32
+	c := &cache.Cache{Store: openRedis(t, server.url)}
+	defer c.Close(t.Context())
+	start := time.Now()
+	time.AfterFunc(time.Second, func() { cmd.Process.Kill() })
+	askAndCheck(t, c, 0, &fetches)
+	cmd.Wait()
+	if took := time.Since(start); fetches.Load() != 1 || took < time.Second || took > 10*time.Second {
+		t.Errorf("%d fetches after %v, want one within a lock lifetime of 5 s after the kill", fetches.Load(), took)
+	}
+}
+
+const (
+	killedOrigins = 20
+	killedRules   = 400 // some pages of the file, so that it could tear
+)
+
+// childWrites puts versions of the rules of some origins, in turn, as fast as it can
+// fetch: every lookup is a fetch. It prints each version before it is put.
+func childWrites(file, first string) {
+	store, err := boltstore.Open(file)
+	if err != nil {
+		fail(err)
+	}
+	version, err := strconv.Atoi(first)
+	if err != nil {
+		fail(err)
+	}
+	c := &cache.Cache{Store: store, MinTTL: -1, MaxTTL: -1}
+	for ; ; version++ {
+		i := version % killedOrigins
+		o, err := fetch.OriginOf(siteURL(i))
+		if err != nil {
+			fail(err)
+		}
+		_, err = c.Get(context.Background(), o, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			fmt.Println(version)
+			var b strings.Builder
+			b.WriteString("User-agent: *\n")
+			for line := range killedRules {
+				fmt.Fprintf(&b, "Disallow: /%d/%d/\n", version, line)
+			}
+			body := []byte(b.String())
+			return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
+		})
+		if err != nil {
+			fail(err)
+		}
+		time.Sleep(5 * time.Millisecond) // some 100 to 200 a second
+	}
+}
+
+// issued is a version that a writer is about to put.
+type issued struct {
+	version int
+	at      time.Time
+}
+
+func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
+	const flush = time.Second // what is older has to be there
+	file := filepath.Join(t.TempDir(), "robots.db")
+	versions := make([][]issued, killedOrigins)
+	found := slices.Repeat([]int{-1}, killedOrigins)
+	kills, next, entries := max(2, size(100)), 0, 0
+	for kill := range kills {
+		cmd, out := child(t, "writer", "ROBOTSGATE_FILE="+file, "ROBOTSGATE_VERSION="+strconv.Itoa(next))
+		// Moments that are spread over what a writer does, from its start on.
+		time.AfterFunc(30*time.Millisecond+time.Duration(kill*7919%1000)*time.Millisecond, func() { cmd.Process.Kill() })
+		for out.Scan() {
+			v, err := strconv.Atoi(out.Text())
+			if err != nil {
+				t.Fatalf("the writer says %q", out.Text())
+			}
+			versions[v%killedOrigins] = append(versions[v%killedOrigins], issued{v, time.Now()})
+			next = v + 1
+		}
+		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Fatalf("the writer ended by itself: %v", err)
+		}
+		killed := time.Now()
+		for i, v := range readVersions(t, file) {
+			for _, w := range versions[i] {
+				if w.version > v && killed.Sub(w.at) > flush {
+					t.Errorf("kill %d, origin %d: version %d is there, but not %d of %v before", kill, i, v, w.version, killed.Sub(w.at))
+				}
+			}
+			if v < found[i] {
+				t.Errorf("kill %d, origin %d: version %d is there, and %d was before", kill, i, v, found[i])
+			}
+			if found[i] = v; v >= 0 {
+				entries++
+			}
+		}
+	}
+	t.Logf("%d kills, %d versions put, %d entries read back whole", kills, next, entries)
+}
+
+// readVersions opens the file as a process after the crash does, and returns the version
+// of each origin's rules, -1 if there is none. Rules of two versions are an error.
+func readVersions(t *testing.T, file string) []int {
+	t.Helper()
+	store, err := boltstore.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c := &cache.Cache{Store: store, MinTTL: 24 * time.Hour}
+	all := make([]int, killedOrigins)
+	for i := range all {
+		missing := false
+		r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			missing = true // and not to be put either: the next check would find it
+			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: http.Header{"Cache-Control": {"no-store"}}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[i] = -1; missing {
+			continue
+		}
+		rules := 0
+		for rule := range r.Policy.Group("x").Rules() {
+			v, err := strconv.Atoi(strings.Split(rule.Pattern, "/")[1])
+			if err != nil || all[i] != -1 && v != all[i] {
+				t.Errorf("origin %d: rule %q among those of version %d", i, rule.Pattern, all[i])
+			}
+			all[i] = v
+			rules++
+		}
+		if rules != killedRules {
+			t.Errorf("origin %d: %d rules of %d", i, rules, killedRules)
+		}
+	}
+	return all
+}

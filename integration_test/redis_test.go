@@ -1,0 +1,332 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/cachetest"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// redisServer is a real redis-server of this test's own.
+type redisServer struct {
+	url    string
+	cmd    *exec.Cmd
+	client *redis.Client
+}
+
+// startRedis starts a server that keeps nothing on disk. It skips the test where
+// redis-server is not installed (Debian, Ubuntu: apt-get install redis-server).
+func startRedis(t *testing.T) *redisServer {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed; the tests with a real Redis do not run")
+	}
+	addr := freeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	s := &redisServer{url: "redis://" + addr, client: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
+	s.cmd = exec.Command(program, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.kill()
+		s.client.Close()
+	})
+	for range 200 {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			if s.client.Ping(t.Context()).Err() == nil {
+				return s
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("redis-server does not answer")
+	return nil
+}
+
+func (s *redisServer) kill() {
+	s.cmd.Process.Signal(syscall.SIGCONT) // it may have been stopped
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func openRedis(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestRedisPassesTheSuiteForStores(t *testing.T) {
+	s := startRedis(t)
+	cachetest.TestStore(t, func(t *testing.T) cache.Store {
+		if err := s.client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return openRedis(t, s.url)
+	})
+}
+
+// A lock that nobody renews lapses, and whoever held it cannot take it back.
+func TestRedisLockOfADeadProcessLapses(t *testing.T) {
+	s := startRedis(t)
+	store := openRedis(t, s.url)
+	if err := s.client.Set(t.Context(), "robotsgate:lock:https://a.example", "token of the dead", 300*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		unlock, ok, err := store.Lock(t.Context(), "https://a.example", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if since := time.Since(start); ok && since < 200*time.Millisecond || since > 5*time.Second {
+			t.Fatalf("taken %v after %v", ok, since)
+		}
+		if ok {
+			unlock()
+			return
+		}
+	}
+}
+
+// redisFaults are what can be wrong with a Redis. start returns its URL; the origins
+// from the 100th on are asked about after midway was called.
+var redisFaults = []struct {
+	name   string
+	start  func(t *testing.T) (url string, midway func())
+	misses int           // how many lookups may have to wait for it, out of 200
+	pause  time.Duration // between lookups
+}{
+	{"down at start", func(t *testing.T) (string, func()) {
+		return "redis://" + freeAddr(t), nil
+	}, 10, 0},
+	{"killed in mid-run", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		return s.url, s.kill
+	}, 10, 0},
+	{"accepting and never answering", func(t *testing.T) (string, func()) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				t.Cleanup(func() { c.Close() })
+			}
+		}()
+		return "redis://" + l.Addr().String(), nil
+	}, 10, 0},
+	{"stopped in mid-run", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		return s.url, func() { s.cmd.Process.Signal(syscall.SIGSTOP) }
+	}, 10, 0},
+	{"READONLY", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		return s.url, func() { s.do(t, "REPLICAOF", "127.0.0.1", "1") }
+	}, 0, 0},
+	{"OOM", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		return s.url, func() { s.do(t, "CONFIG", "SET", "maxmemory", "1") }
+	}, 0, 0},
+	{"a value of the wrong type", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		for i := range 200 {
+			s.do(t, "RPUSH", fmt.Sprintf("robotsgate:http://a%d.example", i), "element")
+		}
+		return s.url, nil
+	}, 0, 0},
+	{"a value of 10 MB", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		for i := range 20 {
+			s.do(t, "SET", fmt.Sprintf("robotsgate:http://a%d.example", 10*i), strings.Repeat("x", 10_000_000))
+		}
+		return s.url, nil
+	}, 20, 0},
+	{"flapping", func(t *testing.T) (string, func()) {
+		s := startRedis(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		var flapping sync.WaitGroup
+		t.Cleanup(func() { cancel(); flapping.Wait() })
+		flapping.Go(func() {
+			for up := false; ctx.Err() == nil; up = !up {
+				s.cmd.Process.Signal(map[bool]syscall.Signal{false: syscall.SIGSTOP, true: syscall.SIGCONT}[up])
+				time.Sleep(200 * time.Millisecond)
+			}
+		})
+		return s.url, nil
+	}, 200, 10 * time.Millisecond},
+}
+
+func (s *redisServer) do(t *testing.T, args ...any) {
+	t.Helper()
+	if err := s.client.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms.
+func TestABrokenRedisHarmsNoRequest(t *testing.T) {
+	const waits, slack = 100 * time.Millisecond, 200 * time.Millisecond // slack for a machine that is busy
+	for _, fault := range redisFaults {
+		t.Run(fault.name, func(t *testing.T) {
+			goroutines := runtime.NumGoroutine()
+			url, midway := fault.start(t)
+			store, err := redisstore.Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log lockedLog
+			c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			var fetches atomic.Int32
+			late, worst := 0, time.Duration(0)
+			for i := range 200 {
+				if i == 100 && midway != nil {
+					midway()
+				}
+				time.Sleep(fault.pause)
+				start := time.Now()
+				askAndCheck(t, c, i, &fetches)
+				took := time.Since(start)
+				worst = max(worst, took)
+				if took > waits/2 {
+					late++
+				}
+				if took > waits+slack {
+					t.Errorf("miss %d took %v", i, took)
+				}
+			}
+			if late > fault.misses {
+				t.Errorf("%d misses had to wait, want at most %d: is the breaker not open?", late, fault.misses)
+			}
+			hit := hitTime(t, c, &fetches)
+			if n := fetches.Load(); n != 200 {
+				t.Errorf("%d fetches of 200 files", n)
+			}
+			if hit > 20*time.Microsecond {
+				t.Errorf("a hit takes %v", hit)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			closed := c.Close(ctx)
+			store.Close()
+			t.Logf("worst miss %v, %d waited, median hit %v, %d errors of the store, Close: %v\n%s",
+				worst.Round(time.Microsecond), late, hit, c.Stats().StoreErrors, closed, &log)
+			if n := log.lines(); n > 4 {
+				t.Errorf("%d lines in the log, want one for each change", n)
+			}
+			for range 100 {
+				if runtime.NumGoroutine() <= goroutines+2 { // the flapper, and a child's pipe
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Errorf("%d goroutines before, %d after", goroutines, runtime.NumGoroutine())
+		})
+	}
+}
+
+// askAndCheck looks up the i-th origin, whose file disallows a path of its own.
+func askAndCheck(t *testing.T, c *cache.Cache, i int, fetches *atomic.Int32) {
+	path := fmt.Sprintf("/private%d/", i)
+	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		fetches.Add(1)
+		body := []byte("User-agent: *\nDisallow: " + path + "\n")
+		return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
+	}
+	r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), load)
+	if err != nil || r.Err != nil {
+		t.Errorf("origin %d: %v, %+v", i, err, r)
+		return
+	}
+	if r.Policy.Decide("examplebot", path).Allowed || !r.Policy.Decide("examplebot", fmt.Sprintf("/private%d/", i+1)).Allowed {
+		t.Errorf("origin %d has not its own rules: %s", i, r.Policy)
+	}
+}
+
+// hitTime is the median time of a hit, in groups of 100.
+func hitTime(t *testing.T, c *cache.Cache, fetches *atomic.Int32) time.Duration {
+	o := originOf(t, siteURL(7).String())
+	var groups []time.Duration
+	for range 101 {
+		start := time.Now()
+		for range 100 {
+			if r, err := c.Get(t.Context(), o, nil); err != nil || r.Err != nil {
+				t.Fatal(err, r.Err)
+			}
+		}
+		groups = append(groups, time.Since(start)/100)
+	}
+	slices.Sort(groups)
+	return groups[len(groups)/2]
+}
+
+func originOf(t testing.TB, raw string) fetch.Origin {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// lockedLog is a log that may be written to while it is read.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lockedLog) lines() int { return strings.Count(l.String(), "\n") }
