@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	readTimeout  = 100 * time.Millisecond // what a Store may cost a caller
+	readTimeout  = 100 * time.Millisecond // what a Store may cost a caller, in all
 	writeTimeout = 5 * time.Second        // what it may cost a writer behind them
-	maxReads     = 64                     // calls under way to a Store that does not answer
+	maxReads     = 16                     // at a time; a burst of misses must not look like a slow Store
 	lockTTL      = 5 * time.Second
 	pollEvery    = 50 * time.Millisecond
 )
@@ -37,20 +37,23 @@ func (s *second) init(store Store, log *slog.Logger) {
 	s.behind.init(store, log)
 }
 
-var errStoreBusy = errors.New("cache: too many calls of the store have not returned")
+// errStoreBusy says nothing about the Store: it was not called.
+var errStoreBusy = errors.New("cache: too many calls of the store are under way")
 
-// within calls f and waits for it no longer than a deadline, whether or not it heeds its
-// context: what a Store does must not become a caller's wait. Calls that never return
-// are few, because each keeps its slot. What a call returns too late goes to late.
+// within calls f and waits for it no longer than a timeout, whether or not it heeds its
+// context: what a Store does must not become a caller's wait. The first half of the time
+// may go by waiting for a slot, so that a call that is made has a fair chance. Calls that
+// never return are few, because each keeps its slot. What a call returns too late goes to
+// late.
 func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
 	var none T
-	select {
-	case slots <- struct{}{}:
-	default:
-		return none, errStoreBusy
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	select {
+	case slots <- struct{}{}:
+	case <-time.After(timeout / 2):
+		return none, errStoreBusy
+	}
 	type result struct {
 		v   T
 		err error
@@ -82,18 +85,22 @@ func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Co
 	}
 }
 
-// read returns the record of an origin with its file; nil if there is none that can be
-// had and trusted. Only silence and errors count as failures of the Store: a value that
-// is no record is as good as none.
-func (s *second) read(key string) (*record, []byte, bool) {
-	if !s.reads.allow(time.Now()) {
+// read returns the record of an origin with its file, before a time; nil if there is none
+// that can be had and trusted. Only silence and errors count as failures of the Store: a
+// value that is no record is as good as none.
+func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
+	left := time.Until(before)
+	if left <= 0 || !s.reads.allow(time.Now()) {
 		return nil, nil, false
 	}
-	data, err := within(s.slots, readTimeout, func(ctx context.Context) ([]byte, error) {
+	data, err := within(s.slots, left, func(ctx context.Context) ([]byte, error) {
 		return s.store.Get(ctx, key)
 	}, nil)
 	if errors.Is(err, ErrMiss) {
 		data, err = nil, nil
+	}
+	if errors.Is(err, errStoreBusy) {
+		return nil, nil, false
 	}
 	if s.reads.record(err); err != nil {
 		return nil, nil, false
@@ -108,9 +115,10 @@ func (s *second) read(key string) (*record, []byte, bool) {
 // lock tries to take the lock of an origin. Where there is none to be had, because the
 // Store has no locks or fails, unlock is nil, and the lock as good as taken: that can
 // only cost a fetch.
-func (s *second) lock(key string) (unlock func(), taken bool) {
+func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) {
 	locker, ok := s.store.(Locker)
-	if !ok || !s.behind.writes.allow(time.Now()) {
+	left := time.Until(before)
+	if !ok || left <= 0 || !s.behind.writes.allow(time.Now()) {
 		return nil, true
 	}
 	release := func(unlock func()) {
@@ -118,14 +126,16 @@ func (s *second) lock(key string) (unlock func(), taken bool) {
 			unlock()
 		}
 	}
-	unlock, err := within(s.slots, readTimeout, func(ctx context.Context) (func(), error) {
+	unlock, err := within(s.slots, left, func(ctx context.Context) (func(), error) {
 		unlock, taken, err := locker.Lock(ctx, key, lockTTL)
 		if !taken {
 			unlock = nil
 		}
 		return unlock, err
 	}, release)
-	s.behind.writes.record(err)
+	if !errors.Is(err, errStoreBusy) {
+		s.behind.writes.record(err)
+	}
 	return unlock, err != nil || unlock != nil
 }
 
@@ -143,17 +153,18 @@ func (c *Cache) consult(o fetch.Origin, s *state) consultation {
 	key := o.String()
 	patience := time.Now().Add(flightTimeout)
 	for {
-		found, up := c.compare(key, s)
+		before := time.Now().Add(readTimeout) // in each turn: to wait for a result is no fault of the Store
+		found, up := c.compare(key, s, before)
 		if found.enough || !up || time.Now().After(patience) {
 			return found
 		}
-		unlock, taken := c.second.lock(key)
+		unlock, taken := c.second.lock(key, before)
 		if taken && unlock == nil {
 			return found
 		}
 		if taken {
 			// Who had the lock before may have put a result since we looked.
-			if found, _ = c.compare(key, s); found.enough {
+			if found, _ = c.compare(key, found.state, before); found.enough {
 				go unlock()
 			}
 			found.unlock = unlock
@@ -169,8 +180,8 @@ func (c *Cache) consult(o fetch.Origin, s *state) consultation {
 
 // compare reads the Store and takes the newer state. It also reports whether the Store
 // could be read.
-func (c *Cache) compare(key string, s *state) (found consultation, up bool) {
-	rec, body, up := c.second.read(key)
+func (c *Cache) compare(key string, s *state, before time.Time) (found consultation, up bool) {
+	rec, body, up := c.second.read(key, before)
 	now := time.Now()
 	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
 		rec = nil // nothing that its times could be measured by

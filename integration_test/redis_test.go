@@ -204,7 +204,7 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 
 // A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
-	const waits, slack = 100 * time.Millisecond, 200 * time.Millisecond // slack for a machine that is busy
+	const waits = 100 * time.Millisecond
 	for _, fault := range redisFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			goroutines := runtime.NumGoroutine()
@@ -217,6 +217,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			var fetches atomic.Int32
 			late, worst := 0, time.Duration(0)
+			busy := watchMachine()
 			for i := range 200 {
 				if i == 100 && midway != nil {
 					midway()
@@ -229,9 +230,11 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				if took > waits/2 {
 					late++
 				}
-				if took > waits+slack {
-					t.Errorf("miss %d took %v", i, took)
-				}
+			}
+			// A miss is a few steps, each of which a busy machine can delay.
+			slack := 50*time.Millisecond + 4*busy()
+			if worst > waits+slack {
+				t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 			}
 			if late > fault.misses {
 				t.Errorf("%d misses had to wait, want at most %d: is the breaker not open?", late, fault.misses)
@@ -240,10 +243,10 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			if n := fetches.Load(); n != 200 {
 				t.Errorf("%d fetches of 200 files", n)
 			}
-			if hit > 20*time.Microsecond {
+			if hit > 20*time.Microsecond+slack/1000 {
 				t.Errorf("a hit takes %v", hit)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			closed := c.Close(ctx)
 			store.Close()
@@ -260,6 +263,29 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			}
 			t.Errorf("%d goroutines before, %d after", goroutines, runtime.NumGoroutine())
 		})
+	}
+}
+
+// watchMachine measures how late the machine is for appointments, until the result is
+// called: it returns the worst delay.
+func watchMachine() func() time.Duration {
+	done, worst := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		late := time.Duration(0)
+		for {
+			due := time.Now().Add(10 * time.Millisecond)
+			select {
+			case <-time.After(time.Until(due)):
+				late = max(late, time.Since(due))
+			case <-done:
+				worst <- late
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(done)
+		return <-worst
 	}
 }
 
