@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -107,7 +108,7 @@ func childAsks(redisURL, site string) {
 			return new(net.Dialer).DialContext(ctx, "tcp", site)
 		},
 	}}
-	c := &cache.Cache{Store: store}
+	c := &cache.Cache{Store: store, Logger: slog.New(slog.DiscardHandler)}
 	var askers sync.WaitGroup
 	turns := make(chan struct{}, 20)
 	for i := range sharedOrigins {
