@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,8 +131,8 @@ func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 }
 
 func TestWaitedIsCalled(t *testing.T) {
-	n := 0
-	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.Waited) { n++ }}}
+	var n atomic.Int32
+	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.Waited) { n.Add(1) }}}
 	for range 2 {
 		resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/x")})
 		if err != nil {
@@ -140,7 +141,7 @@ func TestWaitedIsCalled(t *testing.T) {
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
-	if n == 0 {
+	if err := rt.Close(t.Context()); err != nil || n.Load() == 0 {
 		t.Error("no report")
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -66,8 +67,9 @@ type Transport struct {
 	// Trace is told what happens. Nil: nobody is.
 	Trace *Trace
 
-	once sync.Once
-	gate gate // made by once
+	once   sync.Once
+	gate   gate // made by once
+	closed atomic.Bool
 }
 
 func (t *Transport) ready() *gate {
@@ -77,7 +79,7 @@ func (t *Transport) ready() *gate {
 			t.gate.base = http.DefaultTransport
 		}
 		if t.gate.cache == nil {
-			t.gate.cache = new(cache.Cache)
+			t.gate.cache, t.gate.ownCache = new(cache.Cache), true
 		}
 		f := t.fetcher()
 		t.gate.misuse = t.misuse(t.gate.base, f)
@@ -112,23 +114,23 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 
 // RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
 // a *DisallowedError, or the context's error if that ended first, or an error about
-// a URL that names no origin. With a Pacer it waits for its turn before it sends, and
-// may return the errors of Pacer.Wait as well. It never modifies req; where a
-// User-Agent or the canonical host has to be set, a copy is sent. Requests of other
-// schemes than http and https go to Base untouched.
+// a URL that names no origin, or ErrClosed. With a Pacer it waits for its turn before
+// it sends, and may return the errors of Pacer.Wait as well. It never modifies req;
+// where a User-Agent or the canonical host has to be set, a copy is sent. Requests of
+// other schemes than http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	g := t.ready()
+	g, err := t.open()
+	if err != nil {
+		return refuse(req, err)
+	}
 	out, o, err := t.admit(g, req)
 	if err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
-		return nil, err
+		return refuse(req, err)
 	}
 	if g.pacer == nil || o == (fetch.Origin{}) {
-		return g.base.RoundTrip(out)
+		return send(g.base, out)
 	}
-	return g.pacer.roundTrip(g.base, out, o, t.Trace)
+	return g.pacer.roundTrip(g.base, out, o, t.Trace.waited(&g.hooks))
 }
 
 // admit decides on req and returns what is to be sent, req itself or a copy, and the
@@ -157,12 +159,15 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 }
 
 // Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
-// Robots.txt may be fetched for that. The error is the context's, or says why u names
-// no origin; a robots.txt that cannot be had is a Decision with ReasonUnreachable and
-// no error. What robots.txt does not bind, as RoundTrip has it, is allowed with
-// ReasonNoRule: other schemes, and a context of WithoutRobots.
+// Robots.txt may be fetched for that. The error is the context's, or ErrClosed, or says
+// why u names no origin; a robots.txt that cannot be had is a Decision with
+// ReasonUnreachable and no error. What robots.txt does not bind, as RoundTrip has it, is
+// allowed with ReasonNoRule: other schemes, and a context of WithoutRobots.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
-	g := t.ready()
+	g, err := t.open()
+	if err != nil {
+		return policy.Decision{}, err
+	}
 	own := gatingOf(ctx)
 	if g.misuse == nil && (own.bypass || isOther(u)) {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
@@ -174,7 +179,10 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 // Lookup returns the policy of u's origin, fetching robots.txt where it is not in
 // the cache: policy.Unreachable where it cannot be had. Errors as for Decide.
 func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
-	g := t.ready()
+	g, err := t.open()
+	if err != nil {
+		return nil, err
+	}
 	if g.misuse != nil {
 		return nil, g.misuse
 	}
@@ -182,17 +190,9 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	if err != nil {
 		return nil, err
 	}
-	res, err := g.cache.Get(ctx, o, g.load)
+	res, err := g.lookup(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return res.Policy, nil
-}
-
-// CloseIdleConnections passes the call on to Base, as http.Client expects.
-func (t *Transport) CloseIdleConnections() {
-	g := t.ready()
-	if c, ok := g.base.(interface{ CloseIdleConnections() }); ok && g.misuse == nil {
-		c.CloseIdleConnections()
-	}
 }

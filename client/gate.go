@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -19,11 +18,12 @@ import (
 type gate struct {
 	base      http.RoundTripper
 	cache     *cache.Cache
+	ownCache  bool // nobody else has it
 	pacer     *Pacer
 	load      load
 	userToken string // product token of Transport.UserAgent
 	misuse    error  // what is wrong with the Transport, or nil
-	hooks     sync.WaitGroup
+	hooks     hooks
 }
 
 // answer is a Decision, the origin it is about, and why its robots.txt is unreachable,
@@ -68,7 +68,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, sent
 	if target == robotsTarget {
 		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, origin: o}, nil
 	}
-	res, err := g.cache.Get(ctx, o, g.load)
+	res, err := g.lookup(ctx, o)
 	if err != nil {
 		return answer{}, err
 	}
@@ -79,6 +79,15 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, sent
 		d = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
 	return answer{d, o, res.Err}, nil
+}
+
+// lookup is what holds for o. The error is the context's, or says whose end came first.
+func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	res, err := g.cache.Get(ctx, o, g.load)
+	if err != nil && g.ownCache && errors.Is(err, cache.ErrClosed) {
+		err = ErrClosed // who waits knows of no Cache
+	}
+	return res, err
 }
 
 // decideDotFree decides on what servers make of a target with dot segments. The target

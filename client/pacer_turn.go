@@ -192,25 +192,22 @@ func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
 
 // roundTrip is base.RoundTrip(req) at the pace of o. The request's body is closed
 // whatever happens, as http.RoundTripper demands.
-func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin, trace *Trace) (*http.Response, error) {
+func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin, waited func(context.Context, Waited)) (*http.Response, error) {
 	ctx := req.Context()
 	l, held, err := p.take(ctx, o, asPage)
 	hasPlace := err == nil
-	defer func() { // a panic in base or a hook must not keep it either
+	defer func() { // a panic in base must not keep it either
 		if hasPlace {
 			p.end(l)
 		}
 	}()
-	if held > 0 && trace != nil && trace.Waited != nil {
-		trace.Waited(ctx, Waited{URL: req.URL, Err: err, Took: held})
+	if held > 0 && waited != nil {
+		waited(ctx, Waited{URL: req.URL, Err: err, Took: held})
 	}
 	if err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
-		return nil, err
+		return refuse(req, err)
 	}
-	res, err := base.RoundTrip(req)
+	res, err := send(base, req)
 	switch {
 	case err == nil:
 		p.note(l, res.StatusCode, retryAfter(res.Header, time.Now()))

@@ -322,10 +322,10 @@ func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 // Trace.Waited says what the Pacer did, and is silent where it did nothing.
 func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log []string
+		log := make(chan string, 9)
 		c := paced(&client.Pacer{}, pagesOf(ok))
 		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.Waited) {
-			log = append(log, fmt.Sprint(w.URL, " ", w.Took, " ", w.Err))
+			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
 		}}
 		get(t, c, "http://a.example/1") // a second after robots.txt
 		time.Sleep(time.Minute)
@@ -341,8 +341,14 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 			"http://a.example/3 100ms context canceled",
 			"http://a.example/4 500ms <nil>",
 		}
-		if !slices.Equal(log, want) {
-			t.Errorf("got %q, want %q", log, want)
+		synctest.Wait()
+		for _, want := range want {
+			if got := <-log; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		if len(log) > 0 {
+			t.Errorf("and then %q", <-log)
 		}
 	})
 }

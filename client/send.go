@@ -1,11 +1,31 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
+
+// send is base.RoundTrip. A base that returns nothing at all is named: http.Client would
+// blame the Transport around it.
+func send(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	res, err := base.RoundTrip(req)
+	if res == nil && err == nil {
+		return nil, fmt.Errorf("client: Base (%T) returned neither a response nor an error", base)
+	}
+	return res, err
+}
+
+// refuse is what becomes of a request that is not sent: its body is closed, as
+// http.RoundTripper demands.
+func refuse(req *http.Request, err error) (*http.Response, error) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	return nil, err
+}
 
 // toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
 // none, and the canonical spelling of the origin that is decided for.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ import (
 // goroutines at once, with no lock held and nobody waiting who a hook could wait for:
 // they may use the Transport and its client themselves. What they are given is shared
 // and must not be modified. A panic in a hook is the program's own: it is not recovered.
+//
+// Close waits for the hooks that run; a closed Transport calls none.
 type Trace struct {
 	// Decided is called for each answer, of RoundTrip and of Decide, with the context
 	// of the request or question. RoundTrip goes on when it returns.
@@ -27,7 +30,7 @@ type Trace struct {
 	Refreshed func(Fetched)
 
 	// Waited is called when Pacer has held a request back, after the wait, with the
-	// context of the request.
+	// context of the request, on a goroutine of its own.
 	Waited func(context.Context, Waited)
 
 	// StoreFailed is called when the second level of the Cache gave no answer or
@@ -70,8 +73,51 @@ type StoreFailed struct {
 // load is the signature of (*fetch.Fetcher).Fetch.
 type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
-// traced reports what next loads. Close waits for the hooks that are counted in pending.
-func (t *Trace) traced(next load, pending *sync.WaitGroup) load {
+// hooks are the calls of Trace on goroutines of their own: whoever a hook could wait
+// for must not wait for the hook.
+type hooks struct {
+	gate    sync.Mutex // keeps running from growing once closed
+	closed  bool
+	running sync.WaitGroup
+}
+
+func (h *hooks) start(hook func()) {
+	h.gate.Lock()
+	defer h.gate.Unlock()
+	if !h.closed {
+		h.running.Go(hook)
+	}
+}
+
+// end lets no more of them start, and waits for those that run, no longer than ctx.
+func (h *hooks) end(ctx context.Context) error {
+	h.gate.Lock()
+	h.closed = true
+	h.gate.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("client: a hook of Trace has not returned: %w", ctx.Err())
+	}
+}
+
+// waited is what a Pacer has to call. The place that it has given is not to be had by
+// the hook's own requests, so it cannot wait for the hook.
+func (t *Trace) waited(h *hooks) func(context.Context, Waited) {
+	if t == nil || t.Waited == nil {
+		return nil
+	}
+	return func(ctx context.Context, w Waited) { h.start(func() { t.Waited(ctx, w) }) }
+}
+
+// traced reports what next loads.
+func (t *Trace) traced(next load, h *hooks) load {
 	if t == nil || t.Fetched == nil && t.Refreshed == nil {
 		return next
 	}
@@ -88,7 +134,7 @@ func (t *Trace) traced(next load, pending *sync.WaitGroup) load {
 		// The callers of this origin wait for this goroutine, and so would a hook that
 		// asks about it.
 		what := Fetched{Origin: o, Result: res, Err: err, Took: time.Since(start)}
-		pending.Go(func() { hook(what) })
+		h.start(func() { hook(what) })
 		return res, err
 	}
 }

@@ -37,19 +37,22 @@ func run(out io.Writer) error {
 	spans := tracetest.NewInMemoryExporter() // stands for the exporter of your choice
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	tracer := provider.Tracer("robotsgate")
-	c := &http.Client{Transport: &client.Transport{
+	gate := &client.Transport{
 		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
 		Pacer:     &client.Pacer{Delay: 500 * time.Millisecond},
 		Trace:     trace(tracer),
-	}}
-	defer c.CloseIdleConnections()
+	}
+	c := &http.Client{Transport: gate}
 
 	for _, link := range []string{"http://www.example/public", "http://www.example/private", "http://broken.example/"} {
 		if err := get(out, c, tracer, link); err != nil {
 			return err
 		}
+	}
+	if err := gate.Close(context.Background()); err != nil { // also waits for the hooks
+		return err
 	}
 	names := map[oteltrace.SpanID]string{}
 	for _, s := range spans.GetSpans() {

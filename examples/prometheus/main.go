@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,14 +36,14 @@ func run(out io.Writer) error {
 	)
 	defer web.Close()
 	metrics := prometheus.NewRegistry()
-	c := &http.Client{Transport: &client.Transport{
+	gate := &client.Transport{
 		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
 		Pacer:     &client.Pacer{Delay: 50 * time.Millisecond},
 		Trace:     trace(metrics),
-	}}
-	defer c.CloseIdleConnections()
+	}
+	c := &http.Client{Transport: gate}
 
 	for _, link := range []string{
 		"http://www.example/", "http://www.example/public", "http://www.example/private",
@@ -58,6 +59,10 @@ func run(out io.Writer) error {
 		}
 		resp.Body.Close()
 		fmt.Fprintf(out, "sent     %s gave %d\n", link, resp.StatusCode)
+	}
+
+	if err := gate.Close(context.Background()); err != nil { // also waits for the hooks
+		return err
 	}
 
 	// A program serves the handler; here one scrape is printed.
