@@ -2,8 +2,10 @@ package policy_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -94,3 +96,24 @@ Disallow: /private/
 Allow: /search/about
 Disallow: /login
 `
+
+// BenchmarkHostile asks files of 500 KiB that are made to cost what they can.
+func BenchmarkHostile(b *testing.B) {
+	for name, body := range hostile() {
+		b.Run("parse/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				parsed = policy.Parse(body)
+			}
+		})
+		g := policy.Parse(body).Group("b3")
+		for _, target := range []string{hostileTarget(2_000), hostileTarget(8_000), "/" + strings.Repeat("a", 8_000)} {
+			b.Run(fmt.Sprintf("decide/%s/%d%s", name, len(target), target[1:4]), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					decided = g.Decide(target)
+				}
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -39,6 +40,15 @@ const (
 	LineRecord                        // any other field
 	LineInvalid                       // no field, or nothing before the colon: skipped
 )
+
+// String returns the kind in a word or two.
+func (k LineKind) String() string {
+	names := [...]string{"", "blank", "comment", "user-agent", "allow", "disallow", "sitemap", "record", "invalid"}
+	if k == 0 || int(k) >= len(names) {
+		return fmt.Sprintf("LineKind(%d)", uint8(k))
+	}
+	return names[k]
+}
 
 // Lines yields the lines of a file one by one, up to the parsing limit, as the
 // parser of the dialect sees them. A line end at the end of the file is followed

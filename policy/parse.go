@@ -210,10 +210,11 @@ func (b *builder) pattern(r ruleLine) []byte {
 	return b.body[r.off : r.off+r.n]
 }
 
-// record keeps any other record (§2.2.4).
+// record keeps any other record (§2.2.4). A Sitemap is for every crawler: it
+// stands in no group, wherever it stands.
 func (b *builder) record(s *scanner) {
 	group := 0
-	if b.inGroup {
+	if b.inGroup && s.kind != LineSitemap {
 		g := &b.groups[len(b.groups)-1]
 		group = int(g.line)
 		if d, ok := b.crawlDelay(s.field(), s.value()); ok {

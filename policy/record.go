@@ -100,7 +100,8 @@ func (p *Policy) Records(field string) iter.Seq[Record] {
 }
 
 // Records yields the records that stand in the group, as Policy.Records does for
-// the file. The records of groups that were combined are combined.
+// the file. The records of groups that were combined are combined. Sitemap
+// records are for every crawler and stand in no group.
 func (g Group) Records(field string) iter.Seq[Record] {
 	if g.p == nil || g.name == 0 {
 		return func(func(Record) bool) {}

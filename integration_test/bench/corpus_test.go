@@ -107,9 +107,7 @@ func quantile(s []float64, q float64) float64 {
 	return s[int(q*float64(len(s)-1))]
 }
 
-// literalRules returns a file of n rules in one group.
-func literalRules(n int) []byte { return rules(n, "/section-%05d/page") }
-
+// rules returns a file of n rules in one group.
 func rules(n int, format string) []byte {
 	var b bytes.Buffer
 	b.WriteString("User-agent: *\n")

@@ -1,0 +1,120 @@
+package policy_test
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+const robotsTxt = `User-agent: *
+Disallow: /search
+Allow: /search/about
+Crawl-delay: 2
+
+User-agent: BadBot
+Disallow: /
+
+Sitemap: https://www.example.com/sitemap.xml
+`
+
+func ExampleParse() {
+	p := policy.Parse([]byte(robotsTxt))
+	fmt.Println(p.Decide("ExampleBot", "/search?q=go").Allowed)
+	fmt.Println(p.Decide("ExampleBot", "/search/about").Allowed)
+	fmt.Println(p.Decide("BadBot", "/").Allowed)
+	// Output:
+	// false
+	// true
+	// false
+}
+
+// A crawler asks its group, which it finds once per file.
+func ExamplePolicy_Group() {
+	token := policy.ProductToken("ExampleBot/1.0 (+https://www.example.com/bot)")
+	g := policy.Parse([]byte(robotsTxt)).Group(token)
+	delay, _ := g.CrawlDelay()
+	fmt.Println(token, "obeys group", g.Token(), "and waits", delay)
+	fmt.Println(g.Decide("/about").Allowed)
+	// Output:
+	// ExampleBot obeys group * and waits 2s
+	// true
+}
+
+// A decision says what it rests on.
+func ExampleDecision() {
+	p := policy.Parse([]byte(robotsTxt))
+	for _, d := range []policy.Decision{
+		p.Decide("ExampleBot", "/search/about"),
+		p.Decide("badbot", "/"),
+		p.Decide("ExampleBot", "/"),
+		policy.Unreachable().Decide("ExampleBot", "/"),
+	} {
+		fmt.Println(d)
+	}
+	d := p.Decide("badbot", "/")
+	fmt.Println(d.Reason == policy.ReasonRule, d.Rule.Line, d.Rule.Pattern, d.Token)
+	// Output:
+	// allowed by line 3: Allow: /search/about (user-agent: *)
+	// disallowed by line 7: Disallow: / (user-agent: BadBot)
+	// allowed: no rule matches (user-agent: *)
+	// disallowed: robots.txt is unreachable
+	// true 7 / BadBot
+}
+
+// The target is what the request line carries. A decoded path is something
+// else: the first answer below permits a request that the site forbids.
+func ExampleGroup_Decide_wrong() {
+	g := policy.Parse([]byte("User-agent: *\nDisallow: /*?sort=\nDisallow: /a%2Fb\n")).Group("ExampleBot")
+	u, _ := url.Parse("https://www.example.com/list?sort=price")
+	fmt.Println("wrong:", g.Decide(u.Path).Allowed)
+	fmt.Println("right:", g.Decide(u.RequestURI()).Allowed)
+	u, _ = url.Parse("https://www.example.com/a%2Fb")
+	fmt.Println("wrong:", g.Decide(u.Path).Allowed)
+	fmt.Println("right:", g.Decide(u.RequestURI()).Allowed)
+	// Output:
+	// wrong: true
+	// right: false
+	// wrong: true
+	// right: false
+}
+
+// The same file, read by others.
+func ExampleDialect() {
+	file := []byte("User-agent: *\nDisalow: /private\n\nDisallow: /tmp\n")
+	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex} {
+		p := d.Parse(file)
+		fmt.Printf("%-8v /private %-5v /tmp %v\n", d, p.Decide("a", "/private").Allowed, p.Decide("a", "/tmp").Allowed)
+	}
+	// Output:
+	// RFC9309  /private true  /tmp false
+	// Google   /private false /tmp false
+	// Yandex   /private true  /tmp true
+}
+
+func ExamplePolicy_Sitemaps() {
+	for s := range policy.Parse([]byte(robotsTxt)).Sitemaps() {
+		fmt.Println(s)
+	}
+	// Output: https://www.example.com/sitemap.xml
+}
+
+// What a policy does not interpret is there all the same.
+func ExampleGroup_Records() {
+	file := "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"
+	for r := range policy.Parse([]byte(file)).Group("ExampleBot").Records("content-signal") {
+		fmt.Println(r.Line, r.Value)
+	}
+	// Output: 2 search=yes, ai-train=no
+}
+
+// A tool shows a file line by line.
+func ExampleDialect_Lines() {
+	for l := range policy.Google.Lines([]byte("User-agent: *\nDisalow: /x\nAllow /y")) {
+		fmt.Println(l.Number, l.Kind, l.Field, l.Value, l.Misspelt, l.NoColon)
+	}
+	// Output:
+	// 1 user-agent User-agent * false false
+	// 2 disallow Disalow /x true false
+	// 3 allow Allow /y false true
+}
