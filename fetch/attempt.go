@@ -61,7 +61,7 @@ func backoff(try int) time.Duration {
 // attempt sends one request.
 func (r *resolution) attempt(ctx context.Context, h hop) answer {
 	r.attempts++
-	ctx, cancel := context.WithTimeoutCause(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), errAttempt)
+	ctx, cancel := withTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
 	defer cancel()
 	if err := r.guard.checkLiteral(h.url.Hostname(), len(r.chain)); err != nil {
 		return answer{err: err}
@@ -88,7 +88,7 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
-			"Accept-Encoding": {"gzip"}, // explicit, so that net/http leaves decoding, and its errors, to us
+			"Accept-Encoding": {"gzip"}, // said by us, so that net/http leaves decoding, and its errors, to us
 		},
 	}
 	if r.UserAgent != "" {
@@ -130,6 +130,11 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 		a.err = cause(req.Context(), a.err)
 	}
 	return a
+}
+
+// withTimeout gives ctx an end and, for the Result, the reason of it.
+func withTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no %s within %v", missing, d))
 }
 
 // cause prefers the reason why ctx ended to what became of the connection then.

@@ -104,7 +104,7 @@ func wholeLines(b []byte) []byte {
 			return b[:end]
 		}
 	}
-	return nil
+	return b[:0]
 }
 
 // limitedReader fails where io.LimitReader would pretend that the end was reached.

@@ -157,7 +157,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 
 	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx
 	// responses, and its deadline could pass here before it has passed there.
-	own, cancel := context.WithTimeoutCause(context.Background(), orDefault(f.Timeout, defaultTimeout), errTimeout)
+	own, cancel := withTimeout(context.Background(), orDefault(f.Timeout, defaultTimeout), "complete answer")
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -301,7 +302,7 @@ func TestRetries(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(start); took > 30*time.Second {
+				if took := time.Since(start); took > 30*time.Second || c.want == 1 && took > 0 {
 					t.Errorf("took %v", took)
 				}
 				if c.retries == 1000 {
@@ -439,6 +440,49 @@ func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
 	check(t, r, err, "rules")
 	if !slices.Equal(asked, []string{"site.test/robots.txt", "site.test/r.txt"}) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
 		t.Errorf("asked %q, Redirects %q", asked, r.Redirects)
+	}
+}
+
+// There is no use in a pause that the caller will not see the end of.
+func TestNoPauseGoesBeyondTheCallersDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, n := answers(response(503, "", "Retry-After", "10"))
+		f := fetch.Fetcher{Transport: rt}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil)
+		check(t, r, err, "disallow")
+		if took := time.Since(start); took != 0 || *n != 1 {
+			t.Errorf("%d requests in %v", *n, took)
+		}
+	})
+}
+
+func TestErrSaysWhichTimeWasUp(t *testing.T) {
+	head := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + file
+	for name, c := range map[string]struct{ message, want string }{
+		"in the header": {"HTTP/1.1 200 OK\r\n", "header"},
+		"in the body":   {head, "no complete answer to one request within 15s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fetch.Fetcher{Retries: -1, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+					client, server := net.Pipe()
+					go func() {
+						http.ReadRequest(bufio.NewReader(server))
+						io.WriteString(server, c.message)
+						io.Copy(io.Discard, server)
+					}()
+					return client, nil
+				}}}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+				check(t, r, err, "disallow")
+				if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) {
+					t.Errorf("got %v, want it to say %q", r.Err, c.want)
+				}
+			})
+		})
 	}
 }
 

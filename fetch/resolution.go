@@ -52,11 +52,6 @@ type answer struct {
 	err        error
 }
 
-var (
-	errTimeout = errors.New("no complete answer in time")
-	errAttempt = errors.New("no complete answer within one attempt's time")
-)
-
 func (r *resolution) run(ctx context.Context, o Origin) *Result {
 	h := hop{o, o.RobotsURL()}
 	if o.scheme != "http" && o.scheme != "https" {
@@ -93,7 +88,7 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 			case !a.asked:
 				return r.unreachable(h, a, errors.New("status 304 without having been asked whether it was modified"))
 			case r.renews(a):
-				return r.renewed(a)
+				return r.renewed(h, a)
 			}
 			r.stored = "" // it speaks of another copy than ours: ask for the file itself
 		default:
@@ -116,9 +111,7 @@ func (h hop) follow(header http.Header) (hop, error) {
 	if err != nil {
 		return hop{}, fmt.Errorf("redirect to %q, which is no URL", cut(location))
 	}
-	base := *h.url
-	base.Host = h.origin.host
-	next := hop{h.origin, base.ResolveReference(ref)}
+	next := hop{h.origin, h.url.ResolveReference(ref)}
 	if ref.Host != "" || ref.Scheme != "" {
 		if next.origin, err = OriginOf(next.url); err != nil || next.origin.scheme == "ftp" {
 			return hop{}, fmt.Errorf("redirect to %q, which cannot be followed", cut(location))

@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -35,7 +34,6 @@ func harden(base *http.Transport) *http.Transport {
 	// Connections to a site are needed once a day. Kept, they would be three goroutines
 	// and a descriptor each; used again, net/http would resend requests by itself.
 	t.DisableKeepAlives = true
-	t.DisableCompression = true // see readFile
 	t.MaxResponseHeaderBytes = smaller(t.MaxResponseHeaderBytes, maxHeader)
 	t.TLSHandshakeTimeout = smaller(t.TLSHandshakeTimeout, tlsTimeout)
 	t.ResponseHeaderTimeout = smaller(t.ResponseHeaderTimeout, headerTimeout)
@@ -153,7 +151,7 @@ func leashed(dial dialFunc) dialFunc {
 				conn, err = nil, final(fmt.Sprintf("panic in the transport's dialer: %v", p))
 			}
 		}()
-		ctx, cancel := context.WithTimeoutCause(l.ctx, dialTimeout, errDial)
+		ctx, cancel := withTimeout(l.ctx, dialTimeout, "connection")
 		defer cancel()
 		if conn, err = dial(ctx, network, addr); err != nil {
 			return nil, cause(ctx, err)
@@ -164,8 +162,6 @@ func leashed(dial dialFunc) dialFunc {
 		return l.hold(conn)
 	}
 }
-
-var errDial = errors.New("no connection in time")
 
 func (l *leash) hold(conn net.Conn) (net.Conn, error) {
 	addr := addressOf(conn)

@@ -2,12 +2,10 @@ package fetch_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -145,6 +143,56 @@ func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
 	check(t, r, err, "disallow")
 	if n != 2 || !strings.Contains(r.Err.Error(), "127.0.0.1") {
 		t.Errorf("%d dials, %v", n, r.Err)
+	}
+}
+
+// Where a foreign transport connects, only literal addresses can be judged; the origin's
+// own name counts as one in a private network, unless it names this machine.
+func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
+	for _, c := range []struct{ origin, location, want string }{
+		{"http://a.test", "http://8.8.8.8/r", "rules"},
+		{"http://a.test", "http://10.0.0.1/r", "rules"},
+		{"http://a.test", "http://127.0.0.1/r", "disallow"},
+		{"http://8.8.8.8", "http://8.8.4.4/r", "rules"},
+		{"http://8.8.8.8", "http://10.0.0.1/r", "disallow"},
+		{"http://10.0.0.1", "http://10.0.0.2/r", "rules"},
+		{"http://10.0.0.1", "http://[::1]/r", "disallow"},
+		{"http://127.0.0.1", "http://[::1]/r", "rules"},
+		{"http://[::1]:8080", "http://127.0.0.1/r", "rules"},
+		{"http://localhost", "http://127.0.0.1/r", "rules"},
+		{"http://a.localhost:8080", "http://127.0.0.1/r", "rules"},
+		{"http://localhost.test", "http://127.0.0.1/r", "disallow"},
+	} {
+		rt, _ := answers(response(302, "", "Location", c.location), response(200, file))
+		f := fetch.Fetcher{Transport: rt}
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		if err != nil || verdict(r) != c.want {
+			t.Errorf("%s to %s: got %s, want %s (%v, %v)", c.origin, c.location, verdict(r), c.want, err, r.Err)
+		}
+	}
+}
+
+// An origin is as public as the most public address that it was reached at.
+func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
+	w := world{
+		"a.test:80":      {"127.0.0.1", origins.Reply(302, "", "Location: http://inside.test/r")},
+		"inside.test:80": {"127.0.0.1", origins.Reply(200, file)},
+	}
+	base, n := w.transport(), 0
+	inner := base.DialContext
+	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n++; n == 1 {
+			client, server := net.Pipe()
+			server.Close()
+			return peer{client, net.TCPAddrFromAddrPort(netip.MustParseAddrPort("8.8.8.8:80"))}, nil
+		}
+		return inner(ctx, network, addr)
+	}
+	f := fetch.Fetcher{Transport: base, Retries: 1}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+	check(t, r, err, "disallow")
+	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "more private network") {
+		t.Errorf("%q, %v", r.Redirects, r.Err)
 	}
 }
 
@@ -328,6 +376,74 @@ func TestADialEndsWithTheFetch(t *testing.T) {
 	})
 }
 
+// silent is a transport to a server that reads and says nothing but message, and notes
+// when the client has gone.
+func silent(message string, gone *time.Time) *http.Transport {
+	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() {
+			go io.WriteString(server, message)
+			io.Copy(io.Discard, server)
+			*gone = time.Now()
+		}()
+		return client, nil
+	}}
+}
+
+func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
+	for _, c := range []struct {
+		name, origin        string
+		base, attempt, want time.Duration // base: of header and TLS, in the caller's transport
+	}{
+		{"header", "http://a.test", 0, 0, 10 * time.Second},
+		{"header, smaller", "http://a.test", time.Second, 0, time.Second},
+		{"header, larger", "http://a.test", time.Hour, 0, 10 * time.Second},
+		{"TLS", "https://a.test", 0, 0, 5 * time.Second},
+		{"TLS, smaller", "https://a.test", time.Second, 0, time.Second},
+		{"TLS, larger", "https://a.test", time.Hour, 0, 5 * time.Second},
+		{"attempt", "http://a.test", 0, 3 * time.Second, 3 * time.Second},
+		{"attempt, in TLS", "https://a.test", 0, 3 * time.Second, 3 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var gone time.Time
+				base := silent("", &gone)
+				base.ResponseHeaderTimeout, base.TLSHandshakeTimeout = c.base, c.base
+				f := fetch.Fetcher{Transport: base, AttemptTimeout: c.attempt, Retries: -1}
+				start := time.Now()
+				r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+				check(t, r, err, "disallow")
+				synctest.Wait()
+				if took, left := time.Since(start), gone.Sub(start); took != c.want || left != c.want {
+					t.Errorf("took %v and hung up after %v, want %v", took, left, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAHeaderHas64KiB(t *testing.T) {
+	for _, c := range []struct {
+		size int
+		base int64
+		want string
+	}{
+		{60 << 10, 0, "rules"},
+		{64 << 10, 0, "disallow"},
+		{1 << 20, 10 << 20, "disallow"},
+		{10 << 10, 8 << 10, "disallow"},
+	} {
+		message := "HTTP/1.1 200 OK\r\nContent-Length: 33\r\nX: " + strings.Repeat("x", c.size) + "\r\n\r\n" + file
+		base := piped(func() []byte { return []byte(message) })
+		base.MaxResponseHeaderBytes = c.base
+		f := fetch.Fetcher{Transport: base, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		if err != nil || verdict(r) != c.want {
+			t.Errorf("header of %d octets, base allows %d: got %s, want %s (%v, %v)", c.size, c.base, verdict(r), c.want, err, r.Err)
+		}
+	}
+}
+
 type closing struct {
 	net.Conn
 	n *atomic.Int32
@@ -418,24 +534,6 @@ type closer struct {
 func (c closer) Close() error {
 	c.close()
 	return nil
-}
-
-// A server that speaks first gets no word into the program's log.
-func TestAServerCannotWriteToTheLog(t *testing.T) {
-	n, err := origins.Start(1, origins.OnAccept(origins.Program{origins.Write("220 ready\r\n"), origins.Hang})("a.test")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	var out bytes.Buffer
-	defer log.SetOutput(log.Writer())
-	log.SetOutput(&out)
-	f := fetch.Fetcher{Transport: n.Transport(), Retries: -1}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "disallow")
-	if out.Len() > 0 {
-		t.Errorf("logged %q", out.String())
-	}
 }
 
 // A name with many addresses does not make us call on all of them.

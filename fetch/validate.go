@@ -48,10 +48,14 @@ func (r *resolution) renews(a answer) bool {
 }
 
 // renewed returns prev as a 304 renews it.
-func (r *resolution) renewed(a answer) *Result {
+func (r *resolution) renewed(h hop, a answer) *Result {
+	header, err := kept(updated(r.prev.Header, a.header))
+	if err != nil { // a little more of it each time
+		return r.unreachable(h, a, err)
+	}
 	res := r.conclude(a, r.prev.Policy)
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
-	res.Header = updated(r.prev.Header, a.header)
+	res.Header = header
 	return res
 }
 

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -150,4 +151,25 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 	if *n != 2 {
 		t.Errorf("got %d requests, want 2", *n)
 	}
+}
+
+// A server that adds a field with each 304 must not make the stored header grow for ever.
+func TestTheHeaderDoesNotGrowWith304s(t *testing.T) {
+	n := 0
+	f := fetch.Fetcher{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		n++
+		return response(304, "", fmt.Sprintf("X-%d", n), strings.Repeat("x", 10_000)), nil
+	})}
+	for prev := stored("ETag", tag); n < 10; {
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Err != nil {
+			check(t, r, err, "disallow")
+			return
+		}
+		prev = r
+	}
+	t.Error("100 KB of header are kept")
 }
