@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -88,8 +87,8 @@ func (n *network) registerCache(cmd *cobra.Command) {
 // gate answers questions over the network.
 type gate struct {
 	*client.Transport
-	fetches    atomic.Int64
-	closeStore func() error
+	fetches atomic.Int64
+	file    *fileStore // nil: there is none
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -109,7 +108,7 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, closeStore, err := openStore(n.cacheAt, n.dialect.Dialect)
+	store, file, err := openStore(n.cacheAt, n.dialect.Dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +125,16 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 				Logger:     slog.New(slog.NewTextHandler(errs, nil)),
 			},
 		},
-		closeStore: closeStore,
+		file: file,
 	}, nil
 }
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	return g.Cache.Get(ctx, o, func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+		if g.file != nil {
+			g.file.room(ctx)
+		}
 		g.fetches.Add(1)
 		return g.Fetcher.Fetch(ctx, o, prev)
 	})
@@ -145,7 +147,10 @@ func (g *gate) end(ctx context.Context, a *app) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	var o output
-	o.complain(errors.Join(g.Cache.Close(ctx), g.closeStore()))
+	o.complain(g.Cache.Close(ctx))
+	if g.file != nil {
+		o.complain(g.file.Close())
+	}
 	a.emit(&o)
 }
 
