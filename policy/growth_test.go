@@ -119,7 +119,7 @@ func TestRandomRules(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 4_000 {
+	for range 1_500 {
 		var rules []policy.Rule
 		file := "user-agent: *\n"
 		for range 1 + r.IntN(90) {

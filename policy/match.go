@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// How the rules of a policy are searched. What lies where in text and tab is
+// told in compile.go.
+
 // block is the rules of one group, at a position of the tab of p.
 type block struct {
 	p   *Policy
@@ -15,6 +18,7 @@ type block struct {
 func (b block) len() uint32 { return b.p.tab[b.pos+blockSize] >> 2 }
 
 // hit is a rule of a block, a match if a question found it; the zero hit is none.
+// It has no more than four fields: larger structs are not passed in registers.
 type hit struct {
 	block
 	rule  uint32 // its place in the block
@@ -125,7 +129,11 @@ func (b block) search(target string) uint32 {
 	if stems == 0 {
 		return best.rule
 	}
-	var pairs uint64 // of target, once they are needed
+	// Rules that begin with a wildcard all hang on the same stem. What tells most
+	// of them from target at a glance is a pair of octets that target lacks; its
+	// own pairs are worth finding only if there are some rules to try.
+	const some = 8
+	var pairs uint64
 	signatures := index[stemWords*stems:]
 	for i := under(target, text, index, index[stemParent:], stemWords, stems); i > 0; {
 		stem := index[stemWords*(i-1):][:stemWords]
@@ -133,7 +141,7 @@ func (b block) search(target string) uint32 {
 		if i < stems {
 			last = index[stemWords*i+stemFirst]
 		}
-		if pairs == 0 && last-first > 8 {
+		if pairs == 0 && last-first > some {
 			pairs = signature(target, false)
 		}
 		for r := first; r < last; r++ {
@@ -271,14 +279,4 @@ func (b block) groups() []uint32 {
 		end -= 2
 	}
 	return b.p.tab[end-from>>1 : end]
-}
-
-// includes reports whether the group that begins at line is part of the block.
-func (b block) includes(line int) bool {
-	for _, l := range b.groups() {
-		if int(l) == line {
-			return true
-		}
-	}
-	return false
 }

@@ -170,6 +170,9 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 	for name, body := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			for _, d := range dialects {
+				if raceEnabled && d != policy.RFC9309 {
+					continue // collecting garbage takes its time there
+				}
 				before, _ := heap()
 				p := d.Parse(body)
 				after, _ := heap()

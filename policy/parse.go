@@ -41,7 +41,7 @@ type builder struct {
 
 	inAgents bool // the last line that counts was a user-agent line
 	inGroup  bool
-	limited  int // rules seen, where their number is limited
+	counted  int // rules that are not empty
 }
 
 // ruleLine is one rule; its pattern is builder.pattern.
@@ -178,9 +178,9 @@ func (b *builder) rule(s *scanner, flags uint8) {
 // counts reports whether a rule is within the limits of the dialect.
 func (b *builder) counts(r ruleLine) bool {
 	if r.n > 0 {
-		b.limited++
+		b.counted++
 	}
-	return (b.ruleLimit == 0 || b.limited <= b.ruleLimit) && (b.ruleOctets == 0 || int(r.n) <= b.ruleOctets)
+	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) && (b.ruleOctets == 0 || int(r.n) <= b.ruleOctets)
 }
 
 // index adds to an allow rule for .../index.htm, or whatever begins so, one for

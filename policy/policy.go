@@ -132,6 +132,7 @@ func (p *Policy) findPart(token string) (name uint32) {
 			if l := b.groups()[0]; name == 0 || l < line {
 				name, line = i+1, l
 			}
+			break // the blocks of a name are in the order of the file
 		}
 	}
 	return name

@@ -106,14 +106,22 @@ func (g Group) Records(field string) iter.Seq[Record] {
 	if g.p == nil || g.name == 0 {
 		return func(func(Record) bool) {}
 	}
-	return g.p.recordsIn(field, func(line int) bool {
-		for b := range g.p.blocks(g.name) {
-			if b.includes(line) {
-				return true
-			}
-		}
-		return false
-	})
+	return func(yield func(Record) bool) {
+		begins := g.lines()
+		g.p.recordsIn(field, func(line int) bool {
+			_, found := slices.BinarySearch(begins, uint32(line))
+			return found
+		})(yield)
+	}
+}
+
+// lines returns where the groups begin that are combined, in order.
+func (g Group) lines() []uint32 {
+	var lines []uint32
+	for b := range g.p.blocks(g.name) {
+		lines = append(lines, b.groups()...)
+	}
+	return lines
 }
 
 func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Record] {

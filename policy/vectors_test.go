@@ -137,6 +137,37 @@ func TestMatchFacts(t *testing.T) {
 	}
 }
 
+// Real files in their canonical text, and groups copied out of them, decide as
+// the files do.
+func TestCorpusInOtherForms(t *testing.T) {
+	files, facts := vectors.Corpus(t), vectors.Read[fact](t, "corpus/queries.jsonl.gz")
+	type forms struct{ file, text *policy.Policy }
+	for _, dialect := range dialects {
+		parsed, copies := map[string]forms{}, map[string]policy.Group{}
+		for name, body := range files {
+			p := dialect.Parse(body)
+			parsed[name] = forms{p, dialect.Parse([]byte(p.String()))}
+		}
+		for _, f := range facts {
+			p, target := parsed[f.File], targetOf(f.URL)
+			want := p.file.Decide(f.Agents[0], target)
+			copied, ok := copies[f.File+f.Agents[0]]
+			if !ok {
+				copied = p.file.Group(f.Agents[0]).Clone()
+				copies[f.File+f.Agents[0]] = copied
+			}
+			if got := copied.Decide(target); got != want {
+				t.Errorf("%v: %s: got %v of a copied group, want %v", dialect, f.ID, got, want)
+			}
+			got := p.text.Decide(f.Agents[0], target)
+			got.Rule.Line, want.Rule.Line = 0, 0
+			if got != want {
+				t.Errorf("%v: %s: got %v from the canonical text, want %v", dialect, f.ID, got, want)
+			}
+		}
+	}
+}
+
 // TestCorpus holds the Google dialect to the verdict and the deciding line of
 // Google's library for 10,537 questions about real files.
 func TestCorpus(t *testing.T) {
