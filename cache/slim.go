@@ -70,7 +70,7 @@ func slimStrings(all []string) []string {
 // cost estimates the heap that an origin takes, within 20 %.
 func cost(o fetch.Origin, s *state) int64 {
 	const (
-		node = 300 // in the map and the list, with their slack
+		node = 280 // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room + int64(len(o.String()))
@@ -83,9 +83,13 @@ func cost(o fetch.Origin, s *state) int64 {
 }
 
 func resultCost(r *fetch.Result) int64 {
+	const header = 380 // a map of up to eight fields
 	n := int64(unsafe.Sizeof(*r)) + int64(r.Policy.Size())
+	if len(r.Header) > 0 {
+		n += header
+	}
 	for _, lines := range r.Header {
-		n += 64 + stringsCost(lines)
+		n += stringsCost(lines)
 	}
 	n += stringsCost(r.Redirects)
 	if r.Err != nil {
@@ -96,7 +100,7 @@ func resultCost(r *fetch.Result) int64 {
 
 func stringsCost(all []string) (n int64) {
 	for _, s := range all {
-		n += 16 + int64(len(s))
+		n += 24 + int64(len(s)) // with what is lost to the size classes
 	}
 	return n
 }

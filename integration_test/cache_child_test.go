@@ -307,10 +307,7 @@ func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
 // of each origin's rules, -1 if there is none. Rules of two versions are an error.
 func readVersions(t *testing.T, file string) []int {
 	t.Helper()
-	store, err := boltstore.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := openBolt(t, file)
 	defer store.Close()
 	c := &cache.Cache{Store: store, MinTTL: 24 * time.Hour}
 	all := make([]int, killedOrigins)

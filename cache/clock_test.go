@@ -1,0 +1,105 @@
+package cache
+
+import (
+	"net/http"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// jumped returns the time that time.Now gives on the same monotonic clock, once the wall
+// clock has been set or the machine has slept. No API makes such a time; the fields of
+// time.Time have the wall seconds above 30 bits of nanoseconds.
+func jumped(t time.Time, by time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30
+	return t
+}
+
+func TestJumpedTimesAreWhatTheyClaim(t *testing.T) {
+	now := time.Now()
+	j := jumped(now, -10*time.Hour)
+	if mono, wall := j.Sub(now), j.Round(0).Sub(now.Round(0)); mono != 0 || wall != -10*time.Hour {
+		t.Fatalf("monotonic %v, wall %v: the layout of time.Time has changed", mono, wall)
+	}
+}
+
+const year = 365 * 24 * time.Hour
+
+// Expiry comes by whichever clock is first (a sleeping machine's monotonic clock stands
+// still, a wall clock jumps), and permission by whichever is last.
+func TestEitherClockEndsAndBothClocksGrant(t *testing.T) {
+	t0 := time.Now()
+	for _, tt := range []struct {
+		name        string
+		mono, wall  time.Duration
+		least, most time.Duration
+	}{
+		{"no time", 0, 0, 0, 0},
+		{"an hour", time.Hour, time.Hour, time.Hour, time.Hour},
+		{"three days asleep", time.Hour, 73 * time.Hour, time.Hour, 73 * time.Hour},
+		{"set ahead by ten years", time.Hour, 10 * year, time.Hour, 10 * year},
+		{"set back by ten years", time.Hour, -10 * year, 0, time.Hour},
+		{"set back by a second", time.Hour, time.Hour - time.Second, time.Hour - time.Second, time.Hour},
+	} {
+		now := jumped(t0.Add(tt.mono), tt.wall-tt.mono)
+		if least, most := elapsed(now, t0); least != tt.least || most != tt.most {
+			t.Errorf("%s: %v to %v, want %v to %v", tt.name, least, most, tt.least, tt.most)
+		}
+	}
+	for _, tt := range []struct{ since, least, most time.Duration }{
+		{time.Hour, time.Hour, time.Hour}, {0, 0, 0},
+		{-time.Second, 0, 0},       // of another machine, whose clock is a little ahead
+		{-time.Hour, 0, 1<<63 - 1}, // of one that cannot be believed
+		{-10 * year, 0, 1<<63 - 1},
+	} {
+		stored := t0.Round(0).Add(-tt.since)
+		if least, most := elapsed(t0, stored); least != tt.least || most != tt.most {
+			t.Errorf("stored %v ago: %v to %v, want %v to %v", tt.since, least, most, tt.least, tt.most)
+		}
+	}
+}
+
+func TestNoClockMakesAnAnswerLast(t *testing.T) {
+	c := &Cache{noSpread: true, AllowAfter: 30 * 24 * time.Hour}
+	c.init()
+	t0 := time.Now()
+	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
+	bad := &fetch.Result{Policy: policy.Unreachable(), Err: errRecord}
+	fresh := c.next(nil, good, t0)
+	outage := c.next(nil, bad, t0)
+
+	type outcome struct {
+		r   *fetch.Result
+		due refresh
+	}
+	for _, tt := range []struct {
+		name       string
+		s          *state
+		mono, wall time.Duration
+		want       outcome
+	}{
+		{"in its lifetime", fresh, time.Hour, time.Hour, outcome{fresh.answer, notDue}},
+		{"expired", fresh, 25 * time.Hour, 25 * time.Hour, outcome{nil, awaited}},
+		{"asleep over its lifetime", fresh, time.Second, 25 * time.Hour, outcome{nil, awaited}},
+		{"wall clock set ahead", fresh, time.Second, 10 * year, outcome{nil, awaited}},
+		{"wall clock set back", fresh, time.Second, -10 * year, outcome{fresh.answer, notDue}},
+		{"wall clock set back, and expired", fresh, 25 * time.Hour, -10 * year, outcome{nil, awaited}},
+		{"an outage, for a moment", outage, time.Second, time.Second, outcome{outage.failure, notDue}},
+		{"an outage, wall clock set back: tried again in time", outage, time.Minute, -10 * year, outcome{nil, awaited}},
+		{"an outage, wall clock set ahead: tried again", outage, time.Second, 10 * year, outcome{nil, awaited}},
+	} {
+		r, until, due := c.terms.at(tt.s, jumped(t0.Add(tt.mono), tt.wall-tt.mono))
+		if (outcome{r, due}) != tt.want || until < 0 || until > 24*time.Hour {
+			t.Errorf("%s: %+v for %v, want %+v", tt.name, outcome{r, due}, until, tt.want)
+		}
+	}
+	if r := c.terms.during(outage, jumped(t0.Add(time.Second), 10*year)); r != outage.failure {
+		t.Errorf("a jump of the clock is no outage of 30 days, yet it allows everything: %+v", r)
+	}
+	if r := c.terms.during(outage, t0.Add(31*24*time.Hour)); r != outage.assumed {
+		t.Errorf("after 31 days by both clocks: %+v", r)
+	}
+}

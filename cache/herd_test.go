@@ -1,0 +1,88 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// A crawl that met a thousand origins in one moment does not fetch a thousand files in
+// one moment of the next day: each copy is renewed once in its lifetime, behind its
+// callers, and no hundredth of a lifetime has more than 15 % of the fetches of one.
+func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
+	const (
+		origins, askers = 1000, 200
+		lifetime        = 24 * time.Hour
+		lifetimes       = 10 / slowdown
+		round           = lifetime / 400 // each origin is asked about once in a round
+	)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		fetched := map[fetch.Origin][]time.Time{}
+		load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+			mu.Lock()
+			fetched[o] = append(fetched[o], time.Now())
+			mu.Unlock()
+			time.Sleep(200 * time.Millisecond)
+			return rules("/private"), nil
+		}
+		c, start := new(cache.Cache), time.Now()
+		var asking sync.WaitGroup
+		for asker := range askers {
+			asking.Go(func() {
+				mine := make([]fetch.Origin, origins/askers)
+				for i := range mine {
+					mine[i] = origin(t, fmt.Sprintf("https://www%d.example", i*askers+asker))
+				}
+				for time.Since(start) < lifetimes*lifetime {
+					for _, o := range mine {
+						before := time.Now()
+						if _, err := c.Get(context.Background(), o, load); err != nil {
+							t.Error(err)
+						}
+						if waited := time.Since(before); waited > 0 && before.Sub(start) > round {
+							t.Errorf("a caller waited %v for a renewal", waited)
+						}
+					}
+					time.Sleep(round)
+				}
+			})
+		}
+		asking.Wait()
+		closeCache(t, c) // which ends what runs behind
+
+		mu.Lock()
+		defer mu.Unlock()
+		var renewals []time.Duration
+		shortest, longest := lifetime, time.Duration(0)
+		for o, times := range fetched {
+			for i := 1; i < len(times); i++ {
+				renewals = append(renewals, times[i].Sub(start))
+				gap := times[i].Sub(times[i-1])
+				shortest, longest = min(shortest, gap), max(longest, gap)
+				if gap < lifetime*72/100 || gap > lifetime {
+					t.Errorf("%v: a copy was renewed after %v", o, gap)
+				}
+			}
+		}
+		slices.Sort(renewals)
+		worst := 0
+		for i, from := 0, 0; i < len(renewals); i++ {
+			for renewals[i]-renewals[from] >= lifetime/100 {
+				from++
+			}
+			worst = max(worst, i-from+1)
+		}
+		if worst > origins*15/100 {
+			t.Errorf("%d of %d origins renewed within 1 %% of a lifetime, want 15 %% at most", worst, origins)
+		}
+		t.Logf("%d renewals of %d origins in %d lifetimes, after %v to %v; at most %d in any 1 %%", len(renewals), origins, lifetimes, shortest, longest, worst)
+	})
+}

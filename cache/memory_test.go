@@ -1,0 +1,192 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// heap is what is alive.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// netHTTPHeader is a header as net/http makes it: all values are parts of one buffer.
+func netHTTPHeader(fields ...string) http.Header {
+	buffer := strings.Join(fields, "\n")
+	h := http.Header{}
+	for field := range strings.SplitSeq(buffer, "\n") {
+		name, value, _ := strings.Cut(field, ": ")
+		h.Add(name, value)
+	}
+	return h
+}
+
+// populations are what a crawl may fill a cache with.
+var populations = []struct {
+	name   string
+	n      int
+	answer func(i int) *fetch.Result
+}{
+	{"404", 5000, func(int) *fetch.Result {
+		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: netHTTPHeader("Date: Sat, 21 Nov 2026 12:00:00 GMT", "Content-Type: text/html", "Server: x")}
+	}},
+	{"unreachable", 5000, func(i int) *fetch.Result {
+		return &fetch.Result{Policy: policy.Unreachable(), Err: fmt.Errorf("dial tcp: lookup host%d.example on 192.0.2.53:53: no such host", i)}
+	}},
+	{"a short file", 5000, func(i int) *fetch.Result {
+		return fileResult("User-agent: *\nDisallow: /private"+fmt.Sprint(i)+"\n", "Date: Sat, 21 Nov 2026 12:00:00 GMT", "Etag: \"5f3e-61c0\"", "Last-Modified: Sat, 21 Nov 2026 12:00:00 GMT")
+	}},
+	{"a typical file", 2000, func(i int) *fetch.Result {
+		var b strings.Builder
+		for agent := range 3 {
+			fmt.Fprintf(&b, "User-agent: bot%d\n", agent)
+			for rule := range 15 {
+				fmt.Fprintf(&b, "Disallow: /dir%d/%d/*.php\n", i, rule)
+			}
+		}
+		b.WriteString("Sitemap: https://www.example.com/sitemap.xml\n")
+		return fileResult(b.String(), "Date: Sat, 21 Nov 2026 12:00:00 GMT", "Etag: \"5f3e-61c0\"", "Cache-Control: max-age=3600, public", "Set-Cookie: "+strings.Repeat("x", 500), "Vary: Accept-Encoding")
+	}},
+	{"500 KiB of hostile rules", 5, func(i int) *fetch.Result { return fileResult(hostileFile(i)) }},
+	{"500 KiB of groups", 5, func(i int) *fetch.Result {
+		var b strings.Builder
+		for n := 0; b.Len() < 499<<10; n++ {
+			fmt.Fprintf(&b, "User-agent: b%d\nDisallow: /%d\n", n, i)
+		}
+		return fileResult(b.String())
+	}},
+}
+
+func fileResult(body string, fields ...string) *fetch.Result {
+	return &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte(body)), Body: []byte(body), Header: netHTTPHeader(fields...), Time: time.Now()}
+}
+
+// hostileFile has as many rules as fit, none of which is like another.
+func hostileFile(i int) string {
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for n := 0; b.Len() < 499<<10; n++ {
+		fmt.Fprintf(&b, "Disallow:/%x%x\n", n, i)
+	}
+	return b.String()
+}
+
+// fill asks for n origins of a population, and hands each result's maker its number.
+func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.Result) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return answer(i), nil }
+		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/some/page", i)), load); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
+	for _, p := range populations {
+		c := &cache.Cache{Size: math.MaxInt32, MaxBytes: math.MaxInt64}
+		before := heap()
+		fill(t, c, 0, p.n, p.answer)
+		grown, counted := heap()-before, c.Stats().Bytes
+		if ratio := float64(counted) / float64(grown); ratio < 0.8 || ratio > 1.2 {
+			t.Errorf("%s: counted %d bytes for each of %d origins, the heap grew by %d: ratio %.2f", p.name, counted/int64(p.n), p.n, grown/int64(p.n), ratio)
+		} else {
+			t.Logf("%s: %d bytes for each origin, ratio %.2f", p.name, grown/int64(p.n), ratio)
+		}
+		runtime.KeepAlive(c)
+	}
+}
+
+// What is kept follows from what is read, so that 1.25 MiB need not be enforced: a policy
+// is at most two and a half times its file, and a header is cut down.
+func TestNoOriginTakesMoreThanItsShare(t *testing.T) {
+	repeat := func(head, lines string) string {
+		var b strings.Builder
+		b.WriteString(head)
+		for n := 0; b.Len() < 600<<10; n++ {
+			fmt.Fprintf(&b, lines, n%100_000)
+		}
+		return b.String()
+	}
+	fields := make([]string, 0, 100)
+	for _, name := range []string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary", "Retry-After", "Set-Cookie"} {
+		fields = append(fields, name+": "+strings.Repeat("x", 8000))
+	}
+	for name, body := range map[string]string{
+		"rules":               repeat("User-agent: *\n", "Allow:/%x\n"),
+		"the shortest rules":  repeat("User-agent: *\n", "allow:%.0s*\n"),
+		"rules to be escaped": repeat("User-agent: *\n", "allow:\xff%x\n"),
+		"wildcards":           repeat("User-agent: *\n", "allow:*%x*$\n"),
+		"groups":              repeat("", "user-agent:b%x\nallow:/\n"),
+		"names":               repeat("", "user-agent:%x\n"),
+		"other records":       repeat("User-agent: *\n", "a%x:\n"),
+		"sitemaps":            repeat("", "sitemap:%x\n"),
+	} {
+		for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original} {
+			r := fileResult("", fields...)
+			r.Policy, r.Redirects = d.Parse([]byte(body)), []string{"https://a.example/" + strings.Repeat("x", 8000)}
+			c := new(cache.Cache)
+			fill(t, c, 0, 1, func(int) *fetch.Result { return r })
+			if got := c.Stats(); got.Origins != 1 || got.Bytes > 1280<<10 {
+				t.Errorf("%s in dialect %v: %+v", name, d, got)
+			}
+		}
+	}
+}
+
+func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
+	for name, c := range map[string]*cache.Cache{"by number": {Size: 100}, "by bytes": {MaxBytes: 100 * 1100}} {
+		synctest.Test(t, func(t *testing.T) {
+			fetches := 0
+			ask := func(i int) {
+				fill(t, c, i, 1, func(i int) *fetch.Result {
+					fetches++
+					return populations[0].answer(i)
+				})
+			}
+			for i := range 1000 {
+				ask(i)
+				time.Sleep(2 * time.Second)
+				ask(0) // in use all the time
+			}
+			if fetches != 1000 {
+				t.Errorf("%s: %d fetches of 1000 origins: the one in use was evicted", name, fetches)
+			}
+			if got := c.Stats(); got.Origins > 100 || got.Origins < 90 || got.Bytes > 100*1200 {
+				t.Errorf("%s: %+v", name, got)
+			}
+			ask(1)
+			if fetches != 1001 {
+				t.Errorf("%s: the one unused the longest was kept", name)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotFitIsAnsweredAndNotKept(t *testing.T) {
+	c := &cache.Cache{MaxBytes: 10_000}
+	fill(t, c, 0, 3, populations[0].answer)
+	fill(t, c, 3, 1, func(i int) *fetch.Result { return fileResult(hostileFile(i)) })
+	if got := c.Stats(); got.Bytes > 10_000 {
+		t.Errorf("%+v", got)
+	}
+	fill(t, c, 4, 1, populations[0].answer)
+	if got := c.Stats(); got.Origins == 0 || got.Bytes == 0 {
+		t.Errorf("%+v after one that fits", got)
+	}
+}

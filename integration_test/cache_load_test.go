@@ -1,0 +1,147 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// file is an answer with a file.
+func file(body []byte) *fetch.Result {
+	return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}
+}
+
+func heapAlive() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A crawl through a million origins, one in a hundred of them hostile, stays within the
+// 64 MiB that are the default.
+func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
+	const bound = 64 << 20
+	origins := size(1_000_000)
+	var hostile strings.Builder
+	hostile.WriteString("User-agent: *\n")
+	for n := 0; hostile.Len() < 499<<10; n++ {
+		fmt.Fprintf(&hostile, "Disallow:/%x\n", n)
+	}
+	load := func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		if o.String()[len(o.String())-2:] == "00" {
+			return file([]byte(hostile.String())), nil
+		}
+		return file([]byte("User-agent: *\nDisallow: /private\nSitemap: " + o.String() + "/sitemap.xml\n")), nil
+	}
+
+	before, goroutines := heapAlive(), runtime.NumGoroutine()
+	c := &cache.Cache{Size: math.MaxInt32}
+	var next atomic.Int64
+	var worst atomic.Int64
+	var crawlers sync.WaitGroup
+	start := time.Now()
+	for range 20 {
+		crawlers.Go(func() {
+			for i := next.Add(1); i <= int64(origins); i = next.Add(1) {
+				o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: fmt.Sprintf("www.example%d", i)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r, err := c.Get(context.Background(), o, load); err != nil || r.Err != nil {
+					t.Error(err, r)
+					return
+				}
+				if now := c.Stats().Bytes; now > worst.Load() {
+					worst.Store(now)
+				}
+			}
+		})
+	}
+	crawlers.Wait()
+	took := time.Since(start)
+	if worst.Load() > bound {
+		t.Errorf("%d bytes counted, want %d at most", worst.Load(), bound)
+	}
+	alive := heapAlive() - before
+	if alive > 128<<20 {
+		t.Errorf("%d MiB of heap after a collection, want 128 at most", alive>>20)
+	}
+	if n := runtime.NumGoroutine(); n > goroutines {
+		t.Errorf("%d goroutines before, %d after", goroutines, n)
+	}
+	got := c.Stats()
+	if ratio := float64(got.Bytes) / float64(alive); ratio < 0.8 || ratio > 1.2 {
+		t.Errorf("%d bytes counted, %d in the heap: ratio %.2f", got.Bytes, alive, ratio)
+	}
+	t.Logf("%d origins in %v: at most %.1f MiB counted, %.1f MiB of heap, %d origins kept", origins, took.Round(time.Millisecond), float64(worst.Load())/(1<<20), float64(alive)/(1<<20), got.Origins)
+}
+
+// A restart finds what the file has: it is open at once, and no origin is fetched again.
+func TestCacheWarmStart(t *testing.T) {
+	path, origins := filepath.Join(t.TempDir(), "robots.db"), size(100_000)
+	body := []byte("User-agent: *\n" + strings.Repeat("Disallow: /a/typical/path\n", 20) + "Sitemap: https://www.example.com/sitemap.xml\n")
+	store := openBolt(t, path)
+	start := time.Now()
+	const chunk = 1000 // what the queue of writes holds
+	for from := 0; from < origins; from += chunk {
+		c := &cache.Cache{Store: store}
+		for i := from; i < from+chunk; i++ {
+			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filled := time.Since(start)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	start = time.Now()
+	store = openBolt(t, path)
+	opened := time.Since(start)
+	c := &cache.Cache{Store: store, Size: origins, MaxBytes: 1 << 30}
+	for i := range origins {
+		mustGet(t, c, i, func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+			return nil, fmt.Errorf("%v is fetched although the file has it", o)
+		})
+	}
+	t.Logf("%d origins: put in %v, opened in %v, looked up one after the other in %v; %+v",
+		origins, filled.Round(time.Millisecond), opened.Round(time.Microsecond), time.Since(start).Round(time.Millisecond), c.Stats())
+}
+
+func openBolt(t *testing.T, path string) *boltstore.Store {
+	t.Helper()
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func mustGet(t *testing.T, c *cache.Cache, i int, load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
+	o, err := fetch.OriginOf(siteURL(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Get(context.Background(), o, load); err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+}
