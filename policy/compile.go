@@ -71,6 +71,7 @@ type compiler struct {
 	text   []byte
 	tab    []uint32
 	sorted []sortedRule      // the rules of one block
+	keys   []uint64          // by which they are sorted
 	width  int               // octets per line number
 	copied int               // octets of patterns that are kept twice
 	shared map[string]uint32 // name words of groups that were combined, by their numbers
@@ -91,7 +92,7 @@ func (c *compiler) release() {
 			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0],
 			records: recordWriter{stream: c.records.stream[:0]},
 		},
-		text: c.text[:0], tab: c.tab[:0], sorted: c.sorted[:0],
+		text: c.text[:0], tab: c.tab[:0], sorted: c.sorted[:0], keys: c.keys[:0],
 	}
 	compilers.Put(c)
 }
@@ -100,7 +101,7 @@ func (c *compiler) release() {
 // anything else is compared: comparing words instead of texts more than halves
 // the time that a large file takes.
 type sortedRule struct {
-	high, low uint64
+	high, low uint64 // of a large block
 	rule      uint32 // in builder.rules
 	stem      uint32 // length of what precedes the first special character
 }
@@ -284,11 +285,14 @@ func (c *compiler) arrange(indexed bool) (literals int) {
 		return len(c.sorted) // as in the file
 	}
 	if !indexed {
-		for i := range c.sorted {
-			s := &c.sorted[i]
-			s.high = precedence(c.rules[s.rule], s.rule)
+		c.keys = c.keys[:0]
+		for _, s := range c.sorted {
+			c.keys = append(c.keys, precedence(c.rules[s.rule], s.rule))
 		}
-		slices.SortFunc(c.sorted, func(a, b sortedRule) int { return cmp.Compare(a.high, b.high) })
+		slices.Sort(c.keys)
+		for i, key := range c.keys {
+			c.sorted[i].rule = uint32(key)
+		}
 		return len(c.sorted)
 	}
 	c.setKeys()
@@ -303,7 +307,8 @@ func (c *compiler) arrange(indexed bool) (literals int) {
 }
 
 // precedence returns a number by which rules sort as they decide (§2.2.2): the
-// most octets first, allow before disallow, then as in the file.
+// most octets first, allow before disallow, then as in the file. Its lower half is
+// the place of the rule.
 func precedence(r ruleLine, place uint32) uint64 {
 	key := uint64(maxText-r.n)<<33 | uint64(place)
 	if r.flags&ruleAllow == 0 {

@@ -73,10 +73,10 @@ func (d Dialect) Lines(data []byte) iter.Seq[Line] {
 type scanner struct {
 	*reading
 	data []byte
-	pos  int  // where the next line begins
-	lf   int  // the first LF at or after pos; searching it anew for each bare CR would be quadratic
-	cr   bool // data holds a CR at all
-	nul  bool // data holds a NUL, which ends a line's text in a lenient reading
+	pos  int // where the next line begins
+
+	// Where the next of these octets stands, as far as known; see ahead.
+	lf, cr, nul, hash, colon int
 
 	// The line that next found.
 	number                          int
@@ -106,11 +106,21 @@ func newScanner(r *reading, data []byte) scanner {
 	for pos < len(bom) && pos < len(data) && data[pos] == bom[pos] {
 		pos++
 	}
-	return scanner{
-		reading: r, data: data, pos: pos, lf: -1,
-		cr:  bytes.IndexByte(data, '\r') >= 0,
-		nul: r.lenient && bytes.IndexByte(data, 0) >= 0,
+	return scanner{reading: r, data: data, pos: pos, lf: -1, cr: -1, nul: -1, hash: -1, colon: -1}
+}
+
+// ahead returns where c stands next, not before from, or len(data). It is searched
+// for only once it has been passed: to find again and again that a file has no
+// "#", or where its only LF is while all of its lines end in CR, would cost more
+// than all the rest, or even the square of the length.
+func (s *scanner) ahead(known *int, c byte, from int) int {
+	if *known < from {
+		*known = len(s.data)
+		if i := bytes.IndexByte(s.data[from:], c); i >= 0 {
+			*known = from + i
+		}
 	}
+	return *known
 }
 
 // wholeLines drops a last line that has no end. Where the parsing limit cut it,
@@ -162,13 +172,11 @@ func (s *scanner) next() bool {
 	if s.lineLimit > 0 && end-start > s.lineLimit {
 		end, s.cut = start+s.lineLimit, true
 	}
-	if s.nul {
-		if i := bytes.IndexByte(s.data[start:end], 0); i >= 0 {
-			end = start + i
-		}
+	if s.lenient { // Google's lines are C strings
+		end = min(end, s.ahead(&s.nul, 0, start))
 	}
-	if i := bytes.IndexByte(s.data[start:end], '#'); i >= 0 {
-		end, s.comment = start+i, true
+	if hash := s.ahead(&s.hash, '#', start); hash < end {
+		end, s.comment = hash, true
 	}
 	start, end = s.trim(start, end)
 	switch {
@@ -187,20 +195,10 @@ func (s *scanner) nextLine() (start, end int, ok bool) {
 	if s.pos > len(s.data) {
 		return 0, 0, false
 	}
-	if s.lf < s.pos {
-		s.lf = len(s.data)
-		if i := bytes.IndexByte(s.data[s.pos:], '\n'); i >= 0 {
-			s.lf = s.pos + i
-		}
-	}
-	start, end = s.pos, s.lf
-	if s.cr {
-		if i := bytes.IndexByte(s.data[start:end], '\r'); i >= 0 {
-			end = start + i
-		}
-	}
+	lf := s.ahead(&s.lf, '\n', s.pos)
+	start, end = s.pos, min(lf, s.ahead(&s.cr, '\r', s.pos))
 	s.pos = end + 1
-	if s.pos == s.lf && s.lf < len(s.data) {
+	if s.pos == lf && lf < len(s.data) {
 		s.pos++ // CR LF
 	}
 	s.number++
@@ -210,21 +208,23 @@ func (s *scanner) nextLine() (start, end int, ok bool) {
 // split divides a line that is not blank into field and value.
 func (s *scanner) split(start, end int) {
 	s.kind = LineInvalid
-	line := s.data[start:end]
-	colon := bytes.IndexByte(line, ':')
-	if colon < 0 && s.lenient {
-		colon = soleGap(line)
-		s.noColon = colon >= 0
+	colon := s.ahead(&s.colon, ':', start)
+	if colon >= end {
+		if !s.lenient {
+			return
+		}
+		gap := soleGap(s.data[start:end])
+		if gap < 0 {
+			return
+		}
+		colon, s.noColon = start+gap, true
 	}
-	if colon < 0 {
-		return
-	}
-	_, fieldEnd := s.trim(start, start+colon)
+	_, fieldEnd := s.trim(start, colon)
 	if fieldEnd <= start {
 		return
 	}
 	s.fieldAt, s.fieldEnd = start, fieldEnd
-	s.valueAt, s.valueEnd = s.trim(start+colon+1, end)
+	s.valueAt, s.valueEnd = s.trim(colon+1, end)
 	s.kind, s.misspelt = s.kindOf(s.field())
 }
 

@@ -87,7 +87,15 @@ func foldCompare[A, B string | []byte](a A, b B) int {
 }
 
 func foldEqual[A, B string | []byte](a A, b B) bool {
-	return len(a) == len(b) && foldCompare(a, b) == 0
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func foldPrefix[A, B string | []byte](s A, prefix B) bool {
