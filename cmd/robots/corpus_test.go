@@ -3,23 +3,30 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"hash/crc32"
+	"slices"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // Real files, octet for octet, with URLs as they come: what Google's own library said
-// about them, verdict and line, comes out of the command.
+// about them, verdict and line, comes out of the command. An eighth of the questions, or
+// with -million all 10,537.
 func TestMatchAgreesWithGoogleOnRealFiles(t *testing.T) {
 	files := vectors.Corpus(t)
-	queries := vectors.Read[struct {
+	type query struct {
 		ID, File, URL string
 		Agents        []string
 		Allowed       bool
 		Line          int
-	}](t, "corpus/queries.jsonl.gz")
+	}
+	queries := vectors.Read[query](t, "corpus/queries.jsonl.gz")
 	var in bytes.Buffer
 	lines := json.NewEncoder(&in)
+	if !*million {
+		queries = slices.DeleteFunc(queries, func(q query) bool { return crc32.ChecksumIEEE([]byte(q.ID))%8 != 0 })
+	}
 	for _, q := range queries {
 		lines.Encode(map[string]any{
 			"id": q.ID, "profile": "google", "robots_b64": files[q.File], "agents": q.Agents, "url": q.URL,

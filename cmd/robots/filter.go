@@ -100,6 +100,7 @@ func (f *filterer) lines(ctx context.Context) error {
 		slots:  make(chan struct{}, f.parallel),
 		work:   work,
 		asks:   map[fetch.Origin]*ask{},
+		most:   maxAsks,
 	}
 	f.turns = newTurns(1)
 	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,10 +21,6 @@ import (
 	"testing"
 	"time"
 )
-
-// million makes the tests of "robots filter" use 1,000,000 URLs on 2,000 origins; it
-// needs a machine's whole attention for some seconds, and no race detector.
-var million = flag.Bool("million", false, "filter 1,000,000 URLs on 2,000 origins in TestFilter…")
 
 // onlyMillion skips what a machine with other things to do makes fail: a cache takes a
 // store that needs 100 ms for a read to be down, and asks the origin.

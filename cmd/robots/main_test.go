@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// million makes the tests of "robots filter" use 1,000,000 URLs on 2,000 origins; it
+// needs a machine's whole attention for some seconds, and no race detector.
+var million = flag.Bool("million", false, "filter 1,000,000 URLs on 2,000 origins, and ask all that is known of real files")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"robots": main})

@@ -22,12 +22,13 @@ type asker struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	asks   map[fetch.Origin]*ask // at most maxAsks that are done
-	closed bool                  // no more lookups are to begin
+	asks   map[fetch.Origin]*ask
+	most   int  // bounds asks, but for those under way
+	closed bool // no more lookups are to begin
 }
 
-// maxAsks bounds what is remembered. An origin that was forgotten costs one more look
-// into the cache.
+// maxAsks is how many origins a run remembers to have asked. One that was forgotten
+// costs one more look into the cache.
 const maxAsks = 1 << 17
 
 // ask is one origin's question. result is set once done is closed, and kept only if
@@ -82,7 +83,7 @@ func (a *asker) begin() bool {
 
 // forget makes room for one more.
 func (a *asker) forget() {
-	if len(a.asks) < maxAsks {
+	if len(a.asks) < a.most {
 		return
 	}
 	for o, k := range a.asks {
