@@ -127,7 +127,6 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 	a.retryAfter = retryAfter(a.status, a.header, a.at)
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.truncated, a.err = readFile(res)
-		a.err = cause(req.Context(), a.err)
 	}
 	return a
 }

@@ -443,6 +443,18 @@ func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
 	}
 }
 
+func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
+	rt, n := answers(response(200, file))
+	f := fetch.Fetcher{Transport: rt}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // a select would be right every other time
+		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
+			t.Fatalf("got %v, %v, %d requests", r, err, *n)
+		}
+	}
+}
+
 // There is no use in a pause that the caller will not see the end of.
 func TestNoPauseGoesBeyondTheCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -265,7 +265,7 @@ func asciiName(host string) (string, error) {
 	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host), nil
 	}
-	if len(host) > 4*maxName {
+	if len(host) > 4*maxName { // what mapping costs is for the URL's author to say, else
 		return "", errors.New("the name is too long")
 	}
 	// The profile would map octets that are not UTF-8 to a valid name.

@@ -181,6 +181,7 @@ func TestAHandMadeURLHasAnOriginOrAnError(t *testing.T) {
 		{"port not a number", &url.URL{Scheme: "http", Host: "a.test:http"}, ""},
 		{"IPv6 without brackets", &url.URL{Scheme: "http", Host: "::1"}, ""},
 		{"text after the bracket", &url.URL{Scheme: "http", Host: "[::1]x"}, ""},
+		{"IPv4 in brackets", &url.URL{Scheme: "http", Host: "[192.0.2.1]"}, ""},
 		{"unclosed bracket", &url.URL{Scheme: "http", Host: "[::1"}, ""},
 	} {
 		o, err := fetch.OriginOf(c.url)

@@ -21,7 +21,7 @@ const (
 //   - 206 holds a part of the file, and half of the rules permits what the others forbid.
 //   - 429 asks for fewer requests. Google reads that as a server error.
 //   - Yandex takes any other final answer than 200 to mean that the site is open; see also
-//     conclude for a file that is too long.
+//     resolution.rules for a file that is too long.
 //   - The Internet-Draft of 1996 (Original) has 401 and 403 close the site.
 var statuses = [...]struct {
 	from, to int
