@@ -82,11 +82,9 @@ type compiler struct {
 var compilers = sync.Pool{New: func() any { return new(compiler) }}
 
 // release gives the scratch space back, emptied: neither the file nor anything
-// that points into it may outlive the parse. What a rare huge file needed is let go.
+// that points into it may outlive the parse. What a rare huge file needed goes
+// with the next garbage collections.
 func (c *compiler) release() {
-	if len(c.text)+len(c.extra) > 512<<10 {
-		return
-	}
 	*c = compiler{
 		builder: builder{
 			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0],

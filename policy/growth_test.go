@@ -52,10 +52,13 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 				}
 			})
 		}
-		few, many := cost(10), cost(10_000)
-		t.Logf("%s: 10,000 rules take %.1f times as long as 10", c.name, many/few)
-		if many > c.bound*few {
-			t.Errorf("%s: 10,000 rules take %.1f times as long as 10, want at most %.0f", c.name, many/few, c.bound)
+		ratio := math.Inf(1)
+		for try := 0; try < 5 && ratio > c.bound; try++ {
+			ratio = min(ratio, cost(10_000)/cost(10))
+		}
+		t.Logf("%s: 10,000 rules take %.1f times as long as 10", c.name, ratio)
+		if ratio > c.bound {
+			t.Errorf("%s: 10,000 rules take %.1f times as long as 10, want at most %.0f", c.name, ratio, c.bound)
 		}
 	}
 }
@@ -65,11 +68,18 @@ func TestTimeToParseIsLinear(t *testing.T) {
 		t.Skip("compares times")
 	}
 	for name, body := range hostile() {
-		part := body[:len(body)/8]
-		whole := fastest(5, func() { parsed = policy.Parse(body) })
-		eighth := fastest(15, func() { parsed = policy.Parse(part) })
-		// Eight times as long would be linear, 64 times quadratic.
-		if ratio := whole / eighth; ratio > 30 && whole > float64(time.Millisecond) {
+		part, ratio := body[:len(body)/8], math.Inf(1)
+		// Eight times as long would be linear, 64 times quadratic. A machine that is
+		// busy with something else gets more than one chance.
+		for try := 0; try < 5 && ratio > 30; try++ {
+			whole := fastest(5, func() { parsed = policy.Parse(body) })
+			eighth := fastest(15, func() { parsed = policy.Parse(part) })
+			ratio = min(ratio, whole/eighth)
+			if whole < float64(time.Millisecond) {
+				ratio = 1 // too short to tell
+			}
+		}
+		if ratio > 30 {
 			t.Errorf("%s: eight times the input takes %.1f times as long", name, ratio)
 		}
 	}
@@ -89,7 +99,7 @@ func TestNoQuestionTakesLong(t *testing.T) {
 		for _, d := range dialects {
 			g := d.Parse(body).Group("b3")
 			for _, target := range targets {
-				if took := time.Duration(fastest(2, func() { decided = g.Decide(target) })); took > 400*time.Millisecond {
+				if took := time.Duration(fastest(3, func() { decided = g.Decide(target) })); took > 400*time.Millisecond {
 					t.Errorf("%s, %v: %v for a target of %d octets", name, d, took, len(target))
 				}
 			}

@@ -63,7 +63,7 @@ func leadingToken(value []byte) []byte {
 
 // namesAll reports whether value is "*", alone or before white space.
 func namesAll(value []byte) bool {
-	return len(value) > 0 && value[0] == '*' && (len(value) == 1 || value[1] == ' ' || value[1] == '\t')
+	return len(value) > 0 && value[0] == '*' && (len(value) == 1 || value[1] == ' ' || '\t' <= value[1] && value[1] <= '\f')
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
