@@ -81,6 +81,12 @@ type Cache struct {
 	// Store is a second level behind the memory. Nil: none.
 	Store Store
 
+	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
+	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
+	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
+	// twice sets more.
+	StoreTimeout time.Duration
+
 	// Logger hears of a Store that fails and of its recovery. Nil: slog.Default.
 	Logger *slog.Logger
 
@@ -92,7 +98,8 @@ type Cache struct {
 
 	flights flights
 	memory
-	second second
+	second   second
+	failures watchers
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -181,7 +188,7 @@ func (c *Cache) init() {
 	}
 	c.memory.init(c.Size, c.MaxBytes)
 	c.flights.init()
-	c.second.init(c.Store, c.Logger)
+	c.second.init(c.Store, c.StoreTimeout, c.Logger, &c.failures)
 }
 
 // resolve gives a field its meaning: zero is the default, less is none. A century is

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	readTimeout  = 100 * time.Millisecond // what a Store may cost a caller, in all
+	readTimeout  = 100 * time.Millisecond // default of Cache.StoreTimeout
 	writeTimeout = 5 * time.Second        // what it may cost a writer behind them
 	maxReads     = 16                     // at a time; a burst of misses must not look like a slow Store
 	lockTTL      = 5 * time.Second
@@ -21,20 +21,25 @@ const (
 // second is the level behind the memory. Without a Store it knows nothing and keeps
 // nothing.
 type second struct {
-	store  Store
-	reads  breaker
-	slots  chan struct{} // holds one element for each call of a reader
-	behind behind
+	store    Store
+	patience time.Duration // what it may cost a caller, in all
+	failures *watchers
+	reads    breaker
+	slots    chan struct{} // holds one element for each call of a reader
+	behind   behind
 }
 
-func (s *second) init(store Store, log *slog.Logger) {
+func (s *second) init(store Store, patience time.Duration, log *slog.Logger, failures *watchers) {
 	if log == nil {
 		log = slog.Default()
 	}
-	s.store = store
+	if patience <= 0 {
+		patience = readTimeout
+	}
+	s.store, s.patience, s.failures = store, patience, failures
 	s.reads.init("reading", log)
 	s.slots = make(chan struct{}, maxReads)
-	s.behind.init(store, log)
+	s.behind.init(store, log, failures)
 }
 
 // errStoreBusy says nothing about the Store: it was not called.
@@ -102,6 +107,7 @@ func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
 	if errors.Is(err, errStoreBusy) {
 		return nil, nil, false
 	}
+	s.failures.tell("get", key, err)
 	if s.reads.record(err); err != nil {
 		return nil, nil, false
 	}
@@ -134,6 +140,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) 
 		return unlock, err
 	}, release)
 	if !errors.Is(err, errStoreBusy) {
+		s.failures.tell("lock", key, err)
 		s.behind.writes.record(err)
 	}
 	return unlock, err != nil || unlock != nil
@@ -153,7 +160,7 @@ func (c *Cache) consult(o fetch.Origin, s *state) consultation {
 	key := o.String()
 	patience := time.Now().Add(flightTimeout)
 	for {
-		before := time.Now().Add(readTimeout) // in each turn: to wait for a result is no fault of the Store
+		before := time.Now().Add(c.second.patience) // in each turn: to wait for a result is no fault of the Store
 		found, up := c.compare(key, s, before)
 		if found.enough || !up || time.Now().After(patience) {
 			return found

@@ -84,6 +84,7 @@ func (t *Transport) ready() *gate {
 		f := t.fetcher()
 		t.gate.misuse = t.misuse(t.gate.base, f)
 		t.gate.load = t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks)
+		t.gate.unwatch = t.Trace.watch(t.gate.cache, &t.gate.hooks)
 	})
 	return &t.gate
 }

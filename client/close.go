@@ -28,6 +28,7 @@ func (t *Transport) Close(ctx context.Context) error {
 		return nil
 	}
 	g := t.ready()
+	g.unwatch()
 	var err error
 	if g.ownCache {
 		err = g.cache.Close(ctx)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -34,7 +35,8 @@ type Trace struct {
 	Waited func(context.Context, Waited)
 
 	// StoreFailed is called when the second level of the Cache gave no answer or
-	// took no value. No request fails for that.
+	// took no value. No request fails for that. Where Transports share a Cache, each
+	// hears of all its failures, until its Close.
 	StoreFailed func(StoreFailed)
 }
 
@@ -65,8 +67,8 @@ type Waited struct {
 
 // StoreFailed says what the second level of the cache did not do.
 type StoreFailed struct {
-	Op     string // "get" or "put"
-	Origin fetch.Origin
+	Op     string // "get", "put" or "lock"
+	Origin string // fetch.Origin's String
 	Err    error
 }
 
@@ -137,4 +139,14 @@ func (t *Trace) traced(next load, h *hooks) load {
 		h.start(func() { hook(what) })
 		return res, err
 	}
+}
+
+// watch has StoreFailed called for the failures of c's Store, until unwatch.
+func (t *Trace) watch(c *cache.Cache, h *hooks) (unwatch func()) {
+	if t == nil || t.StoreFailed == nil {
+		return func() {}
+	}
+	return c.OnStoreFailure(func(op, origin string, err error) {
+		h.start(func() { t.StoreFailed(StoreFailed{Op: op, Origin: origin, Err: err}) })
+	})
 }

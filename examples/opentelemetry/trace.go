@@ -30,7 +30,7 @@ func trace(t oteltrace.Tracer) *client.Trace {
 			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
 		},
 		StoreFailed: func(f client.StoreFailed) {
-			span(context.Background(), t, "robots store "+f.Op, 0, f.Err, attribute.String("robots.origin", f.Origin.String()))
+			span(context.Background(), t, "robots store "+f.Op, 0, f.Err, attribute.String("robots.origin", f.Origin))
 		},
 	}
 }

@@ -1,0 +1,62 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// slowStore answers a read after a time, with nothing, unless its context ends before.
+type slowStore time.Duration
+
+func (s slowStore) Get(ctx context.Context, _ string) ([]byte, error) {
+	select {
+	case <-time.After(time.Duration(s)):
+		return nil, cache.ErrMiss
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (slowStore) Put(context.Context, string, []byte, time.Duration) error { return nil }
+
+// What takes longer than StoreTimeout is a failure, and is told to those who watch.
+func TestStoreTimeoutSaysWhatIsAFailure(t *testing.T) {
+	for _, row := range []struct {
+		timeout time.Duration
+		want    int32
+	}{
+		{0, 1}, // 100 ms
+		{time.Minute, 0},
+	} {
+		var told, stopped atomic.Int32
+		c := &cache.Cache{Store: slowStore(300 * time.Millisecond), StoreTimeout: row.timeout}
+		c.OnStoreFailure(func(op, origin string, err error) {
+			if op != "get" || origin != "http://a.example" || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("told of %s, %s, %v", op, origin, err)
+			}
+			told.Add(1)
+		})
+		c.OnStoreFailure(func(string, string, error) { stopped.Add(1) })()
+		o, err := fetch.OriginOf(&url.URL{Scheme: "http", Host: "a.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			return &fetch.Result{Policy: policy.Unavailable(), StatusCode: 404, Time: time.Now()}, nil
+		}
+		if _, err := c.Get(t.Context(), o, load); err != nil {
+			t.Fatal(err)
+		}
+		if told.Load() != row.want || stopped.Load() != 0 {
+			t.Errorf("StoreTimeout %v: told %d times, %d times after stop; want %d and 0", row.timeout, told.Load(), stopped.Load(), row.want)
+		}
+	}
+}
