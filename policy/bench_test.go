@@ -85,6 +85,22 @@ func BenchmarkDecide(b *testing.B) {
 	})
 }
 
+func BenchmarkGroup(b *testing.B) {
+	var many strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&many, "user-agent: bot-%d\ndisallow: /%d\n", i, i)
+	}
+	for name, file := range map[string]string{"one": "user-agent: *\n", "five hundred": many.String() + "user-agent: *\n"} {
+		p := policy.Parse([]byte(file + tenRules))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				decided = p.Group("ExampleBot").Decide("/products/shoes/item-12345.html?color=red")
+			}
+		})
+	}
+}
+
 const tenRules = `Disallow: /admin/
 Disallow: /cart
 Disallow: /checkout

@@ -54,7 +54,21 @@ func (d Decision) String() string {
 	if d.Token != "" {
 		verdict += " (user-agent: " + d.Token + ")"
 	}
-	return verdict
+	return printable(verdict)
+}
+
+// printable escapes control characters: a file must not write into a terminal or
+// a log what the reader takes for something else.
+func printable(s string) string {
+	var b []byte
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7F {
+			b = appendEscape(b, s[i])
+		} else {
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
 }
 
 // A Reason says what a Decision rests on. It tells "the site said no" from "the

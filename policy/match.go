@@ -261,6 +261,14 @@ func (p *Policy) blocks(name uint32) iter.Seq[block] {
 	}
 }
 
+// begin returns the line at which the first group of a name begins.
+func (p *Policy) begin(name uint32) (line uint32) {
+	for b := range p.blocks(name) {
+		return b.groups()[0] // both are in the order of the file
+	}
+	return 0
+}
+
 // delay returns the Crawl-delay of the block.
 func (b block) delay() (time.Duration, bool) {
 	if b.p.tab[b.pos+blockSize]&blockDelay == 0 {

@@ -125,14 +125,10 @@ func (p *Policy) find(token string) uint32 {
 func (p *Policy) findPart(token string) (name uint32) {
 	line := uint32(0)
 	for i := range p.names {
-		if !foldContains(p.nameAt(i), token) {
-			continue
-		}
-		for b := range p.blocks(i + 1) {
-			if l := b.groups()[0]; name == 0 || l < line {
+		if foldContains(p.nameAt(i), token) {
+			if l := p.begin(i + 1); name == 0 || l < line {
 				name, line = i+1, l
 			}
-			break // the blocks of a name are in the order of the file
 		}
 	}
 	return name
@@ -180,18 +176,18 @@ func (g Group) Token() string {
 // percent-encoded where the dialect decodes them, but not with a query: that is
 // another resource, which nobody needs in order to read the rules.
 //
-// Decide allocates nothing for targets up to 8 KiB.
+// Decide allocates nothing for a target in origin form of up to 8 KiB.
 func (g Group) Decide(target string) (d Decision) {
-	place, reason := g.lookup(target)
+	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
-	if place.block == 0 {
+	if at.block == 0 {
 		return d
 	}
 	d.Token = g.p.nameAt(g.name - 1)
-	if place.rule == none {
+	if at.rule == none {
 		return d
 	}
-	h := block{g.p, place.block}.at(place.rule)
+	h := block{g.p, at.block}.at(at.rule)
 	d.Rule = h.asRule()
 	if h.octets() > 0 { // a rule with an empty pattern matches nothing
 		d.Reason, d.Allowed = ReasonRule, d.Rule.Allow

@@ -239,6 +239,7 @@ func TestDecisionExplainsItself(t *testing.T) {
 		{p.Decide("x", "/c"), "allowed: no rule matches (user-agent: *)"},
 		{p.Decide("x", "/robots.txt"), "allowed: no rule matches"},
 		{p.Decide("FREE", "/c"), "allowed by line 6: Disallow: (user-agent: Free)"},
+		{policy.Google.Parse([]byte("user-agent: *\ndisallow: /\x1b[2J\x7f\n")).Decide("x", "/\x1b[2J\x7f"), "disallowed by line 2: Disallow: /%1B[2J%7F (user-agent: *)"},
 		{policy.Unavailable().Decide("x", "/"), "allowed: robots.txt is unavailable"},
 		{policy.Unreachable().Decide("x", "/"), "disallowed: robots.txt is unreachable"},
 		{policy.Decision{}, "disallowed"},
