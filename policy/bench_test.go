@@ -65,7 +65,7 @@ func BenchmarkDecide(b *testing.B) {
 		if policies[f.File] == nil {
 			policies[f.File] = policy.Parse(files[f.File])
 		}
-		questions = append(questions, question{policies[f.File].Group(f.Agents[0]), targetOf(f.URL)})
+		questions = append(questions, question{policies[f.File].Group(f.Agents[0]), vectors.Target(f.URL)})
 	}
 	b.Run("corpus", func(b *testing.B) {
 		b.ReportAllocs()

@@ -45,9 +45,9 @@ func (f fact) robots(t *testing.T) []byte {
 
 func (f fact) target(t *testing.T) string {
 	if f.URLB64 != "" {
-		return targetOf(string(unbase64(t, f.URLB64)))
+		return vectors.Target(string(unbase64(t, f.URLB64)))
 	}
-	return targetOf(f.URL)
+	return vectors.Target(f.URL)
 }
 
 // group returns the group the fact asks. A crawler that answers to two tokens
@@ -68,26 +68,6 @@ func unbase64(t *testing.T, s string) []byte {
 	return b
 }
 
-// targetOf cuts the target out of a URL the way Google's library does, which
-// takes URLs without a scheme as well (google-url-path.jsonl).
-func targetOf(url string) string {
-	if i := strings.IndexByte(url, '#'); i >= 0 {
-		url = url[:i]
-	}
-	url = strings.TrimPrefix(url, "//")
-	if scheme := strings.Index(url, "://"); scheme >= 0 && strings.IndexAny(url, "/?;") > scheme {
-		url = url[scheme+len("://"):]
-	}
-	path := strings.IndexAny(url, "/?;")
-	if path < 0 {
-		return "/"
-	}
-	if url[path] != '/' {
-		return "/" + url[path:]
-	}
-	return url[path:]
-}
-
 func dialectOf(t *testing.T, profile string) (d policy.Dialect) {
 	t.Helper()
 	if err := d.UnmarshalText([]byte(profile)); err != nil {
@@ -98,7 +78,7 @@ func dialectOf(t *testing.T, profile string) (d policy.Dialect) {
 
 func TestTargetsOfTheVectorsAreCutAsGoogleDoes(t *testing.T) {
 	for _, v := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
-		if got := targetOf(v.URL); got != v.Path {
+		if got := vectors.Target(v.URL); got != v.Path {
 			t.Errorf("%s: target of %q: got %q, want %q", v.ID, v.URL, got, v.Path)
 		}
 	}
@@ -149,7 +129,7 @@ func TestCorpusInOtherForms(t *testing.T) {
 			parsed[name] = forms{p, dialect.Parse([]byte(p.String()))}
 		}
 		for _, f := range facts {
-			p, target := parsed[f.File], targetOf(f.URL)
+			p, target := parsed[f.File], vectors.Target(f.URL)
 			want := p.file.Decide(f.Agents[0], target)
 			copied, ok := copies[f.File+f.Agents[0]]
 			if !ok {
@@ -184,7 +164,7 @@ func TestCorpus(t *testing.T) {
 			p = policy.Google.Parse(files[f.File])
 			policies[f.File] = p
 		}
-		target := targetOf(f.URL)
+		target := vectors.Target(f.URL)
 		d := f.group(p).Decide(target)
 		if d.Allowed == f.Allowed && d.Rule.Line == f.Line {
 			continue

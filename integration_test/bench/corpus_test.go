@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,7 +45,7 @@ func sites(tb testing.TB) []*site {
 	}
 	for _, f := range vectors.Read[fact](tb, "corpus/queries.jsonl.gz") {
 		if s := byName[f.File]; s != nil && len(f.Agents) == 1 {
-			s.questions = append(s.questions, question{f.Agents[0], targetOf(f.URL)})
+			s.questions = append(s.questions, question{f.Agents[0], vectors.Target(f.URL)})
 		}
 	}
 	slices.SortFunc(all, func(a, b *site) int {
@@ -58,19 +57,6 @@ func sites(tb testing.TB) []*site {
 // isHTML reports whether a file has no user-agent line or opens as a page does.
 func isHTML(body []byte) bool {
 	return !bytes.Contains(bytes.ToLower(body), []byte("user-agent")) || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
-}
-
-// targetOf returns the origin form of a URL of the corpus.
-func targetOf(s string) string {
-	u, err := url.Parse(s)
-	if err != nil {
-		return "/" + strings.TrimLeft(s, "/")
-	}
-	target := u.RequestURI()
-	if target[0] != '/' {
-		return "/"
-	}
-	return target
 }
 
 // race measures ours and theirs in turns and reports the medians.
