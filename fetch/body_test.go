@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/origins"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -99,22 +100,22 @@ func TestContentCodings(t *testing.T) {
 		{nil, file, "rules"},
 		{[]string{""}, file, "rules"},
 		{[]string{"identity"}, file, "rules"},
-		{[]string{"gzip"}, packed(file), "rules"},
-		{[]string{"GZIP"}, packed(file), "rules"},
-		{[]string{"x-gzip"}, packed(file), "rules"},
-		{[]string{"identity, gzip"}, packed(file), "rules"},
+		{[]string{"gzip"}, origins.Gzip(file), "rules"},
+		{[]string{"GZIP"}, origins.Gzip(file), "rules"},
+		{[]string{"x-gzip"}, origins.Gzip(file), "rules"},
+		{[]string{"identity, gzip"}, origins.Gzip(file), "rules"},
 		{[]string{"gzip"}, "", "allow"},
 		{[]string{"gzip"}, file, "disallow"},
-		{[]string{"gzip"}, packed(file)[:30], "disallow"},
-		{[]string{"gzip"}, packed(file) + "x", "disallow"},
-		{[]string{"gzip"}, packed(file)[:12] + "\xff\xff" + packed(file)[14:], "disallow"},
-		{[]string{"gzip, gzip"}, packed(packed(file)), "disallow"},
-		{[]string{"gzip", "gzip"}, packed(packed(file)), "disallow"},
+		{[]string{"gzip"}, origins.Gzip(file)[:30], "disallow"},
+		{[]string{"gzip"}, origins.Gzip(file) + "x", "disallow"},
+		{[]string{"gzip"}, origins.Gzip(file)[:12] + "\xff\xff" + origins.Gzip(file)[14:], "disallow"},
+		{[]string{"gzip, gzip"}, origins.Gzip(origins.Gzip(file)), "disallow"},
+		{[]string{"gzip", "gzip"}, origins.Gzip(origins.Gzip(file)), "disallow"},
 		{[]string{"br"}, file, "disallow"},
 		{[]string{"deflate"}, file, "disallow"},
 		{[]string{"gzip", "br"}, file, "disallow"},
 		{[]string{"none"}, file, "disallow"},
-		{nil, packed(file), "allow"}, // not labelled: octets without a rule
+		{nil, origins.Gzip(file), "allow"}, // not labelled: octets without a rule
 	} {
 		var header []string
 		for _, v := range c.coding {

@@ -34,12 +34,12 @@ type Origin struct {
 // dialer makes of them depends on the resolver it was built with.
 func OriginOf(u *url.URL) (Origin, error) {
 	// The warm path of every gated request: no copy, no allocation.
-	if u != nil && u.Opaque == "" && isCanonicalName(u.Host) {
-		switch u.Scheme {
-		case "http":
-			return Origin{scheme: "http", host: u.Host}, nil
-		case "https":
+	if u != nil && u.Opaque == "" {
+		switch {
+		case u.Scheme == "https" && isCanonical(u.Host, "443"):
 			return Origin{scheme: "https", host: u.Host}, nil
+		case u.Scheme == "http" && isCanonical(u.Host, "80"):
+			return Origin{scheme: "http", host: u.Host}, nil
 		}
 	}
 	return originOf(u)
@@ -160,21 +160,46 @@ func canonicalScheme(s string) (scheme, port string) {
 	return "", ""
 }
 
-// isCanonicalName reports whether host is a name without port that canonicalAuthority
-// would return as it is. It may say no to a canonical one: that costs time only.
-func isCanonicalName(host string) bool {
-	label := 0 // where the current label begins
-	for i := 0; i < len(host); i++ {
-		switch c := host[i]; {
+// isCanonical reports whether authority is one that canonicalAuthority would return as it
+// is. It may say no to one that is: that costs time only.
+func isCanonical(authority, ownPort string) bool {
+	label, end := 0, len(authority) // where the current label begins, and the name ends
+	for i := 0; i < end; i++ {
+		switch c := authority[i]; {
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
 		case c == '.' && i > label && i-label <= maxLabel:
 			label = i + 1
+		case c == ':' && isCanonicalPort(authority[i+1:], ownPort):
+			end = i
 		default:
 			return false
 		}
 	}
-	// A last label that begins with a digit may be part of an address.
-	return label < len(host) && len(host)-label <= maxLabel && len(host) <= maxName && host[label] > '9'
+	if label == end || end-label > maxLabel || end > maxName {
+		return false
+	}
+	// A last label that begins with a digit makes it an address, or it is for others to say.
+	return authority[label] > '9' || isDottedDecimal(authority[:end])
+}
+
+func isCanonicalPort(port, own string) bool {
+	if len(port) == 0 || len(port) > 5 || port[0] == '0' || port == own {
+		return false
+	}
+	n := 0
+	for i := range len(port) {
+		digit := int(port[i]) - '0'
+		if digit < 0 || digit > 9 {
+			return false
+		}
+		n = 10*n + digit
+	}
+	return n <= 65535
+}
+
+func isDottedDecimal(host string) bool {
+	addr, err := netip.ParseAddr(host) // which refuses leading zeros
+	return err == nil && addr.Is4()
 }
 
 // Limits of RFC 1035 §2.3.4; of a name's 255 octets, 253 are left for its text.
@@ -303,7 +328,7 @@ func checkName(name string) error {
 	if !isNumber(last) {
 		return nil
 	}
-	if addr, err := netip.ParseAddr(name); err != nil || !addr.Is4() {
+	if !isDottedDecimal(name) {
 		return errors.New("its last label is a number, but it is no IPv4 address in dotted decimal")
 	}
 	return nil

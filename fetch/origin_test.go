@@ -316,6 +316,7 @@ func BenchmarkOriginOf(b *testing.B) {
 	for _, raw := range []string{
 		"https://example.com/a/b?c=d",
 		"https://www.some-longer-name.example.com/a/b",
+		"http://example.com:8080/",
 		"http://127.0.0.1:8080/",
 		"http://EXAMPLE.com:80/",
 		"http://www.müller.eu/",

@@ -3,7 +3,6 @@ package fetch_test
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -35,14 +34,6 @@ func piped(message func() []byte) *http.Transport {
 	}}
 }
 
-func packed(s string) string {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	io.WriteString(z, s)
-	z.Close()
-	return b.String()
-}
-
 func chunks(s string) string {
 	half := len(s) / 2
 	return fmt.Sprintf("%x\r\n%s\r\n%x;a=b\r\n%s\r\n0\r\nTrailer: x\r\n\r\n", half, s[:half], len(s)-half, s[half:])
@@ -57,9 +48,9 @@ func TestAnAnswerThatIsCutAnywhereGivesNoPermission(t *testing.T) {
 		{"length", origins.Reply(200, file), 0},
 		{"empty file", origins.Reply(200, ""), 0},
 		{"chunked", origins.Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunks(file), 0},
-		{"gzip", origins.Reply(200, packed(file), "Content-Encoding: gzip"), 0},
-		{"gzip, chunked", origins.Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Encoding: gzip") + chunks(packed(file)), 0},
-		{"gzip, to the end of the connection", origins.Head("HTTP/1.1 200 OK", "Content-Encoding: gzip") + packed(file), 0},
+		{"gzip", origins.Reply(200, origins.Gzip(file), "Content-Encoding: gzip"), 0},
+		{"gzip, chunked", origins.Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Encoding: gzip") + chunks(origins.Gzip(file)), 0},
+		{"gzip, to the end of the connection", origins.Head("HTTP/1.1 200 OK", "Content-Encoding: gzip") + origins.Gzip(file), 0},
 		{"after an interim response", origins.Head("HTTP/1.1 103 Early Hints") + origins.Reply(200, file), 0},
 		{"404", origins.Reply(404, ""), 0},
 		{"404 with a body", origins.Reply(404, file), len(origins.Reply(404, file)) - len(file)},
@@ -91,7 +82,7 @@ func program(rnd *rand.Rand) origins.Program {
 	texts := []string{
 		"HTTP/1.1 200 OK\r\n", "HTTP/1.1 302 Found\r\nLocation: /robots.txt?", "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n",
 		"HTTP/1.1 103 Early\r\n\r\n", "Content-Length: 100\r\n", "Content-Encoding: gzip\r\n", "Transfer-Encoding: chunked\r\n",
-		"Connection: close\r\n", "\r\n", file, "5\r\n# abc\r\n", "0\r\n\r\n", packed(file), strings.Repeat("# x\n", 50_000),
+		"Connection: close\r\n", "\r\n", file, "5\r\n# abc\r\n", "0\r\n\r\n", origins.Gzip(file), strings.Repeat("# x\n", 50_000),
 		origins.Reply(200, file), origins.Reply(404, ""), origins.Reply(302, "", "Location: /other"), "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 	}
 	var p origins.Program
@@ -179,7 +170,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 // FuzzResponse: whatever a server sends, the Result is complete, bounded, and consistent.
 func FuzzResponse(f *testing.F) {
 	f.Add([]byte(origins.Reply(200, file)), uint8(0))
-	f.Add([]byte(origins.Reply(200, packed(file), "Content-Encoding: gzip")), uint8(1))
+	f.Add([]byte(origins.Reply(200, origins.Gzip(file), "Content-Encoding: gzip")), uint8(1))
 	f.Add([]byte(origins.Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked")+chunks(file)), uint8(2))
 	f.Add([]byte(origins.Reply(302, "", "Location: //b.test/x?y#z")), uint8(3))
 	f.Add([]byte(origins.Reply(503, "", "Retry-After: 99999999999999999999", "Date: x")), uint8(4))
@@ -200,6 +191,31 @@ func FuzzResponse(f *testing.F) {
 		}
 		if ok := bytes.HasPrefix(message, []byte("HTTP/1.")); verdict(r) != "disallow" && !ok && !strings.HasPrefix(string(message), "HTTP/") {
 			t.Errorf("%q gives %s", message, verdict(r))
+		}
+	})
+}
+
+// BenchmarkFetch is what a Fetch costs above the same exchange by net/http alone.
+func BenchmarkFetch(b *testing.B) {
+	base := piped(func() []byte { return []byte(origins.Reply(200, file, "Connection: close")) })
+	b.Run("net/http", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			res, err := (&http.Client{Transport: base}).Get("http://a.test/robots.txt")
+			if err != nil {
+				b.Fatal(err)
+			}
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	})
+	b.Run("Fetcher", func(b *testing.B) {
+		f, o := fetch.Fetcher{Transport: base}, originOf(b, "http://a.test")
+		b.ReportAllocs()
+		for b.Loop() {
+			if r, err := f.Fetch(b.Context(), o, nil); err != nil || r.Err != nil {
+				b.Fatal(err, r.Err)
+			}
 		}
 	})
 }

@@ -141,8 +141,8 @@ func dead(code dnsmessage.RCode, addresses int) func(string) []*Origin {
 	}
 }
 
-// packed returns s in gzip.
-func packed(s string) string {
+// Gzip returns s in that coding.
+func Gzip(s string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, s)
@@ -164,11 +164,11 @@ var Bomb = sync.OnceValue(func() string {
 })
 
 // emptyMember is a gzip member that holds nothing.
-var emptyMember = packed("")
+var emptyMember = Gzip("")
 
 // wrongSum is File in gzip, with a checksum of something else.
 func wrongSum() string {
-	b := []byte(packed(File))
+	b := []byte(Gzip(File))
 	b[len(b)-8] ^= 0xFF // RFC 1952 §2.3.1: CRC32, then ISIZE
 	return string(b)
 }

@@ -117,19 +117,19 @@ func codings() []Fault {
 		return Answer("HTTP/1.1 "+status, body, "Content-Encoding: gzip")
 	}
 	return []Fault{
-		{Class: 27, Name: "gzip", RFC9309: Rules, Google: Rules, Site: gz("200 OK", packed(File))},
-		{Class: 27, Name: "gzip in two members", RFC9309: Rules, Google: Rules, Site: gz("200 OK", packed("User-agent: *\n")+packed("Disallow: /private\n"))},
+		{Class: 27, Name: "gzip", RFC9309: Rules, Google: Rules, Site: gz("200 OK", Gzip(File))},
+		{Class: 27, Name: "gzip in two members", RFC9309: Rules, Google: Rules, Site: gz("200 OK", Gzip("User-agent: *\n")+Gzip("Disallow: /private\n"))},
 		{Class: 27, Name: "an empty file that is said to be gzip", RFC9309: Allow, Google: Allow, Site: gz("200 OK", "")},
 		{Class: 28, Name: "gzip bomb", RFC9309: Rules, Google: Rules, Site: func(name string) []*Origin { return gz("200 OK", Bomb())(name) }},
 		{Class: 29, Name: "empty gzip members without end", RFC9309: Disallow, Google: Disallow, Site: one(Write(Head("HTTP/1.1 200 OK", "Content-Encoding: gzip")), Flood(emptyMember))},
 		{Class: 29, Name: "gzip with a wrong checksum", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", wrongSum())},
-		{Class: 29, Name: "gzip cut short", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", packed(File)[:40])},
+		{Class: 29, Name: "gzip cut short", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", Gzip(File)[:40])},
 		{Class: 29, Name: "gzip cut before it begins", RFC9309: Disallow, Google: Disallow, Site: broken(Head("HTTP/1.1 200 OK", "Content-Encoding: gzip"))},
-		{Class: 29, Name: "gzip and something else", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", packed(File)+"more")},
+		{Class: 29, Name: "gzip and something else", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", Gzip(File)+"more")},
 		{Class: 29, Name: "plain text that is said to be gzip", RFC9309: Disallow, Google: Disallow, Site: gz("200 OK", File)},
 		{Class: 30, Name: "brotli", RFC9309: Disallow, Google: Disallow, Site: Answer(200, "\x8b\x0f\x80abc\x03", "Content-Encoding: br")},
-		{Class: 30, Name: "gzip in gzip", RFC9309: Disallow, Google: Disallow, Site: Answer(200, packed(packed(File)), "Content-Encoding: gzip, gzip")},
-		{Class: 30, Name: "gzip in gzip, in two fields", RFC9309: Disallow, Google: Disallow, Site: Answer(200, packed(packed(File)), "Content-Encoding: gzip", "Content-Encoding: gzip")},
+		{Class: 30, Name: "gzip in gzip", RFC9309: Disallow, Google: Disallow, Site: Answer(200, Gzip(Gzip(File)), "Content-Encoding: gzip, gzip")},
+		{Class: 30, Name: "gzip in gzip, in two fields", RFC9309: Disallow, Google: Disallow, Site: Answer(200, Gzip(Gzip(File)), "Content-Encoding: gzip", "Content-Encoding: gzip")},
 		{Class: 30, Name: "a coding nobody knows", RFC9309: Disallow, Google: Disallow, Site: Answer(200, File, "Content-Encoding: rot13")},
 	}
 }
