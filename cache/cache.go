@@ -92,7 +92,7 @@ type Cache struct {
 
 	once     sync.Once // sets up what follows
 	terms    terms
-	base     time.Time // zero of the times in entries
+	clock    clock
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
@@ -141,17 +141,12 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin,
 	if e == nil {
 		return c.wait(ctx, o, nil, load)
 	}
-	if int64(time.Since(c.base)) < e.until.Load() {
+	if c.clock.now() < time.Duration(e.until.Load()) {
+		c.used(e)
 		return e.result.Load(), nil
 	}
 	return c.look(ctx, e, load)
 }
-
-// checkEvery is how often an entry in use is looked at closely: whether the wall clock
-// has jumped past its lifetime, a refresh is due, the outage has entered its next
-// stage. A monotonic clock alone costs half of both, and stands still while a machine
-// sleeps.
-const checkEvery = time.Second
 
 // look answers from an entry whose time is up, or sends for something newer.
 func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
@@ -163,16 +158,21 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 	if due == inBackground {
 		c.renew(e.origin, s, load)
 	}
-	c.extend(e, s, r, c.until(now, period))
+	c.extend(e, s, r, c.until(s, now, period, due))
 	return r, nil
 }
 
-func (c *Cache) until(now time.Time, period time.Duration) time.Duration {
-	return now.Sub(c.base) + min(period, checkEvery)
+// until is when to look at an entry again: soon, while a refresh may be under way or an
+// outage may enter its next stage.
+func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh) time.Duration {
+	if due != notDue || s.failure != nil {
+		period = min(period, time.Second)
+	}
+	return c.clock.at(now) + period
 }
 
 func (c *Cache) init() {
-	c.base = time.Now()
+	c.clock.init(time.Now())
 	c.draws.Store(rand.Uint64())
 	c.terms = terms{
 		minTTL:     resolve(c.MinTTL, defaultMinTTL),

@@ -103,3 +103,33 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 		t.Errorf("after 31 days by both clocks: %+v", r)
 	}
 }
+
+// A cache that is asked sees a jump within a second, and does not take back what it
+// counted: entries may only expire early.
+func TestClockFollowsTheFasterOfTwo(t *testing.T) {
+	t0 := time.Now()
+	var c clock
+	c.init(t0)
+	mono := time.Duration(0)
+	for _, step := range []struct {
+		name       string
+		mono, wall time.Duration // since the step before
+		want       time.Duration // of clock since the step before
+	}{
+		{"an hour", time.Hour, time.Hour, time.Hour},
+		{"slewed a little", time.Hour, time.Hour + 500*time.Millisecond, time.Hour},
+		{"three days asleep", time.Second, 72 * time.Hour, 72 * time.Hour},
+		{"set back by ten years", time.Hour, -10 * year, time.Hour},
+		{"an hour more", time.Hour, time.Hour, time.Hour},
+		{"set ahead again", time.Second, 10 * year, 10 * year},
+	} {
+		before := c.at(t0.Add(mono))
+		mono += step.mono
+		t0 = jumped(t0, step.wall-step.mono)
+		now := t0.Add(mono)
+		c.look(now)
+		if got := c.at(now) - before; (got - step.want).Abs() > time.Second {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}

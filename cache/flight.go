@@ -174,7 +174,7 @@ func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 	if due == awaited {
 		r = c.terms.newest(s, now) // for nobody but those who waited
 	}
-	c.put(o, s, r, c.until(now, period))
+	c.put(o, s, r, c.until(s, now, period, due))
 }
 
 // call runs load for nobody in particular: with no context of a caller, whose end must

@@ -15,11 +15,15 @@ const (
 	defaultMaxBytes = 64 << 20
 )
 
-// memory is the first level: a map that is read without a lock, and beside it the
+// memory is the first level: an index that is read without a lock, and beside it the
 // order of use under one. The order alone (lru.Cache) would need its lock for every
 // read, and two readers are slower with it than one.
 type memory struct {
-	entries sync.Map // fetch.Origin to *entry
+	index // of the entries in recent; changed under mu
+
+	// turn counts what was added. The order of use matters for nothing else, so that an
+	// entry takes its place in it only once a part of the others could have been evicted.
+	turn atomic.Int64
 
 	mu     sync.Mutex // guards what follows; nothing is called under it
 	recent *simplelru.LRU[*entry, struct{}]
@@ -30,8 +34,10 @@ type memory struct {
 // entry is an origin's place in memory. Up to until, a reader needs no more than result.
 type entry struct {
 	origin fetch.Origin
-	until  atomic.Int64 // since Cache.base
+	hash   uint64
+	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
+	turn   atomic.Int64 // of memory, from which a use is to be noted again
 
 	state atomic.Pointer[state] // what both were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -52,20 +58,14 @@ func (m *memory) init(size int, limit int64) {
 		limit = defaultMaxBytes
 	}
 	m.limit = limit
+	m.index.init()
 	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1
 }
 
 // evicted follows an entry out of the order of use; the lock is held.
 func (m *memory) evicted(e *entry, _ struct{}) {
-	m.entries.Delete(e.origin)
+	m.remove(e)
 	m.bytes -= e.cost
-}
-
-func (m *memory) lookup(o fetch.Origin) *entry {
-	if v, ok := m.entries.Load(o); ok {
-		return v.(*entry)
-	}
-	return nil
 }
 
 // put publishes a state. Flights of one origin follow each other, so there is one
@@ -75,34 +75,47 @@ func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Durat
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.lookup(o)
-	if e != nil {
-		m.bytes -= e.cost
-		e.cost = 0
-	} else {
-		e = &entry{origin: o.Clone()}
+	isNew := e == nil
+	if isNew {
+		e = &entry{origin: o.Clone(), hash: m.hash(o)}
 	}
-	for m.bytes+cost > m.limit && m.recent.Len() > 0 {
-		m.recent.RemoveOldest()
-	}
-	if m.bytes+cost > m.limit {
-		return
-	}
+	m.bytes += cost - e.cost
+	e.cost = cost
 	e.state.Store(s)
 	e.hold(r, until)
-	e.cost = cost
-	m.bytes += cost
-	m.recent.Add(e, struct{}{})
-	m.entries.Store(e.origin, e)
+	if isNew {
+		m.turn.Add(1)
+		m.add(e)
+		m.recent.Add(e, struct{}{})
+	}
+	m.first(e)
+	for m.bytes > m.limit && m.recent.Len() > 0 {
+		m.recent.RemoveOldest() // in the end e itself
+	}
 }
 
-// extend lets a result hold on, and makes its entry the most recent one. A reader never
-// waits for that: where the lock is taken, the next one does it.
+// first makes an entry the most recent one; the lock is held.
+func (m *memory) first(e *entry) {
+	m.recent.Get(e)
+	e.turn.Store(m.turn.Load() + int64(m.recent.Len()/16) + 1)
+}
+
+// used notes that an entry is in use. A reader never waits for that: where the lock is
+// taken, the next one does it.
+func (m *memory) used(e *entry) {
+	if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {
+		m.first(e)
+		m.mu.Unlock()
+	}
+}
+
+// extend lets a result hold on; where the lock is taken, the next reader does it.
 func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration) {
 	if !m.mu.TryLock() {
 		return
 	}
 	defer m.mu.Unlock()
-	m.recent.Get(e)
+	m.first(e)
 	if e.state.Load() == s { // else a flight has landed meanwhile
 		e.hold(r, until)
 	}

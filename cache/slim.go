@@ -70,7 +70,7 @@ func slimStrings(all []string) []string {
 // cost estimates the heap that an origin takes, within 20 %.
 func cost(o fetch.Origin, s *state) int64 {
 	const (
-		node = 280 // in the map and the list, with their slack
+		node = 160 // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room + int64(len(o.String()))

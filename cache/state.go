@@ -53,20 +53,6 @@ const (
 	ladderEnd  = 30 * 24 * time.Hour // then the last good copy up to here
 )
 
-// elapsed returns the time since t by the slower and by the faster of the two clocks.
-// What ends a permission is measured by the faster, what grants one by the slower.
-// A t in the future, as a foreign or a turned-back clock leaves it, is long ago.
-func elapsed(now, t time.Time) (least, most time.Duration) {
-	mono, wall := now.Sub(t), now.Round(0).Sub(t.Round(0))
-	if mono < -clockSlack {
-		return 0, 1<<63 - 1
-	}
-	return max(0, min(mono, wall)), max(0, mono, wall)
-}
-
-// clockSlack is how far two machines' clocks may differ without harm.
-const clockSlack = time.Minute
-
 // age is how old the answer is by the faster clock.
 func (s *state) age(now time.Time) time.Duration {
 	_, most := elapsed(now, s.answered)

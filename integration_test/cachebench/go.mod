@@ -1,0 +1,18 @@
+module github.com/robotsgate/robotsgate/integration_test/cachebench
+
+go 1.26.6
+
+require (
+	github.com/hashicorp/golang-lru/v2 v2.0.7
+	github.com/maypok86/otter/v2 v2.4.0
+	github.com/robotsgate/robotsgate v0.0.0
+)
+
+require (
+	github.com/pquerna/cachecontrol v0.2.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)
+
+replace github.com/robotsgate/robotsgate => ../..
