@@ -11,6 +11,9 @@
 // carry a User-Agent, what this package accepts, and validators: never cookies,
 // credentials or headers of the caller.
 //
+// One thing cannot be told: whether a body was cut that ends where its connection ends,
+// without a length, chunks or gzip to say so.
+//
 // The package keeps nothing: caching is for package cache, matching for package policy.
 package fetch
 
