@@ -1,0 +1,32 @@
+package boltstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+)
+
+// The store outlives the cache: it is closed last.
+func Example() {
+	dir, err := os.MkdirTemp("", "robots")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	store, err := boltstore.Open(filepath.Join(dir, "robots.db"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	c := &cache.Cache{Store: store} // for the Cache field of a client.Transport
+	defer c.Close(context.Background())
+	fmt.Println(c.Stats().Origins, "origins in memory")
+	// Output:
+	// 0 origins in memory
+}
