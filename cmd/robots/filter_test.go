@@ -22,14 +22,6 @@ import (
 	"time"
 )
 
-// onlyMillion skips what a machine with other things to do makes fail: a cache takes a
-// store that needs 100 ms for a read to be down, and asks the origin.
-func onlyMillion(t *testing.T) {
-	if !*million {
-		t.Skip("needs a quiet machine; run it with -million")
-	}
-}
-
 // crowd is a list of URLs on many origins, made anew from its seed each time.
 type crowd struct{ urls, origins int }
 
@@ -203,7 +195,6 @@ func TestFilterWithDeadOrigins(t *testing.T) {
 
 // The second run over a cache asks no origin again, and says the same.
 func TestFilterStaysWarmOverRuns(t *testing.T) {
-	onlyMillion(t)
 	for name, at := range map[string]func(*testing.T) string{
 		"file":  func(t *testing.T) string { return filepath.Join(t.TempDir(), "robots.db") },
 		"Redis": redis,
@@ -229,10 +220,33 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 	}
 }
 
+// Two runs at the same time over one Redis ask each origin once between them.
+func TestFilterSharesARedis(t *testing.T) {
+	c := crowd{20_000, 200}
+	m := serveMany(t, 10*time.Millisecond)
+	url := redis(t)
+	var runs sync.WaitGroup
+	for range 2 {
+		cmd := m.command(t, c, "--cache", url)
+		runs.Go(func() {
+			var out, problems bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &problems
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitRefused {
+				t.Errorf("%v\n%s", err, problems.String())
+			}
+			if !bytes.Equal(out.Bytes(), c.allowed()) {
+				t.Errorf("got %d octets of allowed URLs, want other %d\n%s", out.Len(), len(c.allowed()), problems.String())
+			}
+			t.Log(problems.String())
+		})
+	}
+	runs.Wait()
+	m.checkAsked(t, c.origins)
+}
+
 // An interrupted run has written whole lines, the first of all; with what it fetched
 // in the cache, the next run asks no origin a second time.
 func TestFilterInterruptedAndRunAgain(t *testing.T) {
-	onlyMillion(t)
 	c := newCrowd()
 	m := serveMany(t, 20*time.Millisecond)
 	db := filepath.Join(t.TempDir(), "robots.db")

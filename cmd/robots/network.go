@@ -123,6 +123,8 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 				Store:      store,
 				Foreground: true, // a refresh that nobody waits for would come after the run
 				Logger:     slog.New(slog.NewTextHandler(errs, nil)),
+				// A list can wait for its own file; a site need not be asked twice for that.
+				StoreTimeout: 10 * time.Second,
 			},
 		},
 		file: file,
