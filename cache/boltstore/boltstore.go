@@ -9,11 +9,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/robotsgate/robotsgate/cache"
 )
@@ -49,7 +51,7 @@ func Open(path string) (*Store, error) {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
 		return err
 	})
-	if err == bolt.ErrTimeout {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("boltstore: %s is open in another process; give each its own file, or use package redisstore", path)
 	}
 	if err != nil {
