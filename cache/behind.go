@@ -38,7 +38,7 @@ type write struct {
 	key  string
 	data []byte
 	ttl  time.Duration
-	then []func() // to be called when it is written, or is not going to be
+	then []func() // to be called when it is written, or is not going to be soon
 }
 
 func (b *behind) init(store Store, log *slog.Logger, failures *watchers) {
@@ -70,12 +70,31 @@ func (b *behind) put(key string, data []byte, ttl time.Duration, then func()) {
 	b.bytes += len(data) - len(w.data)
 	w.data, w.ttl = data, ttl
 	w.then = append(w.then, then)
-	b.start()
+	if b.start(); b.writers == 0 {
+		b.giveUp()
+	}
+}
+
+// giveUp calls what was to be called after the writes that wait, because it may be long
+// until they are made; the lock is held.
+func (b *behind) giveUp() {
+	var all []func()
+	for _, w := range b.queued {
+		all = append(all, w.then...)
+		w.then = nil
+	}
+	if len(all) > 0 {
+		go func() {
+			for _, then := range all {
+				then()
+			}
+		}()
+	}
 }
 
 // start sees to it that somebody writes; the lock is held.
 func (b *behind) start() {
-	for b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready(time.Now())) {
+	for b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready()) {
 		b.writers++
 		go b.write()
 	}
@@ -100,10 +119,13 @@ func (b *behind) write() {
 func (b *behind) take() *write {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.order) == 0 || !b.flush && !b.writes.allow(time.Now()) {
-		if b.writers--; b.writers == 0 && b.settled != nil {
-			close(b.settled)
-			b.settled = nil
+	if len(b.order) == 0 || !b.flush && !b.writes.allow() {
+		if b.writers--; b.writers == 0 {
+			b.giveUp()
+			if b.settled != nil {
+				close(b.settled)
+				b.settled = nil
+			}
 		}
 		return nil
 	}
@@ -143,7 +165,11 @@ func (b *behind) close(ctx context.Context) error {
 	case <-ctx.Done():
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return fmt.Errorf("cache: %d values are not in the store: %w", len(b.queued)+len(b.writing), ctx.Err())
+		missing := len(b.queued) + len(b.writing)
+		b.giveUp()
+		b.order, b.bytes = nil, 0 // the writers end with what they have
+		clear(b.queued)
+		return fmt.Errorf("cache: %d values are not in the store: %w", missing, ctx.Err())
 	}
 }
 

@@ -28,18 +28,19 @@ func (b *breaker) init(part string, log *slog.Logger) {
 }
 
 // ready reports whether allow would.
-func (b *breaker) ready(now time.Time) bool {
+func (b *breaker) ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures < breakAfter || !now.Before(b.next)
+	return b.failures < breakAfter || !time.Now().Before(b.next)
 }
 
 // allow reports whether to call. While the breaker is open it allows one call in five
 // seconds, to find out.
-func (b *breaker) allow(now time.Time) bool {
+func (b *breaker) allow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failures >= breakAfter {
+		now := time.Now()
 		if now.Before(b.next) {
 			return false
 		}
@@ -71,6 +72,13 @@ func (b *breaker) count(err error) (from, to int) {
 	b.errors++
 	b.next = time.Now().Add(breakFor)
 	return from, b.failures
+}
+
+// note counts what is amiss, but no failure of the Store.
+func (b *breaker) note() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors++
 }
 
 // total is how many calls failed so far.

@@ -91,11 +91,11 @@ func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Co
 }
 
 // read returns the record of an origin with its file, before a time; nil if there is none
-// that can be had and trusted. Only silence and errors count as failures of the Store: a
-// value that is no record is as good as none.
+// that can be had and trusted. Silence and errors are failures of the Store; a value that
+// is no record is as good as none, but somebody may want to hear of it.
 func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
 	left := time.Until(before)
-	if left <= 0 || !s.reads.allow(time.Now()) {
+	if left <= 0 || !s.reads.allow() {
 		return nil, nil, false
 	}
 	data, err := within(s.slots, left, func(ctx context.Context) ([]byte, error) {
@@ -111,9 +111,13 @@ func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
 	if s.reads.record(err); err != nil {
 		return nil, nil, false
 	}
+	if data == nil {
+		return nil, nil, true
+	}
 	rec, body, err := decodeRecord(key, data)
 	if err != nil {
-		return nil, nil, true
+		s.reads.note()
+		s.failures.tell("get", key, err)
 	}
 	return rec, body, true
 }
@@ -124,7 +128,7 @@ func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
 func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) {
 	locker, ok := s.store.(Locker)
 	left := time.Until(before)
-	if !ok || left <= 0 || !s.behind.writes.allow(time.Now()) {
+	if !ok || left <= 0 || !s.behind.writes.allow() {
 		return nil, true
 	}
 	release := func(unlock func()) {

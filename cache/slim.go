@@ -11,7 +11,7 @@ import (
 
 // keptFields are the header fields that later decisions need: validators (RFC 9110
 // §8.8), and what freshness is made of.
-var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary", "Retry-After"}
+var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
 
 const (
 	maxKept  = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
@@ -25,7 +25,11 @@ func slim(r *fetch.Result) *fetch.Result {
 	s := *r
 	s.Body = nil
 	s.Header = slimHeader(r.Header)
-	s.Redirects = slimStrings(r.Redirects)
+	if s.Redirects = slimStrings(r.Redirects); s.Redirects == nil && r.Redirects != nil {
+		// Validators are for the URL that the file came from, which is gone.
+		s.Header.Del("ETag")
+		s.Header.Del("Last-Modified")
+	}
 	if r.Err != nil {
 		text := r.Err.Error()
 		s.Err = errors.New(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""))
