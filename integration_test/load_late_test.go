@@ -1,0 +1,60 @@
+package integration_test
+
+import (
+	"runtime/metrics"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// lateness is how much later than his deadline a caller may return.
+const lateness = 50 * time.Millisecond
+
+// vigil measures how late a caller is, and what of that is not the library's: in these
+// tests a client and all servers of the internet share a few cores, which their floods
+// and other processes keep busy for longer than lateness now and then.
+type vigil struct {
+	deadline time.Time
+	control  *time.Timer
+	woke     atomic.Int64 // how late a goroutine was that waited for the deadline alone, in ns
+	delays   metrics.Float64Histogram
+}
+
+func keepVigil(deadline time.Time) *vigil {
+	v := &vigil{deadline: deadline, delays: schedulerDelays()}
+	v.woke.Store(-1)
+	v.control = time.AfterFunc(time.Until(deadline), func() { v.woke.Store(int64(time.Since(deadline))) })
+	return v
+}
+
+// handovers is how often a caller who returns waits for his turn to run: after a lock, when
+// his context wakes him, and after having been interrupted.
+const handovers = 3
+
+// end returns how late it is, and how much of that is excused: the larger of what the
+// control is late and what the scheduler let goroutines wait that were ready to run.
+func (v *vigil) end() (late, excuse time.Duration) {
+	late = time.Since(v.deadline)
+	if v.control.Stop(); late <= lateness {
+		return late, 0
+	}
+	if excuse = time.Duration(v.woke.Load()); excuse < 0 {
+		return late, late // the control has not even woken
+	}
+	after := schedulerDelays()
+	for i := len(after.Counts) - 1; i >= 0; i-- {
+		if after.Counts[i] > v.delays.Counts[i] {
+			return late, max(excuse, handovers*time.Duration(after.Buckets[i]*float64(time.Second)))
+		}
+	}
+	return late, excuse
+}
+
+// schedulerDelays is how often a goroutine has waited how long to run.
+func schedulerDelays() metrics.Float64Histogram {
+	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	metrics.Read(s)
+	h := *s[0].Value.Float64Histogram()
+	h.Counts = slices.Clone(h.Counts)
+	return h
+}
