@@ -31,8 +31,8 @@ func keepVigil(deadline time.Time) *vigil {
 // his context wakes him, and after having been interrupted.
 const handovers = 3
 
-// end returns how late it is, and how much of that is excused: the larger of what the
-// control is late and what the scheduler let goroutines wait that were ready to run.
+// end returns how late it is, and how much of that is excused: what the control is late,
+// and what the scheduler let goroutines wait that were ready to run.
 func (v *vigil) end() (late, excuse time.Duration) {
 	late = time.Since(v.deadline)
 	if v.control.Stop(); late <= lateness {
@@ -44,7 +44,8 @@ func (v *vigil) end() (late, excuse time.Duration) {
 	after := schedulerDelays()
 	for i := len(after.Counts) - 1; i >= 0; i-- {
 		if after.Counts[i] > v.delays.Counts[i] {
-			return late, max(excuse, handovers*time.Duration(after.Buckets[i]*float64(time.Second)))
+			longest := min(after.Buckets[i+1], 10) // the last bucket has no upper end
+			return late, excuse + handovers*time.Duration(longest*float64(time.Second))
 		}
 	}
 	return late, excuse

@@ -70,7 +70,7 @@ func TestLoadHostileMix(t *testing.T) {
 	t.Logf("%d sites, %d of them hostile, %d requests by %d callers: %v", len(sites), size.hostile, len(work), size.callers, took)
 	t.Log(&c)
 	t.Log(&r.meter)
-	checkSites(t, sites)
+	checkSites(t, sites, took)
 	r.end(t)
 }
 
@@ -94,7 +94,7 @@ func TestLoadWideColdStart(t *testing.T) {
 
 	t.Logf("%d sites, a page each, by %d callers: %v", n, size.callers, took)
 	t.Log(&r.meter)
-	checkSites(t, sites)
+	checkSites(t, sites, took)
 	fetches := 0
 	for _, s := range sites {
 		fetches += s.origins[0].Counts().Requests["/robots.txt"]
@@ -178,7 +178,7 @@ func TestLoadDeadlines(t *testing.T) {
 	if want := int64(len(sites) * (size.callers / 50)); c.gaveUp.Load() != want {
 		t.Errorf("%d callers gave up, want %d", c.gaveUp.Load(), want)
 	}
-	checkSites(t, sites)
+	checkSites(t, sites, r.gate.Fetcher.Timeout)
 	r.end(t)
 	most := r.gate.Fetcher.Timeout + time.Second
 	took, n := time.Duration(slowest.Load()), int(read.Load())

@@ -239,6 +239,15 @@ func (n *Net) meet(client, server net.Addr) chan call {
 	return c
 }
 
+// miss ends a meeting that the dialler did not come to.
+func (n *Net) miss(conn net.Conn, meeting chan call) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if key := fmt.Sprint(conn.RemoteAddr(), ">", conn.LocalAddr()); n.meeting[key] == meeting {
+		delete(n.meeting, key)
+	}
+}
+
 func (n *Net) accept(l net.Listener) {
 	defer n.ends.Done()
 	for {
@@ -253,10 +262,14 @@ func (n *Net) accept(l net.Listener) {
 		go func() {
 			defer n.ends.Done()
 			defer n.leave(conn)
+			meeting := n.meet(conn.RemoteAddr(), conn.LocalAddr())
 			select {
-			case c := <-n.meet(conn.RemoteAddr(), conn.LocalAddr()):
+			case c := <-meeting:
 				n.serve(conn, c)
-			case <-time.After(10 * time.Second): // not one of ours
+			case <-time.After(10 * time.Second):
+				// Not one of ours, or the dialler was called off. The next connection from
+				// its port must not be taken for it.
+				n.miss(conn, meeting)
 			}
 		}()
 	}

@@ -33,8 +33,9 @@ type request struct {
 
 // Write sends s.
 func Write(s string) Step {
+	octets := []byte(s) // once: some are megabytes, and sent by many sites at a time
 	return func(c *conn) bool {
-		_, err := io.WriteString(c, s)
+		_, err := c.Write(octets)
 		return err == nil
 	}
 }
@@ -167,7 +168,7 @@ func readRequest(in *bufio.Reader) (*request, error) {
 		switch {
 		case r.path == "":
 			words := strings.Fields(line)
-			if len(words) != 3 {
+			if len(words) != 3 || !strings.HasPrefix(words[2], "HTTP/") { // a TLS handshake may look like three
 				return nil, fmt.Errorf("request line %q", line)
 			}
 			r.path, _, _ = strings.Cut(words[1], "?")
