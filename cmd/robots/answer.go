@@ -25,6 +25,8 @@ type answer struct {
 	Error     string    `json:"error,omitempty"`
 }
 
+// newAnswer takes from res what a script may want to know. The file itself is left out:
+// it is long, and "robots fetch" gives it.
 func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
 	a := &answer{
 		URL:       o.RobotsURL().String(),
@@ -72,7 +74,11 @@ type reading struct {
 }
 
 // inAllDialects reads res, which is an answer in RFC9309, as every dialect would have
-// read it: what the status means, how long a file may be, and the file itself.
+// read it: what the status means, how long a file may be, and the file itself. A Fetcher
+// for each does that, over a replay, so that the site is asked once and the table of
+// statuses stays where it is.
+//
+// RFC9309 is the one to start with: no dialect reads a file that it does not.
 func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]reading, error) {
 	var all []reading
 	for _, d := range dialects {
@@ -94,8 +100,10 @@ func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]re
 // replay gives the answer of a Result again, without asking the server.
 type replay struct{ *fetch.Result }
 
+// RoundTrip answers any request. An answer that broke off, or that could not be decoded,
+// is an error again and not an empty file, which would permit everything.
 func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
-	if r.StatusCode == 0 || r.StatusCode/100 == 2 && r.Err != nil { // no answer, or one that broke off
+	if r.StatusCode == 0 || r.StatusCode/100 == 2 && r.Err != nil {
 		return nil, r.Err
 	}
 	header := r.Header.Clone()

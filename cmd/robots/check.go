@@ -21,9 +21,14 @@ type checker struct {
 	network
 	all     bool // --as all
 	explain bool
+
+	// results holds the whole answers of the origins asked in this run. A cache.Cache
+	// would drop the file, which --explain and --as all need.
 	results map[fetch.Origin]*fetch.Result
 }
 
+// check makes the subcommand. The URLs are few, given by hand, and answered one after
+// the other; lists are for filter.
 func (a *app) check() *cobra.Command {
 	c := &checker{app: a, results: map[fetch.Origin]*fetch.Result{}}
 	cmd := &cobra.Command{
@@ -64,6 +69,8 @@ func (f dialectsFlag) Set(name string) error {
 	return f.dialectFlag.Set(name)
 }
 
+// run reads all URLs before it asks about the first: a slip in the last one shall not
+// come out after a minute of network.
 func (c *checker) run(ctx context.Context, args []string) error {
 	if c.all && c.cacheAt != "" {
 		return usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
@@ -89,7 +96,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// one checks one URL.
+// one checks one URL, which is printed as it was typed: a reader looks for that. Its
+// output is written in one piece, or not at all if the run is interrupted.
 func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
@@ -124,6 +132,8 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	return c.emit(&out)
 }
 
+// verdict asks one reading of the answer. The error of robots.txt moves from the answer
+// to the verdict, where scripts look for it in the output of every subcommand.
 func (c *checker) verdict(ctx context.Context, text string, u *url.URL, o fetch.Origin, r reading) (*verdict, error) {
 	d, err := decideOn(ctx, c.agent.String(), u, o, r.result)
 	if err != nil {
@@ -131,7 +141,7 @@ func (c *checker) verdict(ctx context.Context, text string, u *url.URL, o fetch.
 	}
 	v := newVerdict(text, d)
 	v.Agent, v.Dialect, v.Robots = c.agent.String(), dialectName(r.dialect), newAnswer(o, r.result)
-	v.Error, v.Robots.Error = v.Robots.Error, "" // once is enough
+	v.Error, v.Robots.Error = v.Robots.Error, ""
 	if c.explain {
 		v.Lines = r.explain(c.agent.String(), u.RequestURI(), d)
 	}
@@ -155,7 +165,10 @@ func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.R
 }
 
 // decideOn gives the verdict of the gate itself on u, with res as the robots.txt of
-// its origin: the rules for dot segments and for /robots.txt are the gate's.
+// its origin. Asking res.Policy would be shorter and sometimes wrong: the target that
+// goes on the wire, and what holds for dot segments, are known to the gate alone.
+//
+// So a gate is made whose cache holds res and nothing else. It sends nothing.
 func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res *fetch.Result) (policy.Decision, error) {
 	known := *res
 	known.Time = time.Now() // the question is about this copy, however old it is
@@ -167,6 +180,7 @@ func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res
 	return (&client.Transport{Token: token, Cache: &c}).Decide(ctx, u)
 }
 
+// print writes a verdict for people: the answer first, then what it rests on.
 func (c *checker) print(out *output, v *verdict) {
 	p := paletteFor(c.out)
 	fmt.Fprintf(out, "%s  %s\n", p.verdict(v.Allowed), visible(v.URL))
@@ -193,6 +207,8 @@ func (c *checker) row(out *output, i int, v *verdict) {
 	c.printLines(out, v.Lines)
 }
 
+// printLines writes the lines of --explain with their numbers. The mark is a character
+// and not the colour alone, for logs and for readers who do not see green.
 func (c *checker) printLines(out *output, lines []fileLine) {
 	p := paletteFor(c.out)
 	for _, l := range lines {

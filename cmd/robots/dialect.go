@@ -10,6 +10,7 @@ import (
 // dialects in the order in which --as all shows them.
 var dialects = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
+// dialectByName is UnmarshalText with an error that names the remedy.
 func dialectByName(name string) (d policy.Dialect, err error) {
 	if d.UnmarshalText([]byte(name)) != nil {
 		return 0, fmt.Errorf("no dialect is called %q: it is one of %s", name, strings.Join(dialectNames(), ", "))

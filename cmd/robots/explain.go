@@ -51,6 +51,8 @@ func (r reading) explain(token, target string, d policy.Decision) []fileLine {
 	return found
 }
 
+// explainRules is explain without the file. Rules know their lines, but those of the
+// user-agent lines above them are lost.
 func (r reading) explainRules(rules map[int]policy.Rule, target string, d policy.Decision) []fileLine {
 	var found []fileLine
 	for n, rule := range rules {
@@ -62,7 +64,8 @@ func (r reading) explainRules(rules map[int]policy.Rule, target string, d policy
 	return found
 }
 
-// matches says whether a rule by itself would decide about target.
+// matches says whether a rule by itself would decide about target. It asks a file that
+// has no other, since a Group tells only which rule wins.
 func (r reading) matches(rule policy.Rule, target string) bool {
 	alone := r.dialect.Parse([]byte("User-agent: *\n" + rule.String() + "\n"))
 	return alone.Decide("*", target).Reason == policy.ReasonRule

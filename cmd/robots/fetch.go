@@ -22,6 +22,8 @@ type getter struct {
 	raw bool
 }
 
+// fetch makes the subcommand. It always asks the server: it is there to see what a
+// server does, and what a cache holds is shown by check.
 func (a *app) fetch() *cobra.Command {
 	g := &getter{app: a}
 	cmd := &cobra.Command{
@@ -79,7 +81,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 		return err
 	}
 	var out output
-	if res.Err != nil {
+	if res.Err != nil { // a 404 has none: that there are no rules has been found out
 		out.worsen(exitUnknown)
 	}
 	switch f := newFetched(o, res); {
@@ -93,6 +95,8 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	return g.emit(&out)
 }
 
+// newFetched keeps the fields of the header that matter here, and no others: an answer
+// may carry 64 KiB of them.
 func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
 	f := &fetched{
 		answer:  newAnswer(o, res),
@@ -117,6 +121,9 @@ func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
 // is asked for again (RFC 9111, RFC 9110 §8.8, §10.2.3), and what it is.
 var cachingFields = []string{"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After"}
 
+// print writes the answer for people, and the file below an empty line. What came from
+// the server is made visible, line by line: the file may well be the work of somebody
+// who wants the terminal to show something else. --raw is for programs.
 func (g *getter) print(out *output, f *fetched) {
 	fmt.Fprintf(out, "%s\n", visible(f.URL))
 	field := func(name, value string) {
@@ -155,7 +162,8 @@ func (g *getter) print(out *output, f *fetched) {
 	}
 }
 
-// effectOf is the access result of RFC 9309 §2.3.1.
+// effectOf is the access result of RFC 9309 §2.3.1. "/" stands for every target but
+// /robots.txt, as these results make no difference between them.
 func effectOf(res *fetch.Result) string {
 	switch r := res.Policy.Decide("*", "/").Reason; r {
 	case policy.ReasonUnavailable, policy.ReasonUnreachable:
@@ -171,7 +179,9 @@ const (
 	maxTTL = 24 * time.Hour
 )
 
-// explainLifetime says how long an answer holds and how that came about.
+// explainLifetime says how long an answer holds and how that came about: which field
+// states it, what Age takes from it, and which bound of a cache applies. They are tried
+// in the order in which RFC 9111 §4.2.1 lets them count.
 func explainLifetime(res *fetch.Result) string {
 	if res.Err != nil {
 		return "none: unreachable, so it will be asked for again soon"
@@ -213,6 +223,7 @@ func states(res *fetch.Result, names ...string) bool {
 	return cache.FreshnessLifetime(r) == ok
 }
 
+// without is res with one field of its header missing.
 func without(res *fetch.Result, name string) *fetch.Result {
 	r := *res
 	r.Header = res.Header.Clone()

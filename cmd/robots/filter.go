@@ -25,6 +25,7 @@ type filterer struct {
 	parallel  int
 	summary   bool
 
+	// Set by run.
 	gate    *gate
 	origins *asker
 	turns   *turns
@@ -35,6 +36,7 @@ type filterer struct {
 	processors chan struct{} // one element for each batch that computes
 }
 
+// filter makes the subcommand.
 func (a *app) filter() *cobra.Command {
 	f := &filterer{app: a}
 	cmd := &cobra.Command{
@@ -71,6 +73,9 @@ line, with everything that was fetched in the cache; a second Ctrl-C ends at onc
 	return cmd
 }
 
+// run opens what the flags name, in the order in which a mistake costs least, and has the
+// list filtered. What was opened is closed in any case: a cache that is not closed loses
+// what it has not written yet.
 func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	if f.parallel < 1 {
 		return usagef("--parallel is %d; the least is 1", f.parallel)
@@ -91,7 +96,8 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	return f.lines(ctx)
 }
 
-// lines filters standard input.
+// lines filters standard input. When it ends early, fetches that are under way may end
+// too, so that their origins need not be asked again; new ones do not begin.
 func (f *filterer) lines(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -164,6 +170,8 @@ func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) 
 	return b, nil
 }
 
+// newQuestion reads a line. White space around a URL is no part of it: lists that have
+// been through an editor or a spreadsheet hold such lines.
 func newQuestion(l line) question {
 	l.text = bytes.TrimSpace(l.text)
 	q := question{line: l}
@@ -202,7 +210,8 @@ func (f *filterer) ask(ctx context.Context, questions []question) error {
 	return ctx.Err()
 }
 
-// urlOf returns the URL on a line of input.
+// urlOf returns the URL on a line of input. No URL begins with a brace, so that lists of
+// URLs and of JSON objects need no flag to tell them apart.
 func urlOf(l line) (*url.URL, error) {
 	if l.tooLong {
 		return nil, fmt.Errorf("longer than %d octets", maxURL)
@@ -247,7 +256,7 @@ func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
 	switch {
 	case ctx.Err() != nil:
 		return v, ctx.Err()
-	case err != nil:
+	case err != nil: // a URL that net/http would not send
 		v.Error = err.Error()
 	default:
 		v.decided(d)
@@ -255,7 +264,8 @@ func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
 	return v, nil
 }
 
-// sort puts an answered line where it belongs.
+// sort puts an answered line where it belongs. What could not be found out is with the
+// refused ones: a list of what may be fetched has no room for "perhaps".
 func (f *filterer) sort(b *filtered, q question, v verdict) {
 	to := &b.refused
 	switch status := v.status(); {
@@ -284,7 +294,8 @@ func (f *filterer) sort(b *filtered, q question, v verdict) {
 	}
 }
 
-// write is called for one batch after the other.
+// write is called for one batch after the other. The refused lines go first: should the
+// run be killed in between, no line is missing that a later one is written after.
 func (f *filterer) write(b *filtered) error {
 	f.tally.add(&b.tally)
 	f.meter.add(b.tally.Lines, b.octets)

@@ -107,6 +107,8 @@ func (f *lineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 	}
 }
 
+// submit waits for room, puts b on the queue and has it answered. It reports whether ctx
+// let it.
 func (f *lineFilter[A]) submit(ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted) bool {
 	b.octets = min(b.octets, maxHeld) // one line may be longer than what is to be held
 	if held.Acquire(ctx, b.octets) != nil {

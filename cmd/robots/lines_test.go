@@ -95,44 +95,68 @@ func TestAnswersKeepTheOrderOfTheLines(t *testing.T) {
 	})
 }
 
-// endless is input without an end; it counts what was taken of it.
-type endless struct{ octets int }
+// endless is input without an end, of lines of so many octets; it counts what was taken
+// of it.
+type endless struct{ line, octets int }
 
 func (e *endless) Read(p []byte) (int, error) {
 	for i := range p {
-		p[i] = "0123456789abcde\n"[(e.octets+i)%16]
+		p[i] = 'x'
+		if (e.octets+i+1)%e.line == 0 {
+			p[i] = '\n'
+		}
 	}
 	e.octets += len(p)
 	return len(p), nil
 }
 
-// While the first line waits, reading stops at the window: memory does not grow with the input.
+// While the first line waits, reading stops at the window: memory does not grow with the
+// input, whether that has many lines or long ones.
 func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		f := lineFilter[int]{
-			maxLine: 100,
-			answer: func(ctx context.Context, lines []line) (int, error) {
-				if lines[0].number == 1 {
-					<-ctx.Done()
-				}
-				return len(lines), ctx.Err()
-			},
-			write: func(int) error { return errors.New("nothing is answered in order yet") },
-		}
-		in := new(endless)
-		done := make(chan error)
-		go func() { done <- f.run(ctx, in) }()
-		synctest.Wait()
+	for _, c := range []struct{ line, most int }{
 		// One batch is waited for, one is about to be queued, and the reader has a buffer.
-		if most := (maxBatches+2)*batchLines*16 + batchOctets; in.octets > most {
-			t.Errorf("%d octets were read ahead, want at most %d", in.octets, most)
-		}
-		cancel()
-		if err := <-done; err != context.Canceled {
-			t.Errorf("got %v, want %v", err, context.Canceled)
-		}
-	})
+		{16, (maxBatches+2)*batchLines*16 + batchOctets},
+		{1 << 20, maxHeld + 2<<20 + batchOctets},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			f := lineFilter[int]{
+				maxLine: 1 << 20,
+				answer: func(ctx context.Context, lines []line) (int, error) {
+					if lines[0].number == 1 {
+						<-ctx.Done()
+					}
+					return len(lines), ctx.Err()
+				},
+				write: func(int) error { return errors.New("nothing is answered in order yet") },
+			}
+			in := &endless{line: c.line}
+			done := make(chan error)
+			go func() { done <- f.run(ctx, in) }()
+			synctest.Wait()
+			if in.octets > c.most || in.octets < c.most/2 {
+				t.Errorf("lines of %d: %d octets were read ahead, want about %d and no more", c.line, in.octets, c.most)
+			}
+			cancel()
+			if err := <-done; err != context.Canceled {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+		})
+	}
+}
+
+// What was written makes room for more.
+func TestMoreGoesThroughThanIsHeld(t *testing.T) {
+	const size, total = 1 << 20, 2 * maxHeld >> 20
+	got := 0
+	f := lineFilter[int]{
+		maxLine: size,
+		answer:  func(_ context.Context, lines []line) (int, error) { return len(lines), nil },
+		write:   func(n int) error { got += n; return nil },
+	}
+	if err := f.run(t.Context(), io.LimitReader(&endless{line: size}, size*total)); err != nil || got != total {
+		t.Errorf("%d lines came through, error %v, want %d", got, err, total)
+	}
 }
 
 // Behind a slow producer, a line is answered before the next one comes.

@@ -23,6 +23,8 @@ type linter struct {
 	rules  bool
 }
 
+// lint makes the subcommand. The judgement is package lint's; here are the arguments, the
+// network, and the exit status.
 func (a *app) lint() *cobra.Command {
 	l := &linter{app: a}
 	cmd := &cobra.Command{
@@ -66,6 +68,9 @@ func (f *severityFlag) Set(name string) error {
 	return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
 }
 
+// run judges all arguments and writes one report about them, since a SARIF document
+// cannot be written in pieces. A file that cannot be read is reported and counted; the
+// others may do better.
 func (l *linter) run(ctx context.Context, args []string) error {
 	write, err := l.writer()
 	if err != nil {
@@ -86,7 +91,7 @@ func (l *linter) run(ctx context.Context, args []string) error {
 		switch {
 		case usage || ctx.Err() != nil:
 			return err
-		case err != nil: // the other arguments may do better
+		case err != nil:
 			out.complain(err)
 			continue
 		}
@@ -98,6 +103,8 @@ func (l *linter) run(ctx context.Context, args []string) error {
 	return l.emit(&out)
 }
 
+// writer is that of --format, or of --json, which every subcommand has. SARIF is JSON
+// already, so the two together ask for SARIF.
 func (l *linter) writer() (func(io.Writer, ...lint.Report) error, error) {
 	switch {
 	case l.format == "sarif":
@@ -135,7 +142,9 @@ func (l *linter) one(ctx context.Context, arg string) (string, []lint.Finding, e
 	return arg, append(lint.Name(arg), lint.File(data)...), nil
 }
 
-// url returns the findings about the robots.txt of a site and how it is served.
+// url returns the findings about the robots.txt of a site and how it is served. That
+// nobody answered is no finding about a file but a failure to find out; a 503 is one,
+// as it closes the site to crawlers.
 func (l *linter) url(ctx context.Context, text string) (string, []lint.Finding, error) {
 	u, err := parseURL(text)
 	if err != nil {

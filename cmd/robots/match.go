@@ -29,6 +29,8 @@ type matcher struct {
 	jsonl   bool
 }
 
+// match makes the subcommand. It takes URLs as they are written, down to the octet: it is
+// there to compare readings of the same question, so it must not improve the question.
 func (a *app) match() *cobra.Command {
 	m := &matcher{app: a}
 	cmd := &cobra.Command{
@@ -63,6 +65,7 @@ no rule decided. Empty lines are left out.`,
 	return cmd
 }
 
+// run sees to what may stand together, and then asks in one of three ways.
 func (m *matcher) run(ctx context.Context, urls []string) error {
 	switch {
 	case m.jsonl && (m.robots != "" || len(urls) > 0):
@@ -158,7 +161,8 @@ func (m *matcher) records(ctx context.Context) error {
 	return lines.run(ctx, m.in)
 }
 
-// record answers for one line. It returns what was parsed last.
+// record answers for one line, with a line in any case: the n-th answer is about the
+// n-th record, also for a reader that knows no ids. It returns what was parsed last.
 func (m *matcher) record(o *output, l line, last *parsed) *parsed {
 	var r record
 	d, now, err := m.decide(&r, l, last)
@@ -174,7 +178,8 @@ func (m *matcher) record(o *output, l line, last *parsed) *parsed {
 	return now
 }
 
-// decide reads l into r and answers it.
+// decide reads l into r and answers it. What was read of a malformed record stays in r,
+// for its id.
 func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *parsed, error) {
 	if l.tooLong {
 		return policy.Decision{}, nil, fmt.Errorf("longer than %d octets", maxRecord)

@@ -53,6 +53,8 @@ func (f *agentFlag) Set(agent string) error {
 	return nil
 }
 
+// agentVar adds --agent. Without it the question is about a crawler that no file names:
+// any other default would give an answer about somebody in particular.
 func agentVar(cmd *cobra.Command, agent *agentFlag) {
 	*agent = "*"
 	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is one that no group names")
@@ -64,6 +66,8 @@ func dialectVar(cmd *cobra.Command, d *dialectFlag) {
 	completeDialects(cmd)
 }
 
+// completeDialects lets shells complete --as. An error would mean that there is no such
+// flag, and the tests complete it.
 func completeDialects(cmd *cobra.Command, more ...string) {
 	names := append(dialectNames(), more...)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
@@ -84,11 +88,12 @@ func (n *network) registerCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
 }
 
-// gate answers questions over the network.
+// gate answers questions over the network. It is the client.Transport that programs use,
+// asked and not sent through.
 type gate struct {
 	*client.Transport
-	fetches atomic.Int64
-	file    *fileStore // nil: there is none
+	fetches atomic.Int64 // by lookup
+	file    *fileStore   // nil: there is none
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -187,6 +192,7 @@ func (n *network) transport() (*http.Transport, error) {
 // place is one --connect-to: the parts of the address asked for, and of the one to use.
 type place struct{ host, port, toHost, toPort string }
 
+// parsePlace reads HOST1:PORT1:HOST2:PORT2, in which an IPv6 address stands in brackets.
 func parsePlace(text string) (place, error) {
 	var parts []string
 	for rest := text; len(parts) < 5; {
@@ -213,6 +219,8 @@ func cutPart(text string) (part, rest string, more bool) {
 	return strings.Cut(text, ":")
 }
 
+// apply returns the address to connect to instead of address, if the place is about it.
+// Hosts compare without regard to case; their names are ASCII by now.
 func (p place) apply(address string) (string, bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || p.host != "" && p.host != strings.ToLower(host) || p.port != "" && p.port != port {
@@ -227,7 +235,9 @@ func (p place) apply(address string) (string, bool) {
 	return net.JoinHostPort(host, port), true
 }
 
-// parseURL reads a URL from the command line; one without a scheme means https.
+// parseURL reads a URL from the command line. One without a scheme means https, which is
+// what a person means who types a host name; in lists a scheme has to be there, since
+// both origins exist and have a robots.txt each.
 func parseURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text

@@ -36,7 +36,8 @@ func (o *output) malformed(number int, err error) {
 	o.worsen(exitUnknown)
 }
 
-// emit writes o where it belongs.
+// emit writes o where it belongs, and makes its status the command's. Problems go first:
+// on a terminal they stand above the lines that they are missing from.
 func (a *app) emit(o *output) error {
 	a.worsen(o.status)
 	if _, err := a.err.Write(o.problems); err != nil {

@@ -58,7 +58,7 @@ func (m *meter) draw(size int64) {
 	}
 }
 
-// hide takes the bar away.
+// hide takes the bar away, for the summary to stand in its place.
 func (m *meter) hide() {
 	if m.bar == nil {
 		return

@@ -56,6 +56,8 @@ func (r *record) robots() ([]byte, error) {
 	}
 }
 
+// generate repeats and joins the pieces. Their total is known before a single octet is
+// made, so that a line of a hundred octets cannot ask for all memory there is.
 func generate(pieces []repeated) ([]byte, error) {
 	total := 0
 	for _, p := range pieces {
@@ -117,6 +119,7 @@ func (r *record) sameRobots(other *record) bool {
 	return sameText(r.Robots, other.Robots) && sameText(r.RobotsB64, other.RobotsB64)
 }
 
+// sameText compares fields that may be absent, which is not the same as empty.
 func sameText(a, b *string) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -50,7 +50,8 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// run executes the command line args and returns the exit status.
+// run executes the command line args and returns the exit status. It is main without the
+// process: nothing in it ends the program or reads a global.
 func run(ctx context.Context, args []string, std streams) int {
 	a := &app{streams: std}
 	root := a.root()
@@ -74,6 +75,8 @@ func run(ctx context.Context, args []string, std streams) int {
 	return a.status
 }
 
+// root is the command with its subcommands. Completion scripts and the texts of --help
+// come from the library; errors and usage are printed by run, which knows them apart.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",

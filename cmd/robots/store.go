@@ -16,7 +16,8 @@ import (
 )
 
 // openStore opens what --cache names: a Redis server by its URL, else a file. The store
-// is nil for "". The other store is the same, if it is a file.
+// is nil for "". The other store is the same, if it is a file; a connection to Redis
+// needs no closing, it ends with the process.
 //
 // What a store holds was read in one dialect, so each has keys of its own; those of
 // RFC9309 are the ones that programs use.

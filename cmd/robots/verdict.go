@@ -23,6 +23,7 @@ type verdict struct {
 	Error   string     `json:"error,omitempty"`  // why robots.txt could not be had, or what is wrong with the URL
 }
 
+// newVerdict is d about a URL, as the user wrote it.
 func newVerdict(url string, d policy.Decision) verdict {
 	v := verdict{URL: url}
 	v.decided(d)
@@ -37,7 +38,8 @@ func (v *verdict) decided(d policy.Decision) {
 	}
 }
 
-// status is the exit status that v stands for.
+// status is the exit status that v stands for. A refusal because robots.txt could not be
+// had is "could not find out": the site has not said no.
 func (v *verdict) status() int {
 	switch {
 	case v.Reason == "", v.Reason == reasonName(policy.ReasonUnreachable):
