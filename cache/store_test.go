@@ -498,3 +498,33 @@ func TestTimesFromTheFutureAreLongAgo(t *testing.T) {
 		closeCache(t, c)
 	})
 }
+
+func TestALockIsNotHeldForAWriteThatCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(lockStore), &site{serve: always(rules("/private"))}
+		store.before = func(_ context.Context, call string) error {
+			if call == "Put" {
+				return errors.New("OOM")
+			}
+			return nil
+		}
+		// All have their lock before the first write fails, and most are done after the
+		// breaker has opened.
+		c := &cache.Cache{Store: store, Logger: quiet}
+		var asking sync.WaitGroup
+		for i := range 16 {
+			asking.Go(func() {
+				slow := &site{serve: s.serve, delay: time.Duration(1+i) * 100 * time.Millisecond}
+				get(t, c, slow, fmt.Sprintf("https://a%d.example", i))
+			})
+		}
+		asking.Wait()
+		synctest.Wait()
+		store.mu.Lock()
+		if store.calls["Lock"] != 16 || len(store.locks) > 0 {
+			t.Errorf("%d locks were taken, and %d are still held", store.calls["Lock"], len(store.locks))
+		}
+		store.mu.Unlock()
+		closeCache(t, c)
+	})
+}

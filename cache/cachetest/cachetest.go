@@ -69,7 +69,7 @@ const hour = time.Hour
 
 func missIsMiss(ctx context.Context, s cache.Store) error {
 	if data, err := s.Get(ctx, "https://never.example"); !errors.Is(err, cache.ErrMiss) {
-		return fmt.Errorf("get of a key that was never put: %q, %v; want an error that wraps ErrMiss", cut(data), err)
+		return fmt.Errorf("store: Get of a key that was never put: %q, %v; want an error that wraps ErrMiss", cut(data), err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func roundTrip(ctx context.Context, s cache.Store) error {
 		"MaxValue": bytes.Repeat([]byte("0123456789"), cache.MaxValue/10),
 	} {
 		if err := s.Put(ctx, "https://a.example", data, hour); err != nil {
-			return fmt.Errorf("put of %s: %w", name, err)
+			return fmt.Errorf("store: Put of %s: %w", name, err)
 		}
 		if err := expect(ctx, s, "https://a.example", data); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -101,7 +101,7 @@ func keysAreApart(ctx context.Context, s cache.Store) error {
 	}
 	for _, key := range keys {
 		if err := s.Put(ctx, key, []byte("of "+key), hour); err != nil {
-			return fmt.Errorf("put under %q: %w", key, err)
+			return fmt.Errorf("store: Put under %q: %w", key, err)
 		}
 	}
 	for _, key := range keys {
@@ -138,7 +138,7 @@ func valuesLast(ctx context.Context, s cache.Store) error {
 	for i, ttl := range []time.Duration{hour, 31 * 24 * hour, 100 * 365 * 24 * hour} {
 		key := fmt.Sprintf("https://a%d.example", i)
 		if err := s.Put(ctx, key, []byte("value"), ttl); err != nil {
-			return fmt.Errorf("put with a ttl of %v: %w", ttl, err)
+			return fmt.Errorf("store: Put with a ttl of %v: %w", ttl, err)
 		}
 		if err := expect(ctx, s, key, []byte("value")); err != nil {
 			return fmt.Errorf("ttl %v: %w", ttl, err)
@@ -237,7 +237,7 @@ func lockLasts(ctx context.Context, l cache.Locker) error {
 	unlock, ok, err := l.Lock(call, "https://a.example", ttl)
 	cancel() // the context was for the call
 	if !ok || err != nil {
-		return fmt.Errorf("lock: %v, %v", ok, err)
+		return fmt.Errorf("store: Lock: %v, %v", ok, err)
 	}
 	defer unlock()
 	for start := time.Now(); time.Since(start) < 4*ttl; time.Sleep(ttl / 10) {
@@ -269,11 +269,11 @@ func take(ctx context.Context, l cache.Locker, key string, want bool) (func(), e
 	unlock, ok, err := l.Lock(ctx, key, hour)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("lock of %q: %w", key, err)
+		return nil, fmt.Errorf("store: Lock of %q: %w", key, err)
 	case ok != want:
-		return nil, fmt.Errorf("lock of %q: taken %v, want %v", key, ok, want)
+		return nil, fmt.Errorf("store: Lock of %q: taken %v, want %v", key, ok, want)
 	case ok && unlock == nil:
-		return nil, fmt.Errorf("lock of %q: taken without a way to give it back", key)
+		return nil, fmt.Errorf("store: Lock of %q: taken without a way to give it back", key)
 	}
 	return unlock, nil
 }
@@ -281,10 +281,10 @@ func take(ctx context.Context, l cache.Locker, key string, want bool) (func(), e
 func expect(ctx context.Context, s cache.Store, key string, want []byte) error {
 	got, err := s.Get(ctx, key)
 	if err != nil {
-		return fmt.Errorf("get of %.60q after put: %w", key, err)
+		return fmt.Errorf("store: Get of %.60q after Put: %w", key, err)
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("get of %.60q: %d bytes %q, want %d bytes %q", key, len(got), cut(got), len(want), cut(want))
+		return fmt.Errorf("store: Get of %.60q: %d bytes %q, want %d bytes %q", key, len(got), cut(got), len(want), cut(want))
 	}
 	return nil
 }
