@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,13 +42,14 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 				for i := range mine {
 					mine[i] = origin(t, fmt.Sprintf("https://www%d.example", i*askers+asker))
 				}
+				time.Sleep(round / askers * time.Duration(asker)) // all of them at once would only see the bound on renewals
 				for time.Since(start) < lifetimes*lifetime {
 					for _, o := range mine {
 						before := time.Now()
 						if _, err := c.Get(context.Background(), o, load); err != nil {
 							t.Error(err)
 						}
-						if waited := time.Since(before); waited > 0 && before.Sub(start) > round {
+						if waited := time.Since(before); waited > 0 && before.Sub(start) > 2*round {
 							t.Errorf("a caller waited %v for a renewal", waited)
 						}
 					}
@@ -84,5 +86,63 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 			t.Errorf("%d of %d origins renewed within 1 %% of a lifetime, want 15 %% at most", worst, origins)
 		}
 		t.Logf("%d renewals of %d origins in %d lifetimes, after %v to %v; at most %d in any 1 %%", len(renewals), origins, lifetimes, shortest, longest, worst)
+	})
+}
+
+func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
+	for n := range 300 {
+		var fetches atomic.Int32
+		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			fetches.Add(1)
+			return rules("/private"), nil
+		}
+		c, o := new(cache.Cache), origin(t, fmt.Sprintf("https://www%d.example", n))
+		var asking sync.WaitGroup
+		for range 40 {
+			asking.Go(func() {
+				if _, err := c.Get(context.Background(), o, load); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if asking.Wait(); fetches.Load() != 1 {
+			t.Fatalf("round %d: %d fetches: a caller that saw nothing in memory fetched after one that did", n, fetches.Load())
+		}
+	}
+}
+
+// What nobody waits for must not stand in the way of what somebody does.
+func TestRenewalsAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int32
+		slow := func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		quick := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return rules("/"), nil }
+		c := new(cache.Cache)
+		ask := func(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
+			for i := range 100 {
+				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example", i)), load); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		ask(quick)
+		time.Sleep(20 * time.Hour) // 80 % of a day have passed
+		for range 10 {
+			ask(slow)
+			time.Sleep(time.Second)
+		}
+		if most.Load() != 32 {
+			t.Errorf("%d renewals at a time, want 32", most.Load())
+		}
+		if _, err := c.Get(t.Context(), origin(t, "https://other.example"), quick); err != nil {
+			t.Error(err)
+		}
+		closeCache(t, c)
 	})
 }

@@ -86,12 +86,15 @@ func hostileFile(i int) string {
 	return b.String()
 }
 
+// longPath is of URLs that no entry may keep alive.
+var longPath = strings.Repeat("path/", 500)
+
 // fill asks for n origins of a population, and hands each result's maker its number.
 func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.Result) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return answer(i), nil }
-		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/some/page", i)), load); err != nil {
+		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), load); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -528,3 +528,134 @@ func TestALockIsNotHeldForAWriteThatCannotBeMade(t *testing.T) {
 		closeCache(t, c)
 	})
 }
+
+// seal puts a value that looks genuine, as another process might have written it.
+func (s *memStore) seal(key, meta, file string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values == nil {
+		s.values, s.calls = map[string][]byte{}, map[string]int{}
+	}
+	s.values[key] = sealed([]byte(meta), []byte(file))
+}
+
+func TestAForeignRecordCannotLockAnOriginOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().Format(time.RFC3339Nano)
+		store, s := new(memStore), &site{serve: always(rules("/private"))}
+		store.seal("https://a.example", `{"origin":"https://a.example","failure":{"error":"e","received":"`+now+`","retry_ns":9223372036854775807,"since":"`+now+`","count":1}}`, "")
+		c := &cache.Cache{Store: store}
+		get(t, c, s, "https://a.example")
+		time.Sleep(25 * time.Hour)
+		if get(t, c, s, "https://a.example"); s.count() != 1 {
+			t.Errorf("%d fetches, a day after an outage was recorded", s.count())
+		}
+		closeCache(t, c)
+	})
+}
+
+func TestARecordFromTheFutureDoesNotDisplaceAGoodCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(memStore), &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=60"), down())}
+		c := &cache.Cache{Store: store}
+		get(t, c, s, "https://a.example")
+		synctest.Wait()
+		later := time.Now().Add(365 * 24 * time.Hour).Format(time.RFC3339Nano)
+		store.seal("https://a.example", `{"origin":"https://a.example","answer":{"dialect":"RFC9309","rules":true,"status":200,"received":"`+later+`"}}`, "")
+		time.Sleep(time.Hour)
+		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed {
+			t.Errorf("%+v, want the copy in memory", r)
+		}
+		closeCache(t, c)
+	})
+}
+
+// A hundred origins are met at once by a Store that takes its time: some are fetched
+// without it, but it is not taken for a broken one.
+func TestABurstDoesNotLookLikeASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(memStore), &site{serve: always(rules("/private"))}
+		store.before = func(context.Context, string) error { time.Sleep(60 * time.Millisecond); return nil }
+		c := &cache.Cache{Store: store, Logger: quiet}
+		var asking sync.WaitGroup
+		for i := range 100 {
+			asking.Go(func() {
+				start := time.Now()
+				get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+				if took := time.Since(start); took > 100*time.Millisecond {
+					t.Errorf("origin %d took %v", i, took)
+				}
+			})
+		}
+		asking.Wait()
+		if got := c.Stats().StoreErrors; got != 0 {
+			t.Errorf("%d errors of a store that answers in 60 ms", got)
+		}
+		closeCache(t, c)
+	})
+}
+
+// lateStore grants each lock a second after it was asked for.
+type lateStore struct{ lockStore }
+
+func (s *lateStore) Lock(_ context.Context, key string, ttl time.Duration) (func(), bool, error) {
+	time.Sleep(time.Second)
+	return s.lockStore.Lock(context.Background(), key, ttl)
+}
+
+func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(lateStore), &site{serve: always(rules("/private"))}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		get(t, c, s, "https://a.example")
+		time.Sleep(2 * time.Second)
+		if store.count("Lock") != 1 || len(store.locks) != 0 {
+			t.Errorf("%d locks taken, %d held: nobody will ever give it back", store.count("Lock"), len(store.locks))
+		}
+		closeCache(t, c)
+	})
+}
+
+// Between a look into the Store and the lock, whoever had the lock may have put a result.
+func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(lockStore), &site{serve: always(rules("/private"))}
+		store.before = func(_ context.Context, call string) error {
+			if call == "Lock" {
+				store.seal("https://a.example", `{"origin":"https://a.example","answer":{"dialect":"RFC9309","rules":true,"status":200,"received":"`+time.Now().Format(time.RFC3339Nano)+`"}}`, "User-agent: *\n")
+			}
+			return nil
+		}
+		c := &cache.Cache{Store: store}
+		get(t, c, s, "https://a.example")
+		synctest.Wait()
+		if s.count() != 0 || len(store.locks) != 0 {
+			t.Errorf("%d fetches, %d locks held; want none of either", s.count(), len(store.locks))
+		}
+		closeCache(t, c)
+	})
+}
+
+func TestTheQueueOfWritesIsBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		store := &memStore{before: func(_ context.Context, call string) error {
+			if call == "Put" {
+				<-held
+			}
+			return nil
+		}}
+		s := &site{serve: always(fileResult("User-agent: *\n" + strings.Repeat("#", 400<<10)))}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		for i := range 200 {
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+			synctest.Wait()
+		}
+		const fit = 32<<20/(400<<10) + 16 // in the queue, and in the hands of writers
+		if got := c.Stats().StoreDrops; got < 200-fit || got > 200-fit+5 {
+			t.Errorf("%d of 200 values dropped, want %d", got, 200-fit)
+		}
+		close(held)
+		closeCache(t, c)
+	})
+}

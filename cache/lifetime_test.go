@@ -1,0 +1,148 @@
+package cache_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// What a first answer means for a second lookup: whether it is answered from the first
+// answer, and whether the origin is asked again (behind the caller, if it is answered).
+func TestLifetimesAreBounded(t *testing.T) {
+	const week = 7 * day
+	for _, tt := range []struct {
+		name   string
+		cache  *cache.Cache
+		answer *fetch.Result
+		after  time.Duration
+		same   bool
+		asked  int
+	}{
+		{"nothing stated", &cache.Cache{}, rules("/"), 19 * time.Hour, true, 0},
+		{"nothing stated, four fifths gone", &cache.Cache{}, rules("/"), 20 * time.Hour, true, 1},
+		{"nothing stated, a day gone", &cache.Cache{}, rules("/"), day, false, 1},
+		{"in the foreground there are no renewals", &cache.Cache{Foreground: true}, rules("/"), 20 * time.Hour, true, 0},
+		{"an hour at most for a 403", &cache.Cache{}, unavailable(403), 47 * time.Minute, true, 0},
+		{"an hour at most for a 403, gone", &cache.Cache{}, unavailable(403), time.Hour, false, 1},
+		{"and for a 401 that says a day", &cache.Cache{}, unavailable(401, "Cache-Control", "max-age=86400"), time.Hour, false, 1},
+		{"a day for a 404", &cache.Cache{}, unavailable(404), 19 * time.Hour, true, 0},
+		{"a week is a day", &cache.Cache{}, rules("/", "Cache-Control", "max-age=604800"), day, false, 1},
+		{"unless more is wanted", &cache.Cache{MaxTTL: week}, rules("/", "Cache-Control", "max-age=604800"), 5 * day, true, 0},
+		{"nothing is a minute, and no renewal before", &cache.Cache{}, rules("/", "Cache-Control", "no-store"), 59 * time.Second, true, 0},
+		{"a minute is a minute, and no renewal before", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60"), 59 * time.Second, true, 0},
+		{"a minute gone", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60"), time.Minute, false, 1},
+
+		{"stale-while-revalidate", &cache.Cache{}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 19 * time.Minute, true, 1},
+		{"its end", &cache.Cache{}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 20 * time.Minute, false, 1},
+		{"not with must-revalidate", &cache.Cache{}, rules("/", "Cache-Control", "max-age=600, must-revalidate, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
+		{"not with no-cache", &cache.Cache{}, rules("/", "Cache-Control", "no-cache, stale-while-revalidate=600"), time.Minute, false, 1},
+		{"not beyond a day", &cache.Cache{}, rules("/", "Cache-Control", "max-age=80000, stale-while-revalidate=86400"), day, false, 1},
+		{"not in the foreground", &cache.Cache{Foreground: true}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(tt.answer, unavailable(410))}
+			get(t, c, s, "https://a.example")
+			time.Sleep(tt.after)
+			r := get(t, c, s, "https://a.example")
+			synctest.Wait()
+			if same := r.StatusCode == tt.answer.StatusCode; same != tt.same || s.count()-1 != tt.asked {
+				t.Errorf("%s: same answer %v, asked %d times; want %v, %d", tt.name, same, s.count()-1, tt.same, tt.asked)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// The floor stands under the jitter, so that no origin is asked twice in a minute.
+func TestJitterNeverGoesBelowTheFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := new(cache.Cache), &site{serve: always(rules("/", "Cache-Control", "max-age=0"))}
+		for range 50 {
+			get(t, c, s, "https://a.example")
+			n := s.count()
+			time.Sleep(59 * time.Second)
+			if get(t, c, s, "https://a.example"); s.count() != n {
+				t.Fatal("asked twice in a minute")
+			}
+			time.Sleep(time.Second)
+		}
+		closeCache(t, c)
+	})
+}
+
+func TestACopyIsKeptForAnOutageAsLongAsItShould(t *testing.T) {
+	const month = 30 * day
+	for _, tt := range []struct {
+		name         string
+		cache        *cache.Cache
+		cacheControl string
+		after        time.Duration
+		kept         bool
+	}{
+		{"30 days", &cache.Cache{}, "max-age=3600", month, true},
+		{"and no longer", &cache.Cache{}, "max-age=3600", month + time.Hour, false},
+		{"not at all", &cache.Cache{MaxStale: -1}, "max-age=3600", time.Hour, false},
+		{"stale-if-error asks for it", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=7200", 3*time.Hour - time.Second, true},
+		{"its end", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=7200", 3 * time.Hour, false},
+		{"stale-if-error of years is 30 days", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=999999999", month + time.Hour, false},
+		{"stale-if-error does not shorten", &cache.Cache{}, "max-age=3600, stale-if-error=0", month, true},
+		{"nor does must-revalidate", &cache.Cache{}, "max-age=3600, must-revalidate", month, true},
+		{"nor no-store", &cache.Cache{}, "no-store", month, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(rules("/private", "Cache-Control", tt.cacheControl), down())}
+			get(t, c, s, "https://a.example")
+			time.Sleep(tt.after)
+			if kept := get(t, c, s, "https://a.example").Err == nil; kept != tt.kept {
+				t.Errorf("%s: kept %v after %v, want %v", tt.name, kept, tt.after, tt.kept)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// no-store asks for nothing to be kept, so there is nothing that could be validated.
+func TestOnlyWhatMayBeStoredIsValidated(t *testing.T) {
+	for _, tt := range []struct {
+		answer *fetch.Result
+		want   bool
+	}{
+		{rules("/", "ETag", `"v1"`, "Cache-Control", "max-age=60"), true},
+		{rules("/", "ETag", `"v1"`, "Cache-Control", "no-cache"), true},
+		{rules("/", "ETag", `"v1"`, "Cache-Control", "no-store"), false},
+		{unavailable(404, "ETag", `"v1"`, "Cache-Control", "max-age=60"), false},
+		{down(), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var last *fetch.Result
+			c, s := new(cache.Cache), &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
+				last = prev
+				return tt.answer
+			}}
+			get(t, c, s, "https://a.example")
+			time.Sleep(2 * time.Minute)
+			if get(t, c, s, "https://a.example"); s.count() != 2 || (last != nil) != tt.want {
+				t.Errorf("%d %v: %d fetches, validated %v, want %v", tt.answer.StatusCode, tt.answer.Header, s.count(), last != nil, tt.want)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// A reason that is not a status: what a status means depends on the dialect.
+func TestACopyIsOneOfRulesNotOfA200(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable(), Header: header("Cache-Control", "max-age=60")}
+		c, s := new(cache.Cache), &site{serve: inTurn(open, down())}
+		get(t, c, s, "https://a.example")
+		time.Sleep(time.Hour)
+		if r := get(t, c, s, "https://a.example"); r.Err == nil {
+			t.Error("that a site was open without rules bridges an outage")
+		}
+		closeCache(t, c)
+	})
+}
