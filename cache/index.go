@@ -57,19 +57,13 @@ func (x *index) add(e *entry) {
 }
 
 func (x *index) place(slots []atomic.Pointer[entry], e *entry) {
-	for i := e.hash; ; i++ {
-		slot := &slots[i&uint64(len(slots)-1)]
-		switch slot.Load() {
-		case nil:
-			x.used++
-		case x.removed:
-		default:
-			continue
-		}
-		slot.Store(e)
-		x.live++
-		return
+	i := e.hash
+	for slots[i&uint64(len(slots)-1)].Load() != nil {
+		i++
 	}
+	slots[i&uint64(len(slots)-1)].Store(e)
+	x.live++
+	x.used++
 }
 
 // remove takes out an entry that is in.
@@ -84,7 +78,8 @@ func (x *index) remove(e *entry) {
 	}
 }
 
-// resize moves the entries to a table of their own, of at least n slots.
+// resize moves the entries to a new table of at least n slots, and leaves out those that
+// were removed.
 func (x *index) resize(n int) {
 	size := 16
 	for size < n {

@@ -146,3 +146,27 @@ func TestACopyIsOneOfRulesNotOfA200(t *testing.T) {
 		closeCache(t, c)
 	})
 }
+
+// An outage enters its next stage when it is time, not when the origin is next asked.
+func TestTheStagesOfAnOutageDoNotWaitForARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&cache.Cache{Outage: cache.GoogleLadder, MinRetry: 5 * time.Hour, MaxRetry: 5 * time.Hour}).WithoutSpread()
+		s := &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=60"), down())}
+		get(t, c, s, "https://a.example")
+		time.Sleep(time.Minute)
+		for _, step := range []struct {
+			wait    time.Duration
+			reached bool
+		}{{0, false}, {6 * time.Hour, false}, {5 * time.Hour, false}, {time.Hour, true}, {time.Second, true}} {
+			time.Sleep(step.wait)
+			n := s.count()
+			if r := get(t, c, s, "https://a.example"); (r.Err == nil) != step.reached {
+				t.Errorf("%v later: %v, want the copy: %v", step.wait, r.Err, step.reached)
+			}
+			if step.reached && s.count() != n {
+				t.Error("the origin was asked")
+			}
+		}
+		closeCache(t, c)
+	})
+}
