@@ -146,17 +146,19 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 		if err != nil {
 			return nil, o, err
 		}
-		return t.toSend(req, o), fetch.Origin{}, nil
+		_, hasAgent := req.Header["User-Agent"]
+		return t.toSend(req, o, hasAgent), fetch.Origin{}, nil
 	}
-	token := t.token(g, own, req.Header)
-	a, err := t.ask(req.Context(), g, req, token)
-	if err != nil {
+	agent, hasAgent := req.Header["User-Agent"]
+	token := t.token(g, own, agent, hasAgent)
+	var a answer
+	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
 		return nil, a.origin, err
 	}
 	if !a.Allowed {
 		return nil, a.origin, &DisallowedError{URL: req.URL, Token: token, Decision: a.Decision, Err: a.cause}
 	}
-	return t.toSend(req, a.origin), a.origin, nil
+	return t.toSend(req, a.origin, hasAgent), a.origin, nil
 }
 
 // Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
@@ -173,7 +175,8 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 	if g.misuse == nil && (own.bypass || isOther(u)) {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
-	a, err := t.ask(ctx, g, &http.Request{URL: u}, t.token(g, own, nil))
+	var a answer
+	err = t.ask(ctx, g, &http.Request{URL: u}, t.token(g, own, nil, false), &a)
 	return a.Decision, err
 }
 

@@ -36,50 +36,55 @@ type answer struct {
 }
 
 // ask is decide, told to Trace.
-func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token string) (answer, error) {
+func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token string, a *answer) error {
 	if t.Trace == nil || t.Trace.Decided == nil {
-		return g.decide(ctx, req, token, nil)
+		return g.decide(ctx, req, token, a, nil)
 	}
 	d := Decided{URL: req.URL, Token: token}
 	start := time.Now()
-	a, err := g.decide(ctx, req, token, &d.Target)
+	err := g.decide(ctx, req, token, a, &d.Target)
 	d.Decision, d.Err, d.Took = a.Decision, errors.Join(a.cause, err), time.Since(start)
 	t.Trace.Decided(ctx, d)
-	return a, err
+	return err
 }
 
 // decide answers for the target that is sent for req, and writes it to sent if that is
-// not nil. An error is why there is no answer.
-func (g *gate) decide(ctx context.Context, req *http.Request, token string, sent *string) (answer, error) {
+// not nil. An error is why there is no answer. (The answer is large: returned by value
+// it would be copied at every step of the warm path.)
+func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *answer, sent *string) error {
 	if g.misuse != nil {
-		return answer{}, g.misuse
+		return g.misuse
 	}
-	o, err := originOf(req)
-	if err != nil {
-		return answer{}, err
+	var err error
+	if a.origin, err = originOf(req); err != nil {
+		return err
 	}
 	var buf [targetBuffer]byte
 	target, err := requestTarget(buf[:0], req.URL)
 	if err != nil {
-		return answer{}, err
+		return err
 	}
 	if sent != nil {
 		*sent = strings.Clone(target)
 	}
 	if target == robotsTarget {
-		return answer{Decision: policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, origin: o}, nil
+		a.Decision = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
+		return nil
 	}
-	res, err := g.lookup(ctx, o)
+	res, err := g.lookup(ctx, a.origin)
 	if err != nil {
-		return answer{}, err
+		return err
 	}
 	group := res.Policy.Group(token)
-	g.pacer.learn(o, group, source{res.Time, token})
-	d := group.Decide(target)
-	if d.Allowed && hasDotSegment(target) {
-		d = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
+	if g.pacer != nil {
+		g.pacer.learn(a.origin, group, source{res.Time, token})
 	}
-	return answer{d, o, res.Err}, nil
+	a.cause = res.Err
+	a.Decision = group.Decide(target)
+	if a.Allowed && hasDotSegment(target) {
+		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
+	}
+	return nil
 }
 
 // lookup is what holds for o. The error is the context's, or says whose end came first.
@@ -127,16 +132,14 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 	return o, nil
 }
 
-// token is the product token that a request is decided for.
-func (t *Transport) token(g *gate, own gating, header http.Header) string {
-	if own.hasToken {
-		return own.token
-	}
-	if t.Token != "" {
-		return t.Token
-	}
-	agent, ok := header["User-Agent"]
+// token is the product token that a request with a User-Agent field, or none, is
+// decided for.
+func (t *Transport) token(g *gate, own gating, agent []string, ok bool) string {
 	switch {
+	case own.hasToken:
+		return own.token
+	case t.Token != "":
+		return t.Token
 	case !ok && t.UserAgent == "":
 		return netHTTPToken
 	case !ok:

@@ -29,8 +29,7 @@ func refuse(req *http.Request, err error) (*http.Response, error) {
 
 // toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
 // none, and the canonical spelling of the origin that is decided for.
-func (t *Transport) toSend(req *http.Request, o fetch.Origin) *http.Request {
-	_, hasAgent := req.Header["User-Agent"]
+func (t *Transport) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Request {
 	out := req
 	if !hasAgent && t.UserAgent != "" {
 		out = shallowCopy(out, req)
@@ -69,6 +68,9 @@ func shallowCopy(out, req *http.Request) *http.Request {
 // written. Anything else may not: for some spellings of an internationalised name
 // net/http dials one host and names another in the Host field.
 func sameHost(written, canonical, scheme string) bool {
+	if written == canonical {
+		return true
+	}
 	if scheme == "https" {
 		written = strings.TrimSuffix(written, ":443")
 	} else {

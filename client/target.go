@@ -49,6 +49,9 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 // in the path of target: with dots escaped, between slashes that are escaped or
 // backslashes, or with parameters (RFC 3986 §3.3 on ";").
 func hasDotSegment(target string) bool {
+	if strings.IndexByte(target, '%') < 0 && !strings.Contains(target, "/.") {
+		return false // as good as always
+	}
 	for i := 0; i < len(target) && target[i] != '?'; i++ {
 		if n := separator(target[i:]); n > 0 && startsWithDotSegment(target[i+n:]) {
 			return true

@@ -170,6 +170,7 @@ func BenchmarkParallel(b *testing.B) {
 		}
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := rand.IntN(len(reqs)); pb.Next(); i++ {
 			rt.RoundTrip(reqs[i%len(reqs)])
