@@ -128,6 +128,11 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.truncated, a.err = readFile(res)
 	}
+	// Where reading a connection that we have closed ourselves says io.EOF, as it does on
+	// some multiplexed streams, a time-out would pass for the end of the file.
+	if a.err == nil {
+		a.err = context.Cause(req.Context())
+	}
 	return a
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,9 @@ const errTooMuch = final("more than 4 MiB were sent")
 // the body did not arrive whole: nothing of it may be used, because what is missing could
 // forbid what the rest permits.
 func readFile(res *http.Response) (body []byte, truncated bool, err error) {
+	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
+		return nil, false, final("status 206 with a part of the file, which was not asked for")
+	}
 	coded, err := isGzip(res.Header)
 	if err != nil {
 		return nil, false, err
@@ -43,6 +47,24 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 		body = body[:min(len(body), MaxBytes)]
 	}
 	return bytes.Clone(body), truncated, nil // ReadAll leaves room to grow, which would be kept
+}
+
+// isPart reports whether a 206 holds less than the file (RFC 9110 §15.3.7), or does not
+// show that it holds all of it: half of the rules permits what the others forbid. We asked
+// for no range, so that one without Content-Range, in which every part has its place, is
+// the whole file under the wrong status.
+func isPart(h http.Header) bool {
+	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges") {
+		return true
+	}
+	said := strings.ToLower(strings.Join(h.Values("Content-Range"), ","))
+	if said == "" {
+		return false
+	}
+	said, fromStart := strings.CutPrefix(said, "bytes 0-")
+	last, length, _ := strings.Cut(said, "/")
+	end, err := strconv.ParseUint(last, 10, 63)
+	return !fromStart || err != nil || length != strconv.FormatUint(end+1, 10)
 }
 
 // isGzip says whether the body has to be decoded. A coding that was not offered, or one

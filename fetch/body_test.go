@@ -132,3 +132,37 @@ func TestContentCodings(t *testing.T) {
 		})
 	}
 }
+
+// RFC 9110 §14.4, §15.3.7: what a 206 holds stands in Content-Range.
+func TestA206CountsIfItHoldsTheWholeFile(t *testing.T) {
+	for _, c := range []struct {
+		header []string
+		want   string
+	}{
+		{nil, "rules"},
+		{[]string{"Content-Range", "bytes 0-32/33"}, "rules"},
+		{[]string{"Content-Range", "Bytes 0-32/33"}, "rules"},
+		{[]string{"Content-Range", "bytes 0-32/99"}, "disallow"},
+		{[]string{"Content-Range", "bytes 1-32/33"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0-32/*"}, "disallow"},
+		{[]string{"Content-Range", "bytes */33"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0-9223372036854775807/9223372036854775807"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0--1/0"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0-18446744073709551615/0"}, "disallow"},
+		{[]string{"Content-Range", "lines 0-1/2"}, "disallow"},
+		{[]string{"Content-Range", "32/33"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0-32/33", "Content-Range", "bytes 0-32/99"}, "disallow"},
+		{[]string{"Content-Type", "multipart/byteranges; boundary=x"}, "disallow"},
+		{[]string{"Content-Type", "Multipart/ByteRanges;boundary=x", "Content-Range", "bytes 0-32/33"}, "disallow"},
+	} {
+		rt, n := answers(response(206, file, c.header...))
+		f := fetch.Fetcher{Transport: rt}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		t.Run(fmt.Sprintf("%q", c.header), func(t *testing.T) {
+			check(t, r, err, c.want)
+			if *n != 1 {
+				t.Errorf("got %d requests, want 1", *n)
+			}
+		})
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -125,7 +126,7 @@ func TestStatuses(t *testing.T) {
 		status int
 		want   string // for each dialect: r rules, a allow, d disallow
 	}{
-		{200, "rrrrrr"}, {201, "rrarrr"}, {204, "rrarrr"}, {206, "dddddd"}, {299, "rrarrr"},
+		{200, "rrrrrr"}, {201, "rrarrr"}, {204, "rrarrr"}, {206, "rrarrr"}, {299, "rrarrr"},
 		{300, "dddddd"}, {304, "dddddd"}, {305, "dddddd"}, {306, "dddddd"}, {399, "dddddd"},
 		{400, "aaaaaa"}, {401, "aaaada"}, {402, "aaaaaa"}, {403, "aaaada"}, {404, "aaaaaa"},
 		{407, "aaaaaa"}, {410, "aaaaaa"}, {418, "aaaaaa"}, {429, "adaaaa"}, {451, "aaaaaa"}, {499, "aaaaaa"},
@@ -533,4 +534,55 @@ func TestWhatIsWorthARetry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// eofConn is a stream, as of a multiplexer, whose Read ends with io.EOF once it is closed
+// at this end.
+type eofConn struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *eofConn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+func (c *eofConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && c.closed.Load() {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// T-02: a file without a length, of which one half came, is not the whole file because we
+// hang up.
+func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
+	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() {
+			http.ReadRequest(bufio.NewReader(server))
+			io.WriteString(server, "HTTP/1.1 200 OK\r\n\r\n"+file)
+			io.Copy(io.Discard, server)
+		}()
+		return &eofConn{Conn: client}, nil
+	}}
+	t.Run("time-out", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := fetch.Fetcher{Transport: base, Retries: -1}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			check(t, r, err, "disallow")
+		})
+	})
+	t.Run("the caller goes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := fetch.Fetcher{Transport: base, Retries: -1}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	})
 }

@@ -18,7 +18,7 @@ const (
 // unreachable: an answer that cannot be used never gives permission. That is so for 1xx
 // as a final answer, 300, 304 unasked, 305, 306, and what lies outside 100 to 599.
 //
-//   - 206 holds a part of the file, and half of the rules permits what the others forbid.
+//   - 206 holds the file or a part of it: see isPart.
 //   - 429 asks for fewer requests. Google reads that as a server error.
 //   - Yandex takes any other final answer than 200 to mean that the site is open; see also
 //     resolution.rules for a file that is too long.
@@ -29,7 +29,6 @@ var statuses = [...]struct {
 }{
 	//         policy.RFC9309 Google       Yandex       Bing         Original
 	{200, 200, [5]outcome{rules, rules, rules, rules, rules}},
-	{206, 206, [5]outcome{}},
 	{201, 299, [5]outcome{rules, rules, unavailable, rules, rules}},
 	{301, 303, [5]outcome{redirect, redirect, redirect, redirect, redirect}},
 	{304, 304, [5]outcome{notModified, notModified, notModified, notModified, notModified}},
