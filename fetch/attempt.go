@@ -63,7 +63,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 	r.attempts++
 	ctx, cancel := withTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
 	defer cancel()
-	if err := r.guard.checkLiteral(h.url.Hostname(), len(r.chain)); err != nil {
+	if err := r.guard.checkHost(h.url.Hostname(), len(r.chain)); err != nil {
 		return answer{err: err}
 	}
 	req := r.request(withLeash(ctx, &r.guard, len(r.chain)), h)

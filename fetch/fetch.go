@@ -59,7 +59,8 @@ type Fetcher struct {
 	// ours. It speaks HTTP/1.1 only, opens one connection per request and reads at most
 	// 64 KiB of header and 4 MiB per connection. The address that a redirect leads to is
 	// checked: before connecting where DialContext is nil, else once it has connected,
-	// before anything is sent, and not at all through a proxy.
+	// before anything is sent. Behind a proxy, which resolves names itself, only hosts that
+	// are addresses, or localhost, can be checked.
 	//
 	// Any other RoundTripper is used as it is. Redirects, retries, the time-outs and the
 	// limits on the file hold all the same; the limit per connection, the number of

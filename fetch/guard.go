@@ -3,6 +3,7 @@ package fetch
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -12,9 +13,12 @@ import (
 type guard struct {
 	publicOnly bool
 
+	named privacy // of the origin, as far as its name tells
+
 	mu     sync.Mutex // a dial goes on in its own goroutine
 	origin privacy    // of the origin, the most public that it was reached at
 	known  bool
+	tunnel netip.Addr // the origin's, if it is one that embeds another
 }
 
 // privacy is how private the network is that an address belongs to.
@@ -34,56 +38,101 @@ func (p privacy) String() string {
 // check says whether addr may be connected to, after so many redirects. An origin that is
 // not known then is behind a proxy, where the addresses that need none should not be seen.
 func (g *guard) check(addr netip.Addr, redirects int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.judge(addr, redirects, g.origin)
+}
+
+// checkHost does the same for a URL's host that is an address, before any transport, or
+// the proxy of one, gets to see it. Where the origin's address is not known, to this
+// transport or yet, its name is what the host is judged by.
+func (g *guard) checkHost(host string, redirects int) error {
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case isLocalhost(host):
+		addr = netip.IPv6Loopback()
+	case err != nil:
+		return nil // another name: checked when it is connected to
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.known {
+		return g.judge(addr, redirects, g.named)
+	}
+	return g.judge(addr, redirects, g.origin)
+}
+
+func (g *guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	p := privacyOf(addr)
 	if g.publicOnly && p != global {
 		return final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if redirects > 0 && p > g.origin {
-		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, g.origin))
+	if origin == hidden && p != hidden {
+		origin = g.named // that we are not told its address makes nothing else accessible
+	}
+	if redirects > 0 && p > origin && addr != g.tunnel {
+		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
 	}
 	return nil
 }
 
-// checkLiteral does the same for a URL's host that is an address, before any transport,
-// or the proxy of one, gets to see it.
-func (g *guard) checkLiteral(host string, redirects int) error {
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return nil // a name: checked when it is connected to
-	}
-	if g.mu.Lock(); !g.known {
-		redirects = 0
-	}
-	g.mu.Unlock()
-	return g.check(addr, redirects)
-}
-
-// reached notes that the origin is at addr.
+// reached notes that the origin is at addr. One that embeds another is a way through this
+// network to a site that may be anywhere: it opens itself, and else what any public site may.
 func (g *guard) reached(addr netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p := privacyOf(addr); !g.known || p < g.origin {
+	p := privacyOf(addr)
+	if embedsAnother(addr) {
+		p, g.tunnel = global, addr
+	}
+	if !g.known || p < g.origin {
 		g.origin, g.known = p, true
 	}
 }
 
-// presume sets what is known of an origin that a foreign transport connects to. A name may
-// be in a private network, then, but it is not this machine unless it says so (RFC 6761 §6.3).
+// presume sets what the origin's name tells. It may be in a private network, but it is not
+// this machine unless it says so.
 func (g *guard) presume(host string) {
-	g.origin, g.known = private, true
-	if addr, err := netip.ParseAddr(host); err == nil {
-		g.origin = privacyOf(addr)
-	} else if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		g.origin = special
+	g.named = private
+	if addr, err := netip.ParseAddr(host); err == nil && !embedsAnother(addr) {
+		g.named = privacyOf(addr)
+	} else if err == nil {
+		g.named, g.tunnel = global, addr
+	} else if isLocalhost(host) {
+		g.named = special
 	}
+}
+
+// isLocalhost: RFC 6761 §6.3.
+func isLocalhost(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// tunnels are the others whose addresses hold one of another network: NAT64 with a prefix
+// of the network's own (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
+var tunnels = [...]netip.Prefix{
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+}
+
+func embedsAnother(addr netip.Addr) bool {
+	addr = addr.WithZone("")
+	return nat64.Contains(addr) || slices.ContainsFunc(tunnels[:], func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 func privacyOf(addr netip.Addr) privacy {
 	addr = addr.Unmap().WithZone("")
 	if !addr.IsValid() {
 		return hidden
+	}
+	// The threat is a private address behind the prefix (RFC 6052 §5.1). A public one is
+	// what every host that has IPv4 only looks like on such a network: to refuse it would
+	// refuse each redirect from a site with IPv6 to one without.
+	if nat64.Contains(addr) {
+		b := addr.As16()
+		return privacyOf(netip.AddrFrom4([4]byte(b[12:])))
 	}
 	for _, n := range networks {
 		if n.prefix.Contains(addr) {
@@ -98,7 +147,7 @@ func privacyOf(addr netip.Addr) privacy {
 
 // networks has the first row that fits for each address: the special-purpose registries
 // of IANA (RFC 6890), less what they call globally reachable. Addresses that hold another
-// one (NAT64, 6to4, Teredo) are special whatever they hold.
+// one (6to4, Teredo, NAT64 of RFC 8215) are special whatever they hold: nobody needs them.
 var networks = func() []network {
 	var all []network
 	for _, row := range []struct {

@@ -57,9 +57,7 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 	if o.scheme != "http" && o.scheme != "https" {
 		return r.unreachable(h, answer{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched"))
 	}
-	if !r.owned {
-		r.guard.presume(h.url.Hostname())
-	}
+	r.guard.presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
 	for {
 		a := r.ask(ctx, h)

@@ -58,16 +58,18 @@ var ranks = [][]string{
 	{ // public
 		"8.8.8.8", "1.1.1.1", "192.0.0.9", "192.31.196.1", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1",
 		"2606:4700::1111", "2001:4860:4860::8888", "2001:3::1", "2001:20::1", "::ffff:8.8.8.8",
+		"64:ff9b::808:808", // 8.8.8.8 on a network without IPv4
 	},
 	{ // private
 		"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "100.127.255.255", "fc00::1", "fd12::1", "::ffff:10.0.0.1",
+		"64:ff9b::a00:1", "64:ff9b::c0a8:101",
 	},
 	{ // local or reserved
 		"127.0.0.1", "127.255.255.254", "169.254.1.1", "0.0.0.0", "0.1.2.3", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.18.0.1",
 		"198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
 		"169.254.169.254", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254",
 		"::1", "::", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "100::1", "2001::1", "2001:2::1", "2001:db8::1", "3fff::1", "5f00::1",
-		"64:ff9b::808:808", "64:ff9b:1::1", "2002:808:808::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::808:808",
+		"64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::", "64:ff9b:1::1", "64:ff9b:1::808:808", "2002:808:808::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::808:808",
 	},
 }
 
@@ -146,6 +148,92 @@ func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
 	}
 }
 
+// An address that embeds another is the way to a site that may be anywhere. It must not
+// count as one of this machine's, and what it opens is what any public site may.
+func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {
+	for _, origin := range []string{"64:ff9b::808:808", "64:ff9b::a00:1", "64:ff9b::7f00:1", "64:ff9b:1::808:808", "2002:808:808::1", "2001::1"} {
+		for target, want := range map[string]string{
+			"127.0.0.1": "disallow", "169.254.169.254": "disallow", "10.0.0.1": "disallow", "::1": "disallow", "fd12::1": "disallow",
+			"64:ff9b::7f00:1": "disallow", "64:ff9b::a00:2": "disallow", "64:ff9b:1::a00:1": "disallow", "2002:7f00:1::1": "disallow",
+			"8.8.4.4": "rules", "64:ff9b::808:404": "rules", "2606:4700::1111": "rules",
+			origin: "rules", // a relative redirect, or one to https
+		} {
+			literal := (&url.URL{Scheme: "http", Host: netip.AddrPortFrom(netip.MustParseAddr(target), 80).String(), Path: "/r"}).String()
+			for _, location := range []string{"http://b.test/r", literal} {
+				w := world{
+					"a.test:80": {origin, origins.Reply(302, "", "Location: "+location)},
+					"b.test:80": {target, origins.Reply(200, file)},
+				}
+				w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
+				f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+				if err != nil || verdict(r) != want {
+					t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origin, location, target, verdict(r), want, err, r.Err)
+				}
+			}
+		}
+	}
+}
+
+// A dialer that does not tell addresses (of unix sockets, tunnels, pipes) opens no more.
+func TestAnOriginWithoutAnAddressIsJudgedByItsName(t *testing.T) {
+	for _, c := range []struct{ origin, location, want string }{
+		{"http://a.test", "http://169.254.169.254/latest/meta-data", "disallow"},
+		{"http://a.test", "http://127.0.0.1/r", "disallow"},
+		{"http://a.test", "http://localhost/r", "disallow"},
+		{"http://a.test", "http://b.test/r", "rules"},
+		{"http://a.test", "http://8.8.8.8/r", "rules"},
+		{"http://8.8.8.8", "http://10.0.0.1/r", "disallow"},
+		{"http://localhost", "http://127.0.0.1/r", "rules"},
+	} {
+		u, err := url.Parse(c.location)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := world{
+			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {"", origins.Reply(302, "", "Location: "+c.location)},
+			u.Hostname() + ":80": {"", origins.Reply(200, file)},
+		}
+		f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		if err != nil || verdict(r) != c.want {
+			t.Errorf("%s to %s: got %s, want %s (%v, %v)", c.origin, c.location, verdict(r), c.want, err, r.Err)
+		}
+	}
+}
+
+// The proxy is often nearer to the machines of a private network than we are.
+func TestNoProxyIsAskedForAMorePrivateLiteral(t *testing.T) {
+	for location, want := range map[string]string{
+		"http://169.254.169.254/latest/meta-data": "disallow",
+		"http://127.0.0.1:2375/r":                 "disallow",
+		"http://[::1]/r":                          "disallow",
+		"http://localhost/r":                      "disallow",
+		"http://8.8.8.8/r":                        "rules",
+	} {
+		var asked []string
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.String())
+			if r.URL.Path == "/robots.txt" {
+				http.Redirect(w, r, location, http.StatusFound)
+				return
+			}
+			io.WriteString(w, file)
+		}))
+		at, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		proxy.Close()
+		check(t, r, err, want)
+		if want == "disallow" && len(asked) != 1 {
+			t.Errorf("the proxy was asked %q", asked)
+		}
+	}
+}
+
 // Where a foreign transport connects, only literal addresses can be judged; the origin's
 // own name counts as one in a private network, unless it names this machine.
 func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
@@ -160,6 +248,17 @@ func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
 		{"http://127.0.0.1", "http://[::1]/r", "rules"},
 		{"http://[::1]:8080", "http://127.0.0.1/r", "rules"},
 		{"http://localhost", "http://127.0.0.1/r", "rules"},
+		{"http://localhost", "http://a.localhost/r", "rules"},
+		{"http://127.0.0.1", "http://localhost/r", "rules"},
+		{"http://a.test", "http://localhost/r", "disallow"}, // RFC 6761 §6.3
+		{"http://a.test", "http://LOCALHOST./r", "disallow"},
+		{"http://8.8.8.8", "http://x.localhost:8080/r", "disallow"},
+		{"http://10.0.0.1", "http://localhost/r", "disallow"},
+		{"http://a.test", "http://localhost.test/r", "rules"},
+		{"http://[64:ff9b::7f00:1]", "http://127.0.0.1/r", "disallow"},
+		{"http://[64:ff9b:1::1]", "http://10.0.0.1/r", "disallow"},
+		{"http://[64:ff9b:1::1]", "/r", "rules"},
+		{"http://[64:ff9b::808:808]", "http://8.8.8.8/r", "rules"},
 		{"http://a.localhost:8080", "http://127.0.0.1/r", "rules"},
 		{"http://localhost.test", "http://127.0.0.1/r", "disallow"},
 	} {
