@@ -39,7 +39,7 @@ const (
 	headerTimeout = 10 * time.Second
 	maxHeader     = 64 << 10 // octets of a response's header
 	maxConn       = 4 << 20  // octets read from a connection: a legal file in chunks of one octet takes 3.1 MB
-	maxAddresses  = 8        // addresses of one name that are tried
+	maxAddresses  = 8        // addresses of one name that are tried, of IPv4 and of IPv6
 	maxAttempts   = (MaxRedirects + 1) * (1 + defaultRetries)
 
 	defaultTimeout        = 30 * time.Second

@@ -3,7 +3,9 @@ package fetch
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -97,10 +99,15 @@ func tlsDialer(t *http.Transport) dialFunc {
 	}
 }
 
-// checkAddress is called with each address before it is connected to.
-func checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
+// checkAddress is called with each address before it is connected to. IPv4 and IPv6 are
+// counted apart: where one of them does not work, its addresses must not spend the others'.
+func checkAddress(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	l := leashOf(ctx)
-	if l.addresses.Add(1) > maxAddresses {
+	tried := &l.addresses
+	if network == "tcp6" {
+		tried = &l.addresses6
+	}
+	if tried.Add(1) > maxAddresses {
 		return final(fmt.Sprintf("none of the first %d addresses answered", maxAddresses))
 	}
 	addr, _ := netip.ParseAddrPort(address)
@@ -110,12 +117,13 @@ func checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) err
 // leash ties the connection of one attempt to it. net/http goes on dialling, and keeps
 // the connection, when the request it was for has ended: so it comes with the context.
 type leash struct {
-	ctx       context.Context
-	guard     *guard
-	redirects int
-	proxied   atomic.Bool
-	dials     atomic.Int32
-	addresses atomic.Int32
+	ctx        context.Context
+	guard      *guard
+	redirects  int
+	proxied    atomic.Bool
+	dials      atomic.Int32
+	addresses  atomic.Int32
+	addresses6 atomic.Int32
 }
 
 type leashKey struct{}
@@ -199,21 +207,36 @@ type leashedConn struct {
 	stop  func() bool
 	ended <-chan struct{}
 
-	once  sync.Once
-	wrote chan struct{}
+	once   sync.Once
+	wrote  chan struct{}
+	secure atomic.Bool // TLS has begun, here or within a proxy's tunnel
 }
 
 func (c *leashedConn) Read(p []byte) (int, error) {
 	select {
 	case <-c.wrote:
-		return c.in.Read(p)
 	case <-c.ended:
 		return 0, net.ErrClosed
 	}
+	n, err := c.in.Read(p)
+	// crypto/tls forgives an end without close_notify, and anybody on the path can make
+	// one. A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
+	if err == io.EOF && c.secure.Load() {
+		if err = errNoCloseNotify; n > 0 {
+			err = nil // what came first is read first
+		}
+	}
+	return n, err
 }
+
+var errNoCloseNotify = errors.New("the connection ended without TLS's close_notify")
 
 func (c *leashedConn) Write(p []byte) (int, error) {
 	c.once.Do(func() { close(c.wrote) })
+	// A record of the handshake: RFC 8446 §5.1. Neither HTTP nor SOCKS begins a write so.
+	if len(p) > 0 && p[0] == 0x16 {
+		c.secure.Store(true)
+	}
 	return c.Conn.Write(p)
 }
 

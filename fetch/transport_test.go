@@ -662,3 +662,74 @@ func TestOnlyEightAddressesOfANameAreTried(t *testing.T) {
 		s.Close()
 	}
 }
+
+// Where IPv6 does not work, the addresses of it must not use up the tries of the others.
+func TestAddressesOfEachFamilyAreCountedApart(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, file) }))
+	defer s.Close()
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String()) // of 127.0.0.1 alone
+	addrs := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	for range 8 {
+		addrs = append(addrs, netip.IPv6Loopback())
+	}
+	former := net.DefaultResolver
+	net.DefaultResolver = origins.Resolver(0, addrs...)
+	defer func() { net.DefaultResolver = former }()
+	f := fetch.Fetcher{Transport: &http.Transport{}, Retries: -1}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://many.test:"+port), nil)
+	check(t, r, err, "rules")
+}
+
+// RFC 9112 §8, §9.8: without close_notify, a body that ends with its connection may have
+// been cut by anybody on the path. Where the message says its length, it does not matter.
+func TestATLSConnectionThatIsCutGivesNoPermission(t *testing.T) {
+	s := httptest.NewTLSServer(nil)
+	s.Close()
+	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	toEnd := "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + file
+	tunnel := func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: "http", Host: "proxy.test"}, nil }
+	for _, c := range []struct {
+		name, message string
+		notify        bool
+		version       uint16
+		proxy         func(*http.Request) (*url.URL, error)
+		want          string
+	}{
+		{"cut, TLS 1.2", toEnd, false, tls.VersionTLS12, nil, "disallow"},
+		{"cut, TLS 1.3", toEnd, false, tls.VersionTLS13, nil, "disallow"},
+		{"cut, in a tunnel", toEnd, false, tls.VersionTLS13, tunnel, "disallow"},
+		{"closed, TLS 1.2", toEnd, true, tls.VersionTLS12, nil, "rules"},
+		{"closed, TLS 1.3", toEnd, true, tls.VersionTLS13, nil, "rules"},
+		{"closed, in a tunnel", toEnd, true, tls.VersionTLS13, tunnel, "rules"},
+		{"cut after a body with its length", origins.Reply(200, file), false, tls.VersionTLS13, nil, "rules"},
+		{"cut after the last chunk", origins.Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunks(file), false, tls.VersionTLS13, nil, "rules"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := &tls.Config{Certificates: s.TLS.Certificates, MaxVersion: c.version}
+			base := &http.Transport{Proxy: c.proxy, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"}}
+			base.DialContext = func(context.Context, string, string) (net.Conn, error) {
+				client, server := net.Pipe()
+				go func() {
+					defer server.Close()
+					if c.proxy != nil {
+						http.ReadRequest(bufio.NewReader(server))
+						io.WriteString(server, "HTTP/1.1 200 OK\r\n\r\n")
+					}
+					secure := tls.Server(server, config)
+					http.ReadRequest(bufio.NewReader(secure))
+					io.WriteString(secure, c.message)
+					if c.notify {
+						secure.Close()
+					}
+				}()
+				return client, nil
+			}
+			f := fetch.Fetcher{Transport: base, Retries: -1}
+			r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
+			check(t, r, err, c.want)
+			if c.want == "disallow" && !strings.Contains(r.Err.Error(), "close_notify") {
+				t.Error(r.Err)
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ func Resolved(code dnsmessage.RCode, addrs ...netip.Addr) func(context.Context) 
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp4", "name.test.:1") }
 }
 
-// Resolver gives every question for IPv4 addresses the same answer.
+// Resolver gives every question for addresses the same answer: those of addrs that it is for.
 func Resolver(code dnsmessage.RCode, addrs ...netip.Addr) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -62,11 +62,13 @@ func answer(conn net.Conn, code dnsmessage.RCode, addrs []netip.Addr) {
 	m.Header = dnsmessage.Header{ID: m.ID, Response: true, RCode: code, RecursionAvailable: true}
 	m.Additionals = nil
 	for _, a := range addrs {
-		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-			m.Answers = append(m.Answers, dnsmessage.Resource{
-				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
-				Body:   &dnsmessage.AResource{A: a.As4()},
-			})
+		q := m.Questions[0]
+		h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1}
+		switch {
+		case q.Type == dnsmessage.TypeA && a.Is4():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
+		case q.Type == dnsmessage.TypeAAAA && a.Is6():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
 	if packed, err := m.Pack(); err == nil {
