@@ -60,6 +60,9 @@ func backoff(try int) time.Duration {
 
 // attempt sends one request.
 func (r *resolution) attempt(ctx context.Context, h hop) answer {
+	if r.attempts == maxAttempts {
+		return answer{err: final("too many requests for one robots.txt")}
+	}
 	r.attempts++
 	ctx, cancel := withTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
 	defer cancel()

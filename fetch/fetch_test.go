@@ -194,7 +194,11 @@ func TestRedirects(t *testing.T) {
 		{"a host to make canonical", "http://B.TEST.:80/r", "http://b.test/r"},
 		{"IDN", "http://www.müller.eu/r", "http://www.xn--mller-kva.eu/r"},
 		{"escaped path", "/a%2Fb%20c", "http://a.test/a%2Fb%20c"},
+		{"spaces", "/a b?name=a b", "http://a.test/a%20b?name=a%20b"},
 		{"no path", "http://b.test", "http://b.test"},
+		{"an empty host", "//", ""},
+		{"an empty host with a path", "///r", ""},
+		{"an empty host with a query", "//?x", ""},
 		{"ftp", "ftp://a.test/robots.txt", ""},
 		{"file", "file:///etc/passwd", ""},
 		{"data", "data:text/plain,User-agent:*", ""},
@@ -263,6 +267,51 @@ func TestMoreThanFiveRedirectsOrALoopAreUnavailable(t *testing.T) {
 			if n != c.requests || r.StatusCode != 301 {
 				t.Errorf("got %d requests, status %d, want %d, 301", n, r.StatusCode, c.requests)
 			}
+		})
+	}
+}
+
+// Eighteen requests are what five redirects and two retries of each URL come to. They are
+// the limit of everything else, too.
+func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		retries int
+		prev    string                       // the URL of the stored file
+		answer  func(n int) (int, [2]string) // status and header of the n-th request
+	}{
+		{"redirects after retries", 30, "", func(n int) (int, [2]string) {
+			if n < 18 {
+				return 503, [2]string{}
+			}
+			return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
+		}},
+		{"a 304 of another copy", 0, "http://a.test/15", func(n int) (int, [2]string) {
+			switch {
+			case n == 18:
+				return 304, [2]string{"ETag", `"other"`}
+			case n%3 == 0:
+				return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
+			}
+			return 503, [2]string{}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, AttemptTimeout: time.Minute, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+					n++
+					status, header := c.answer(n)
+					return response(status, "", header[:]...), nil
+				})}
+				prev := stored("ETag", tag)
+				prev.Redirects = []string{c.prev}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
+				check(t, r, err, "disallow")
+				if n != 18 {
+					t.Errorf("got %d requests, want 18", n)
+				}
+			})
 		})
 	}
 }

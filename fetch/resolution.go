@@ -106,7 +106,8 @@ func (h hop) follow(header http.Header) (hop, error) {
 		return hop{}, fmt.Errorf("redirect to a URL of %d octets", len(location))
 	}
 	ref, err := url.Parse(location)
-	if err != nil {
+	// "//" begins a host (RFC 3986 §4.2): without one, url.Parse takes it for a path.
+	if err != nil || ref.Host == "" && strings.HasPrefix(location, "//") {
 		return hop{}, fmt.Errorf("redirect to %q, which is no URL", cut(location))
 	}
 	next := hop{h.origin, h.url.ResolveReference(ref)}
@@ -118,7 +119,8 @@ func (h hop) follow(header http.Header) (hop, error) {
 	// A new URL, so that nothing else of the given one is sent or kept.
 	next.url = &url.URL{
 		Scheme: next.origin.scheme, Host: next.origin.Authority(),
-		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery, RawQuery: next.url.RawQuery,
+		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery,
+		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"), // url.Parse lets it pass, and a request line ends with it
 	}
 	return next, nil
 }

@@ -39,12 +39,17 @@ func hasValidators(req http.Header) bool {
 	return req.Get("If-None-Match") != "" || req.Get("If-Modified-Since") != ""
 }
 
-// renews reports whether a 304 speaks of prev: its ETag, if it has one, must be prev's
-// (RFC 9111 §4.3.4). Weak comparison does: either way the server says that the file in
-// hand is good.
+// renews reports whether a 304 speaks of prev: its ETag, or without one its Last-Modified,
+// must be prev's, if it has either (RFC 9111 §4.3.4). Weak comparison does: either way the
+// server says that the file in hand is good. But a server that compares dates only says so
+// of the older file, too, that was put back under its older date.
 func (r *resolution) renews(a answer) bool {
 	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
-	return opaque(a.header) == "" || opaque(a.header) == opaque(r.prev.Header)
+	if tag := opaque(a.header); tag != "" {
+		return tag == opaque(r.prev.Header)
+	}
+	modified := a.header.Get("Last-Modified")
+	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
 }
 
 // renewed returns prev as a 304 renews it.

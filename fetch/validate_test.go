@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,22 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 			t.Errorf("%q answered with %q: %d requests, want %d", c.stored, c.sent, n, c.requests)
 		}
 	}
+	// Without an ETag it is the date that tells.
+	for _, c := range []struct {
+		stored, sent string
+		requests     int
+	}{
+		{date, date, 1},
+		{date, "", 1},
+		{date, "Mon, 01 Jan 2024 00:00:00 GMT", 2},
+	} {
+		rt, n := answers(response(304, "", "Last-Modified", c.sent), response(200, "User-agent: *\nDisallow: /\n"))
+		f := fetch.Fetcher{Transport: rt}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored("Last-Modified", c.stored))
+		if err != nil || r.Err != nil || *n != c.requests || verdict(r) != map[int]string{1: "rules", 2: "disallow"}[c.requests] {
+			t.Errorf("%q answered with %q: %s after %d requests, want %d (%v)", c.stored, c.sent, verdict(r), *n, c.requests, err)
+		}
+	}
 	// A server that goes on so is not asked for ever.
 	rt, n := answers(response(304, "", "ETag", `"v2"`))
 	f := fetch.Fetcher{Transport: rt}
@@ -172,4 +189,22 @@ func TestTheHeaderDoesNotGrowWith304s(t *testing.T) {
 		prev = r
 	}
 	t.Error("100 KB of header are kept")
+}
+
+// A file that is put back with its older date is "not modified since" for a server that
+// compares dates, as net/http's does.
+func TestAFileThatIsRolledBackIsSeen(t *testing.T) {
+	content, modified := file, time.Date(2025, 1, 2, 0, 0, 0, 0, time.UTC)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "robots.txt", modified, strings.NewReader(content))
+	}))
+	defer s.Close()
+	var f fetch.Fetcher
+	r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
+	check(t, r, err, "rules")
+	content, modified = "User-agent: *\nDisallow: /\n", modified.AddDate(0, 0, -1)
+	r, err = f.Fetch(t.Context(), originOf(t, s.URL), r)
+	if err != nil || r.Err != nil || string(r.Body) != content {
+		t.Errorf("got %q, %v, %v", r.Body, err, r.Err)
+	}
 }
