@@ -31,24 +31,30 @@ func keepVigil(deadline time.Time) *vigil {
 // his context wakes him, and after having been interrupted.
 const handovers = 3
 
-// end returns how late it is, and how much of that is excused: what the control is late,
-// and what the scheduler let goroutines wait that were ready to run.
-func (v *vigil) end() (late, excuse time.Duration) {
+// end returns how late it is, and how much of that is excused.
+func (v *vigil) end() (late, excused time.Duration) {
 	late = time.Since(v.deadline)
 	if v.control.Stop(); late <= lateness {
 		return late, 0
 	}
-	if excuse = time.Duration(v.woke.Load()); excuse < 0 {
-		return late, late // the control has not even woken
+	return late, min(late, v.excuse())
+}
+
+// excuse is what the control is late, and what the scheduler let goroutines wait that were
+// ready to run.
+func (v *vigil) excuse() time.Duration {
+	control := time.Duration(v.woke.Load())
+	if control < 0 { // it has not even woken
+		control = max(0, time.Since(v.deadline))
 	}
 	after := schedulerDelays()
 	for i := len(after.Counts) - 1; i >= 0; i-- {
 		if after.Counts[i] > v.delays.Counts[i] {
 			longest := min(after.Buckets[i+1], 10) // the last bucket has no upper end
-			return late, excuse + handovers*time.Duration(longest*float64(time.Second))
+			return control + handovers*time.Duration(longest*float64(time.Second))
 		}
 	}
-	return late, excuse
+	return control
 }
 
 // schedulerDelays is how often a goroutine has waited how long to run.
