@@ -10,8 +10,8 @@ import (
 
 const (
 	maxQueue      = 1024
-	maxQueueBytes = 32 << 20
-	maxWriters    = 16 // a Store that commits in groups wants company
+	maxQueueBytes = 32 << 20 // as a thousand files of 500 KiB would be too much
+	maxWriters    = 16       // a Store that commits in groups wants company
 )
 
 // behind writes to a Store without anybody waiting. Its goroutines end when there is
@@ -57,6 +57,7 @@ func (b *behind) put(key string, data []byte, ttl time.Duration, then func()) {
 	w := b.queued[key]
 	if w == nil {
 		if len(b.queued) >= maxQueue || b.bytes+len(data) > maxQueueBytes {
+			// The new one, not the oldest: what waits longest is due next.
 			b.dropped++
 			go then()
 			return
@@ -92,7 +93,8 @@ func (b *behind) giveUp() {
 	}
 }
 
-// start sees to it that somebody writes; the lock is held.
+// start sees to it that somebody writes; the lock is held. While the Store is left alone
+// nobody does, and there is no timer: the next put after that starts again.
 func (b *behind) start() {
 	for b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready()) {
 		b.writers++

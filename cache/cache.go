@@ -7,6 +7,14 @@
 // While an origin is unreachable its last good copy goes on to hold (see Outage), and
 // the origin is asked again after 30 seconds, then less and less often.
 //
+// A hit takes no lock and allocates nothing. Results that are in use are fetched again
+// behind their callers, before they expire, so that nobody waits for that; and a little
+// earlier or later for each origin, so that they do not expire together.
+//
+// Behind the memory there can be a Store, for a restart that starts warm or for several
+// processes. It is read for 100 ms at most, written behind the callers, and left alone
+// while it fails: a Cache with a broken Store is a Cache without one.
+//
 // Nothing here knows product tokens or matches rules: what goes in and comes out is a
 // fetch.Result. A Cache is safe for concurrent use.
 package cache

@@ -104,8 +104,9 @@ func (c *Cache) renew(o fetch.Origin, seen *state, load loadFunc) {
 		return
 	}
 	landed := c.fly(o, seen, load)
+	// Not in the flight: this may have joined one that was under way.
 	go func() {
-		<-landed // flights end
+		<-landed // it does: a flight has a deadline
 		<-c.flights.renewals
 	}()
 }
@@ -128,6 +129,8 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 			return c.terms.newest(known, time.Now()), nil
 		}
 	}
+	// Another process may know what this one does not, or know it better: with a Store
+	// that is asked before every fetch, memory is just a copy of some of it.
 	var stored consultation
 	if c.second.store != nil {
 		stored = c.consult(o, s)
@@ -137,6 +140,7 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 			return c.terms.newest(s, now), nil
 		}
 	}
+	// With the file itself, a 304 gives it back to be stored again; without, the rules.
 	prev := stored.file
 	if prev == nil {
 		prev = s.validatable()
@@ -154,7 +158,7 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 	if c.second.store != nil {
 		file := r
 		if r.Err != nil {
-			file = stored.file
+			file = stored.file // of the answer before, which the outage does not displace
 		}
 		c.keep(o, s, file, now, stored.unlock)
 	}

@@ -106,6 +106,8 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	return &rec, body, nil
 }
 
+// valid reports whether the parts make sense together. Times are not judged here: to
+// be from the future is a matter of when it is read.
 func (rec *record) valid() bool {
 	if f := rec.Failure; f != nil && (f.Retry < 0 || f.Count < 1) {
 		return false
@@ -124,7 +126,9 @@ func (rec *record) latest() (t time.Time) {
 	return t
 }
 
-// state is the record under the settings of this cache.
+// state is the record under the settings of this cache. Its policy is parsed from the
+// file, with the limits of the parser, and its lifetimes are worked out from the header,
+// within the bounds of the cache: neither can be forged to be more than a server could say.
 func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float64) *state {
 	s := &state{}
 	if a := rec.Answer; a != nil {
@@ -141,6 +145,7 @@ func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float6
 		s.failure = slim(&fetch.Result{
 			Policy: policy.Unreachable(), StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error),
 		})
+		// A wait that was not to be shorter than a Retry-After is at most a day.
 		s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
 		s.assume(t)
 	}

@@ -131,6 +131,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) 
 	if !ok || left <= 0 || !s.behind.writes.allow() {
 		return nil, true
 	}
+	// A lock that is granted after we have left would be renewed for ever.
 	release := func(unlock func()) {
 		if unlock != nil {
 			unlock()
@@ -206,6 +207,7 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	}
 	_, _, due := c.terms.at(s, now)
 	found.enough = due == notDue
+	// The body belongs to this answer only if both are of one moment.
 	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.answered) {
 		whole := *file
 		whole.Body = body

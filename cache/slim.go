@@ -37,6 +37,7 @@ func slim(r *fetch.Result) *fetch.Result {
 	return &s
 }
 
+// slimHeader returns nil for nothing, since an empty map takes as much as a full one.
 func slimHeader(h http.Header) http.Header {
 	var kept http.Header
 	for _, name := range keptFields {
@@ -86,6 +87,8 @@ func cost(o fetch.Origin, s *state) int64 {
 	return n
 }
 
+// resultCost counts what the result keeps alive. Policies that say the same for all
+// origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
 	const header = 380 // a map of up to eight fields
 	n := int64(unsafe.Sizeof(*r)) + int64(r.Policy.Size())
