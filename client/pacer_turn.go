@@ -210,7 +210,7 @@ func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Ori
 	res, err := send(base, req)
 	switch {
 	case err == nil:
-		p.note(l, res.StatusCode, retryAfter(res.Header, time.Now()))
+		p.note(l, res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))
 		if res.Body != nil && res.Body != http.NoBody {
 			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
 		}

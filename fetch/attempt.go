@@ -70,10 +70,8 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 		return answer{err: err}
 	}
 	req := r.request(withLeash(ctx, &r.guard, len(r.chain)), h)
-	if r.owned {
-		return r.exchange(req)
-	}
-	// Another RoundTripper need not return when its context ends. Fetch does.
+	// A RoundTripper need not return when its context ends, nor a function that the caller
+	// has set in an *http.Transport. Fetch does.
 	done := make(chan answer, 1)
 	go func() { done <- r.exchange(req) }()
 	select {
@@ -127,7 +125,7 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 	if a.header, a.err = kept(res.Header); a.err != nil {
 		return a
 	}
-	a.retryAfter = retryAfter(a.status, a.header, a.at)
+	a.retryAfter = RetryAfter(a.status, a.header, a.at)
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.truncated, a.err = readFile(res)
 	}

@@ -10,9 +10,11 @@ import (
 // maxRetryAfter is as long as rules hold without being asked for again (RFC 9309 §2.4).
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads Retry-After (RFC 9110 §10.2.3) of a 429 or 5xx: seconds, or a date. 0 if
-// there is none, or none that can be read.
-func retryAfter(status int, h http.Header, now time.Time) time.Duration {
+// RetryAfter returns how long the Retry-After field of a 429 or 5xx asks to stay away (RFC
+// 9110 §10.2.3), at most 24 h. 0 if the status is another, or the field is absent, cannot
+// be read, or names no later time. A date counts from the Date of the same header, or, if
+// it has none, from now: a clock that is wrong on either side does not matter then.
+func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" || status != http.StatusTooManyRequests && (status < 500 || status > 599) {
 		return 0
@@ -29,7 +31,6 @@ func retryAfter(status int, h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// By the server's clock if it tells, which may be wrong by hours, but in both.
 	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = sent
 	}

@@ -9,46 +9,107 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-func TestRetryAfterIsReportedAndBounded(t *testing.T) {
-	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+var retryNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// retries has values of Retry-After, seen at retryNow in an answer with that Date or none.
+var retries = []struct {
+	status      int
+	value, date string
+	want        time.Duration // 0: as if absent
+}{
+	// RFC 9110 §10.2.3: seconds, or a date in one of three formats (§5.6.7).
+	{503, "120", "", 2 * time.Minute},
+	{503, " 120 ", "", 2 * time.Minute},
+	{503, "00120", "", 2 * time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "", time.Minute},
+	{503, "Saturday, 21-Nov-26 12:01:00 GMT", "", time.Minute},
+	{503, "Sat Nov 21 12:01:00 2026", "", time.Minute},
+
+	{429, "120", "", 2 * time.Minute},
+	{500, "120", "", 2 * time.Minute},
+	{599, "120", "", 2 * time.Minute},
+	{200, "120", "", 0},
+	{301, "120", "", 0},
+	{404, "120", "", 0},
+	{600, "120", "", 0},
+
+	// The server's clock is wrong: the difference of its own two times counts.
+	{503, "Sat, 21 Nov 2026 15:01:00 GMT", "Sat, 21 Nov 2026 15:00:00 GMT", time.Minute},
+	{503, "Sat, 21 Nov 2026 09:00:00 GMT", "Sat, 21 Nov 2026 08:00:00 GMT", time.Hour},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "nonsense", time.Minute},
+
+	// A day at most.
+	{503, "86400", "", 24 * time.Hour},
+	{503, "86401", "", 24 * time.Hour},
+	{503, "9223372037", "", 24 * time.Hour}, // overflows a Duration
+	{503, "9223372036854775807", "", 24 * time.Hour},
+	{503, "9223372036854775808", "", 24 * time.Hour},
+	{503, "9999999999999999999999999999", "", 24 * time.Hour}, // overflows everything
+	{503, "Fri, 31 Dec 9999 23:59:59 GMT", "", 24 * time.Hour},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", 24 * time.Hour},
+
+	// Says nothing.
+	{503, "", "", 0},
+	{503, "0", "", 0},
+	{503, "-1", "", 0},
+	{503, "+5", "", 0},
+	{503, "1.5", "", 0},
+	{503, "1e3", "", 0},
+	{503, "0x10", "", 0},
+	{503, "120, 240", "", 0},
+	{503, "soon", "", 0},
+	{503, "120s", "", 0},
+	{503, "Sat, 21 Nov 2026", "", 0},
+	{503, "Sat, 21 Nov 2026 11:59:00 GMT", "", 0},
+	{503, "Thu, 01 Jan 1970 00:00:00 GMT", "", 0},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", 0},
+}
+
+func TestRetryAfterIsSecondsOrADateAndAtMostADay(t *testing.T) {
+	for _, c := range retries {
+		h := http.Header{"Retry-After": {c.value}, "Date": {c.date}}
+		if got := fetch.RetryAfter(c.status, h, retryNow); got != c.want {
+			t.Errorf("%d with %q, dated %q: got %v, want %v", c.status, c.value, c.date, got, c.want)
+		}
+	}
+	if got := fetch.RetryAfter(503, nil, retryNow); got != 0 {
+		t.Errorf("absent: got %v, want 0", got)
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, c := range retries {
+		f.Add(c.status, c.value, c.date)
+	}
+	f.Fuzz(func(t *testing.T, status int, value, date string) {
+		h := http.Header{"Retry-After": {value}, "Date": {date}}
+		got := fetch.RetryAfter(status, h, retryNow)
+		if got < 0 || got > 24*time.Hour || got != 0 && status != 429 && (status < 500 || status > 599) {
+			t.Fatalf("%d with %q, dated %q: got %v", status, value, date, got)
+		}
+	})
+}
+
+func TestRetryAfterIsReportedInTheResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 		for _, c := range []struct {
-			status      int
-			value, date string
-			want        time.Duration
+			status int
+			value  string
+			want   time.Duration
 		}{
-			{503, "120", "", 2 * time.Minute},
-			{503, " 120 ", "", 2 * time.Minute},
-			{429, "120", "", 2 * time.Minute},
-			{500, "120", "", 2 * time.Minute},
-			{200, "120", "", 0},
-			{404, "120", "", 0},
-			{600, "120", "", 0},
-			{503, "", "", 0},
-			{503, "0", "", 0},
-			{503, "-5", "", 0},
-			{503, "+5", "", 0},
-			{503, "1.5", "", 0},
-			{503, "1e3", "", 0},
-			{503, "soon", "", 0},
-			{503, "86400", "", 24 * time.Hour},
-			{503, "86401", "", 24 * time.Hour},
-			{503, "9223372037", "", 24 * time.Hour}, // overflows a Duration
-			{503, "9223372036854775808", "", 24 * time.Hour},
-			{503, "99999999999999999999999999", "", 24 * time.Hour},
-			{503, at(10 * time.Minute), "", 10 * time.Minute},
-			{503, at(-10 * time.Minute), "", 0},
-			{503, at(300 * 24 * time.Hour), "", 24 * time.Hour},
-			{503, at(3 * time.Hour), at(2 * time.Hour), time.Hour}, // its clock is two hours fast
-			{503, at(-3 * time.Hour), at(-4 * time.Hour), time.Hour},
-			{503, at(10 * time.Minute), "now", 10 * time.Minute},
-			{503, "Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", 24 * time.Hour},
+			{503, "120", 2 * time.Minute},
+			{429, in(10 * time.Minute), 10 * time.Minute},
+			{503, in(300 * 24 * time.Hour), 24 * time.Hour},
+			{503, in(-time.Minute), 0},
+			{404, "120", 0},
+			{200, "120", 0},
 		} {
-			rt, _ := answers(response(c.status, "", "Retry-After", c.value, "Date", c.date))
+			rt, _ := answers(response(c.status, "", "Retry-After", c.value))
 			f := fetch.Fetcher{Transport: rt, Retries: -1}
 			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 			if err != nil || r.RetryAfter != c.want {
-				t.Errorf("%d with %q, dated %q: got %v, want %v (%v)", c.status, c.value, c.date, r.RetryAfter, c.want, err)
+				t.Errorf("%d with %q: got %v, want %v (%v)", c.status, c.value, r.RetryAfter, c.want, err)
 			}
 		}
 	})
