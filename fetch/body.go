@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
@@ -87,7 +88,8 @@ func isGzip(h http.Header) (bool, error) {
 }
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
-	z, err := gzip.NewReader(r)
+	in := bufio.NewReader(r)
+	z, err := gzip.NewReader(in)
 	// Servers label an empty file, too. It counts as one if the message says its length;
 	// where only the end of the connection does, it may as well be cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
@@ -99,7 +101,39 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
-	return z, nil
+	z.Multistream(false)
+	return &members{in, z}, nil
+}
+
+// members reads gzip members up to the end (RFC 1952 §2.2). Zeros may follow the last one:
+// files are padded so to a whole block, and gzip(1) takes no notice of it.
+type members struct {
+	in *bufio.Reader
+	z  *gzip.Reader
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	n, err := m.z.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	next, err := m.in.ReadByte()
+	if err != nil {
+		return n, err
+	}
+	if next != 0 {
+		m.in.UnreadByte()
+		err = m.z.Reset(m.in)
+		m.z.Multistream(false)
+		return n, err
+	}
+	for next == 0 && err == nil {
+		next, err = m.in.ReadByte()
+	}
+	if err == nil {
+		err = gzip.ErrHeader
+	}
+	return n, err
 }
 
 // corrupt makes final those errors of a body that are not a failure of the network.

@@ -11,8 +11,11 @@
 // carry a User-Agent, what this package accepts, and validators: never cookies,
 // credentials or headers of the caller.
 //
-// One thing cannot be told: whether a body was cut that ends where its connection ends,
-// without a length, chunks or gzip to say so.
+// Two things cannot be told. One is whether a body was cut that ends where its connection
+// ends, without TLS, a length, chunks or gzip to say so; TLS of a dialer of the caller's
+// does not say so either. The other is whether an answer of HTTP/1.0 is in chunks, which
+// it must not be (RFC 9112 §6.1): net/http hides the field, and lines with the chunks'
+// sizes are read as a part of the file.
 //
 // The package keeps nothing: caching is for package cache, matching for package policy.
 package fetch
@@ -60,7 +63,8 @@ type Fetcher struct {
 	// 64 KiB of header and 4 MiB per connection. The address that a redirect leads to is
 	// checked: before connecting where DialContext is nil, else once it has connected,
 	// before anything is sent. Behind a proxy, which resolves names itself, only hosts that
-	// are addresses, or localhost, can be checked.
+	// are addresses, or localhost, can be checked. Panics in its dialers and Proxy are
+	// caught; its TLS callbacks run where nobody can, and must not panic.
 	//
 	// Any other RoundTripper is used as it is. Redirects, retries, the time-outs and the
 	// limits on the file hold all the same; the limit per connection, the number of
@@ -68,7 +72,8 @@ type Fetcher struct {
 	Transport http.RoundTripper
 
 	// UserAgent is sent with each request; "" sends net/http's own. It should begin with
-	// the product token that the file's groups are matched against (RFC 9309 §2.2.1).
+	// the product token that the file's groups are matched against (RFC 9309 §2.2.1). With
+	// one that no header field can hold, nothing is sent and each Result says so in Err.
 	UserAgent string
 
 	// Dialect parses the file and says what a status means; zero is policy.RFC9309.
@@ -99,7 +104,6 @@ type Fetcher struct {
 
 	once  sync.Once
 	base  http.RoundTripper
-	owned bool          // base is our hardened copy: it returns when its context ends
 	slots chan struct{} // nil: no limit
 }
 
@@ -183,7 +187,7 @@ func (f *Fetcher) setUp() {
 		f.base = http.DefaultTransport
 	}
 	if t, ok := f.base.(*http.Transport); ok {
-		f.base, f.owned = harden(t), true
+		f.base = harden(t)
 	}
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
 		f.slots = make(chan struct{}, n)

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -463,6 +464,18 @@ func TestTheRequestIsMadeFromNothing(t *testing.T) {
 	}
 }
 
+func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
+	for _, agent := range []string{"bot/1.0\r\nCookie: a=b", "bot\n", "bot\x00", "\x7f"} {
+		rt, n := answers(response(200, file))
+		f := fetch.Fetcher{Transport: rt, UserAgent: agent}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		check(t, r, err, "disallow")
+		if *n != 0 || !strings.Contains(r.Err.Error(), "UserAgent") || !strings.Contains(r.Err.Error(), "control characters") {
+			t.Errorf("%q: %d requests, Err %v", agent, *n, r.Err)
+		}
+	}
+}
+
 // T-21: the file that binds a request is the one of the name that the request bears, at
 // the place where it goes.
 func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
@@ -634,4 +647,53 @@ func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
 			}
 		})
 	})
+}
+
+type stuckConn struct {
+	net.Conn
+	closed <-chan struct{}
+}
+
+func (c stuckConn) Close() error {
+	<-c.closed
+	return c.Conn.Close()
+}
+
+// What the caller has put into an *http.Transport may block. Fetch keeps its time.
+func TestFetchEndsInTimeWhateverACallersFunctionDoes(t *testing.T) {
+	for _, name := range []string{"proxy", "close", "dial", "read"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				over := make(chan struct{})
+				base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+					client, server := net.Pipe()
+					go func() {
+						io.Copy(io.Discard, server)
+						server.Close()
+					}()
+					if name == "dial" {
+						<-over
+					}
+					if name == "close" {
+						return stuckConn{client, over}, nil
+					}
+					return client, nil
+				}}
+				if name == "proxy" {
+					base.Proxy = func(*http.Request) (*url.URL, error) { <-over; return nil, errors.New("no") }
+				}
+				f := fetch.Fetcher{Transport: base, MaxFetches: 1}
+				for range 2 { // the first has to give its place back
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					start := time.Now()
+					if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded || time.Since(start) != time.Second {
+						t.Errorf("got %v, %v after %v", r, err, time.Since(start))
+					}
+					cancel()
+				}
+				close(over)
+				synctest.Wait()
+			})
+		})
+	}
 }

@@ -127,12 +127,14 @@ func privacyOf(addr netip.Addr) privacy {
 	if !addr.IsValid() {
 		return hidden
 	}
-	// The threat is a private address behind the prefix (RFC 6052 §5.1). A public one is
-	// what every host that has IPv4 only looks like on such a network: to refuse it would
-	// refuse each redirect from a site with IPv6 to one without.
+	// The threat is a private address behind the prefix (RFC 6052 §5.1), which must not be
+	// there (§3.1). A public one is what every host that has IPv4 only looks like on such a
+	// network: to refuse it would refuse each redirect from a site with IPv6 to one without.
 	if nat64.Contains(addr) {
-		b := addr.As16()
-		return privacyOf(netip.AddrFrom4([4]byte(b[12:])))
+		if b := addr.As16(); privacyOf(netip.AddrFrom4([4]byte(b[12:]))) == global {
+			return global
+		}
+		return special
 	}
 	for _, n := range networks {
 		if n.prefix.Contains(addr) {

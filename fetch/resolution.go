@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"golang.org/x/net/http/httpguts"
 )
 
 // resolution is one Fetch on its way: from the origin's robots.txt over redirects and
@@ -56,6 +57,9 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 	h := hop{o, o.RobotsURL()}
 	if o.scheme != "http" && o.scheme != "https" {
 		return r.unreachable(h, answer{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched"))
+	}
+	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
+		return r.unreachable(h, answer{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
 	}
 	r.guard.presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
