@@ -26,7 +26,6 @@ const (
 	robotsDial    = 3 * time.Second // also for TLS and a header
 	robotsAttempt = 4 * time.Second
 	robotsTimeout = 6 * time.Second
-	maxFetches    = 256
 )
 
 // rig is an internet, a gate into it, and what the process held before there was either.
@@ -68,7 +67,7 @@ func newRig(t *testing.T, size scale, c *cache.Cache) *rig {
 		Base: pages, UserAgent: userAgent, Cache: c,
 		Fetcher: &fetch.Fetcher{
 			Transport: robots, UserAgent: userAgent,
-			Timeout: robotsTimeout, AttemptTimeout: robotsAttempt, Retries: 1, MaxFetches: maxFetches,
+			Timeout: robotsTimeout, AttemptTimeout: robotsAttempt, Retries: 1, MaxFetches: size.fetches,
 		},
 	}
 	return r
@@ -77,8 +76,8 @@ func newRig(t *testing.T, size scale, c *cache.Cache) *rig {
 // end closes everything, and waits for the process to be what it was.
 func (r *rig) end(t *testing.T) {
 	t.Helper()
-	if n := r.robots.most.Load(); n > maxFetches {
-		t.Errorf("%d connections for robots.txt were open at once, want %d at most", n, maxFetches)
+	if n, most := r.robots.most.Load(), int64(r.gate.Fetcher.MaxFetches); n > most {
+		t.Errorf("%d connections for robots.txt were open at once, want %d at most", n, most)
 	}
 	if strays := r.net.Strays(); len(strays) > 0 {
 		t.Errorf("dialled %q, which is nowhere", strays)

@@ -16,13 +16,14 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/origins"
 )
 
-var loadSize = flag.String("load", "small", "`size` of the load tests: small, or full (10,000 origins and 1,000 callers)")
+var loadSize = flag.String("load", "small", "`size` of the load tests: small, or full (10,000 origins and 1,000 callers, without -race)")
 
 // scale is how much load there is.
 type scale struct {
 	healthy, hostile int // sites
 	callers          int // goroutines that ask
 	herd             int // goroutines that ask one site at once
+	fetches          int // of robots.txt at a time
 	listeners        int
 }
 
@@ -31,9 +32,9 @@ func loadScale(t *testing.T) scale {
 	switch *loadSize {
 	case "small": // each misbehaviour about once
 		hostile := len(origins.Faults())
-		return scale{healthy: hostile * 3 / 2, hostile: hostile, callers: 100, herd: 1000, listeners: 4}
+		return scale{healthy: hostile * 3 / 2, hostile: hostile, callers: 100, herd: 1000, fetches: 64, listeners: 4}
 	case "full":
-		return scale{healthy: 6000, hostile: 4000, callers: 1000, herd: 10_000, listeners: 8}
+		return scale{healthy: 6000, hostile: 4000, callers: 1000, herd: 10_000, fetches: 256, listeners: 8}
 	}
 	t.Fatalf("-load=%s: want small or full", *loadSize)
 	return scale{}
