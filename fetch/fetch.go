@@ -99,7 +99,8 @@ type Fetcher struct {
 	// PublicOnly refuses every address that is not globally reachable, the origin's own
 	// included. False refuses only redirects from a public network into a private one,
 	// so that intranets can be crawled. It needs a Transport that is nil or an
-	// *http.Transport, without a proxy; with any other, only literal addresses are seen.
+	// *http.Transport, without a proxy; with any other, only hosts that are addresses,
+	// or localhost, are seen.
 	PublicOnly bool
 
 	once  sync.Once

@@ -1,24 +1,16 @@
 package fetch_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,140 +264,6 @@ func TestMoreThanFiveRedirectsOrALoopAreUnavailable(t *testing.T) {
 	}
 }
 
-// Eighteen requests are what five redirects and two retries of each URL come to. They are
-// the limit of everything else, too.
-func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		retries int
-		prev    string                       // the URL of the stored file
-		answer  func(n int) (int, [2]string) // status and header of the n-th request
-	}{
-		{"redirects after retries", 30, "", func(n int) (int, [2]string) {
-			if n < 18 {
-				return 503, [2]string{}
-			}
-			return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
-		}},
-		{"a 304 of another copy", 0, "http://a.test/15", func(n int) (int, [2]string) {
-			switch {
-			case n == 18:
-				return 304, [2]string{"ETag", `"other"`}
-			case n%3 == 0:
-				return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
-			}
-			return 503, [2]string{}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := 0
-				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, AttemptTimeout: time.Minute, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
-					n++
-					status, header := c.answer(n)
-					return response(status, "", header[:]...), nil
-				})}
-				prev := stored("ETag", tag)
-				prev.Redirects = []string{c.prev}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
-				check(t, r, err, "disallow")
-				if n != 18 {
-					t.Errorf("got %d requests, want 18", n)
-				}
-			})
-		})
-	}
-}
-
-func TestRetries(t *testing.T) {
-	down := errors.New("connection refused")
-	for _, c := range []struct {
-		name    string
-		retries int
-		status  int
-		header  []string
-		err     error
-		want    int // requests
-	}{
-		{"404", 0, 404, nil, nil, 1},
-		{"200", 0, 200, nil, nil, 1},
-		{"304", 0, 304, nil, nil, 1},
-		{"429", 0, 429, nil, nil, 1},
-		{"600", 0, 600, nil, nil, 1},
-		{"503 by default", 0, 503, nil, nil, 3},
-		{"503 once", 1, 503, nil, nil, 2},
-		{"503 never", -1, 503, nil, nil, 1},
-		{"503 often", 1000, 503, nil, nil, 10}, // pauses grow, Timeout ends it: see below
-		{"failure by default", 0, 0, nil, down, 3},
-		{"failure never", -1, 0, nil, down, 1},
-		{"Retry-After that fits", 0, 503, []string{"Retry-After", "9"}, nil, 3},
-		{"Retry-After that fits once", 0, 503, []string{"Retry-After", "20"}, nil, 2},
-		{"Retry-After that does not fit", 0, 503, []string{"Retry-After", "3600"}, nil, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, start := 0, time.Now()
-				f := fetch.Fetcher{Retries: c.retries, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-					n++
-					return response(c.status, file, c.header...), c.err
-				})}
-				_, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if took := time.Since(start); took > 30*time.Second || c.want == 1 && took > 0 {
-					t.Errorf("took %v", took)
-				}
-				if c.retries == 1000 {
-					if n < c.want || n > 18 {
-						t.Errorf("got %d requests, want %d to 18", n, c.want)
-					}
-				} else if n != c.want {
-					t.Errorf("got %d requests, want %d", n, c.want)
-				}
-			})
-		})
-	}
-}
-
-func TestTheCallersContextIsTheOnlyError(t *testing.T) {
-	hang := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	})
-	deaf := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		time.Sleep(time.Hour)
-		return nil, errors.New("late")
-	})
-	for name, rt := range map[string]http.RoundTripper{"hangs": hang, "hangs and ignores its context": deaf} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := fetch.Fetcher{Transport: rt}
-				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-				defer cancel()
-				start := time.Now()
-				if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-					t.Errorf("got %v, %v", r, err)
-				}
-				if took := time.Since(start); took != 3*time.Second {
-					t.Errorf("returned after %v, want 3s", took)
-				}
-				if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-					t.Errorf("with an ended context: got %v, %v", r, err)
-				}
-				// Our own time-out is an answer.
-				start = time.Now()
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
-				if took := time.Since(start); took > 30*time.Second {
-					t.Errorf("gave up after %v, want at most 30s", took)
-				}
-				time.Sleep(2 * time.Hour) // the deaf transport's goroutines end
-			})
-		})
-	}
-}
-
 func TestFetchesWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy, most := 0, 0
@@ -470,7 +328,7 @@ func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
 		f := fetch.Fetcher{Transport: rt, UserAgent: agent}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 		check(t, r, err, "disallow")
-		if *n != 0 || !strings.Contains(r.Err.Error(), "UserAgent") || !strings.Contains(r.Err.Error(), "control characters") {
+		if text := fmt.Sprint(r.Err); *n != 0 || !strings.Contains(text, "UserAgent") || !strings.Contains(text, "control characters") {
 			t.Errorf("%q: %d requests, Err %v", agent, *n, r.Err)
 		}
 	}
@@ -515,185 +373,5 @@ func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
 		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
 			t.Fatalf("got %v, %v, %d requests", r, err, *n)
 		}
-	}
-}
-
-// There is no use in a pause that the caller will not see the end of.
-func TestNoPauseGoesBeyondTheCallersDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt, n := answers(response(503, "", "Retry-After", "10"))
-		f := fetch.Fetcher{Transport: rt}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		start := time.Now()
-		r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil)
-		check(t, r, err, "disallow")
-		if took := time.Since(start); took != 0 || *n != 1 {
-			t.Errorf("%d requests in %v", *n, took)
-		}
-	})
-}
-
-func TestErrSaysWhichTimeWasUp(t *testing.T) {
-	head := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + file
-	for name, c := range map[string]struct{ message, want string }{
-		"in the header": {"HTTP/1.1 200 OK\r\n", "header"},
-		"in the body":   {head, "no complete answer to one request within 15s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := fetch.Fetcher{Retries: -1, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					go func() {
-						http.ReadRequest(bufio.NewReader(server))
-						io.WriteString(server, c.message)
-						io.Copy(io.Discard, server)
-					}()
-					return client, nil
-				}}}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
-				if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) {
-					t.Errorf("got %v, want it to say %q", r.Err, c.want)
-				}
-			})
-		})
-	}
-}
-
-// An answer that breaks off is worth one more request, what will fail again none.
-func TestWhatIsWorthARetry(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		err  error  // of the transport, or
-		body string // a body that breaks off
-		want int
-	}{
-		{"time-out", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "", 3},
-		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "", 3},
-		{"name server does not answer", &net.DNSError{IsTimeout: true}, "", 3},
-		{"name does not exist", &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}, "", 1},
-		{"certificate", &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, "", 1},
-		{"body breaks off", nil, file, 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := 0
-				f := fetch.Fetcher{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
-					n++
-					res := response(200, "")
-					res.Body = io.NopCloser(io.MultiReader(strings.NewReader(c.body), readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
-					return res, c.err
-				})}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
-				if n != c.want {
-					t.Errorf("%d requests, want %d", n, c.want)
-				}
-				if n > 1 && !strings.Contains(r.Err.Error(), fmt.Sprintf("requests: %d", n)) {
-					t.Errorf("Err does not say that there were %d requests: %v", n, r.Err)
-				}
-			})
-		})
-	}
-}
-
-// eofConn is a stream, as of a multiplexer, whose Read ends with io.EOF once it is closed
-// at this end.
-type eofConn struct {
-	net.Conn
-	closed atomic.Bool
-}
-
-func (c *eofConn) Close() error {
-	c.closed.Store(true)
-	return c.Conn.Close()
-}
-
-func (c *eofConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if err != nil && c.closed.Load() {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// T-02: a file without a length, of which one half came, is not the whole file because we
-// hang up.
-func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
-	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe()
-		go func() {
-			http.ReadRequest(bufio.NewReader(server))
-			io.WriteString(server, "HTTP/1.1 200 OK\r\n\r\n"+file)
-			io.Copy(io.Discard, server)
-		}()
-		return &eofConn{Conn: client}, nil
-	}}
-	t.Run("time-out", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := fetch.Fetcher{Transport: base, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, "disallow")
-		})
-	})
-	t.Run("the caller goes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := fetch.Fetcher{Transport: base, Retries: -1}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-				t.Errorf("got %+v, %v", r, err)
-			}
-		})
-	})
-}
-
-type stuckConn struct {
-	net.Conn
-	closed <-chan struct{}
-}
-
-func (c stuckConn) Close() error {
-	<-c.closed
-	return c.Conn.Close()
-}
-
-// What the caller has put into an *http.Transport may block. Fetch keeps its time.
-func TestFetchEndsInTimeWhateverACallersFunctionDoes(t *testing.T) {
-	for _, name := range []string{"proxy", "close", "dial", "read"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				over := make(chan struct{})
-				base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					go func() {
-						io.Copy(io.Discard, server)
-						server.Close()
-					}()
-					if name == "dial" {
-						<-over
-					}
-					if name == "close" {
-						return stuckConn{client, over}, nil
-					}
-					return client, nil
-				}}
-				if name == "proxy" {
-					base.Proxy = func(*http.Request) (*url.URL, error) { <-over; return nil, errors.New("no") }
-				}
-				f := fetch.Fetcher{Transport: base, MaxFetches: 1}
-				for range 2 { // the first has to give its place back
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					start := time.Now()
-					if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded || time.Since(start) != time.Second {
-						t.Errorf("got %v, %v after %v", r, err, time.Since(start))
-					}
-					cancel()
-				}
-				close(over)
-				synctest.Wait()
-			})
-		})
 	}
 }

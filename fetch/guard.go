@@ -93,13 +93,15 @@ func (g *guard) reached(addr netip.Addr) {
 // presume sets what the origin's name tells. It may be in a private network, but it is not
 // this machine unless it says so.
 func (g *guard) presume(host string) {
-	g.named = private
-	if addr, err := netip.ParseAddr(host); err == nil && !embedsAnother(addr) {
-		g.named = privacyOf(addr)
-	} else if err == nil {
+	switch addr, err := netip.ParseAddr(host); {
+	case err == nil && embedsAnother(addr):
 		g.named, g.tunnel = global, addr
-	} else if isLocalhost(host) {
+	case err == nil:
+		g.named = privacyOf(addr)
+	case isLocalhost(host):
 		g.named = special
+	default:
+		g.named = private
 	}
 }
 
@@ -108,7 +110,8 @@ func isLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1).
+// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1). One that has it
+// under a prefix of its own, among public addresses, does not tell us.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // tunnels are the others whose addresses hold one of another network: NAT64 with a prefix

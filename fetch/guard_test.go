@@ -1,0 +1,335 @@
+package fetch_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/origins"
+)
+
+// ranks has addresses of each rank of privacy, one for each range that is treated apart.
+var ranks = [][]string{
+	{ // public
+		"8.8.8.8", "1.1.1.1", "192.0.0.9", "192.31.196.1", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1",
+		"2606:4700::1111", "2001:4860:4860::8888", "2001:3::1", "2001:20::1", "::ffff:8.8.8.8",
+		"64:ff9b::808:808", // 8.8.8.8 on a network without IPv4
+	},
+	{ // private
+		"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "100.127.255.255", "fc00::1", "fd12::1", "::ffff:10.0.0.1",
+	},
+	{ // local or reserved
+		"127.0.0.1", "127.255.255.254", "169.254.1.1", "0.0.0.0", "0.1.2.3", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.18.0.1",
+		"198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
+		"169.254.169.254", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254",
+		"::1", "::", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "100::1", "2001::1", "2001:2::1", "2001:db8::1", "3fff::1", "5f00::1",
+		"64:ff9b::a00:1", "64:ff9b::c0a8:101", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::", "64:ff9b:1::1", "64:ff9b:1::808:808", "2002:808:808::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::808:808",
+	},
+}
+
+func TestARedirectDoesNotReachAMorePrivateNetwork(t *testing.T) {
+	for from, origins := range ranks {
+		for to, targets := range ranks {
+			for _, target := range targets {
+				literal := &url.URL{Scheme: "http", Host: target, Path: "/r"}
+				if addr := netip.MustParseAddr(target); addr.Is6() {
+					literal.Host = "[" + target + "]"
+				}
+				for _, location := range []string{"http://b.test/r", literal.String()} {
+					w := world{
+						"a.test:80": {origins[0], "HTTP/1.1 302 Found\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n"},
+						"b.test:80": {target, "HTTP/1.1 200 OK\r\nContent-Length: 33\r\n\r\n" + file},
+					}
+					w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
+					f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+					r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+					want := "rules"
+					if to > from {
+						want = "disallow"
+					}
+					if err != nil || verdict(r) != want {
+						t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origins[0], location, target, verdict(r), want, err, r.Err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
+	for rank, addrs := range ranks {
+		for _, addr := range append(addrs, "") { // "": no address that we are told
+			if addr == "" && rank == 0 {
+				continue
+			}
+			w := world{"a.test:80": {addr, origins.Reply(200, file)}}
+			f := fetch.Fetcher{Transport: w.transport(), PublicOnly: true, Retries: -1}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			want := "disallow"
+			if rank == 0 {
+				want = "rules"
+			}
+			if err != nil || verdict(r) != want {
+				t.Errorf("%q: got %s, want %s (%v, %v)", addr, verdict(r), want, err, r.Err)
+			}
+		}
+	}
+	// A transport of one's own is asked for no literal address that is not public.
+	rt, n := answers(response(200, file))
+	f := fetch.Fetcher{Transport: rt, PublicOnly: true}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://10.0.0.1"), nil)
+	check(t, r, err, "disallow")
+	if *n != 0 {
+		t.Errorf("got %d requests", *n)
+	}
+}
+
+// A name that is public when it is asked first, and local when it is asked again.
+func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
+	public, local := world{"a.test:80": {"8.8.8.8", origins.Reply(302, "", "Location: /again")}}, world{"a.test:80": {"127.0.0.1", origins.Reply(200, file)}}
+	base, n := public.transport(), 0
+	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n++; n > 1 {
+			return local.transport().DialContext(ctx, network, addr)
+		}
+		return public.transport().DialContext(ctx, network, addr)
+	}
+	f := fetch.Fetcher{Transport: base}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+	check(t, r, err, "disallow")
+	if n != 2 || !strings.Contains(r.Err.Error(), "127.0.0.1") {
+		t.Errorf("%d dials, %v", n, r.Err)
+	}
+}
+
+// An address that embeds another is the way to a site that may be anywhere. It must not
+// count as one of this machine's, and what it opens is what any public site may.
+func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {
+	for _, origin := range []string{"64:ff9b::808:808", "64:ff9b::a00:1", "64:ff9b::7f00:1", "64:ff9b:1::808:808", "2002:808:808::1", "2001::1"} {
+		for target, want := range map[string]string{
+			"127.0.0.1": "disallow", "169.254.169.254": "disallow", "10.0.0.1": "disallow", "::1": "disallow", "fd12::1": "disallow",
+			"64:ff9b::7f00:1": "disallow", "64:ff9b::a00:2": "disallow", "64:ff9b:1::a00:1": "disallow", "2002:7f00:1::1": "disallow",
+			"8.8.4.4": "rules", "64:ff9b::808:404": "rules", "2606:4700::1111": "rules",
+			origin: "rules", // a relative redirect, or one to https
+		} {
+			literal := (&url.URL{Scheme: "http", Host: netip.AddrPortFrom(netip.MustParseAddr(target), 80).String(), Path: "/r"}).String()
+			for _, location := range []string{"http://b.test/r", literal} {
+				w := world{
+					"a.test:80": {origin, origins.Reply(302, "", "Location: "+location)},
+					"b.test:80": {target, origins.Reply(200, file)},
+				}
+				w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
+				f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+				if err != nil || verdict(r) != want {
+					t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origin, location, target, verdict(r), want, err, r.Err)
+				}
+			}
+		}
+	}
+}
+
+// A dialer that does not tell addresses (of unix sockets, tunnels, pipes) opens no more.
+func TestAnOriginWithoutAnAddressIsJudgedByItsName(t *testing.T) {
+	for _, c := range []struct{ origin, location, want string }{
+		{"http://a.test", "http://169.254.169.254/latest/meta-data", "disallow"},
+		{"http://a.test", "http://127.0.0.1/r", "disallow"},
+		{"http://a.test", "http://localhost/r", "disallow"},
+		{"http://a.test", "http://b.test/r", "rules"},
+		{"http://a.test", "http://8.8.8.8/r", "rules"},
+		{"http://8.8.8.8", "http://10.0.0.1/r", "disallow"},
+		{"http://localhost", "http://127.0.0.1/r", "rules"},
+	} {
+		u, err := url.Parse(c.location)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := world{
+			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {"", origins.Reply(302, "", "Location: "+c.location)},
+			u.Hostname() + ":80": {"", origins.Reply(200, file)},
+		}
+		f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		if err != nil || verdict(r) != c.want {
+			t.Errorf("%s to %s: got %s, want %s (%v, %v)", c.origin, c.location, verdict(r), c.want, err, r.Err)
+		}
+	}
+}
+
+// The proxy is often nearer to the machines of a private network than we are.
+func TestNoProxyIsAskedForAMorePrivateLiteral(t *testing.T) {
+	for location, want := range map[string]string{
+		"http://169.254.169.254/latest/meta-data": "disallow",
+		"http://127.0.0.1:2375/r":                 "disallow",
+		"http://[::1]/r":                          "disallow",
+		"http://localhost/r":                      "disallow",
+		"http://8.8.8.8/r":                        "rules",
+	} {
+		var asked []string
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.String())
+			if r.URL.Path == "/robots.txt" {
+				http.Redirect(w, r, location, http.StatusFound)
+				return
+			}
+			io.WriteString(w, file)
+		}))
+		at, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		proxy.Close()
+		check(t, r, err, want)
+		if want == "disallow" && len(asked) != 1 {
+			t.Errorf("the proxy was asked %q", asked)
+		}
+	}
+}
+
+// Where a foreign transport connects, only literal addresses can be judged; the origin's
+// own name counts as one in a private network, unless it names this machine.
+func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
+	for _, c := range []struct{ origin, location, want string }{
+		{"http://a.test", "http://8.8.8.8/r", "rules"},
+		{"http://a.test", "http://10.0.0.1/r", "rules"},
+		{"http://a.test", "http://127.0.0.1/r", "disallow"},
+		{"http://8.8.8.8", "http://8.8.4.4/r", "rules"},
+		{"http://8.8.8.8", "http://10.0.0.1/r", "disallow"},
+		{"http://10.0.0.1", "http://10.0.0.2/r", "rules"},
+		{"http://10.0.0.1", "http://[::1]/r", "disallow"},
+		{"http://127.0.0.1", "http://[::1]/r", "rules"},
+		{"http://[::1]:8080", "http://127.0.0.1/r", "rules"},
+		{"http://localhost", "http://127.0.0.1/r", "rules"},
+		{"http://localhost", "http://a.localhost/r", "rules"},
+		{"http://127.0.0.1", "http://localhost/r", "rules"},
+		{"http://a.test", "http://localhost/r", "disallow"}, // RFC 6761 §6.3
+		{"http://a.test", "http://LOCALHOST./r", "disallow"},
+		{"http://8.8.8.8", "http://x.localhost:8080/r", "disallow"},
+		{"http://10.0.0.1", "http://localhost/r", "disallow"},
+		{"http://a.test", "http://localhost.test/r", "rules"},
+		{"http://[64:ff9b::7f00:1]", "http://127.0.0.1/r", "disallow"},
+		{"http://[64:ff9b:1::1]", "http://10.0.0.1/r", "disallow"},
+		{"http://[64:ff9b:1::1]", "/r", "rules"},
+		{"http://[64:ff9b::808:808]", "http://8.8.8.8/r", "rules"},
+		{"http://a.localhost:8080", "http://127.0.0.1/r", "rules"},
+		{"http://localhost.test", "http://127.0.0.1/r", "disallow"},
+	} {
+		rt, _ := answers(response(302, "", "Location", c.location), response(200, file))
+		f := fetch.Fetcher{Transport: rt}
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		if err != nil || verdict(r) != c.want {
+			t.Errorf("%s to %s: got %s, want %s (%v, %v)", c.origin, c.location, verdict(r), c.want, err, r.Err)
+		}
+	}
+}
+
+// An origin is as public as the most public address that it was reached at.
+func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
+	w := world{
+		"a.test:80":      {"127.0.0.1", origins.Reply(302, "", "Location: http://inside.test/r")},
+		"inside.test:80": {"127.0.0.1", origins.Reply(200, file)},
+	}
+	base, n := w.transport(), 0
+	inner := base.DialContext
+	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n++; n == 1 {
+			client, server := net.Pipe()
+			server.Close()
+			return peer{client, net.TCPAddrFromAddrPort(netip.MustParseAddrPort("8.8.8.8:80"))}, nil
+		}
+		return inner(ctx, network, addr)
+	}
+	f := fetch.Fetcher{Transport: base, Retries: 1}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+	check(t, r, err, "disallow")
+	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "more private network") {
+		t.Errorf("%q, %v", r.Redirects, r.Err)
+	}
+}
+
+// Where DialContext is nil, an address is refused before it is connected to.
+func TestNothingIsConnectedToThatIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	f := fetch.Fetcher{Transport: &http.Transport{}, PublicOnly: true, Retries: -1}
+	for _, host := range []string{"localhost", "127.0.0.1"} {
+		r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+":"+port), nil)
+		check(t, r, err, "disallow")
+		if !strings.Contains(r.Err.Error(), "refused") {
+			t.Error(r.Err)
+		}
+	}
+	l.(*net.TCPListener).SetDeadline(time.Now().Add(100 * time.Millisecond))
+	if c, err := l.Accept(); err == nil {
+		t.Errorf("connected from %v", c.RemoteAddr())
+	}
+}
+
+// The guard cannot see behind a proxy, and must not judge by the proxy's own address.
+func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String())
+		switch {
+		case r.Method == http.MethodConnect, strings.HasPrefix(r.URL.Host, "locked"):
+			w.WriteHeader(http.StatusProxyAuthRequired)
+		case r.URL.Path == "/robots.txt":
+			http.Redirect(w, r, "http://inside.test/r", http.StatusFound)
+		default:
+			io.WriteString(w, file)
+		}
+	}))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1, PublicOnly: true}
+	for _, c := range []struct{ origin, want string }{
+		{"http://a.test", "rules"},
+		{"http://locked.test", "allow"},     // 407 is a 4xx like any other
+		{"https://locked.test", "disallow"}, // but there is no answer of the site in a refused CONNECT
+	} {
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		check(t, r, err, c.want)
+	}
+	if len(asked) != 4 {
+		t.Errorf("the proxy was asked %q", asked)
+	}
+}
+
+// A direct connection that a redirect leads to is judged even if the origin was behind a
+// proxy: what needs none is often the inner network.
+func TestARedirectPastTheProxyIsJudged(t *testing.T) {
+	w := world{
+		"proxy.test:80":  {"10.0.0.1", origins.Reply(302, "", "Location: http://inside.test/r")},
+		"inside.test:80": {"10.0.0.2", origins.Reply(200, file)},
+	}
+	base := w.transport()
+	base.Proxy = func(r *http.Request) (*url.URL, error) {
+		if r.URL.Host == "inside.test" {
+			return nil, nil
+		}
+		return &url.URL{Scheme: "http", Host: "proxy.test"}, nil
+	}
+	f := fetch.Fetcher{Transport: base}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+	check(t, r, err, "disallow")
+	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "10.0.0.2") {
+		t.Errorf("%q, %v", r.Redirects, r.Err)
+	}
+}
