@@ -27,9 +27,11 @@ func keepVigil(deadline time.Time) *vigil {
 	return v
 }
 
-// handovers is how often a caller who returns waits for his turn to run: after a lock, when
-// his context wakes him, and after having been interrupted.
-const handovers = 3
+// handovers is how often a caller on his way out may have to wait for his turn to run: for
+// a lock of the gate, of the connection pool or of the internet that all servers share,
+// when his context wakes him, when he was interrupted. A process with a thousand callers
+// that is short of processors pays for each of them.
+const handovers = 8
 
 // end returns how late it is, and how much of that is excused.
 func (v *vigil) end() (late, excused time.Duration) {
