@@ -181,6 +181,23 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 	}
 }
 
+// A flood of names that are met once does not evict the origins that are in use, however
+// long it goes on.
+func TestAFloodOfNamesLeavesWhatIsInUse(t *testing.T) {
+	const hot, flood = 200, 20_000
+	c, fetches := &cache.Cache{Size: 1000}, 0
+	for i := range flood {
+		fill(t, c, hot+i, 1, populations[0].answer)
+		fill(t, c, i%hot, 1, func(i int) *fetch.Result {
+			fetches++
+			return populations[0].answer(i)
+		})
+	}
+	if rate := 1 - float64(fetches)/flood; rate < 0.9 {
+		t.Errorf("%.0f %% of the lookups of origins in use were hits, want 90", 100*rate)
+	}
+}
+
 func TestWhatDoesNotFitIsAnsweredAndNotKept(t *testing.T) {
 	c := &cache.Cache{MaxBytes: 10_000}
 	fill(t, c, 0, 3, populations[0].answer)

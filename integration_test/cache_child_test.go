@@ -35,15 +35,15 @@ import (
 //	go test ./integration_test -run Cache -full -timeout 20m
 var full = flag.Bool("full", false, "run the cache tests at the sizes that the README states; takes some minutes")
 
-// size is a twentieth of what -full asks for, and less under -short.
+// size is a twentieth of what -full asks for, and less under -short or the race detector.
 func size(whole int) int {
 	switch {
 	case *full:
 		return whole
 	case testing.Short():
-		return whole / 50
+		return whole / 50 / slowdown
 	}
-	return whole / 20
+	return whole / 20 / slowdown
 }
 
 // TestMain lets copies of this test binary play the other processes of a test.
@@ -269,7 +269,7 @@ func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "robots.db")
 	versions := make([][]issued, killedOrigins)
 	found := slices.Repeat([]int{-1}, killedOrigins)
-	kills, next, entries := max(2, size(100)), 0, 0
+	kills, next, entries := max(3, size(100)), 0, 0
 	for kill := range kills {
 		cmd, out := child(t, "writer", "ROBOTSGATE_FILE="+file, "ROBOTSGATE_VERSION="+strconv.Itoa(next))
 		// Moments that are spread over what a writer does, from its start on.
