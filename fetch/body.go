@@ -43,6 +43,9 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	if err != nil {
 		return nil, false, corrupt(err)
 	}
+	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
+		return nil, false, final("chunks in HTTP/1.0, whose sizes are no part of the file")
+	}
 	if len(body) > MaxBytes {
 		body, truncated = wholeLines(body), true
 		body = body[:min(len(body), MaxBytes)]
@@ -66,6 +69,16 @@ func isPart(h http.Header) bool {
 	last, length, _ := strings.Cut(said, "/")
 	end, err := strconv.ParseUint(last, 10, 63)
 	return !fromStart || err != nil || length != strconv.FormatUint(end+1, 10)
+}
+
+// beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty
+// framing (§6.1), but net/http drops the field that says so and takes the chunks for the
+// file, where the size of one can part "Disallow:" from its path.
+func beginsWithChunk(b []byte) bool {
+	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
+	size, _, _ := bytes.Cut(line, []byte(";"))
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(size)), 16, 31)
+	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(rest[n:], []byte("\r\n")))
 }
 
 // isGzip says whether the body has to be decoded. A coding that was not offered, or one

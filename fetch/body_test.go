@@ -176,3 +176,30 @@ func TestA206CountsIfItHoldsTheWholeFile(t *testing.T) {
 		})
 	}
 }
+
+// RFC 9112 §6.1: Transfer-Encoding in HTTP/1.0 is faulty framing. net/http does not show it.
+func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
+	const field = "Transfer-Encoding: chunked"
+	big := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", fetch.MaxBytes+100, full(fetch.MaxBytes+100, file, ""))
+	for _, c := range []struct{ name, message, want string }{
+		{"a size that parts a rule", origins.Head("HTTP/1.0 200 OK", field) + "17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
+		{"an extension", origins.Head("HTTP/1.0 200 OK", field) + "21;a=b\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
+		{"an empty file", origins.Head("HTTP/1.0 200 OK", field) + "0\r\n\r\n", "disallow"},
+		{"a length besides", origins.Head("HTTP/1.0 200 OK", field, "Content-Length: 43") + "21\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
+		{"cut", origins.Head("HTTP/1.0 200 OK", field) + "21\r\n" + file[:10], "disallow"},
+		{"a chunk above the limit", origins.Head("HTTP/1.0 200 OK", field) + big, "disallow"},
+		{"the field alone", origins.Head("HTTP/1.0 200 OK", field) + file, "rules"},
+		{"no chunks", origins.Head("HTTP/1.0 200 OK") + file, "rules"},
+		{"no chunks, CRLF", origins.Head("HTTP/1.0 200 OK") + strings.ReplaceAll(file, "\n", "\r\n"), "rules"},
+		{"an empty line first", origins.Head("HTTP/1.0 200 OK") + "\r\n" + file, "rules"},
+		{"a number first", origins.Head("HTTP/1.0 200 OK") + "10\r\n" + file, "rules"},
+		{"nothing", origins.Head("HTTP/1.0 200 OK"), "allow"},
+		{"a file that looks so, in HTTP/1.1", origins.Reply(200, "0\r\n\r\n"+file), "rules"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fetch.Fetcher{Retries: -1, Transport: piped(func() []byte { return []byte(c.message) })}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			check(t, r, err, c.want)
+		})
+	}
+}

@@ -11,11 +11,9 @@
 // carry a User-Agent, what this package accepts, and validators: never cookies,
 // credentials or headers of the caller.
 //
-// Two things cannot be told. One is whether a body was cut that ends where its connection
-// ends, without TLS, a length, chunks or gzip to say so; TLS of a dialer of the caller's
-// does not say so either. The other is whether an answer of HTTP/1.0 is in chunks, which
-// it must not be (RFC 9112 §6.1): net/http hides the field, and lines with the chunks'
-// sizes are read as a part of the file.
+// One thing cannot be told: whether a body was cut that ends where its connection ends,
+// without TLS, a length, chunks or gzip to say so. The TLS of a dialer of the caller's
+// does not say so either.
 //
 // The package keeps nothing: caching is for package cache, matching for package policy.
 package fetch
