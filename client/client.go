@@ -57,7 +57,8 @@ type Transport struct {
 	// that MaxFetches then bounds the fetches of this Transport alone.
 	Fetcher *fetch.Fetcher
 
-	// Cache keeps what was read; several Transports may share one. Nil: one of its own.
+	// Cache keeps what was read; several Transports may share one, if their Fetchers
+	// have one dialect. Nil: one of its own.
 	Cache *cache.Cache
 
 	// Pacer spaces the requests to each origin, those for robots.txt included; RoundTrip

@@ -185,9 +185,11 @@ func TestTheCallersMistakesGetAClearError(t *testing.T) {
 			}
 		})
 	}
-	userAgentAsToken := &client.Transport{Base: base, Token: "ExampleBot/1.0 (+https://example.com/bot)"}
-	if _, err := userAgentAsToken.Lookup(t.Context(), mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), "Token") {
-		t.Errorf("a User-Agent as Token: %v, want an error that names the field", err)
+	for _, token := range []string{"ExampleBot/1.0 (+https://example.com/bot)", "ExampleBot/1.0"} {
+		userAgentAsToken := &client.Transport{Base: base, Token: token}
+		if _, err := userAgentAsToken.Lookup(t.Context(), mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), `set Token to "ExampleBot"`) {
+			t.Errorf("Token %q: %v, want an error that names the remedy", token, err)
+		}
 	}
 	if len(base.pages)+len(base.agents) > 0 {
 		t.Error("something was sent")

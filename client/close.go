@@ -5,11 +5,12 @@ import (
 	"errors"
 )
 
-// ErrClosed is what RoundTrip, Decide and Lookup return after Close.
+// ErrClosed is what RoundTrip, Decide and Lookup return after Close. (Where a Cache that
+// was given to the Transport is closed first, they return cache.ErrClosed.)
 var ErrClosed = errors.New("client: the Transport is closed")
 
 // Close ends the fetches of robots.txt that are under way, and the Transport: whatever
-// is asked of it from then on, or waits for robots.txt, ends with ErrClosed. Requests
+// is asked of it from then on, or waits for a robots.txt in its own Cache, ends with ErrClosed. Requests
 // that were let through before go on, and those that wait for the Pacer get their turn:
 // their contexts end them. The idle connections of Base are closed.
 //

@@ -160,8 +160,8 @@ func (t *Transport) misuse(base http.RoundTripper, f *fetch.Fetcher) error {
 	if self := http.RoundTripper(t); base == self || f.Transport == self {
 		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
 	}
-	if strings.Contains(t.Token, "(") {
-		return fmt.Errorf("client: Token %q is a User-Agent, which no group of robots.txt would match: put it into UserAgent, or its product token here", cut(t.Token))
+	if strings.ContainsAny(t.Token, "/(;") {
+		return fmt.Errorf("client: Token %q is no product token but a User-Agent, which groups of robots.txt would not match: set Token to %q, or UserAgent", cut(t.Token), cut(policy.ProductToken(t.Token)))
 	}
 	return nil
 }
