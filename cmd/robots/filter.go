@@ -285,6 +285,9 @@ func (f *filterer) sort(b *filtered, q question, v verdict) {
 	switch {
 	case f.json:
 		v.Agent, v.Dialect = f.agent.String(), f.dialect.String()
+		if q.url != nil && q.text[0] == '{' {
+			v.URL, v.Record = q.url.String(), q.text
+		}
 		to.json(v)
 	case to == &b.output:
 		to.Write(q.text)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -21,6 +22,8 @@ type verdict struct {
 	Robots  *answer    `json:"robots,omitempty"` // check: where the rules come from
 	Lines   []fileLine `json:"lines,omitempty"`  // check --explain
 	Error   string     `json:"error,omitempty"`  // why robots.txt could not be had, or what is wrong with the URL
+
+	Record json.RawMessage `json:"record,omitempty"` // filter: the line, where it was a JSON object
 }
 
 // newVerdict is d about a URL, as the user wrote it.
