@@ -175,6 +175,13 @@ func (b *behind) close(ctx context.Context) error {
 	}
 }
 
+// has reports whether a value of the key is yet to be written.
+func (b *behind) has(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queued[key] != nil || b.writing[key]
+}
+
 // lost is how many values were not written, because too many waited.
 func (b *behind) lost() uint64 {
 	b.mu.Lock()

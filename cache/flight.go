@@ -156,11 +156,7 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 	s = c.next(s, r, now)
 	c.publish(o, s, now)
 	if c.second.store != nil {
-		file := r
-		if r.Err != nil {
-			file = stored.file // of the answer before, which the outage does not displace
-		}
-		c.keep(o, s, file, now, stored.unlock)
+		c.keep(o, s, r, prev, stored, now)
 	}
 	return c.terms.newest(s, now), nil
 }

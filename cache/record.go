@@ -23,6 +23,10 @@ import (
 const (
 	recordMagic  = "RGC1"
 	recordPrefix = len(recordMagic) + 8
+
+	// tombstone takes the place of rules that have been superseded by what cannot be
+	// stored. It reads as no value, whether or not the Store has forgotten it by then.
+	tombstone = recordMagic
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -80,7 +84,7 @@ func encodeState(key string, s *state, body []byte) ([]byte, error) {
 	copy(data, recordMagic)
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
-	if len(data) > MaxValue {
+	if len(data) > MaxValue || len(body) > fetch.MaxBytes {
 		return nil, errors.New("cache: state is too long to store")
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], crc32.Checksum(data[len(recordMagic)+4:], castagnoli))
@@ -113,6 +117,16 @@ func (rec *record) valid() bool {
 		return false
 	}
 	return rec.Answer != nil || rec.Failure != nil
+}
+
+// adds reports whether the record knows of an answer or of a failure that s does not.
+func (rec *record) adds(s *state) bool {
+	if s == nil {
+		return true
+	}
+	a, f := rec.Answer, rec.Failure
+	return a != nil && (s.answer == nil || a.Received.After(s.answered.Round(0))) ||
+		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
 // latest is when the record's origin was last heard of.

@@ -91,12 +91,13 @@ func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Co
 }
 
 // read returns the record of an origin with its file, before a time; nil if there is none
-// that can be had and trusted. Silence and errors are failures of the Store; a value that
-// is no record is as good as none, but somebody may want to hear of it.
-func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
+// that can be had and trusted. It also reports whether there was any value, and whether the
+// Store could be read. Silence and errors are failures of the Store; a value that is no
+// record is as good as none, but somebody may want to hear of it.
+func (s *second) read(key string, before time.Time) (rec *record, body []byte, stored, up bool) {
 	left := time.Until(before)
 	if left <= 0 || !s.reads.allow() {
-		return nil, nil, false
+		return nil, nil, false, false
 	}
 	data, err := within(s.slots, left, func(ctx context.Context) ([]byte, error) {
 		return s.store.Get(ctx, key)
@@ -105,21 +106,21 @@ func (s *second) read(key string, before time.Time) (*record, []byte, bool) {
 		data, err = nil, nil
 	}
 	if errors.Is(err, errStoreBusy) {
-		return nil, nil, false
+		return nil, nil, false, false
 	}
 	s.failures.tell("get", key, err)
 	if s.reads.record(err); err != nil {
-		return nil, nil, false
+		return nil, nil, false, false
 	}
-	if data == nil {
-		return nil, nil, true
+	if data == nil || string(data) == tombstone {
+		return nil, nil, false, true
 	}
-	rec, body, err := decodeRecord(key, data)
+	rec, body, err = decodeRecord(key, data)
 	if err != nil {
 		s.reads.note()
 		s.failures.tell("get", key, err)
 	}
-	return rec, body, true
+	return rec, body, true, true
 }
 
 // lock tries to take the lock of an origin. Where there is none to be had, because the
@@ -157,6 +158,8 @@ type consultation struct {
 	file   *fetch.Result // state.answer with its body, to be validated; nil: not there
 	enough bool          // state will do
 	unlock func()        // otherwise: to be called once the new state has been put; nil: no lock
+	unread bool          // there may be a state that is better, but could not be had
+	holds  bool          // there is, or may be, a value
 }
 
 // consult asks the Store, and sees to it that nobody else is fetching. Whoever is, gets
@@ -193,13 +196,16 @@ func (c *Cache) consult(o fetch.Origin, s *state) consultation {
 // compare reads the Store and takes the newer state. It also reports whether the Store
 // could be read.
 func (c *Cache) compare(key string, s *state, before time.Time) (found consultation, up bool) {
-	rec, body, up := c.second.read(key, before)
+	rec, body, stored, up := c.second.read(key, before)
 	now := time.Now()
+	found.unread, found.holds = !up, !up || stored
 	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
-		rec = nil // nothing that its times could be measured by
+		// Nothing that its times could be measured by. But which clock is wrong is not
+		// known: it may be good again once this one has been set.
+		rec, found.unread = nil, true
 	}
-	if rec != nil && (s == nil || rec.latest().After(s.latest().Round(0))) {
-		s = rec.state(&c.terms, body, c.draw)
+	if rec != nil && rec.adds(s) {
+		s = s.merged(rec.state(&c.terms, body, c.draw))
 	}
 	found.state = s
 	if s == nil {
@@ -216,19 +222,34 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	return found, up
 }
 
-// keep puts a state behind the memory, and then calls unlock. The file is that of the
-// answer, as far as it is known.
-func (c *Cache) keep(o fetch.Origin, s *state, file *fetch.Result, now time.Time, unlock func()) {
+// keep puts a state behind the memory, after r has arrived in place of prev, and then gives
+// the lock back.
+func (c *Cache) keep(o fetch.Origin, s *state, r, prev *fetch.Result, stored consultation, now time.Time) {
+	unlock := stored.unlock
 	if unlock == nil {
 		unlock = func() {}
 	}
+	file := r
+	if r.Err != nil {
+		file = stored.file // of the answer before, which the outage does not displace
+	}
 	key := o.String()
 	data, err := encodeState(key, s, fileOf(s, file))
-	if err != nil || s.answer != nil && s.volatile {
-		go unlock()
+	ttl := s.retention(now)
+	volatile := s.answer != nil && s.volatile
+	superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy) // else a 304 renews what is there
+	switch {
+	case r.Err != nil && stored.unread:
+		go unlock() // a failure must not displace a copy that just could not be read
+		return
+	case err == nil && !volatile:
+	case superseded && (stored.holds || c.second.behind.has(key)):
+		data, ttl = []byte(tombstone), time.Minute
+	default:
+		go unlock() // what is there, if anything, are still the last rules to be stored
 		return
 	}
-	c.second.behind.put(key, data, s.retention(now), unlock)
+	c.second.behind.put(key, data, ttl, unlock)
 }
 
 // fileOf returns the octets to parse the answer's policy from. Memory has none: they come

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -111,6 +112,33 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	return n
 }
 
+// merged is what two states of one origin say together: the newer answer, and the newer
+// failure if that came later still. Neither is allowed to take the other's copy away: of
+// two processes that are in an outage, one may have met it without a copy. Wall clocks are
+// compared, because s or other comes from a Store.
+func (s *state) merged(other *state) *state {
+	if s == nil || other == nil {
+		return cmp.Or(s, other)
+	}
+	answer, failure := s, s
+	if other.answer != nil && (s.answer == nil || other.answered.Round(0).After(s.answered.Round(0))) {
+		answer = other
+	}
+	if other.failure != nil && (s.failure == nil || other.failed.Round(0).After(s.failed.Round(0))) {
+		failure = other
+	}
+	if failure.failure != nil && answer.answer != nil && !failure.failed.Round(0).After(answer.answered.Round(0)) {
+		failure = &state{} // the origin has answered since
+	}
+	if answer == failure {
+		return answer
+	}
+	m := *answer
+	m.failure, m.failed, m.retry = failure.failure, failure.failed, failure.retry
+	m.failures, m.since, m.assumed = failure.failures, failure.since, failure.assumed
+	return &m
+}
+
 // assume prepares the result for an outage that is long enough to count as unavailable.
 func (s *state) assume(t *terms) {
 	if t.outage == GoogleLadder || t.allowAfter > 0 {
@@ -164,7 +192,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		// An outage is met by retrying behind the callers, as long as they can be
 		// served from the copy.
 		if r = t.during(s, now); r == s.answer {
-			return r, s.kept - age, inBackground
+			return r, max(s.kept-age, time.Second), inBackground
 		}
 	}
 	return nil, 0, awaited
@@ -183,6 +211,9 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	outage, _ := elapsed(now, s.since)
 	copied := s.answer != nil && s.age(now) < s.kept
 	if t.outage == GoogleLadder {
+		// The ladder counts from when the outage began, however old the copy was then:
+		// what is in memory or in the Store must not give way to permission before.
+		copied = s.answer != nil && isRules(s.answer)
 		switch {
 		case outage < ladderStop:
 			return s.failure
@@ -219,14 +250,6 @@ func (s *state) validatable() *fetch.Result {
 		return nil
 	}
 	return s.answer
-}
-
-// latest is when the origin was last heard of.
-func (s *state) latest() time.Time {
-	if s.failure != nil && s.failed.After(s.answered) {
-		return s.failed
-	}
-	return s.answered
 }
 
 // retention is how long a stored state can be of use. One of an outage has to last as

@@ -1,0 +1,300 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// The last good copy of an origin's rules is what an outage is bridged by. These tests
+// take it away in every way that a Store, a second process or a clock has.
+
+func decide(t *testing.T, c *cache.Cache, s *site, target string) policy.Decision {
+	t.Helper()
+	return get(t, c, s, "https://a.example").Policy.Decide("x", target)
+}
+
+func TestAnOutageThatAnotherProcessMetColdLeavesTheCopyInMemory(t *testing.T) {
+	for name, fields := range map[string][]string{
+		"copy missing in store": {"Cache-Control", "max-age=3600"},
+		"copy is no-store":      {"Cache-Control", "no-store"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &memStore{values: map[string][]byte{}, calls: map[string]int{}}
+				a := &cache.Cache{Store: store, Logger: quiet}
+				good := &site{serve: inTurn(rules("/private", fields...), down())}
+				decide(t, a, good, "/")
+				synctest.Wait()
+				store.mu.Lock()
+				clear(store.values) // evicted by maxmemory, or never arrived
+				store.mu.Unlock()
+				time.Sleep(2 * time.Hour)
+				// B meets the outage cold.
+				b := &cache.Cache{Store: store, Logger: quiet}
+				decide(t, b, &site{serve: always(down())}, "/")
+				synctest.Wait()
+				// A still has its copy and LastGood.
+				for range 3 {
+					if d := decide(t, a, good, "/public"); !d.Allowed {
+						t.Fatalf("A lost its last good copy: %+v", d)
+					}
+					time.Sleep(2 * time.Second)
+				}
+				closeCache(t, a)
+				closeCache(t, b)
+			})
+		})
+	}
+}
+
+func TestAnOutageOfAnotherProcessDoesNotBringBackOldRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memStore{values: map[string][]byte{}, calls: map[string]int{}}
+		a := &cache.Cache{Store: store, Logger: quiet}
+		sa := &site{serve: inTurn(rules("", "Cache-Control", "max-age=3600"), rules("/", "Cache-Control", "max-age=3600"), down())}
+		decide(t, a, sa, "/") // v1: allow all
+		synctest.Wait()
+		time.Sleep(2 * time.Hour)
+		store.misbehave(func(ctx context.Context, call string) error {
+			if call == "Put" {
+				return errors.New("READONLY")
+			}
+			return ctx.Err()
+		})
+		if decide(t, a, sa, "/x").Allowed { // v2: disallow all; its put fails
+			t.Fatal("setup")
+		}
+		synctest.Wait()
+		store.misbehave(nil)
+		time.Sleep(2 * time.Hour)
+		b := &cache.Cache{Store: store, Logger: quiet}
+		decide(t, b, &site{serve: always(down())}, "/")
+		synctest.Wait()
+		if d := decide(t, a, sa, "/x"); d.Allowed {
+			t.Errorf("A knows v2 (disallow all) and allows by v1 during an outage: %+v", d)
+		}
+		closeCache(t, a)
+		closeCache(t, b)
+	})
+}
+
+func TestAFailureDoesNotReplaceACopyThatCouldNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memStore{values: map[string][]byte{}, calls: map[string]int{}}
+		a := &cache.Cache{Store: store, Logger: quiet}
+		decide(t, a, &site{serve: always(rules("/private"))}, "/")
+		closeCache(t, a)
+		time.Sleep(25 * time.Hour)
+		store.misbehave(func(ctx context.Context, call string) error {
+			if call == "Get" {
+				select {
+				case <-time.After(150 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+			return ctx.Err()
+		})
+		b := &cache.Cache{Store: store, Logger: quiet}
+		decide(t, b, &site{serve: always(down())}, "/")
+		closeCache(t, b)
+		store.misbehave(nil)
+		time.Sleep(time.Hour)
+		c := &cache.Cache{Store: store, Logger: quiet}
+		if d := decide(t, c, &site{serve: always(down())}, "/public"); !d.Allowed {
+			t.Errorf("the good copy of 26 h ago is gone from the store: %+v", d)
+		}
+		closeCache(t, c)
+	})
+}
+
+func TestAnOutageUnderAWrongClockLeavesTheStoredCopy(t *testing.T) {
+	var good []byte
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(365 * 24 * time.Hour)
+		store := &memStore{values: map[string][]byte{}, calls: map[string]int{}}
+		a := &cache.Cache{Store: store, Logger: quiet}
+		decide(t, a, &site{serve: always(rules("/private"))}, "/")
+		closeCache(t, a)
+		good = store.values["https://a.example"]
+	})
+	store := &memStore{values: map[string][]byte{"https://a.example": good}, calls: map[string]int{}}
+	synctest.Test(t, func(t *testing.T) { // clock a year behind
+		b := &cache.Cache{Store: &plainStore{values: store.values}, Logger: quiet}
+		decide(t, b, &site{serve: always(down())}, "/")
+		closeCache(t, b)
+	})
+	after := store.values["https://a.example"]
+	synctest.Test(t, func(t *testing.T) { // clock right again
+		time.Sleep(365*24*time.Hour + 2*time.Hour)
+		c := &cache.Cache{Store: &plainStore{values: map[string][]byte{"https://a.example": after}}, Logger: quiet}
+		if d := decide(t, c, &site{serve: always(down())}, "/public"); !d.Allowed {
+			t.Errorf("two hours of a wrong clock without network lost the good copy: %+v", d)
+		}
+		closeCache(t, c)
+	})
+}
+
+// plainStore has no mutex (synctest bubbles must not share one).
+type plainStore struct{ values map[string][]byte }
+
+func (s *plainStore) Get(_ context.Context, key string) ([]byte, error) {
+	if v, ok := s.values[key]; ok {
+		return v, nil
+	}
+	return nil, cache.ErrMiss
+}
+func (s *plainStore) Put(_ context.Context, key string, data []byte, _ time.Duration) error {
+	s.values[key] = append([]byte(nil), data...)
+	return nil
+}
+
+// A policy writes itself down with its own line breaks and in UTF-8: longer than a file that
+// was just short enough to be read.
+func TestALargeFileIsNotReplacedByALongerText(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("user-agent:*\n")
+	for i := 0; b.Len() < 499<<10; i++ {
+		fmt.Fprintf(&b, "disallow:/%d\n", i)
+	}
+	for _, name := range []string{"ascii", "utf-8"} {
+		body := b.String()
+		if name == "utf-8" {
+			var b strings.Builder
+			b.WriteString("User-agent: *\n")
+			for i := 0; b.Len() < 250<<10; i++ {
+				fmt.Fprintf(&b, "Disallow: /каталог/товары/%d\n", i)
+			}
+			body = b.String()
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(memStore)
+				a := &cache.Cache{Store: store, Logger: quiet}
+				big := fileResult(body, "ETag: \"1\"", "Cache-Control: max-age=3600")
+				s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
+					if n == 0 {
+						return big
+					}
+					return down()
+				}}
+				get(t, a, s, "https://a.example")
+				synctest.Wait()
+				size0 := len(store.values["https://a.example"])
+				time.Sleep(2 * time.Hour)
+				store.misbehave(func(ctx context.Context, call string) error {
+					if call == "Get" {
+						return errors.New("i/o timeout")
+					}
+					return ctx.Err()
+				})
+				get(t, a, s, "https://a.example") // outage; the file could not be read back just now
+				closeCache(t, a)
+				store.misbehave(nil)
+				t.Log(size0, len(store.values["https://a.example"]))
+				time.Sleep(time.Hour)
+				c := &cache.Cache{Store: store, Logger: quiet}
+				if d := get(t, c, s, "https://a.example").Policy.Decide("x", "/public"); !d.Allowed {
+					t.Errorf("the stored good copy is unreadable now (%d bytes were %d): %+v", len(store.values["https://a.example"]), size0, d)
+				}
+				closeCache(t, c)
+			})
+		})
+	}
+}
+
+func TestA304OfALargeFileLeavesTheStoredOne(t *testing.T) {
+	var b strings.Builder
+	for i := 0; b.Len() < 499<<10; i++ {
+		fmt.Fprintf(&b, "user-agent:b%d\nallow:/%[1]d\n", i)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		a := &cache.Cache{Store: store, Logger: quiet}
+		big := fileResult(b.String(), "ETag: \"1\"", "Cache-Control: max-age=3600")
+		s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
+			switch {
+			case n == 0:
+				return big
+			case prev != nil && n == 1: // 304
+				return prev
+			}
+			return down()
+		}}
+		get(t, a, s, "https://a.example")
+		synctest.Wait()
+		size0 := len(store.values["https://a.example"])
+		time.Sleep(2 * time.Hour)
+		store.misbehave(func(ctx context.Context, call string) error {
+			if call == "Get" {
+				return errors.New("i/o timeout")
+			}
+			return ctx.Err()
+		})
+		get(t, a, s, "https://a.example") // 304 while the store cannot be read just now
+		time.Sleep(2 * time.Second)
+		store.misbehave(nil)
+		puts := store.count("Put")
+		closeCache(t, a)
+		time.Sleep(2 * time.Hour)
+		c := &cache.Cache{Store: store, Logger: quiet}
+		if d := get(t, c, s, "https://a.example").Policy.Decide("x", "/public"); !d.Allowed {
+			t.Errorf("the stored good copy is unreadable now (%d bytes, were %d; %d puts): %+v", len(store.values["https://a.example"]), size0, puts, d)
+		}
+		closeCache(t, c)
+	})
+}
+
+func TestRulesThatWereSupersededDoNotComeBack(t *testing.T) {
+	for name, v2 := range map[string]*fetch.Result{
+		"no-store": rules("/", "Cache-Control", "no-store"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(memStore)
+				a := &cache.Cache{Store: store, Logger: quiet}
+				s := &site{serve: inTurn(rules(""), v2, down())}
+				decide(t, a, s, "/")
+				time.Sleep(25 * time.Hour)
+				if decide(t, a, s, "/x").Allowed {
+					t.Fatal("setup")
+				}
+				time.Sleep(time.Minute)
+				closeCache(t, a)
+				time.Sleep(25 * time.Hour)
+				c := &cache.Cache{Store: store, Logger: quiet}
+				if d := decide(t, c, s, "/x"); d.Allowed {
+					t.Errorf("down, last seen Disallow: /, yet allowed: %+v", d)
+				}
+				closeCache(t, c)
+			})
+		})
+	}
+}
+
+// Google: the last good version for 30 days of the outage, even if the copy was old by then.
+func TestTheLadderCountsFromTheOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cache.Cache{Outage: cache.GoogleLadder}
+		bad := down()
+		bad.StatusCode = 503
+		s := &site{serve: inTurn(rules("/private"), bad)}
+		decide(t, c, s, "/")
+		time.Sleep(25 * 24 * time.Hour)
+		for day := range 29 {
+			d := decide(t, c, s, "/private/x")
+			if d.Allowed {
+				t.Fatalf("day %d of the outage (copy had Disallow: /private): %+v", day, d)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+	})
+}
