@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -22,8 +23,14 @@ import (
 
 // Store is an open file. It is safe for concurrent use.
 type Store struct {
-	db    *bolt.DB
-	sweep []byte // where to look for forgotten values next; used in write transactions only
+	db *bolt.DB
+
+	committing sync.Mutex // guards the next two, and is held for the time of a commit
+	sweep      []byte     // where to look for forgotten values next
+	damage     error      // what a write met; nil: nothing
+
+	mu      sync.Mutex // guards waiting
+	waiting []*value
 }
 
 const (
@@ -57,7 +64,6 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
 	}
-	db.MaxBatchDelay = batchDelay
 	err = guard(func() error {
 		return db.Update(func(tx *bolt.Tx) error {
 			_, err := tx.CreateBucketIfNotExists(bucket)
@@ -72,8 +78,17 @@ func Open(path string) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Close closes the file. A cache.Cache that uses it must be closed before.
-func (s *Store) Close() error { return s.db.Close() }
+// Close closes the file. A cache.Cache that uses it must be closed before. Where the file
+// turned out to be damaged while it was written, it stays open until the process ends, and
+// the error says so.
+func (s *Store) Close() error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	if s.damage != nil {
+		return fmt.Errorf("boltstore: close: %w", s.damage)
+	}
+	return s.db.Close()
+}
 
 // Get implements cache.Store.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
@@ -102,20 +117,72 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	now := time.Now()
-	stored := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(data)), uint64(now.Add(ttl).Unix()))
+	stored := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(data)), uint64(time.Now().Add(ttl).Unix()))
 	stored = append(stored, data...)
-	err := s.db.Batch(func(tx *bolt.Tx) error {
-		return guard(func() error {
-			b := tx.Bucket(bucket)
-			if err := s.forget(b, now); err != nil {
-				return err
-			}
-			return b.Put([]byte(key), stored)
-		})
-	})
-	if err != nil {
+	v := &value{key: []byte(key), stored: stored, written: make(chan error, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, v)
+	first := len(s.waiting) == 1
+	s.mu.Unlock()
+	if first {
+		time.Sleep(batchDelay)
+		s.commit()
+	}
+	if err := <-v.written; err != nil {
 		return fmt.Errorf("boltstore: put: %w", err)
+	}
+	return nil
+}
+
+// value is one that waits for its commit.
+type value struct {
+	key, stored []byte
+	written     chan error // gets the outcome
+}
+
+// commit writes all that waits in one transaction. (*bolt.DB).Batch does the same, but
+// commits on a goroutine of its own, where a damaged file would end the process.
+func (s *Store) commit() {
+	s.committing.Lock() // while others wait for it, more gather
+	defer s.committing.Unlock()
+	s.mu.Lock()
+	group := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+
+	err := s.update(group)
+	for _, v := range group {
+		if err != nil && len(group) > 1 {
+			v.written <- s.update([]*value{v}) // it may be one that spoils it for all
+		} else {
+			v.written <- err
+		}
+	}
+}
+
+// update makes one transaction; committing is held.
+func (s *Store) update(group []*value) error {
+	if s.damage != nil {
+		return s.damage
+	}
+	err := guard(func() error {
+		return s.db.Update(func(tx *bolt.Tx) error { return s.write(tx, group) })
+	})
+	if errors.Is(err, errDamaged) {
+		s.damage = err // the transaction that broke off may hold the file's lock for ever
+	}
+	return err
+}
+
+func (s *Store) write(tx *bolt.Tx, group []*value) error {
+	b, now := tx.Bucket(bucket), time.Now()
+	for _, v := range group {
+		if err := s.forget(b, now); err != nil {
+			return err
+		}
+		if err := b.Put(v.key, v.stored); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -146,13 +213,15 @@ func ended(stored []byte, now time.Time) bool {
 	return len(stored) < 8 || int64(binary.BigEndian.Uint64(stored)) <= now.Unix()
 }
 
+var errDamaged = errors.New("the file is damaged")
+
 // guard turns what a damaged file does to bbolt, which panics or reads beyond the end of
 // its mapping, into an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
+			err = fmt.Errorf("%w: %v", errDamaged, p)
 		}
 	}()
 	return f()
