@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -335,4 +336,23 @@ func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	if got.Body != nil || got.Redirects != nil || len(got.Header) != 1 || got.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("kept %d bytes of body, redirects %.40q, header %.40q: want that it is stale, and no validator for a URL that is not known", len(got.Body), got.Redirects, got.Header)
 	}
+}
+
+func TestCloseWaitsForTheLoadItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Bool
+		c := new(cache.Cache)
+		o := origin(t, "http://a.example")
+		go c.Get(context.Background(), o, func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+			running.Store(true)
+			defer running.Store(false)
+			<-ctx.Done()
+			time.Sleep(100 * time.Millisecond) // closing connections takes its time
+			return nil, ctx.Err()
+		})
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil || running.Load() {
+			t.Errorf("Close returned %v while load still runs (%t)", err, running.Load())
+		}
+	})
 }

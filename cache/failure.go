@@ -8,7 +8,7 @@ import (
 // OnStoreFailure has f called for each call of the Store that fails: op is "get", "put"
 // or "lock", origin is fetch.Origin's String. While a failing Store is left alone there
 // are no calls, and so no failures. f runs where others wait, with no lock held: it must
-// return soon, and not ask the Cache. stop ends that.
+// return soon, and not ask the Cache. Its panics are dropped. stop ends that.
 //
 // Logger hears only of the first of many failures; this is for those who count them.
 func (c *Cache) OnStoreFailure(f func(op, origin string, err error)) (stop func()) {
@@ -40,6 +40,15 @@ func (w *watchers) tell(op, origin string, err error) {
 	all := w.all
 	w.mu.Unlock()
 	for _, f := range all {
-		(*f)(op, origin, err)
+		calm(func() { (*f)(op, origin, err) })()
+	}
+}
+
+// calm returns f without its panics: of those who watch, and of locks that are given back,
+// which run where a panic would end the process.
+func calm(f func()) func() {
+	return func() {
+		defer func() { _ = recover() }()
+		f()
 	}
 }

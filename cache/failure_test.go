@@ -60,3 +60,35 @@ func TestStoreTimeoutSaysWhatIsAFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestAHookThatPanicsEndsNothing(t *testing.T) {
+	store := new(memStore)
+	store.misbehave(func(context.Context, string) error { return errors.New("down") })
+	c := &cache.Cache{Store: store, Logger: quiet}
+	c.OnStoreFailure(func(string, string, error) { panic("hook") })
+	if r := get(t, c, &site{serve: always(rules("/p"))}, "https://a.example"); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
+type panicky struct{}
+
+func (panicky) Error() string { panic("Error() panics") }
+
+func TestAnErrorThatPanicsIsAnOutage(t *testing.T) {
+	for name, answer := range map[string]struct {
+		r   *fetch.Result
+		err error
+	}{
+		"in the result": {&fetch.Result{Err: panicky{}, Policy: policy.Unreachable()}, nil},
+		"beside it":     {nil, panicky{}},
+	} {
+		c := new(cache.Cache)
+		r, err := c.Get(t.Context(), origin(t, "https://a.example"), func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			return answer.r, answer.err
+		})
+		if err != nil || r.Err == nil || r.Policy.Decide("x", "/").Allowed {
+			t.Errorf("%s: %+v, %v; want an outage", name, r, err)
+		}
+	}
+}

@@ -112,11 +112,17 @@ func (c *Cache) renew(o fetch.Origin, seen *state, load loadFunc) {
 }
 
 func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singleflight.Result {
-	return c.flights.group.DoChan(o.String(), func() (any, error) {
+	return c.flights.group.DoChan(o.String(), func() (landed any, err error) {
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
 		defer c.flights.running.Done()
+		defer func() {
+			// The group would end the process.
+			if p := recover(); p != nil {
+				landed, err = unreachable(fmt.Errorf("cache: the fetch panicked: %v", p)), nil
+			}
+		}()
 		return c.flight(o, seen, load)
 	})
 }
@@ -185,7 +191,7 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 	defer cancel()
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
 	loaded := make(chan *fetch.Result, 1)
-	go func() {
+	c.flights.running.Go(func() { // which the flight keeps above zero
 		r := unreachable(errors.New("cache: load ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
@@ -194,7 +200,7 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 			loaded <- r
 		}()
 		r = checked(load(ctx, o, prev))
-	}()
+	})
 	select {
 	case r := <-loaded:
 		return r
@@ -209,9 +215,13 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 func checked(r *fetch.Result, err error) *fetch.Result {
 	switch {
 	case err != nil:
-		return unreachable(err)
+		return unreachable(errors.New(err.Error()))
 	case r == nil || r.Policy == nil:
 		return unreachable(errors.New("cache: load returned neither a policy nor an error"))
+	case r.Err != nil:
+		text := *r
+		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
+		return &text
 	}
 	return r
 }

@@ -140,10 +140,10 @@ func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) 
 	}
 	unlock, err := within(s.slots, left, func(ctx context.Context) (func(), error) {
 		unlock, taken, err := locker.Lock(ctx, key, lockTTL)
-		if !taken {
-			unlock = nil
+		if !taken || unlock == nil {
+			return nil, err
 		}
-		return unlock, err
+		return calm(unlock), err
 	}, release)
 	if !errors.Is(err, errStoreBusy) {
 		s.failures.tell("lock", key, err)
