@@ -12,6 +12,7 @@ const (
 	maxQueue      = 1024
 	maxQueueBytes = 32 << 20 // as a thousand files of 500 KiB would be too much
 	maxWriters    = 16       // a Store that commits in groups wants company
+	maxTries      = 8        // of a value that a Store refuses
 )
 
 // behind writes to a Store without anybody waiting. Its goroutines end when there is
@@ -22,23 +23,28 @@ type behind struct {
 	writes   breaker
 	slots    chan struct{} // holds one element for each call of a writer
 
-	mu      sync.Mutex        // guards what follows
-	queued  map[string]*write // waiting, by key
-	order   []string          // their keys, but for those being written just now
-	writing map[string]bool
-	bytes   int // of queued
-	writers int
-	flush   bool // write even if the breaker is open
-	dropped uint64
-	settled chan struct{} // closed when the last writer ends; nil unless somebody waits for that
+	mu        sync.Mutex        // guards what follows
+	queued    map[string]*write // waiting, by key
+	order     []string          // keys of those that are due
+	later     []string          // keys of those that failed, until the next timer
+	timer     bool              // one is set
+	writing   map[string]bool
+	bytes     int // of queued
+	writers   int
+	flush     bool // write even if the breaker is open
+	dropped   uint64
+	unwritten int           // since flush
+	cause     error         // of the last of them
+	settled   chan struct{} // closed when the last writer ends; nil unless somebody waits for that
 }
 
 // write is the latest value of a key that is yet to be written.
 type write struct {
-	key  string
-	data []byte
-	ttl  time.Duration
-	then []func() // to be called when it is written, or is not going to be soon
+	key   string
+	data  []byte
+	ttl   time.Duration
+	then  []func() // to be called when it is written, or is not going to be soon
+	tries int      // that failed although the Store was well
 }
 
 func (b *behind) init(store Store, log *slog.Logger, failures *watchers) {
@@ -68,12 +74,34 @@ func (b *behind) put(key string, data []byte, ttl time.Duration, then func()) {
 			b.order = append(b.order, key)
 		}
 	}
+	if b.bytes+len(data)-len(w.data) > maxQueueBytes {
+		data, ttl = []byte(tombstone), time.Minute // what it replaces is out of date, too
+		b.dropped++
+	}
 	b.bytes += len(data) - len(w.data)
-	w.data, w.ttl = data, ttl
+	w.data, w.ttl, w.tries = data, ttl, 0
 	w.then = append(w.then, then)
 	if b.start(); b.writers == 0 {
 		b.giveUp()
 	}
+}
+
+// again sees to it that what waits is tried again in a while, with no put to start it: it
+// would be lost with the process. The lock is held.
+func (b *behind) again() {
+	if b.timer || len(b.queued) == 0 {
+		return
+	}
+	b.timer = true
+	time.AfterFunc(breakFor, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.timer = false
+		b.order, b.later = append(b.order, b.later...), nil
+		if b.start(); b.writers == 0 {
+			b.again()
+		}
+	})
 }
 
 // giveUp calls what was to be called after the writes that wait, because it may be long
@@ -91,10 +119,10 @@ func (b *behind) giveUp() {
 			}
 		}()
 	}
+	b.again()
 }
 
-// start sees to it that somebody writes; the lock is held. While the Store is left alone
-// nobody does, and there is no timer: the next put after that starts again.
+// start sees to it that somebody writes, unless the Store is left alone; the lock is held.
 func (b *behind) start() {
 	for b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready()) {
 		b.writers++
@@ -113,7 +141,7 @@ func (b *behind) write() {
 		for _, then := range w.then {
 			then()
 		}
-		b.done(w.key)
+		b.done(w, err)
 	}
 }
 
@@ -140,19 +168,42 @@ func (b *behind) take() *write {
 	return w
 }
 
-func (b *behind) done(key string) {
+// done takes note of a write's outcome. What failed waits for another try, unless there is
+// something newer. While the Store is left alone a failure says nothing about the value;
+// but one that the Store goes on refusing is given up, not to be tried for ever.
+func (b *behind) done(w *write, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.writing, key)
-	if b.queued[key] != nil {
-		b.order = append(b.order, key)
+	delete(b.writing, w.key)
+	if b.queued[w.key] != nil {
+		b.order = append(b.order, w.key)
+		return
 	}
+	switch {
+	case err == nil:
+		return
+	case b.flush:
+		b.unwritten, b.cause = b.unwritten+1, err
+		return
+	case b.writes.ready():
+		w.tries++
+	}
+	if w.tries >= maxTries || len(b.queued) >= maxQueue || b.bytes+len(w.data) > maxQueueBytes {
+		b.dropped++
+		return
+	}
+	w.then = nil
+	b.queued[w.key] = w
+	b.bytes += len(w.data)
+	b.later = append(b.later, w.key)
+	b.again()
 }
 
 // close writes what is queued, trying each value once, and waits no longer than ctx.
 func (b *behind) close(ctx context.Context) error {
 	b.mu.Lock()
 	b.flush = true
+	b.order, b.later = append(b.order, b.later...), nil
 	b.start()
 	settled := make(chan struct{})
 	if b.writers == 0 {
@@ -163,11 +214,16 @@ func (b *behind) close(ctx context.Context) error {
 	b.mu.Unlock()
 	select {
 	case <-settled:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.unwritten > 0 {
+			return fmt.Errorf("cache: %d values are not in the store: %w", b.unwritten, b.cause)
+		}
 		return nil
 	case <-ctx.Done():
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		missing := len(b.queued) + len(b.writing)
+		missing := len(b.queued) + len(b.writing) + b.unwritten
 		b.giveUp()
 		b.order, b.bytes = nil, 0 // the writers end with what they have
 		clear(b.queued)
@@ -182,7 +238,7 @@ func (b *behind) has(key string) bool {
 	return b.queued[key] != nil || b.writing[key]
 }
 
-// lost is how many values were not written, because too many waited.
+// lost is how many values were given up, because too many waited or the Store refused them.
 func (b *behind) lost() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

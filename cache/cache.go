@@ -164,7 +164,7 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 		return c.wait(ctx, e.origin, s, load)
 	}
 	if due == inBackground {
-		c.renew(e.origin, s, load)
+		c.renew(e, s, load)
 	}
 	c.extend(e, s, r, c.until(s, now, period, due))
 	return r, nil
@@ -241,7 +241,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values that the Store was not given, because 1,024 were waiting
+	StoreDrops  uint64 // values that the Store was not given, because 1,024 were waiting, or refused eight times
 }
 
 // Stats returns a snapshot.

@@ -96,17 +96,23 @@ func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load load
 	}
 }
 
-// renew lets a flight for o run behind its callers, unless too many do.
-func (c *Cache) renew(o fetch.Origin, seen *state, load loadFunc) {
+// renew lets a flight for an entry run behind its readers, unless one does or too many do:
+// an origin that hangs, and is asked about again and again, must not take the places of all.
+func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
+	if !e.renewing.CompareAndSwap(false, true) {
+		return
+	}
 	select {
 	case c.flights.renewals <- struct{}{}:
 	default:
+		e.renewing.Store(false)
 		return
 	}
-	landed := c.fly(o, seen, load)
+	landed := c.fly(e.origin, seen, load)
 	// Not in the flight: this may have joined one that was under way.
 	go func() {
 		<-landed // it does: a flight has a deadline
+		e.renewing.Store(false)
 		<-c.flights.renewals
 	}()
 }

@@ -145,3 +145,30 @@ func TestRenewalsAreFewAtATime(t *testing.T) {
 		closeCache(t, c)
 	})
 }
+
+// An origin whose robots.txt hangs, and is in use, has one renewal under way.
+func TestOneSlowOriginLeavesTheOthersTheirRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(cache.Cache).WithoutSpread()
+		slow := &site{serve: always(rules("/private", "Cache-Control", "max-age=600"))}
+		fine := &site{serve: always(rules("/private", "Cache-Control", "max-age=600"))}
+		get(t, c, slow, "https://slow.example")
+		time.Sleep(45 * time.Second)
+		get(t, c, fine, "https://fine.example")
+		slow.delay = 110 * time.Second
+		time.Sleep(435 * time.Second) // slow is due now, fine in 45 s
+		for range 100 {
+			get(t, c, slow, "https://slow.example")
+			get(t, c, fine, "https://fine.example")
+			time.Sleep(time.Second)
+		}
+		if slow.count() != 2 {
+			t.Fatal("setup", slow.count())
+		}
+		if fine.count() != 2 {
+			t.Errorf("fine.example was not refreshed for 55 s after it was due: %d fetches", fine.count())
+		}
+		time.Sleep(200 * time.Second)
+		closeCache(t, c)
+	})
+}

@@ -41,6 +41,8 @@ type entry struct {
 
 	state atomic.Pointer[state] // what both were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
+
+	renewing atomic.Bool // a fetch that no reader waits for is under way
 }
 
 // hold publishes a result: before its time is up, so that a reader who sees the time
@@ -76,6 +78,12 @@ func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Durat
 	defer m.mu.Unlock()
 	e := m.lookup(o)
 	isNew := e == nil
+	if cost > m.limit { // all others would have to go, and then it too
+		if !isNew {
+			m.recent.Remove(e)
+		}
+		return
+	}
 	if isNew {
 		e = &entry{origin: o.Clone(), hash: m.hash(o)}
 	}
@@ -90,7 +98,7 @@ func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Durat
 	}
 	m.first(e)
 	for m.bytes > m.limit && m.recent.Len() > 0 {
-		m.recent.RemoveOldest() // in the end e itself
+		m.recent.RemoveOldest()
 	}
 }
 

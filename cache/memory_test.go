@@ -211,3 +211,24 @@ func TestWhatDoesNotFitIsAnsweredAndNotKept(t *testing.T) {
 		t.Errorf("%+v after one that fits", got)
 	}
 }
+
+func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cache.Cache{MaxBytes: 200 << 10}
+		s := &site{serve: always(rules("/private"))}
+		for i := range 50 {
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+		}
+		before := c.Stats()
+		var b strings.Builder
+		b.WriteString("User-agent: *\n")
+		for i := range 20000 {
+			fmt.Fprintf(&b, "Disallow: /%d/x\n", i)
+		}
+		big := fileResult(b.String())
+		get(t, c, &site{serve: always(big)}, "https://big.example")
+		if after := c.Stats(); after.Origins < before.Origins {
+			t.Errorf("before %+v, after one answer that is not kept %+v", before, after)
+		}
+	})
+}

@@ -76,7 +76,7 @@ func TestADamagedFileEndsNoProcessThatPuts(t *testing.T) {
 		path := file(t)
 		os.WriteFile(path, bad, 0o600)
 		cmd := exec.Command(os.Args[0], "-test.run=TestADamagedFileEndsNoProcessThatPuts$")
-		cmd.Env = append(os.Environ(), "BOLTSTORE_DAMAGED="+path)
+		cmd.Env = append(os.Environ(), "BOLTSTORE_DAMAGED="+path, "GORACE=atexit_sleep_ms=0") // by default each takes a second to exit
 		out, err := cmd.CombinedOutput()
 		if strings.Contains(string(out), "STUCK") {
 			stuck++
