@@ -133,7 +133,7 @@ func (b *behind) start() {
 // write writes until nothing is left, or the Store is to be left alone.
 func (b *behind) write() {
 	for w := b.take(); w != nil; w = b.take() {
-		_, err := within(b.slots, writeTimeout, func(ctx context.Context) (struct{}, error) {
+		_, err := within(b.slots, writeTimeout, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, b.store.Put(ctx, w.key, w.data, w.ttl)
 		}, nil)
 		b.failures.tell("put", w.key, err)

@@ -21,6 +21,7 @@ type breaker struct {
 	failures int        // in a row
 	next     time.Time  // no call before, while open
 	errors   uint64     // in all
+	answered uint64     // calls that did not fail, in all
 }
 
 func (b *breaker) init(part string, log *slog.Logger) {
@@ -65,6 +66,7 @@ func (b *breaker) count(err error) (from, to int) {
 	switch {
 	case err == nil:
 		b.failures = 0
+		b.answered++
 		return from, 0
 	case from < breakAfter: // a call from before it opened does not count again
 		b.failures++
@@ -79,6 +81,13 @@ func (b *breaker) note() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.errors++
+}
+
+// answers is how many calls did not fail so far.
+func (b *breaker) answers() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answered
 }
 
 // total is how many calls failed so far.

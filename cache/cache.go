@@ -91,6 +91,8 @@ type Cache struct {
 
 	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
 	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
+	// With a Locker, the time goes from when the Store last answered anybody: hundreds may
+	// have to wait for their turn, up to 15 seconds, and for what another process fetches.
 	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
 	// twice sets more.
 	StoreTimeout time.Duration

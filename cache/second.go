@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -13,9 +14,14 @@ import (
 const (
 	readTimeout  = 100 * time.Millisecond // default of Cache.StoreTimeout
 	writeTimeout = 5 * time.Second        // what it may cost a writer behind them
-	maxReads     = 16                     // at a time; a burst of misses must not look like a slow Store
+	maxReads     = 32                     // at a time; a burst of misses must not look like a slow Store
 	lockTTL      = 5 * time.Second
-	pollEvery    = 50 * time.Millisecond
+
+	// Who waits for another's result looks for it less and less often, and for its lock
+	// more rarely still: hundreds of origins may be waited for at once.
+	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
+	lockFirst           = 500 * time.Millisecond
+	maxCrowded          = 15 * time.Second // a Store that never has a turn for it is no help
 )
 
 // second is the level behind the memory. Without a Store it knows nothing and keeps
@@ -42,23 +48,35 @@ func (s *second) init(store Store, patience time.Duration, log *slog.Logger, fai
 	s.behind.init(store, log, failures)
 }
 
-// errStoreBusy says nothing about the Store: it was not called.
-var errStoreBusy = errors.New("cache: too many calls of the store are under way")
+var (
+	// errStoreBusy says nothing about the Store: it was not called, or too late.
+	errStoreBusy = errors.New("cache: too many calls of the store are under way")
+	errStoreDown = errors.New("cache: the store fails, or has no locks")
+)
+
+// busy reports whether err is only that many wait for a Store with locks, which has answered
+// some of them since it had answered so many. One that is silent is not waited for again.
+func (s *second) busy(err error, part *breaker, answers uint64) bool {
+	_, shared := s.store.(Locker)
+	return shared && errors.Is(err, errStoreBusy) && part.answers() > answers
+}
 
 // within calls f and waits for it no longer than a timeout, whether or not it heeds its
-// context: what a Store does must not become a caller's wait. The first half of the time
-// may go by waiting for a slot, so that a call that is made has a fair chance. Calls that
-// never return are few, because each keeps its slot. What a call returns too late goes to
-// late.
-func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+// context: what a Store does must not become a caller's wait. A part of the time may go by
+// waiting for a slot; a call that was left less than the least, and failed, had no fair chance,
+// and that is no failure of the Store. Calls that never return are few, because each keeps
+// its slot. What a call returns too late goes to late.
+func within[T any](slots chan struct{}, timeout, least time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
 	var none T
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	select {
 	case slots <- struct{}{}:
-	case <-time.After(timeout / 2):
+	case <-ctx.Done():
 		return none, errStoreBusy
 	}
+	fair := timeout-time.Since(start) >= least
 	type result struct {
 		v   T
 		err error
@@ -83,54 +101,68 @@ func within[T any](slots chan struct{}, timeout time.Duration, f func(context.Co
 	}()
 	select {
 	case r := <-returned:
+		if r.err != nil && !fair {
+			r.err = errStoreBusy
+		}
 		return r.v, r.err
 	case <-ctx.Done():
 		close(left)
+		if !fair {
+			return none, errStoreBusy
+		}
 		return none, ctx.Err()
 	}
 }
 
 // read returns the record of an origin with its file, before a time; nil if there is none
-// that can be had and trusted. It also reports whether there was any value, and whether the
-// Store could be read. Silence and errors are failures of the Store; a value that is no
-// record is as good as none, but somebody may want to hear of it.
-func (s *second) read(key string, before time.Time) (rec *record, body []byte, stored, up bool) {
+// that can be had and trusted. It also reports whether there was any value; an error means
+// that there may be. Silence and errors are failures of the Store; a value that is no record
+// is as good as none, but somebody may want to hear of it.
+func (s *second) read(key string, before time.Time) (rec *record, body []byte, stored bool, err error) {
 	left := time.Until(before)
-	if left <= 0 || !s.reads.allow() {
-		return nil, nil, false, false
+	if left <= 0 {
+		return nil, nil, false, errStoreBusy
 	}
-	data, err := within(s.slots, left, func(ctx context.Context) ([]byte, error) {
+	if !s.reads.allow() {
+		return nil, nil, false, errStoreDown
+	}
+	data, err := within(s.slots, left, s.patience/2, func(ctx context.Context) ([]byte, error) {
 		return s.store.Get(ctx, key)
 	}, nil)
 	if errors.Is(err, ErrMiss) {
 		data, err = nil, nil
 	}
 	if errors.Is(err, errStoreBusy) {
-		return nil, nil, false, false
+		return nil, nil, false, err
 	}
 	s.failures.tell("get", key, err)
 	if s.reads.record(err); err != nil {
-		return nil, nil, false, false
+		return nil, nil, false, err
 	}
 	if data == nil || string(data) == tombstone {
-		return nil, nil, false, true
+		return nil, nil, false, nil
 	}
 	rec, body, err = decodeRecord(key, data)
 	if err != nil {
 		s.reads.note()
 		s.failures.tell("get", key, err)
 	}
-	return rec, body, true, true
+	return rec, body, true, nil
 }
 
-// lock tries to take the lock of an origin. Where there is none to be had, because the
-// Store has no locks or fails, unlock is nil, and the lock as good as taken: that can
-// only cost a fetch.
-func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) {
+// lock tries to take the lock of an origin; unlock is nil if somebody else has it. An error
+// means that there is none to be had, because the Store has no locks, fails, or is busy: to
+// go on without can only cost a fetch.
+func (s *second) lock(key string, before time.Time) (unlock func(), err error) {
 	locker, ok := s.store.(Locker)
 	left := time.Until(before)
-	if !ok || left <= 0 || !s.behind.writes.allow() {
-		return nil, true
+	switch {
+	case !ok:
+		return nil, errStoreDown
+	case left <= 0:
+		return nil, errStoreBusy
+	case !s.behind.writes.allow():
+		return nil, errStoreDown
 	}
 	// A lock that is granted after we have left would be renewed for ever.
 	release := func(unlock func()) {
@@ -138,7 +170,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) 
 			unlock()
 		}
 	}
-	unlock, err := within(s.slots, left, func(ctx context.Context) (func(), error) {
+	unlock, err = within(s.slots, left, s.patience/2, func(ctx context.Context) (func(), error) {
 		unlock, taken, err := locker.Lock(ctx, key, lockTTL)
 		if !taken || unlock == nil {
 			return nil, err
@@ -149,7 +181,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), taken bool) 
 		s.failures.tell("lock", key, err)
 		s.behind.writes.record(err)
 	}
-	return unlock, err != nil || unlock != nil
+	return unlock, err
 }
 
 // consultation is what the second level adds to what the first knows of an origin.
@@ -164,41 +196,69 @@ type consultation struct {
 
 // consult asks the Store, and sees to it that nobody else is fetching. Whoever is, gets
 // the time of a flight to put a result; if its process dies, its lock lapses.
+//
+// To wait for a result is no fault of the Store. Nor is it one if many wait for it, as long
+// as it answers them: with a Locker a fetch is what all of this is to avoid.
 func (c *Cache) consult(o fetch.Origin, s *state) consultation {
-	key := o.String()
-	patience := time.Now().Add(flightTimeout)
+	key, end := o.String(), time.Now().Add(flightTimeout)
+	crowded := time.Now().Add(maxCrowded)
+	poll, pause := pollFirst, lockFirst
+	var nextLock time.Time
 	for {
-		before := time.Now().Add(c.second.patience) // in each turn: to wait for a result is no fault of the Store
-		found, up := c.compare(key, s, before)
-		if found.enough || !up || time.Now().After(patience) {
+		before, reads, locks := time.Now().Add(c.second.patience), c.second.reads.answers(), c.second.behind.writes.answers()
+		found, err := c.compare(key, s, before)
+		if found.enough || time.Now().After(end) {
 			return found
 		}
-		unlock, taken := c.second.lock(key, before)
-		if taken && unlock == nil {
-			return found
-		}
-		if taken {
-			// Who had the lock before may have put a result since we looked.
-			if found, _ = c.compare(key, found.state, before); found.enough {
-				go unlock()
+		goesOn := err == nil || c.second.busy(err, &c.second.reads, reads)
+		if err == nil && !time.Now().Before(nextLock) {
+			var unlock func()
+			unlock, err = c.second.lock(key, before)
+			if unlock != nil {
+				return c.locked(key, found, unlock, before)
 			}
-			found.unlock = unlock
+			if goesOn = err == nil || c.second.busy(err, &c.second.behind.writes, locks); err == nil {
+				nextLock = time.Now().Add(pause)
+				pause = min(2*pause, lockTTL/4)
+			}
+		}
+		if !goesOn || err != nil && time.Now().After(crowded) {
 			return found
+		}
+		wait := time.Duration(float64(poll) * (0.8 + 0.4*rand.Float64())) // those who came together need not stay so
+		if poll = min(2*poll, pollLast); !nextLock.IsZero() {
+			wait = min(wait, max(pollFirst/2, time.Until(nextLock)))
 		}
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(wait):
 		case <-c.flights.closed:
 			return found
 		}
 	}
 }
 
-// compare reads the Store and takes the newer state. It also reports whether the Store
-// could be read.
-func (c *Cache) compare(key string, s *state, before time.Time) (found consultation, up bool) {
-	rec, body, stored, up := c.second.read(key, before)
+// locked looks once more under the lock: who had it before may have put a result since.
+func (c *Cache) locked(key string, found consultation, unlock func(), before time.Time) consultation {
+	for end := time.Now().Add(maxCrowded); ; before = time.Now().Add(c.second.patience) {
+		reads := c.second.reads.answers()
+		again, err := c.compare(key, found.state, before)
+		if again.enough {
+			go unlock()
+			return again
+		}
+		if !c.second.busy(err, &c.second.reads, reads) || time.Now().After(end) {
+			again.unlock = unlock
+			return again
+		}
+	}
+}
+
+// compare reads the Store and takes what is newer there. An error means that it could not be
+// read.
+func (c *Cache) compare(key string, s *state, before time.Time) (found consultation, err error) {
+	rec, body, stored, err := c.second.read(key, before)
 	now := time.Now()
-	found.unread, found.holds = !up, !up || stored
+	found.unread, found.holds = err != nil, err != nil || stored
 	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
 		// Nothing that its times could be measured by. But which clock is wrong is not
 		// known: it may be good again once this one has been set.
@@ -209,7 +269,7 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	}
 	found.state = s
 	if s == nil {
-		return found, up
+		return found, err
 	}
 	_, _, due := c.terms.at(s, now)
 	found.enough = due == notDue
@@ -219,7 +279,7 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 		whole.Body = body
 		found.file = &whole
 	}
-	return found, up
+	return found, err
 }
 
 // keep puts a state behind the memory, after r has arrived in place of prev, and then gives
