@@ -154,7 +154,7 @@ func (g *gate) end(ctx context.Context, a *app) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	var o output
-	o.complain(g.Cache.Close(ctx))
+	o.warn(g.Cache.Close(ctx)) // a Redis that is down costs fetches, no answers
 	if g.file != nil {
 		o.complain(g.file.Close())
 	}

@@ -50,8 +50,15 @@ func (a *app) emit(o *output) error {
 // complain reports an error that does not end the run.
 func (o *output) complain(err error) {
 	if err != nil {
-		o.problems = fmt.Appendf(o.problems, "robots: %s\n", visible(err.Error()))
+		o.warn(err)
 		o.worsen(exitUnknown)
+	}
+}
+
+// warn reports what makes no answer wrong.
+func (o *output) warn(err error) {
+	if err != nil {
+		o.problems = fmt.Appendf(o.problems, "robots: %s\n", visible(err.Error()))
 	}
 }
 
