@@ -54,5 +54,8 @@ func (c *clock) look(now time.Time) {
 		return
 	}
 	c.lead.Store(int64(lead))
-	c.skew.Add(int64(max(0, gained)))
+	// A clock that goes to and fro adds up, but not to more than time can be.
+	const most = 1 << 62
+	skew := c.skew.Load()
+	c.skew.Store(skew + min(int64(max(0, gained)), most-skew))
 }

@@ -133,3 +133,21 @@ func TestClockFollowsTheFasterOfTwo(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatGoesToAndFroNeverRunsBack(t *testing.T) {
+	var c clock
+	t0 := time.Now()
+	c.init(t0)
+	before := c.at(t0)
+	for i := range 80 { // a wall clock that flips between now and ten years ahead (two NTP sources)
+		by := 10 * year
+		if i%2 == 1 {
+			by = 0
+		}
+		c.look(jumped(t0, by))
+		if now := c.at(t0); now < before {
+			t.Fatalf("flip %d: the clock went back from %v to %v: what has expired is fresh for %v", i, before, now, before-now)
+		}
+		before = c.at(t0)
+	}
+}

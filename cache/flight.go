@@ -175,10 +175,12 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 
 // next is the state after r has arrived.
 func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
-	if r = slim(r); r.Err != nil {
-		return s.failedWith(&c.terms, r, now, c.draw)
+	if r.Err != nil {
+		return s.failedWith(&c.terms, slim(r), now, c.draw)
 	}
-	return c.terms.answeredWith(r, now, c.draw)
+	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
+	s.answer = slim(r)
+	return s
 }
 
 func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {

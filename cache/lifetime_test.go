@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,4 +170,38 @@ func TestTheStagesOfAnOutageDoNotWaitForARetry(t *testing.T) {
 		}
 		closeCache(t, c)
 	})
+}
+
+// What is dropped of a header for its length must not have been what made the answer stale.
+func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
+	for name, fields := range map[string][]string{
+		"Expires":  {"Expires", strings.Repeat("0", 9000)},
+		"Age":      {"Cache-Control", "max-age=86400", "Age", strings.Repeat("0", 9000) + "86400"},
+		"Vary":     {"Cache-Control", "max-age=86400", "Vary", "*, " + strings.Repeat("x", 9000)},
+		"no-store": {"Cache-Control", "no-store, x=" + strings.Repeat("x", 9000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(memStore)
+				c := &cache.Cache{Store: store, Logger: quiet}
+				r := rules("/p", fields...)
+				r.Time = time.Now()
+				want := cache.FreshnessLifetime(r)
+				s := &site{serve: always(r)}
+				get(t, c, s, "https://a.example")
+				time.Sleep(want + 2*time.Minute)
+				get(t, c, s, "https://a.example")
+				if s.count() != 2 {
+					t.Errorf("FreshnessLifetime is %v, yet it holds after %v", want, want+2*time.Minute)
+				}
+				closeCache(t, c)
+				time.Sleep(want + 2*time.Minute)
+				c = &cache.Cache{Store: store, Logger: quiet}
+				if get(t, c, s, "https://a.example"); s.count() != 3 {
+					t.Errorf("FreshnessLifetime is %v, yet as stored it holds after %v", want, want+2*time.Minute)
+				}
+				closeCache(t, c)
+			})
+		})
+	}
 }

@@ -232,3 +232,26 @@ func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {
 		}
 	})
 }
+
+// A header of a custom transport or from a Store may have fields of thousands of lines.
+func TestManyLinesOfAFieldTakeNoMoreThanTheyCount(t *testing.T) {
+	for _, lines := range []int{32, 8000} {
+		r := fileResult("User-agent: *\nDisallow: /\n")
+		for _, name := range []string{"Etag", "Last-Modified", "Expires", "Date", "Age", "Vary", "Retry-After", "Cache-Control"} {
+			r.Header[name] = make([]string, lines)
+		}
+		c := new(cache.Cache)
+		before := heap()
+		fill(t, c, 0, 2000, func(int) *fetch.Result { return r })
+		grown, counted := heap()-before, c.Stats().Bytes
+		if counted/2000 > 1280<<10 {
+			t.Errorf("%d lines: %d bytes for one origin", lines, counted/2000)
+		}
+		// All have one policy here, which is counted for each.
+		counted -= 1999 * int64(r.Policy.Size())
+		if ratio := float64(counted) / float64(grown); ratio < 0.8 || ratio > 1.2 {
+			t.Errorf("%d lines: counted %d bytes, the heap grew by %d: ratio %.2f", lines, counted, grown, ratio)
+		}
+		runtime.KeepAlive(c)
+	}
+}

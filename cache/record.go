@@ -153,7 +153,8 @@ func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float6
 		if a.Rules {
 			r.Policy = a.Dialect.Parse(body)
 		}
-		s = t.answeredWith(slim(r), a.Received, draw)
+		s = t.answeredWith(r, a.Received, draw)
+		s.answer = slim(r)
 	}
 	if f := rec.Failure; f != nil {
 		s.failure = slim(&fetch.Result{

@@ -3,7 +3,9 @@ package cache
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -15,6 +17,7 @@ var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires"
 
 const (
 	maxKept  = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
+	maxLines = 32      // of one field, and redirects; more are dropped with the rest
 	maxError = 1 << 10 // bytes of an error's text
 )
 
@@ -25,7 +28,7 @@ func slim(r *fetch.Result) *fetch.Result {
 	s := *r
 	s.Body = nil
 	s.Header = slimHeader(r.Header)
-	if s.Redirects = slimStrings(r.Redirects); s.Redirects == nil && r.Redirects != nil {
+	if s.Redirects = slimStrings(r.Redirects); s.Redirects == nil && len(r.Redirects) > 0 {
 		// Validators are for the URL that the file came from, which is gone.
 		s.Header.Del("ETag")
 		s.Header.Del("Last-Modified")
@@ -42,8 +45,8 @@ func slimHeader(h http.Header) http.Header {
 	var kept http.Header
 	for _, name := range keptFields {
 		lines := slimStrings(h[name])
-		if name == "Cache-Control" && len(lines) < len(h[name]) {
-			lines = []string{"no-cache"} // too long to be read, so it counts as stale
+		if len(lines) < len(h[name]) {
+			lines = slimField(name, h)
 		}
 		if len(lines) == 0 {
 			continue
@@ -56,13 +59,34 @@ func slimHeader(h http.Header) http.Header {
 	return kept
 }
 
-// slimStrings copies all strings, or none if they are too long together.
+// slimField returns what stands for a field that is too long to be kept: nothing that would
+// make the answer hold for longer when its header is read again.
+func slimField(name string, h http.Header) []string {
+	switch name {
+	case "Cache-Control":
+		return []string{"no-cache"} // too long to be read, so it counts as stale
+	case "Age":
+		return []string{strconv.FormatInt(int64(declaredAge(h)/time.Second), 10)}
+	case "Vary":
+		if varyAny(h) {
+			return []string{"*"}
+		}
+		return nil // other names mean nothing here
+	}
+	first := slimStrings(h[name][:1]) // the only one that is read of the others
+	if first == nil && name == "Expires" {
+		return []string{"0"}
+	}
+	return first
+}
+
+// slimStrings copies all strings, or none if they are too long or too many together.
 func slimStrings(all []string) []string {
 	size := 0
 	for _, s := range all {
 		size += len(s) + 1
 	}
-	if len(all) == 0 || size > maxKept {
+	if len(all) == 0 || size > maxKept || len(all) > maxLines {
 		return nil
 	}
 	kept := make([]string, len(all))
@@ -107,7 +131,7 @@ func resultCost(r *fetch.Result) int64 {
 
 func stringsCost(all []string) (n int64) {
 	for _, s := range all {
-		n += 24 + int64(len(s)) // with what is lost to the size classes
+		n += 16 + (int64(len(s))+15)&^15 // with what is lost to the size classes
 	}
 	return n
 }
