@@ -106,6 +106,8 @@ type Cache struct {
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
+	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
+
 	flights flights
 	memory
 	second   second

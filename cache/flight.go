@@ -164,6 +164,9 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 		}
 		return nil, ErrClosed
 	}
+	if r.Err == nil {
+		c.dialect.Store(int32(r.Dialect) + 1)
+	}
 	now := time.Now()
 	s = c.next(s, r, now)
 	c.publish(o, s, now)

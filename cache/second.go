@@ -264,6 +264,11 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 		// known: it may be good again once this one has been set.
 		rec, found.unread = nil, true
 	}
+	if known := c.dialect.Load(); rec != nil && rec.Answer != nil && known != 0 && known != int32(rec.Answer.Dialect)+1 {
+		c.second.reads.note()
+		c.second.failures.tell("get", key, fmt.Errorf("cache: stored by a Fetcher of dialect %v; give each dialect its own keys", rec.Answer.Dialect))
+		rec, found.unread = nil, true // of use to others: a failure must not displace it
+	}
 	if rec != nil && rec.adds(s) {
 		s = s.merged(rec.state(&c.terms, body, c.draw))
 	}
