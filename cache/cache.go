@@ -59,7 +59,7 @@ type Cache struct {
 
 	// MaxStale is how long past its lifetime a copy is kept for an outage. Zero: 30
 	// days; math.MaxInt64: as long as there is room. A stale-if-error of the origin
-	// (RFC 5861 §4) can lengthen it, to 30 days at most.
+	// (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its own rule.
 	MaxStale time.Duration
 
 	// MinRetry and MaxRetry space the attempts to fetch from an unreachable origin:
@@ -245,7 +245,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values that the Store was not given, because 1,024 were waiting, or refused eight times
+	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or refused eight times
 }
 
 // Stats returns a snapshot.
