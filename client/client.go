@@ -152,7 +152,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	token := t.token(g, own, agent, hasAgent)
-	var a answer
+	a := answer{verdict: true}
 	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
 		return nil, a.origin, err
 	}

@@ -31,8 +31,9 @@ type gate struct {
 // where it is.
 type answer struct {
 	policy.Decision
-	origin fetch.Origin
-	cause  error
+	origin  fetch.Origin
+	cause   error
+	verdict bool // no more is wanted of a permission than Allowed; a refusal is always whole
 }
 
 // ask is decide, told to Trace.
@@ -40,6 +41,7 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 	if t.Trace == nil || t.Trace.Decided == nil {
 		return g.decide(ctx, req, token, a, nil)
 	}
+	a.verdict = false
 	d := Decided{URL: req.URL, Token: token}
 	start := time.Now()
 	err := g.decide(ctx, req, token, a, &d.Target)
@@ -79,9 +81,14 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	if g.pacer != nil {
 		g.pacer.learn(a.origin, group, source{res.Time, token})
 	}
+	dots := hasDotSegment(target)
+	if a.verdict && !dots && group.Allows(target) {
+		a.Allowed = true
+		return nil
+	}
 	a.cause = res.Err
 	a.Decision = group.Decide(target)
-	if a.Allowed && hasDotSegment(target) {
+	if a.Allowed && dots {
 		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
 	return nil

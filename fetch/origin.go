@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,10 +21,27 @@ import (
 //
 // The zero value names no place; a Fetcher answers "unreachable" for it.
 type Origin struct {
-	scheme string
-	host   string // host, or host:port if it is not the scheme's own; brackets around IPv6, zone included
-	via    string // where it is reached, if that is not host (a request with its own Host field); else ""
+	// The host, or host:port if that is not the scheme's own; brackets around IPv6, zone
+	// included. Then, if it is reached elsewhere (a request with its own Host field), via
+	// and where. One string, so that an Origin is small enough to travel in registers.
+	name string
+	kind kind
 }
+
+// kind is a scheme, and what there is in an Origin's name besides the Host field.
+type kind uint8
+
+const (
+	schemeHTTP kind = 1 + iota
+	schemeHTTPS
+	schemeFTP
+
+	schemes kind = 3 // mask
+	hasVia  kind = 4
+	hasZone kind = 8
+
+	via = " via " // a space is part of no host
+)
 
 // OriginOf returns the origin of u. Path, query, fragment and userinfo play no part.
 //
@@ -37,9 +55,9 @@ func OriginOf(u *url.URL) (Origin, error) {
 	if u != nil && u.Opaque == "" {
 		switch {
 		case u.Scheme == "https" && isCanonical(u.Host, "443"):
-			return Origin{scheme: "https", host: u.Host}, nil
+			return Origin{u.Host, schemeHTTPS}, nil
 		case u.Scheme == "http" && isCanonical(u.Host, "80"):
-			return Origin{scheme: "http", host: u.Host}, nil
+			return Origin{u.Host, schemeHTTP}, nil
 		}
 	}
 	return originOf(u)
@@ -49,8 +67,8 @@ func originOf(u *url.URL) (Origin, error) {
 	if u == nil {
 		return Origin{}, errors.New("fetch: no origin in a nil URL")
 	}
-	scheme, _ := canonicalScheme(u.Scheme)
-	if scheme == "" {
+	scheme := schemeOf(u.Scheme)
+	if scheme == 0 {
 		return Origin{}, originError(u, fmt.Errorf("scheme %q is not http, https or ftp", cut(u.Scheme)))
 	}
 	if u.Opaque != "" {
@@ -60,7 +78,7 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{scheme: scheme, host: host}, nil
+	return Origin{host, scheme | zoneOf(host)}, nil
 }
 
 // OriginOfRequest returns the origin that r names on the wire: r.Host where it is set
@@ -75,33 +93,43 @@ func OriginOfRequest(r *http.Request) (Origin, error) {
 	if err != nil || r.Host == "" || r.Host == r.URL.Host {
 		return reached, err
 	}
-	host, err := canonicalAuthority(reached.scheme, r.Host)
+	return reached.underName(r.Host)
+}
+
+// underName is the origin that o is when it is asked for by another name.
+func (o Origin) underName(name string) (Origin, error) {
+	host, err := canonicalAuthority(o.kind&schemes, name)
 	if err != nil {
-		return Origin{}, fmt.Errorf("fetch: no origin in Host field %q: %w", cut(r.Host), err)
+		return Origin{}, fmt.Errorf("fetch: no origin in Host field %q: %w", cut(name), err)
 	}
-	if host == reached.host {
-		return reached, nil
+	if host == o.name {
+		return o, nil
 	}
-	return Origin{scheme: reached.scheme, host: host, via: reached.host}, nil
+	return Origin{host + via + o.name, o.kind&schemes | hasVia | zoneOf(host)}, nil
 }
 
 // String returns scheme://host[:port], the serialisation of RFC 6454 §6.2. Two cases have
 // more: an IPv6 zone is kept, and " via host[:port]" follows where the origin is reached
 // under another name. Two origins with the same String are the same.
 func (o Origin) String() string {
-	switch {
-	case o.host == "":
+	if o.kind == 0 {
 		return ""
-	case o.via != "":
-		return o.scheme + "://" + o.host + " via " + o.via
 	}
-	return o.scheme + "://" + o.host
+	return o.scheme() + "://" + o.name
+}
+
+func (o Origin) scheme() string { return schemeNames[o.kind&schemes] }
+
+// host is Host with the zone.
+func (o Origin) host() string {
+	host, _, _ := strings.Cut(o.name, via)
+	return host
 }
 
 // RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is
 // the one to connect to; see Host for the name to ask for.
 func (o Origin) RobotsURL() *url.URL {
-	return &url.URL{Scheme: o.scheme, Host: o.Authority(), Path: "/robots.txt"}
+	return &url.URL{Scheme: o.scheme(), Host: o.Authority(), Path: "/robots.txt"}
 }
 
 // Authority returns the host, and the port if it is not the scheme's own, that a
@@ -109,26 +137,29 @@ func (o Origin) RobotsURL() *url.URL {
 // what the Host of a page's URL must be rewritten to where the two differ, because
 // net/http dials one name and sends another for some spellings.
 func (o Origin) Authority() string {
-	if o.via != "" {
-		return o.via
+	if o.kind&hasVia == 0 {
+		return o.name
 	}
-	return o.host
+	_, reached, _ := strings.Cut(o.name, via)
+	return reached
 }
 
 // Host returns the Host field (RFC 9110 §7.2) that requests to the origin carry. An IPv6
 // zone has a meaning on this machine only and is never sent (RFC 6874 §4).
 func (o Origin) Host() string {
-	if i := strings.IndexByte(o.host, '%'); i >= 0 {
-		return o.host[:i] + o.host[strings.IndexByte(o.host, ']'):]
+	if o.kind&(hasVia|hasZone) == 0 {
+		return o.name
 	}
-	return o.host
+	host := o.host()
+	if i := strings.IndexByte(host, '%'); i >= 0 {
+		return host[:i] + host[strings.IndexByte(host, ']'):]
+	}
+	return host
 }
 
 // Clone returns an equal origin that shares no memory with the URL it was made of. To
 // keep an Origin is to keep the text of that URL, which a Clone does not.
-func (o Origin) Clone() Origin {
-	return Origin{o.scheme, strings.Clone(o.host), strings.Clone(o.via)}
-}
+func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.kind} }
 
 func originError(u *url.URL, why error) error {
 	bare := *u
@@ -146,18 +177,22 @@ func cutTo(s string, n int) string {
 	return s
 }
 
-// canonicalScheme returns a constant, so that an Origin does not hold the URL's text by
-// four letters of it, and the scheme's own port (RFC 6454 §4). Unknown schemes give "".
-func canonicalScheme(s string) (scheme, port string) {
-	switch strings.ToLower(s) {
-	case "http":
-		return "http", "80"
-	case "https":
-		return "https", "443"
-	case "ftp": // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
-		return "ftp", "21"
+// schemeNames and ownPorts (RFC 6454 §4) are by kind.
+var (
+	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
+	ownPorts    = [...]string{"", "80", "443", "21"}
+)
+
+func schemeOf(s string) kind {
+	return kind(max(0, slices.Index(schemeNames[:], strings.ToLower(s))))
+}
+
+// zoneOf is hasZone for an IPv6 address that has one.
+func zoneOf(host string) kind {
+	if strings.IndexByte(host, '%') >= 0 {
+		return hasZone
 	}
-	return "", ""
+	return 0
 }
 
 // isCanonical reports whether authority is one that canonicalAuthority would return as it
@@ -210,7 +245,7 @@ const (
 
 // canonicalAuthority returns the one form of host[:port] that an Origin holds. This is
 // the only place where it is made.
-func canonicalAuthority(scheme, authority string) (string, error) {
+func canonicalAuthority(scheme kind, authority string) (string, error) {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		host, port = authority[:i], authority[i+1:]
@@ -233,9 +268,9 @@ func canonicalAuthority(scheme, authority string) (string, error) {
 
 // canonicalPort returns port without leading zeros, or "" for the scheme's own
 // (RFC 3986 §6.2.3).
-func canonicalPort(scheme, port string) (string, error) {
+func canonicalPort(scheme kind, port string) (string, error) {
 	digits := strings.TrimLeft(port, "0")
-	if _, own := canonicalScheme(scheme); port == "" || digits == own {
+	if port == "" || digits == ownPorts[scheme] {
 		return "", nil
 	}
 	n, err := strconv.ParseUint(digits, 10, 16)

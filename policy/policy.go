@@ -189,10 +189,21 @@ func (g Group) Decide(target string) (d Decision) {
 	}
 	h := block{g.p, at.block}.at(at.rule)
 	d.Rule = h.asRule()
-	if h.octets() > 0 { // a rule with an empty pattern matches nothing
+	if h.matches() {
 		d.Reason, d.Allowed = ReasonRule, d.Rule.Allow
 	}
 	return d
+}
+
+// Allows is Decide(target).Allowed, in less time: for the many requests that nobody
+// asks a reason for.
+func (g Group) Allows(target string) bool {
+	at, reason := g.lookup(target)
+	if at.block == 0 || at.rule == none {
+		return reason != ReasonUnreachable
+	}
+	h := block{g.p, at.block}.at(at.rule)
+	return h.allow() || !h.matches()
 }
 
 // place says where the rule stands that decides: in which block of the policy, 0
