@@ -8,10 +8,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 )
 
-// A Policy is held in three objects without inner pointers, so that a crawler
-// with a million of them is not slowed by its garbage collector:
+// A Policy is held in one piece of memory, or two if it is large, and has no pointers
+// but to itself, so that a crawler with a million of them is not slowed by its garbage
+// collector, and a question about one that has not been asked for a while waits for
+// memory once:
 //
 //	text  the names; for each block its patterns, end to end, and then the line
 //	      numbers of its rules, lineWidth octets each; last the records
@@ -78,7 +81,7 @@ type compiler struct {
 }
 
 // compilers keeps the scratch space of parses that are over: with it a parse
-// allocates the three objects of the policy and nothing else.
+// allocates the policy and nothing else.
 var compilers = sync.Pool{New: func() any { return new(compiler) }}
 
 // release gives the scratch space back, emptied: neither the file nor anything
@@ -117,11 +120,67 @@ func (c *compiler) compile() *Policy {
 	if len(c.text) > maxText {
 		return &unreachable
 	}
-	return &Policy{
-		text: string(c.text), tab: slices.Clone(c.tab),
-		names: uint32(names), records: uint32(records), dialect: c.dialect, lineWidth: uint8(c.width),
-	}
+	p := retain(c.tab, c.text)
+	p.names, p.records, p.dialect, p.lineWidth = uint32(names), uint32(records), c.dialect, uint8(c.width)
+	return p
 }
+
+// retain returns a policy with copies of tab and text, side by side.
+func retain(tab []uint32, text []byte) *Policy {
+	const word = int(unsafe.Sizeof(tab[0]))
+	n := len(tab) + (len(text)+word-1)/word
+	p, words := (*Policy)(nil), []uint32(nil)
+	i, _ := slices.BinarySearchFunc(layouts, n, func(l layout, n int) int { return cmp.Compare(l.words, n) })
+	if i < len(layouts) {
+		p, words = layouts[i].alloc()
+	} else {
+		p, words = new(Policy), make([]uint32, n)
+	}
+	p.tab = words[:copy(words, tab)]
+	if len(text) > 0 {
+		octets := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
+		copy(octets, text)
+		p.text = view(octets) // nobody writes to it again
+	}
+	return p
+}
+
+// layout allocates a Policy with so many words behind it.
+type layout struct {
+	words int
+	alloc func() (*Policy, []uint32)
+}
+
+func layoutOf[Words any]() layout {
+	type whole struct {
+		p     Policy
+		words Words
+	}
+	n := int(unsafe.Sizeof(whole{}.words) / unsafe.Sizeof(uint32(0)))
+	return layout{n, func() (*Policy, []uint32) {
+		w := new(whole)
+		return &w.p, unsafe.Slice((*uint32)(unsafe.Pointer(&w.words)), n)
+	}}
+}
+
+// layouts fill the sizes in which Go's allocator hands out memory. They are never
+// written to.
+var layouts = []layout{
+	layoutOf[[(96 - head) / 4]uint32](), layoutOf[[(112 - head) / 4]uint32](), layoutOf[[(128 - head) / 4]uint32](),
+	layoutOf[[(144 - head) / 4]uint32](), layoutOf[[(160 - head) / 4]uint32](), layoutOf[[(192 - head) / 4]uint32](),
+	layoutOf[[(224 - head) / 4]uint32](), layoutOf[[(256 - head) / 4]uint32](), layoutOf[[(320 - head) / 4]uint32](),
+	layoutOf[[(384 - head) / 4]uint32](), layoutOf[[(448 - head) / 4]uint32](), layoutOf[[(512 - head) / 4]uint32](),
+	layoutOf[[(640 - headLarge) / 4]uint32](), layoutOf[[(768 - headLarge) / 4]uint32](), layoutOf[[(896 - headLarge) / 4]uint32](),
+	layoutOf[[(1024 - headLarge) / 4]uint32](), layoutOf[[(1280 - headLarge) / 4]uint32](), layoutOf[[(1536 - headLarge) / 4]uint32](),
+	layoutOf[[(1792 - headLarge) / 4]uint32](), layoutOf[[(2048 - headLarge) / 4]uint32](), layoutOf[[(3072 - headLarge) / 4]uint32](),
+	layoutOf[[(4096 - headLarge) / 4]uint32](),
+}
+
+// What is no room for words: the Policy, and above 512 octets a word of the allocator.
+const (
+	head      = unsafe.Sizeof(Policy{})
+	headLarge = head + 8
+)
 
 // compileNames writes the names and all blocks, and returns how many names there are.
 func (c *compiler) compileNames() int {

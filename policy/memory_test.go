@@ -38,8 +38,8 @@ func TestSizeIsTheMemoryThatIsKept(t *testing.T) {
 		if size < octets*8/10 || size > octets*12/10 {
 			t.Errorf("%v: Size says %d octets, the heap %d: not within 20 %%", d, size, octets)
 		}
-		if objects > 3*len(files) {
-			t.Errorf("%v: %d objects for %d files, want at most 3 for each", d, objects, len(files))
+		if objects > 2*len(files) {
+			t.Errorf("%v: %d objects for %d files, want at most 2 for each", d, objects, len(files))
 		}
 		runtime.KeepAlive(policies)
 	}
@@ -64,8 +64,8 @@ func TestParseAllocatesThePolicyAndNothingElse(t *testing.T) {
 	for _, body := range files {
 		allocs += testing.AllocsPerRun(3, func() { parsed = policy.Parse(body) })
 	}
-	if mean := allocs / float64(len(files)); mean > 4 {
-		t.Errorf("Parse allocates %.2f times for a file on average, want at most 4", mean)
+	if mean := allocs / float64(len(files)); mean > 2 {
+		t.Errorf("Parse allocates %.2f times for a file on average, want at most 2", mean)
 	}
 }
 

@@ -31,12 +31,17 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
+	"unsafe"
 )
 
 // A Policy is what one robots.txt file permits. It is immutable and safe for
 // concurrent use. The zero Policy has no groups and allows everything; a nil
 // *Policy stands for a file nobody has read and decides as Unreachable does.
 type Policy struct {
+	// The name that stands for one Crawler, plus one, and above it which Crawler that is.
+	memo atomic.Uint64
+
 	text      string
 	tab       []uint32
 	names     uint32 // how many names
@@ -145,7 +150,7 @@ func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	return 64 + len(p.text) + 4*len(p.tab)
+	return int(unsafe.Sizeof(*p)) + 4*cap(p.tab) // text is behind what is used of tab
 }
 
 // A Group is what one crawler must obey: a view into a Policy, cheap to copy and
