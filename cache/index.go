@@ -17,11 +17,18 @@ import (
 // each level. The lookup is most of what the gate adds to a request.
 type index struct {
 	seed    maphash.Seed
-	slots   atomic.Pointer[[]atomic.Pointer[entry]] // their number is a power of two, and one of two at least is nil
-	removed *entry                                  // in the slots of those that were removed: a search goes on there
+	slots   atomic.Pointer[[]slot] // their number is a power of two, and one of four at least is empty
+	removed *entry                 // in the slots of those that were removed: a search goes on there
 
 	// For writers, of whom there is one at a time.
-	live, used int // slots with an entry; slots that are not nil
+	live, used int // slots with an entry; slots that are not empty
+}
+
+// slot has the hash beside its entry, so that no other entry than the one that is looked
+// for has to be brought from memory.
+type slot struct {
+	entry atomic.Pointer[entry] // nil: empty, from here on nothing was ever put
+	hash  uint64                // of the origin; written once, before entry
 }
 
 func (x *index) init() {
@@ -38,11 +45,12 @@ func (x *index) hash(o fetch.Origin) uint64 { return maphash.String(x.seed, o.Ho
 func (x *index) lookup(o fetch.Origin) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
-		e := slots[i&uint64(len(slots)-1)].Load()
+		s := &slots[i&uint64(len(slots)-1)]
+		e := s.entry.Load()
 		if e == nil {
 			return nil
 		}
-		if e.hash == hash && e.origin == o && e != x.removed {
+		if s.hash == hash && e.origin == o && e != x.removed {
 			return e
 		}
 	}
@@ -50,31 +58,46 @@ func (x *index) lookup(o fetch.Origin) *entry {
 
 // add puts in an entry whose origin has none.
 func (x *index) add(e *entry) {
-	if 2*(x.used+1) > len(*x.slots.Load()) {
-		x.resize(4 * (x.live + 1))
+	if 4*(x.used+1) > 3*len(*x.slots.Load()) {
+		x.resize(2 * (x.live + 1))
 	}
-	x.place(*x.slots.Load(), e)
+	x.place(*x.slots.Load(), e, x.hash(e.origin))
 }
 
-func (x *index) place(slots []atomic.Pointer[entry], e *entry) {
-	i := e.hash
-	for slots[i&uint64(len(slots)-1)].Load() != nil {
+func (x *index) place(slots []slot, e *entry, hash uint64) {
+	i := hash
+	for slots[i&uint64(len(slots)-1)].entry.Load() != nil {
 		i++
 	}
-	slots[i&uint64(len(slots)-1)].Store(e)
+	s := &slots[i&uint64(len(slots)-1)]
+	s.hash = hash
+	s.entry.Store(e)
 	x.live++
 	x.used++
 }
 
-// remove takes out an entry that is in.
-func (x *index) remove(e *entry) {
+// slot returns the slot of an entry that is in, else nil.
+func (x *index) slot(e *entry) *slot {
 	slots := *x.slots.Load()
-	for i := e.hash; ; i++ {
-		if slot := &slots[i&uint64(len(slots)-1)]; slot.Load() == e {
-			slot.Store(x.removed)
-			x.live--
-			return
+	for i := x.hash(e.origin); ; i++ {
+		switch s := &slots[i&uint64(len(slots)-1)]; s.entry.Load() {
+		case e:
+			return s
+		case nil:
+			return nil
 		}
+	}
+}
+
+// replace puts an entry in the place of another one of the same origin, so that a reader
+// finds either.
+func (x *index) replace(old, e *entry) { x.slot(old).entry.Store(e) }
+
+// remove takes out an entry, if it is in.
+func (x *index) remove(e *entry) {
+	if s := x.slot(e); s != nil {
+		s.entry.Store(x.removed)
+		x.live--
 	}
 }
 
@@ -85,12 +108,12 @@ func (x *index) resize(n int) {
 	for size < n {
 		size *= 2
 	}
-	slots := make([]atomic.Pointer[entry], size)
+	slots := make([]slot, size)
 	x.live, x.used = 0, 0
 	if old := x.slots.Load(); old != nil {
 		for i := range *old {
-			if e := (*old)[i].Load(); e != nil && e != x.removed {
-				x.place(slots, e)
+			if e := (*old)[i].entry.Load(); e != nil && e != x.removed {
+				x.place(slots, e, (*old)[i].hash)
 			}
 		}
 	}

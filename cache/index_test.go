@@ -31,9 +31,13 @@ func TestIndexIsAMap(t *testing.T) {
 		o := testOrigin(t, [...]string{"http", "https"}[random.IntN(2)], random.IntN(1+step%origins))
 		switch e := want[o]; {
 		case e == nil && random.IntN(3) > 0:
-			e = &entry{origin: o, hash: x.hash(o)}
+			e = &entry{origin: o}
 			want[o] = e
 			x.add(e)
+		case e != nil && random.IntN(3) == 0:
+			want[o] = &entry{origin: o}
+			x.replace(e, want[o])
+			x.remove(e) // is not in any more
 		case e != nil && random.IntN(3) > 0:
 			delete(want, o)
 			x.remove(e)
@@ -62,7 +66,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 	for i := range origins {
 		origins[i] = testOrigin(t, "https", i)
 		if i < 100 {
-			x.add(&entry{origin: origins[i], hash: x.hash(origins[i])})
+			x.add(&entry{origin: origins[i]})
 		}
 	}
 	var stop atomic.Bool
@@ -81,7 +85,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 	}
 	for range 400 {
 		for i := 100; i < 200; i++ {
-			x.add(&entry{origin: origins[i], hash: x.hash(origins[i])})
+			x.add(&entry{origin: origins[i]})
 		}
 		for i := 100; i < 200; i++ {
 			x.remove(x.lookup(origins[i]))

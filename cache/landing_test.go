@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -8,22 +9,68 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// A reader that looks at an entry while a flight lands must not put back the old result.
+// A reader that looks at an entry while a flight lands must not put back the old result,
+// whether the flight brought an answer or none.
 func TestALateReaderDoesNotUndoALanding(t *testing.T) {
+	o := testOrigin(t, "https", 1)
+	answer, failure := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}, &fetch.Result{StatusCode: 503, Policy: policy.Unreachable()}
+	for name, landed := range map[string]func(*state) *state{
+		"answer":  func(*state) *state { return &state{answer: answer} },
+		"failure": func(s *state) *state { return &state{answer: s.answer, failure: failure} },
+	} {
+		var m memory
+		m.init(0, 0)
+		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
+		m.put(o, &state{answer: first}, first, time.Hour)
+		late := m.lookup(o)
+		before, held := late.state.Load(), late.result.Load()
+		if held == nil || held != before.answer || held.StatusCode != 200 {
+			t.Fatalf("%s: %+v is held, want the first answer", name, held)
+		}
+		after := landed(before)
+		m.put(o, after, after.latest(), time.Hour)
+		want := after.latest().StatusCode
+		m.extend(late, before, held, 2*time.Hour)
+		got := m.lookup(o)
+		if r := got.result.Load(); r.StatusCode != want || got.until.Load() != int64(time.Hour) {
+			t.Errorf("%s: %+v until %v, want the result of the flight", name, r, time.Duration(got.until.Load()))
+		}
+		m.extend(got, got.state.Load(), got.result.Load(), 2*time.Hour)
+		if until := m.lookup(o).until.Load(); until != int64(2*time.Hour) {
+			t.Errorf("%s: held until %v, want 2h", name, time.Duration(until))
+		}
+	}
+}
+
+func (s *state) latest() *fetch.Result { return cmp.Or(s.failure, s.answer) }
+
+// Whatever lands, what an entry holds is its own copy, so that nothing of the flight and of
+// earlier answers stays, and one that does not change the answer leaves the entry where it is.
+func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	var m memory
 	m.init(0, 0)
 	o := testOrigin(t, "https", 1)
-	before := &state{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}
-	after := &state{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}
-	m.put(o, before, before.answer, time.Hour)
-	e := m.lookup(o)
-	m.put(o, after, after.answer, time.Hour)
-	m.extend(e, before, before.answer, 2*time.Hour)
-	if got := m.lookup(o); got != e || got.result.Load() != after.answer || got.until.Load() != int64(time.Hour) {
-		t.Errorf("%+v until %v, want the result of the flight", got.result.Load(), time.Duration(got.until.Load()))
+	put := func(s *state, r *fetch.Result) *entry {
+		m.put(o, s, r, time.Hour)
+		return m.lookup(o)
 	}
-	m.extend(e, after, after.answer, 2*time.Hour)
-	if got := e.until.Load(); got != int64(2*time.Hour) {
-		t.Errorf("held until %v, want 2h", time.Duration(got))
+	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
+	s := &state{failure: down()}
+	e := put(s, s.failure)
+	if e.result.Load() != &e.own || e.state.Load().failure != &e.own {
+		t.Error("an unreachable origin's entry does not hold its own result")
+	}
+	s = &state{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}
+	up := put(s, s.answer)
+	if up == e || up.result.Load() != &up.own || up.state.Load().answer != &up.own {
+		t.Error("an answer is not held by an entry of its own")
+	}
+	outage := *up.state.Load()
+	outage.failure = down()
+	if again := put(&outage, outage.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &outage {
+		t.Error("an outage moved the entry of the answer that bridges it")
+	}
+	if n := m.recent.Len(); n != 1 || m.live != 1 || m.bytes != up.cost {
+		t.Errorf("%d in the order, %d in the index, %d bytes of %d", n, m.live, m.bytes, up.cost)
 	}
 }

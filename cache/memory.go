@@ -32,17 +32,39 @@ type memory struct {
 }
 
 // entry is an origin's place in memory. Up to until, a reader needs no more than result.
+// What a reader needs stands together: an origin that was not asked for lately has to be
+// brought from far, which takes longer than all the rest.
 type entry struct {
-	origin fetch.Origin
-	hash   uint64
 	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
+	origin fetch.Origin
+	name   [32]byte     // the origin's text, if it fits
+	own    fetch.Result // the one that state has as its own, as a copy
 
-	state atomic.Pointer[state] // what both were made from; memory.mu guards changes of all three
+	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way
+}
+
+// newEntry makes a place for an origin, and of what is to be held there a version that
+// has its own result in that place.
+func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
+	e := new(entry)
+	e.origin = o.CloneIn(e.name[:])
+	own := s.own()
+	e.own = *own
+	if r == own {
+		r = &e.own
+	}
+	moved := *s
+	if s.answer != nil {
+		moved.answer = &e.own
+	} else {
+		moved.failure = &e.own
+	}
+	return e, &moved, r
 }
 
 // hold publishes a result: before its time is up, so that a reader who sees the time
@@ -64,7 +86,8 @@ func (m *memory) init(size int, limit int64) {
 	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1
 }
 
-// evicted follows an entry out of the order of use; the lock is held.
+// evicted follows an entry out of the order of use; the lock is held. One that was
+// replaced is not in the index any more.
 func (m *memory) evicted(e *entry, _ struct{}) {
 	m.remove(e)
 	m.bytes -= e.cost
@@ -76,24 +99,29 @@ func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Durat
 	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.lookup(o)
-	isNew := e == nil
+	old := m.lookup(o)
 	if cost > m.limit { // all others would have to go, and then it too
-		if !isNew {
-			m.recent.Remove(e)
+		if old != nil {
+			m.recent.Remove(old)
 		}
 		return
 	}
-	if isNew {
-		e = &entry{origin: o.Clone(), hash: m.hash(o)}
+	e := old
+	if old == nil || old.state.Load().own() != s.own() {
+		e, s, r = newEntry(o, s, r)
 	}
 	m.bytes += cost - e.cost
 	e.cost = cost
 	e.state.Store(s)
 	e.hold(r, until)
-	if isNew {
+	switch {
+	case old == nil:
 		m.turn.Add(1)
 		m.add(e)
+		m.recent.Add(e, struct{}{})
+	case old != e:
+		m.replace(old, e)
+		m.recent.Remove(old)
 		m.recent.Add(e, struct{}{})
 	}
 	m.first(e)

@@ -102,20 +102,27 @@ func cost(o fetch.Origin, s *state) int64 {
 		node = 160 // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
-	n := room + int64(len(o.String()))
+	n := room
+	if len(o.String()) > len(entry{}.name) {
+		n += int64(len(o.String()))
+	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
-		if r != nil {
-			n += resultCost(r)
+		if r == nil {
+			continue
+		}
+		n += resultCost(r)
+		if r != s.own() { // which is part of the entry
+			n += int64(unsafe.Sizeof(*r))
 		}
 	}
 	return n
 }
 
-// resultCost counts what the result keeps alive. Policies that say the same for all
+// resultCost counts what the result keeps alive besides itself. Policies that say the same for all
 // origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
 	const header = 380 // a map of up to eight fields
-	n := int64(unsafe.Sizeof(*r)) + int64(r.Policy.Size())
+	n := int64(r.Policy.Size())
 	if len(r.Header) > 0 {
 		n += header
 	}

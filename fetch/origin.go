@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"golang.org/x/net/idna"
 )
@@ -160,6 +161,15 @@ func (o Origin) Host() string {
 // Clone returns an equal origin that shares no memory with the URL it was made of. To
 // keep an Origin is to keep the text of that URL, which a Clone does not.
 func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.kind} }
+
+// CloneIn is Clone with the text in buf, where it fits there, which must not be written
+// to as long as the Origin is in use: for one that is part of something larger.
+func (o Origin) CloneIn(buf []byte) Origin {
+	if o.name == "" || len(o.name) > len(buf) {
+		return o.Clone()
+	}
+	return Origin{unsafe.String(&buf[0], copy(buf, o.name)), o.kind}
+}
 
 func originError(u *url.URL, why error) error {
 	bare := *u
