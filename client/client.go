@@ -19,6 +19,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -76,6 +77,7 @@ type Transport struct {
 func (t *Transport) ready() *gate {
 	t.once.Do(func() {
 		t.gate = gate{base: t.Base, cache: t.Cache, pacer: t.Pacer, userToken: policy.ProductToken(t.UserAgent)}
+		t.gate.crawler = policy.NewCrawler(cmp.Or(t.Token, t.gate.userToken))
 		if t.gate.base == nil {
 			t.gate.base = http.DefaultTransport
 		}

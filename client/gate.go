@@ -21,8 +21,9 @@ type gate struct {
 	ownCache  bool // nobody else has it
 	pacer     *Pacer
 	load      load
-	userToken string // product token of Transport.UserAgent
-	misuse    error  // what is wrong with the Transport, or nil
+	userToken string          // product token of Transport.UserAgent
+	crawler   *policy.Crawler // with the token of most requests
+	misuse    error           // what is wrong with the Transport, or nil
 	hooks     hooks
 	unwatch   func() // ends what Trace hears of the cache
 }
@@ -77,7 +78,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	if err != nil {
 		return err
 	}
-	group := res.Policy.Group(token)
+	group := g.groupIn(res.Policy, token)
 	if g.pacer != nil {
 		g.pacer.learn(a.origin, group, source{res.Time, token})
 	}
@@ -92,6 +93,13 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
 	return nil
+}
+
+func (g *gate) groupIn(p *policy.Policy, token string) policy.Group {
+	if token == g.crawler.Token() {
+		return g.crawler.Group(p)
+	}
+	return p.Group(token)
 }
 
 // lookup is what holds for o. The error is the context's, or says whose end came first.
