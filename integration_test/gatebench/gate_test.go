@@ -7,6 +7,7 @@ package gatebench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,7 +18,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/gocolly/colly/v2"
 	"github.com/gregjones/httpcache"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/temoto/robotstxt"
@@ -180,6 +183,7 @@ func BenchmarkParallel(b *testing.B) {
 
 // mapCheck is the check that crawlers write around a parser: a map from host to the
 // parsed file under a lock, then the group of our agent, then the path with its query.
+// It is colly's, step by step.
 type mapCheck struct {
 	mu    sync.RWMutex // guards hosts
 	hosts map[string]*robotstxt.RobotsData
@@ -189,10 +193,10 @@ func (m *mapCheck) allows(u *url.URL) bool {
 	m.mu.RLock()
 	data := m.hosts[u.Host]
 	m.mu.RUnlock()
-	group := data.FindGroup("ExampleBot")
+	group := data.FindGroup(agent)
 	path := u.EscapedPath()
 	if u.RawQuery != "" {
-		path += "?" + u.Query().Encode() // as colly does, which sorts the query
+		path += "?" + u.Query().Encode() // which sorts the query
 	}
 	return group.Test(path)
 }
@@ -215,7 +219,7 @@ func realFiles(b *testing.B) func() []byte {
 // temoto/robotstxt: one origin with ten rules, then many origins with real files, asked
 // about in random order.
 func BenchmarkCheck(b *testing.B) {
-	for _, size := range []int{1, 4_000, 40_000} {
+	for _, size := range []int{1, 4_000, 200_000} {
 		ours, theirs := newCanned(), newCanned()
 		if size > 1 {
 			ours.bodies, theirs.bodies = realFiles(b), realFiles(b)
@@ -254,6 +258,58 @@ func BenchmarkCheck(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkColly is one request through the gate beside what colly's own check of
+// robots.txt takes. That has no name to be called by, so it is measured as a difference:
+// between Visit of a page that was visited before, which ends after the checks, and the
+// same without robots.txt. The two take turns, and the median counts.
+func BenchmarkColly(b *testing.B) {
+	for _, query := range []string{"", "?id=42&sort=up"} {
+		page := "http://www.example.com/articles/2026/a-page.html" + query
+		visit := func(ignore bool) func() {
+			c := colly.NewCollector(colly.UserAgent(agent))
+			c.IgnoreRobotsTxt = ignore
+			c.WithTransport(newCanned())
+			if err := c.Visit(page); err != nil {
+				b.Fatal(err)
+			}
+			return func() {
+				if _, ok := errors.AsType[*colly.AlreadyVisitedError](c.Visit(page)); !ok {
+					b.Fatal("visited again")
+				}
+			}
+		}
+		checked, unchecked := visit(false), visit(true)
+		rt, req := gateOver(newCanned()), request(b, page)
+		gated := func() { rt.RoundTrip(req) }
+		b.Run(fmt.Sprintf("query=%t", query != ""), func(b *testing.B) {
+			const batch = 500
+			var with, without, gate []time.Duration
+			for b.Loop() {
+				with, without, gate = append(with, took(batch, checked)), append(without, took(batch, unchecked)), append(gate, took(batch, gated))
+			}
+			check := float64(median(with)-median(without)) / batch
+			whole := float64(median(gate)) / batch
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(check, "ns/check-of-colly")
+			b.ReportMetric(whole, "ns/gate")
+			b.ReportMetric(check/whole, "times")
+		})
+	}
+}
+
+func took(n int, f func()) time.Duration {
+	start := time.Now()
+	for range n {
+		f()
+	}
+	return time.Since(start)
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // A warm gate costs no allocation, with a query that fits its buffer or without.
