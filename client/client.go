@@ -77,7 +77,7 @@ type Transport struct {
 func (t *Transport) ready() *gate {
 	t.once.Do(func() {
 		t.gate = gate{base: t.Base, cache: t.Cache, pacer: t.Pacer, userToken: policy.ProductToken(t.UserAgent)}
-		t.gate.crawler = policy.NewCrawler(cmp.Or(t.Token, t.gate.userToken))
+		t.gate.crawler = policy.NewCrawler(cmp.Or(t.Token, t.gate.userToken, netHTTPToken))
 		if t.gate.base == nil {
 			t.gate.base = http.DefaultTransport
 		}

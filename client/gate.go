@@ -34,7 +34,7 @@ type answer struct {
 	policy.Decision
 	origin  fetch.Origin
 	cause   error
-	verdict bool // no more is wanted of a permission than Allowed; a refusal is always whole
+	verdict bool // of a permission nothing but Allowed is wanted, and to copy the rest takes longer than to find it
 }
 
 // ask is decide, told to Trace.
@@ -83,18 +83,20 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 		g.pacer.learn(a.origin, group, source{res.Time, token})
 	}
 	dots := hasDotSegment(target)
-	if a.verdict && !dots && group.Allows(target) {
+	d := group.Decide(target)
+	if a.verdict && d.Allowed && !dots {
 		a.Allowed = true
 		return nil
 	}
 	a.cause = res.Err
-	a.Decision = group.Decide(target)
+	a.Decision = d
 	if a.Allowed && dots {
 		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
 	return nil
 }
 
+// groupIn is p.Group(token), found without a search where the token is that of most requests.
 func (g *gate) groupIn(p *policy.Policy, token string) policy.Group {
 	if token == g.crawler.Token() {
 		return g.crawler.Group(p)

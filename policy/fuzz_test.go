@@ -55,9 +55,6 @@ func FuzzParse(f *testing.F) {
 			}
 			for _, token := range []string{token, "*", "a"} {
 				want := p.Decide(token, target)
-				if allowed := p.Group(token).Allows(target); allowed != want.Allowed {
-					t.Errorf("%v: %q asks for %q: Allows is %v, Decide %v\nfile %q", d, token, target, allowed, want, file)
-				}
 				if c := policy.NewCrawler(token); c.Group(p) != p.Group(token) || c.Group(p) != p.Group(token) {
 					t.Errorf("%v: %q gets another group when it asks again\nfile %q", d, token, file)
 				}

@@ -37,7 +37,6 @@ func (h hit) end() uint32     { return h.word >> rulePacked }
 func (h hit) octets() uint32  { return h.end() - h.start }
 func (h hit) pattern() string { return h.p.text[h.start:h.end()] }
 func (h hit) allow() bool     { return h.word&ruleAllow != 0 }
-func (h hit) matches() bool   { return h.octets() > 0 } // a rule with an empty pattern matches nothing
 func (h hit) derived() bool   { return h.word&ruleDerived != 0 }
 
 // line returns the line number of the rule.

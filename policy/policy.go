@@ -36,7 +36,7 @@ import (
 )
 
 // A Policy is what one robots.txt file permits. It is immutable and safe for
-// concurrent use. The zero Policy has no groups and allows everything; a nil
+// concurrent use, and must not be copied. The zero Policy has no groups and allows everything; a nil
 // *Policy stands for a file nobody has read and decides as Unreachable does.
 type Policy struct {
 	// The name that stands for one Crawler, plus one, and above it which Crawler that is.
@@ -194,21 +194,10 @@ func (g Group) Decide(target string) (d Decision) {
 	}
 	h := block{g.p, at.block}.at(at.rule)
 	d.Rule = h.asRule()
-	if h.matches() {
+	if h.octets() > 0 { // a rule with an empty pattern matches nothing
 		d.Reason, d.Allowed = ReasonRule, d.Rule.Allow
 	}
 	return d
-}
-
-// Allows is Decide(target).Allowed, in less time: for the many requests that nobody
-// asks a reason for.
-func (g Group) Allows(target string) bool {
-	at, reason := g.lookup(target)
-	if at.block == 0 || at.rule == none {
-		return reason != ReasonUnreachable
-	}
-	h := block{g.p, at.block}.at(at.rule)
-	return h.allow() || !h.matches()
 }
 
 // place says where the rule stands that decides: in which block of the policy, 0
