@@ -36,8 +36,9 @@ import (
 )
 
 // A Policy is what one robots.txt file permits. It is immutable and safe for
-// concurrent use, and must not be copied. The zero Policy has no groups and allows everything; a nil
-// *Policy stands for a file nobody has read and decides as Unreachable does.
+// concurrent use, and must not be copied. The zero Policy has no groups and allows
+// everything; a nil *Policy stands for a file nobody has read and decides as
+// Unreachable does.
 type Policy struct {
 	// The name that stands for one Crawler, plus one, and above it which Crawler that is.
 	memo atomic.Uint64
