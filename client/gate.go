@@ -47,7 +47,9 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 	start := time.Now()
 	err := g.decide(ctx, req, token, a, &d.Target)
 	d.Decision, d.Err, d.Took = a.Decision, errors.Join(a.cause, err), time.Since(start)
-	t.Trace.Decided(ctx, d)
+	if panicked := calm("Decided", func() { t.Trace.Decided(ctx, d) }); err == nil && a.Allowed {
+		err = panicked // a refusal is the better error
+	}
 	return err
 }
 

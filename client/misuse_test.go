@@ -1,17 +1,19 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -158,27 +160,67 @@ func visit(c *http.Client, url string) error {
 	return resp.Body.Close()
 }
 
-// A panic in Decided is the caller's, and leaves nothing broken behind.
-func TestAPanicOfAHookHarmsNoLaterRequest(t *testing.T) {
-	u := mustParse(t, "http://a.example/")
-	armed := true
-	rt := &client.Transport{Base: pagesOf(ok), Pacer: &client.Pacer{Delay: -1}, Trace: &client.Trace{Decided: func(context.Context, client.Decided) {
-		if armed {
-			panic("the hook's own")
-		}
-	}}}
-	if got := panicOf(rt, u); got != "the hook's own" {
-		t.Errorf("got the panic %v", got)
-	}
-	armed = false
-	if got := panicOf(rt, u); got != nil {
-		t.Errorf("the next request panics as well: %v", got)
+// A hook that panics ends neither the program nor the Transport, and is named: in the log,
+// and by the error of the request whose decision it was told.
+func TestAHookThatPanicsIsNamed(t *testing.T) {
+	for name, trace := range map[string]*client.Trace{
+		"Decided":     {Decided: func(context.Context, client.Decided) { panic("the hook's own") }},
+		"Fetched":     {Fetched: func(client.Fetched) { panic("the hook's own") }},
+		"Refreshed":   {Refreshed: func(client.Fetched) { panic("the hook's own") }},
+		"Waited":      {Waited: func(context.Context, client.Waited) { panic("the hook's own") }},
+		"StoreFailed": {StoreFailed: func(client.StoreFailed) { panic("the hook's own") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logged := logTo(t)
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				rt := &client.Transport{
+					Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+						if req.URL.Path != "/robots.txt" {
+							sent++
+							return ok(req)
+						}
+						res := answer(200, "", "User-agent: *\nDisallow: /private\n")
+						res.Header.Set("ETag", `"1"`)
+						return res, nil
+					}),
+					Pacer: &client.Pacer{Delay: time.Millisecond}, Trace: trace,
+					Cache: &cache.Cache{Store: brokenStore{}, MinTTL: -1, MaxTTL: time.Second, Logger: slog.New(slog.DiscardHandler)},
+				}
+				ask := func(path string) error {
+					resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example"+path)})
+					if err == nil {
+						resp.Body.Close()
+					}
+					return err
+				}
+				if refusal, is := errors.AsType[*client.DisallowedError](ask("/private")); !is {
+					t.Errorf("got %v for what is disallowed", refusal)
+				}
+				time.Sleep(2 * time.Second) // robots.txt is no longer fresh
+				err, want := ask("/"), 1
+				if name == "Decided" {
+					want = 0
+				}
+				if named := err != nil && err.Error() == "client: Trace.Decided panicked: the hook's own"; named != (want == 0) || !named && err != nil || sent != want {
+					t.Errorf("got %v, and %d pages were sent, want %d", err, sent, want)
+				}
+				if err := rt.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				rt.Cache.Close(t.Context()) // says what the Store did not get
+			})
+			if text := logged.String(); !strings.Contains(text, "client: Trace."+name+" panicked: the hook's own") || !strings.Contains(text, "misuse_test.go") {
+				t.Errorf("logged %q, want the hook, the panic and its stack", text)
+			}
+		})
 	}
 }
 
-// panicOf is what a request for u ends with, if that is a panic.
-func panicOf(rt http.RoundTripper, u *url.URL) (p any) {
-	defer func() { p = recover() }()
-	rt.RoundTrip(&http.Request{URL: u})
-	return nil
+// logTo sends what is logged to a buffer, to be read when nothing is logged any more.
+func logTo(t *testing.T) *bytes.Buffer {
+	logged, before := new(bytes.Buffer), slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(logged, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return logged
 }

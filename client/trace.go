@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,7 +18,11 @@ import (
 // httptrace.ClientTrace. Any hook may be nil. Hooks may be called by several
 // goroutines at once, with no lock held and nobody waiting who a hook could wait for:
 // they may use the Transport and its client themselves. What they are given is shared
-// and must not be modified. A panic in a hook is the program's own: it is not recovered.
+// and must not be modified.
+//
+// A crawl does not end with a hook that panics: the panic is logged to slog.Default, with
+// its stack. What Decided was called for is then not sent, with an error that names the
+// panic.
 //
 // Close waits for the hooks that run; a closed Transport calls none.
 type Trace struct {
@@ -83,12 +89,24 @@ type hooks struct {
 	running sync.WaitGroup
 }
 
-func (h *hooks) start(hook func()) {
+func (h *hooks) start(name string, hook func()) {
 	h.gate.Lock()
 	defer h.gate.Unlock()
 	if !h.closed {
-		h.running.Go(hook)
+		h.running.Go(func() { calm(name, hook) })
 	}
+}
+
+// calm calls the hook of a name, and makes an error of its panic.
+func calm(name string, hook func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("client: Trace.%s panicked: %v", name, p)
+			slog.Error(err.Error(), "stack", string(debug.Stack()))
+		}
+	}()
+	hook()
+	return nil
 }
 
 // end lets no more of them start, and waits for those that run, no longer than ctx.
@@ -115,7 +133,7 @@ func (t *Trace) waited(h *hooks) func(context.Context, Waited) {
 	if t == nil || t.Waited == nil {
 		return nil
 	}
-	return func(ctx context.Context, w Waited) { h.start(func() { t.Waited(ctx, w) }) }
+	return func(ctx context.Context, w Waited) { h.start("Waited", func() { t.Waited(ctx, w) }) }
 }
 
 // traced reports what next loads.
@@ -124,9 +142,9 @@ func (t *Trace) traced(next load, h *hooks) load {
 		return next
 	}
 	return func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-		hook := t.Fetched
+		name, hook := "Fetched", t.Fetched
 		if prev != nil {
-			hook = t.Refreshed
+			name, hook = "Refreshed", t.Refreshed
 		}
 		if hook == nil {
 			return next(ctx, o, prev)
@@ -136,7 +154,7 @@ func (t *Trace) traced(next load, h *hooks) load {
 		// The callers of this origin wait for this goroutine, and so would a hook that
 		// asks about it.
 		what := Fetched{Origin: o, Result: res, Err: err, Took: time.Since(start)}
-		h.start(func() { hook(what) })
+		h.start(name, func() { hook(what) })
 		return res, err
 	}
 }
@@ -147,6 +165,6 @@ func (t *Trace) watch(c *cache.Cache, h *hooks) (unwatch func()) {
 		return func() {}
 	}
 	return c.OnStoreFailure(func(op, origin string, err error) {
-		h.start(func() { t.StoreFailed(StoreFailed{Op: op, Origin: origin, Err: err}) })
+		h.start("StoreFailed", func() { t.StoreFailed(StoreFailed{Op: op, Origin: origin, Err: err}) })
 	})
 }
