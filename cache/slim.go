@@ -96,10 +96,12 @@ func slimStrings(all []string) []string {
 	return kept
 }
 
+const word = int64(unsafe.Sizeof(uintptr(0)))
+
 // cost estimates the heap that an origin takes, within 20 %.
 func cost(o fetch.Origin, s *state) int64 {
 	const (
-		node = 160 // in the map and the list, with their slack
+		node = 20 * word // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room
@@ -121,7 +123,7 @@ func cost(o fetch.Origin, s *state) int64 {
 // resultCost counts what the result keeps alive besides itself. Policies that say the same for all
 // origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
-	const header = 380 // a map of up to eight fields
+	const header = 47 * word // a map of up to eight fields
 	n := int64(r.Policy.Size())
 	if len(r.Header) > 0 {
 		n += header
@@ -131,14 +133,14 @@ func resultCost(r *fetch.Result) int64 {
 	}
 	n += stringsCost(r.Redirects)
 	if r.Err != nil {
-		n += 32 + int64(len(r.Err.Error()))
+		n += 4*word + int64(len(r.Err.Error()))
 	}
 	return n
 }
 
 func stringsCost(all []string) (n int64) {
 	for _, s := range all {
-		n += 16 + (int64(len(s))+15)&^15 // with what is lost to the size classes
+		n += 2*word + (int64(len(s))+15)&^15 // with what is lost to the size classes
 	}
 	return n
 }

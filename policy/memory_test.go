@@ -154,7 +154,7 @@ func overlapping(limit int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < limit-512; i++ {
 		for j := range 16 {
-			if (i*2654435761>>j)&1 == 0 {
+			if (uint64(i)*2654435761>>j)&1 == 0 {
 				fmt.Fprintf(&b, "user-agent:b%d\n", j)
 			}
 		}
