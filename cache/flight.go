@@ -200,6 +200,7 @@ func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout)
 	defer cancel()
+	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
 	loaded := make(chan *fetch.Result, 1)
 	c.flights.running.Go(func() { // which the flight keeps above zero

@@ -9,8 +9,8 @@ import (
 
 // index finds entries without a lock: a hash table with open addressing, whose slots are
 // written one by one, and which is replaced as a whole when it gets crowded. A reader
-// that still has the old one finds an entry that was just removed, or misses one that was
-// just added, as if it had come a moment earlier.
+// that still has the old one finds an entry that was just removed or replaced, or misses
+// one that was just added, as if it had come a moment earlier.
 //
 // It is here because a sync.Map takes two to four times as long (see cachebench below
 // integration_test): it hashes an interface, and its tree costs a load from memory for
@@ -37,9 +37,15 @@ func (x *index) init() {
 	x.resize(16)
 }
 
-// hash leaves out the scheme, and the address of an origin that is reached by another
-// name: those with the same Host are few.
-func (x *index) hash(o fetch.Origin) uint64 { return maphash.String(x.seed, o.Host()) }
+// hash leaves out the scheme, of which there are two.
+func (x *index) hash(o fetch.Origin) uint64 {
+	host, reached := o.Host(), o.Authority()
+	hash := maphash.String(x.seed, host)
+	if reached != host {
+		hash ^= maphash.String(x.seed, reached)
+	}
+	return hash
+}
 
 // lookup returns the entry of an origin; nil if there is none.
 func (x *index) lookup(o fetch.Origin) *entry {

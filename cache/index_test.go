@@ -53,7 +53,7 @@ func TestIndexIsAMap(t *testing.T) {
 			}
 		}
 	}
-	if n := len(*x.slots.Load()); n > 8*2*origins || x.lookup(fetch.Origin{}) != nil {
+	if n := len(*x.slots.Load()); n > 4*2*origins || x.lookup(fetch.Origin{}) != nil {
 		t.Errorf("%d slots for %d entries", n, x.live)
 	}
 }

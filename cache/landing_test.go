@@ -28,8 +28,8 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 			t.Fatalf("%s: %+v is held, want the first answer", name, held)
 		}
 		after := landed(before)
-		m.put(o, after, after.latest(), time.Hour)
-		want := after.latest().StatusCode
+		m.put(o, after, latest(after), time.Hour)
+		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
 		got := m.lookup(o)
 		if r := got.result.Load(); r.StatusCode != want || got.until.Load() != int64(time.Hour) {
@@ -42,7 +42,7 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 	}
 }
 
-func (s *state) latest() *fetch.Result { return cmp.Or(s.failure, s.answer) }
+func latest(s *state) *fetch.Result { return cmp.Or(s.failure, s.answer) }
 
 // Whatever lands, what an entry holds is its own copy, so that nothing of the flight and of
 // earlier answers stays, and one that does not change the answer leaves the entry where it is.
@@ -56,6 +56,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
 	s := &state{failure: down()}
+	outset := s
 	e := put(s, s.failure)
 	if e.result.Load() != &e.own || e.state.Load().failure != &e.own {
 		t.Error("an unreachable origin's entry does not hold its own result")
@@ -69,6 +70,14 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	outage.failure = down()
 	if again := put(&outage, outage.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &outage {
 		t.Error("an outage moved the entry of the answer that bridges it")
+	}
+	// The Store may know an answer to what was met as an outage here.
+	m.put(o, outset, outset.failure, time.Hour)
+	merged := &state{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}, failure: m.lookup(o).state.Load().failure}
+	before := m.lookup(o)
+	up = put(merged, merged.failure)
+	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {
+		t.Error("the entry of a merged state keeps the one before it, or holds what that held")
 	}
 	if n := m.recent.Len(); n != 1 || m.live != 1 || m.bytes != up.cost {
 		t.Errorf("%d in the order, %d in the index, %d bytes of %d", n, m.live, m.bytes, up.cost)

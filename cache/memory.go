@@ -38,9 +38,9 @@ type entry struct {
 	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
-	origin fetch.Origin
-	name   [32]byte     // the origin's text, if it fits
-	own    fetch.Result // the one that state has as its own, as a copy
+	origin fetch.Origin // not to be given away: who keeps it keeps the entry
+	name   [32]byte     // its text, if that fits
+	own    fetch.Result // state.own, as a copy
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -48,21 +48,26 @@ type entry struct {
 	renewing atomic.Bool // a fetch that no reader waits for is under way
 }
 
-// newEntry makes a place for an origin, and of what is to be held there a version that
-// has its own result in that place.
+// newEntry makes a place for an origin, and returns s and r with its copy in the place of
+// s.own. They refer to no other entry, or that would be kept as long as this one.
 func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
-	e := new(entry)
+	e := &entry{own: *s.own()}
 	e.origin = o.CloneIn(e.name[:])
-	own := s.own()
-	e.own = *own
-	if r == own {
-		r = &e.own
-	}
 	moved := *s
-	if s.answer != nil {
-		moved.answer = &e.own
-	} else {
+	switch {
+	case s.answer == nil:
 		moved.failure = &e.own
+	case s.failure == nil:
+		moved.answer = &e.own
+	default:
+		failure := *s.failure
+		moved.answer, moved.failure = &e.own, &failure
+	}
+	switch r {
+	case s.answer:
+		r = moved.answer
+	case s.failure:
+		r = moved.failure
 	}
 	return e, &moved, r
 }

@@ -105,8 +105,8 @@ func cost(o fetch.Origin, s *state) int64 {
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room
-	if len(o.String()) > len(entry{}.name) {
-		n += int64(len(o.String()))
+	if size := len(o.Host()); size > len(entry{}.name) {
+		n += int64(size)
 	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
 		if r == nil {
@@ -120,8 +120,8 @@ func cost(o fetch.Origin, s *state) int64 {
 	return n
 }
 
-// resultCost counts what the result keeps alive besides itself. Policies that say the same for all
-// origins are shared, and have a Size of zero.
+// resultCost counts what the result keeps alive besides itself. Policies that say the
+// same for all origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
 	const header = 47 * word // a map of up to eight fields
 	n := int64(r.Policy.Size())

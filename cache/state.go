@@ -31,7 +31,7 @@ type state struct {
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 }
 
-// own is the result that a state is about.
+// own is the answer, or where there never was one, the failure.
 func (s *state) own() *fetch.Result { return cmp.Or(s.answer, s.failure) }
 
 // terms are the fields of a Cache with their zero values resolved.

@@ -19,7 +19,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -77,7 +76,6 @@ type Transport struct {
 func (t *Transport) ready() *gate {
 	t.once.Do(func() {
 		t.gate = gate{base: t.Base, cache: t.Cache, pacer: t.Pacer, userToken: policy.ProductToken(t.UserAgent)}
-		t.gate.crawler = policy.NewCrawler(cmp.Or(t.Token, t.gate.userToken, netHTTPToken))
 		if t.gate.base == nil {
 			t.gate.base = http.DefaultTransport
 		}
@@ -154,7 +152,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	token := t.token(g, own, agent, hasAgent)
-	a := answer{verdict: true}
+	a := answer{brief: true}
 	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
 		return nil, a.origin, err
 	}

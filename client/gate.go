@@ -21,9 +21,8 @@ type gate struct {
 	ownCache  bool // nobody else has it
 	pacer     *Pacer
 	load      load
-	userToken string          // product token of Transport.UserAgent
-	crawler   *policy.Crawler // with the token of most requests
-	misuse    error           // what is wrong with the Transport, or nil
+	userToken string // product token of Transport.UserAgent
+	misuse    error  // what is wrong with the Transport, or nil
 	hooks     hooks
 	unwatch   func() // ends what Trace hears of the cache
 }
@@ -32,9 +31,9 @@ type gate struct {
 // where it is.
 type answer struct {
 	policy.Decision
-	origin  fetch.Origin
-	cause   error
-	verdict bool // of a permission nothing but Allowed is wanted, and to copy the rest takes longer than to find it
+	origin fetch.Origin
+	cause  error
+	brief  bool // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
 }
 
 // ask is decide, told to Trace.
@@ -42,7 +41,7 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 	if t.Trace == nil || t.Trace.Decided == nil {
 		return g.decide(ctx, req, token, a, nil)
 	}
-	a.verdict = false
+	a.brief = false
 	d := Decided{URL: req.URL, Token: token}
 	start := time.Now()
 	err := g.decide(ctx, req, token, a, &d.Target)
@@ -80,13 +79,13 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	if err != nil {
 		return err
 	}
-	group := g.groupIn(res.Policy, token)
+	group := res.Policy.Group(token)
 	if g.pacer != nil {
 		g.pacer.learn(a.origin, group, source{res.Time, token})
 	}
 	dots := hasDotSegment(target)
 	d := group.Decide(target)
-	if a.verdict && d.Allowed && !dots {
+	if a.brief && d.Allowed && !dots {
 		a.Allowed = true
 		return nil
 	}
@@ -96,14 +95,6 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
 	return nil
-}
-
-// groupIn is p.Group(token), found without a search where the token is that of most requests.
-func (g *gate) groupIn(p *policy.Policy, token string) policy.Group {
-	if token == g.crawler.Token() {
-		return g.crawler.Group(p)
-	}
-	return p.Group(token)
 }
 
 // lookup is what holds for o. The error is the context's, or says whose end came first.

@@ -19,11 +19,11 @@ func FuzzIsCanonical(f *testing.F) {
 		f.Add(authority)
 	}
 	f.Fuzz(func(t *testing.T, authority string) {
-		for _, scheme := range []kind{schemeHTTP, schemeHTTPS} {
+		for _, scheme := range []scheme{schemeHTTP, schemeHTTPS} {
 			port := ownPorts[scheme]
 			same, err := canonicalAuthority(scheme, authority)
 			if isCanonical(authority, port) && (err != nil || same != authority) {
-				t.Errorf("%s (%s): %s is canonical for one way, and %q, %v for the other", schemeNames[scheme], port, authority, same, err)
+				t.Errorf("%s (%s): %s is canonical for one way, and %q, %v for the other", scheme, port, authority, same, err)
 			}
 		}
 	})

@@ -171,6 +171,24 @@ func TestRFC9309_StatusFacts(t *testing.T) {
 	}
 }
 
+// Whatever else there is in the name of an ftp origin, no redirect leads there.
+func TestNoRedirectLeadsToFTP(t *testing.T) {
+	for _, location := range []string{"ftp://[fe80::1%25eth0]/robots.txt", "FTP://[fe80::1%25eth0]:2121/robots.txt", "ftp://[fe80::1]/robots.txt"} {
+		asked := 0
+		f := fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			if asked++; asked > 1 {
+				return response(200, file), nil
+			}
+			return response(301, file, "Location", location), nil
+		})}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://[fe80::2%25eth0]/"), nil)
+		check(t, r, err, "disallow")
+		if asked != 1 {
+			t.Errorf("%s was asked for", location)
+		}
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	const long = "/" + "0123456789"
 	for _, c := range []struct {

@@ -22,27 +22,32 @@ import (
 //
 // The zero value names no place; a Fetcher answers "unreachable" for it.
 type Origin struct {
-	// The host, or host:port if that is not the scheme's own; brackets around IPv6, zone
-	// included. Then, if it is reached elsewhere (a request with its own Host field), via
-	// and where. One string, so that an Origin is small enough to travel in registers.
-	name string
-	kind kind
+	// The host, and the port after a colon if it is not the scheme's own; brackets around
+	// IPv6, zone included. Where the origin is reached under another name than that (by a
+	// request with its own Host field), via and that name follow. It is one string, so
+	// that an Origin is small enough to travel in registers.
+	name   string
+	scheme scheme
+	extra  extra
 }
 
-// kind is a scheme, and what there is in an Origin's name besides the Host field.
-type kind uint8
+type scheme uint8
 
 const (
-	schemeHTTP kind = 1 + iota
+	schemeHTTP scheme = 1 + iota
 	schemeHTTPS
 	schemeFTP
-
-	schemes kind = 3 // mask
-	hasVia  kind = 4
-	hasZone kind = 8
-
-	via = " via " // a space is part of no host
 )
+
+// extra is what an Origin's name has besides the Host field.
+type extra uint8
+
+const (
+	hasVia extra = 1 << iota
+	hasZone
+)
+
+const via = " via " // a space is part of no host
 
 // OriginOf returns the origin of u. Path, query, fragment and userinfo play no part.
 //
@@ -56,9 +61,9 @@ func OriginOf(u *url.URL) (Origin, error) {
 	if u != nil && u.Opaque == "" {
 		switch {
 		case u.Scheme == "https" && isCanonical(u.Host, "443"):
-			return Origin{u.Host, schemeHTTPS}, nil
+			return Origin{name: u.Host, scheme: schemeHTTPS}, nil
 		case u.Scheme == "http" && isCanonical(u.Host, "80"):
-			return Origin{u.Host, schemeHTTP}, nil
+			return Origin{name: u.Host, scheme: schemeHTTP}, nil
 		}
 	}
 	return originOf(u)
@@ -79,7 +84,7 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{host, scheme | zoneOf(host)}, nil
+	return Origin{host, scheme, zoneOf(host)}, nil
 }
 
 // OriginOfRequest returns the origin that r names on the wire: r.Host where it is set
@@ -99,27 +104,25 @@ func OriginOfRequest(r *http.Request) (Origin, error) {
 
 // underName is the origin that o is when it is asked for by another name.
 func (o Origin) underName(name string) (Origin, error) {
-	host, err := canonicalAuthority(o.kind&schemes, name)
+	host, err := canonicalAuthority(o.scheme, name)
 	if err != nil {
 		return Origin{}, fmt.Errorf("fetch: no origin in Host field %q: %w", cut(name), err)
 	}
 	if host == o.name {
 		return o, nil
 	}
-	return Origin{host + via + o.name, o.kind&schemes | hasVia | zoneOf(host)}, nil
+	return Origin{host + via + o.name, o.scheme, hasVia | zoneOf(host)}, nil
 }
 
 // String returns scheme://host[:port], the serialisation of RFC 6454 §6.2. Two cases have
 // more: an IPv6 zone is kept, and " via host[:port]" follows where the origin is reached
 // under another name. Two origins with the same String are the same.
 func (o Origin) String() string {
-	if o.kind == 0 {
+	if o.scheme == 0 {
 		return ""
 	}
-	return o.scheme() + "://" + o.name
+	return o.scheme.String() + "://" + o.name
 }
-
-func (o Origin) scheme() string { return schemeNames[o.kind&schemes] }
 
 // host is Host with the zone.
 func (o Origin) host() string {
@@ -130,7 +133,7 @@ func (o Origin) host() string {
 // RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is
 // the one to connect to; see Host for the name to ask for.
 func (o Origin) RobotsURL() *url.URL {
-	return &url.URL{Scheme: o.scheme(), Host: o.Authority(), Path: "/robots.txt"}
+	return &url.URL{Scheme: o.scheme.String(), Host: o.Authority(), Path: "/robots.txt"}
 }
 
 // Authority returns the host, and the port if it is not the scheme's own, that a
@@ -138,7 +141,7 @@ func (o Origin) RobotsURL() *url.URL {
 // what the Host of a page's URL must be rewritten to where the two differ, because
 // net/http dials one name and sends another for some spellings.
 func (o Origin) Authority() string {
-	if o.kind&hasVia == 0 {
+	if o.extra&hasVia == 0 {
 		return o.name
 	}
 	_, reached, _ := strings.Cut(o.name, via)
@@ -148,7 +151,7 @@ func (o Origin) Authority() string {
 // Host returns the Host field (RFC 9110 §7.2) that requests to the origin carry. An IPv6
 // zone has a meaning on this machine only and is never sent (RFC 6874 §4).
 func (o Origin) Host() string {
-	if o.kind&(hasVia|hasZone) == 0 {
+	if o.extra == 0 {
 		return o.name
 	}
 	host := o.host()
@@ -160,15 +163,15 @@ func (o Origin) Host() string {
 
 // Clone returns an equal origin that shares no memory with the URL it was made of. To
 // keep an Origin is to keep the text of that URL, which a Clone does not.
-func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.kind} }
+func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme, o.extra} }
 
-// CloneIn is Clone with the text in buf, where it fits there, which must not be written
-// to as long as the Origin is in use: for one that is part of something larger.
+// CloneIn is Clone with the text in buf, if it fits there: for a table of many origins, to
+// have the text beside what is known of the origin. buf must not be written to from then on.
 func (o Origin) CloneIn(buf []byte) Origin {
 	if o.name == "" || len(o.name) > len(buf) {
 		return o.Clone()
 	}
-	return Origin{unsafe.String(&buf[0], copy(buf, o.name)), o.kind}
+	return Origin{unsafe.String(&buf[0], copy(buf, o.name)), o.scheme, o.extra}
 }
 
 func originError(u *url.URL, why error) error {
@@ -187,18 +190,21 @@ func cutTo(s string, n int) string {
 	return s
 }
 
-// schemeNames and ownPorts (RFC 6454 §4) are by kind.
+// schemeNames and ownPorts (RFC 6454 §4) are by scheme.
 var (
 	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
 	ownPorts    = [...]string{"", "80", "443", "21"}
 )
 
-func schemeOf(s string) kind {
-	return kind(max(0, slices.Index(schemeNames[:], strings.ToLower(s))))
+func (s scheme) String() string { return schemeNames[s] }
+
+// schemeOf returns 0 for a scheme that has no origins here.
+func schemeOf(name string) scheme {
+	return scheme(max(0, slices.Index(schemeNames[:], strings.ToLower(name))))
 }
 
 // zoneOf is hasZone for an IPv6 address that has one.
-func zoneOf(host string) kind {
+func zoneOf(host string) extra {
 	if strings.IndexByte(host, '%') >= 0 {
 		return hasZone
 	}
@@ -255,7 +261,7 @@ const (
 
 // canonicalAuthority returns the one form of host[:port] that an Origin holds. This is
 // the only place where it is made.
-func canonicalAuthority(scheme kind, authority string) (string, error) {
+func canonicalAuthority(scheme scheme, authority string) (string, error) {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		host, port = authority[:i], authority[i+1:]
@@ -278,7 +284,7 @@ func canonicalAuthority(scheme kind, authority string) (string, error) {
 
 // canonicalPort returns port without leading zeros, or "" for the scheme's own
 // (RFC 3986 §6.2.3).
-func canonicalPort(scheme kind, port string) (string, error) {
+func canonicalPort(scheme scheme, port string) (string, error) {
 	digits := strings.TrimLeft(port, "0")
 	if port == "" || digits == ownPorts[scheme] {
 		return "", nil

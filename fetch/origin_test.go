@@ -150,7 +150,7 @@ func TestOriginIsAMapKey(t *testing.T) {
 			t.Errorf("%s and %s are one key", s, c.origin)
 		}
 		distinct[o] = c.origin
-		if o.Clone() != o {
+		if o.Clone() != o || o.CloneIn(nil) != o || o.CloneIn(make([]byte, 16)) != o || o.CloneIn(make([]byte, 512)) != o {
 			t.Errorf("%s does not equal its Clone", o)
 		}
 	}
@@ -210,6 +210,9 @@ func TestOriginOfRequest(t *testing.T) {
 		{"another name", "http://127.0.0.1:8080/x", "A.Test", "http://a.test via 127.0.0.1:8080", "http://127.0.0.1:8080/robots.txt", "a.test"},
 		{"another port", "http://a.test/x", "a.test:81", "http://a.test:81 via a.test", "http://a.test/robots.txt", "a.test:81"},
 		{"zone", "http://[fe80::1%25eth0]:81/x", "", "http://[fe80::1%eth0]:81", "http://[fe80::1%25eth0]:81/robots.txt", "[fe80::1]:81"},
+		{"zone under another name", "http://[fe80::1%25eth0]/x", "a.test", "http://a.test via [fe80::1%eth0]", "http://[fe80::1%25eth0]/robots.txt", "a.test"},
+		{"a name under a zone", "http://a.test/x", "[fe80::1%eth0]:81", "http://[fe80::1%eth0]:81 via a.test", "http://a.test/robots.txt", "[fe80::1]:81"},
+		{"a zone under another", "http://[fe80::1%25eth0]/x", "[fe80::1%eth1]", "http://[fe80::1%eth1] via [fe80::1%eth0]", "http://[fe80::1%25eth0]/robots.txt", "[fe80::1]"},
 		{"no name", "http://a.test/x", "a..b", "", "", ""},
 		{"a path", "http://a.test/x", "b.test/y", "", "", ""},
 		{"URL without origin", "http:///x", "b.test", "", "", ""},

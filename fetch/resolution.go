@@ -55,7 +55,7 @@ type answer struct {
 
 func (r *resolution) run(ctx context.Context, o Origin) *Result {
 	h := hop{o, o.RobotsURL()}
-	if o.kind&schemes != schemeHTTP && o.kind&schemes != schemeHTTPS {
+	if o.scheme != schemeHTTP && o.scheme != schemeHTTPS {
 		return r.unreachable(h, answer{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched"))
 	}
 	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
@@ -116,13 +116,13 @@ func (h hop) follow(header http.Header) (hop, error) {
 	}
 	next := hop{h.origin, h.url.ResolveReference(ref)}
 	if ref.Host != "" || ref.Scheme != "" {
-		if next.origin, err = OriginOf(next.url); err != nil || next.origin.kind == schemeFTP {
+		if next.origin, err = OriginOf(next.url); err != nil || next.origin.scheme == schemeFTP {
 			return hop{}, fmt.Errorf("redirect to %q, which cannot be followed", cut(location))
 		}
 	}
 	// A new URL, so that nothing else of the given one is sent or kept.
 	next.url = &url.URL{
-		Scheme: next.origin.scheme(), Host: next.origin.Authority(),
+		Scheme: next.origin.scheme.String(), Host: next.origin.Authority(),
 		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery,
 		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"), // url.Parse lets it pass, and a request line ends with it
 	}

@@ -11,10 +11,10 @@ import (
 	"unsafe"
 )
 
-// A Policy is held in one piece of memory, or two if it is large, and has no pointers
-// but to itself, so that a crawler with a million of them is not slowed by its garbage
-// collector, and a question about one that has not been asked for a while waits for
-// memory once:
+// A Policy is held in one piece of memory, or two if it is large, without pointers in
+// what is read of the file, so that a crawler with a million of them is not slowed by
+// its garbage collector, and a question about one that has not been asked for a while
+// waits for memory once:
 //
 //	text  the names; for each block its patterns, end to end, and then the line
 //	      numbers of its rules, lineWidth octets each; last the records
@@ -122,6 +122,7 @@ func (c *compiler) compile() *Policy {
 	}
 	p := retain(c.tab, c.text)
 	p.names, p.records, p.dialect, p.lineWidth = uint32(names), uint32(records), c.dialect, uint8(c.width)
+	p.star = p.find("*")
 	return p
 }
 
@@ -136,7 +137,7 @@ func retain(tab []uint32, text []byte) *Policy {
 	} else {
 		p, words = new(Policy), make([]uint32, n)
 	}
-	p.tab = words[:copy(words, tab)]
+	p.tab = words[:copy(words, tab)] // text follows: nothing may be appended
 	if len(text) > 0 {
 		octets := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
 		copy(octets, text)
@@ -163,16 +164,18 @@ func layoutOf[Words any]() layout {
 	}}
 }
 
-// layouts fill the sizes in which Go's allocator hands out memory. They are never
-// written to.
+// layouts fill the sizes in which Go's allocator hands out memory, up to the largest
+// that is worth it. They are never written to.
 var layouts = []layout{
-	layoutOf[[(96 - head) / 4]uint32](), layoutOf[[(112 - head) / 4]uint32](), layoutOf[[(128 - head) / 4]uint32](),
-	layoutOf[[(144 - head) / 4]uint32](), layoutOf[[(160 - head) / 4]uint32](), layoutOf[[(192 - head) / 4]uint32](),
-	layoutOf[[(224 - head) / 4]uint32](), layoutOf[[(256 - head) / 4]uint32](), layoutOf[[(320 - head) / 4]uint32](),
-	layoutOf[[(384 - head) / 4]uint32](), layoutOf[[(448 - head) / 4]uint32](), layoutOf[[(512 - head) / 4]uint32](),
-	layoutOf[[(640 - headLarge) / 4]uint32](), layoutOf[[(768 - headLarge) / 4]uint32](), layoutOf[[(896 - headLarge) / 4]uint32](),
-	layoutOf[[(1024 - headLarge) / 4]uint32](), layoutOf[[(1280 - headLarge) / 4]uint32](), layoutOf[[(1536 - headLarge) / 4]uint32](),
-	layoutOf[[(1792 - headLarge) / 4]uint32](), layoutOf[[(2048 - headLarge) / 4]uint32](), layoutOf[[(3072 - headLarge) / 4]uint32](),
+	layoutOf[[(96 - head) / 4]uint32](), layoutOf[[(112 - head) / 4]uint32](), layoutOf[[(128 - head) / 4]uint32](), layoutOf[[(144 - head) / 4]uint32](),
+	layoutOf[[(160 - head) / 4]uint32](), layoutOf[[(176 - head) / 4]uint32](), layoutOf[[(192 - head) / 4]uint32](), layoutOf[[(208 - head) / 4]uint32](),
+	layoutOf[[(224 - head) / 4]uint32](), layoutOf[[(240 - head) / 4]uint32](), layoutOf[[(256 - head) / 4]uint32](), layoutOf[[(288 - head) / 4]uint32](),
+	layoutOf[[(320 - head) / 4]uint32](), layoutOf[[(352 - head) / 4]uint32](), layoutOf[[(384 - head) / 4]uint32](), layoutOf[[(416 - head) / 4]uint32](),
+	layoutOf[[(448 - head) / 4]uint32](), layoutOf[[(480 - head) / 4]uint32](), layoutOf[[(512 - head) / 4]uint32](), layoutOf[[(576 - headLarge) / 4]uint32](),
+	layoutOf[[(640 - headLarge) / 4]uint32](), layoutOf[[(704 - headLarge) / 4]uint32](), layoutOf[[(768 - headLarge) / 4]uint32](), layoutOf[[(896 - headLarge) / 4]uint32](),
+	layoutOf[[(1024 - headLarge) / 4]uint32](), layoutOf[[(1152 - headLarge) / 4]uint32](), layoutOf[[(1280 - headLarge) / 4]uint32](), layoutOf[[(1408 - headLarge) / 4]uint32](),
+	layoutOf[[(1536 - headLarge) / 4]uint32](), layoutOf[[(1792 - headLarge) / 4]uint32](), layoutOf[[(2048 - headLarge) / 4]uint32](), layoutOf[[(2304 - headLarge) / 4]uint32](),
+	layoutOf[[(2688 - headLarge) / 4]uint32](), layoutOf[[(3072 - headLarge) / 4]uint32](), layoutOf[[(3200 - headLarge) / 4]uint32](), layoutOf[[(3456 - headLarge) / 4]uint32](),
 	layoutOf[[(4096 - headLarge) / 4]uint32](),
 }
 

@@ -23,7 +23,7 @@
 // The package knows nothing of HTTP, time or origins. Whoever fetches the file
 // translates an answer without one into Unavailable or Unreachable (§2.3.1).
 //
-// All types are values or immutable and safe for concurrent use. Nothing that a
+// All types are safe for concurrent use, and immutable as far as can be seen. Nothing that a
 // server can put into a file makes Parse fail, panic, or take more than time and
 // memory in proportion to its size.
 package policy
@@ -40,12 +40,11 @@ import (
 // everything; a nil *Policy stands for a file nobody has read and decides as
 // Unreachable does.
 type Policy struct {
-	// The name that stands for one Crawler, plus one, and above it which Crawler that is.
-	memo atomic.Uint64
-
+	memo      atomic.Pointer[found]
 	text      string
 	tab       []uint32
 	names     uint32 // how many names
+	star      uint32 // the name that is "*", counted from 1, or 0
 	records   uint32 // where the records begin in text
 	dialect   Dialect
 	reason    Reason // of a policy without a file
@@ -84,12 +83,55 @@ func (p *Policy) Decide(token, target string) Decision {
 // bingbot fall back to msnbot, the Yandex dialect every token that begins so to
 // Yandex.
 func (p *Policy) Group(token string, fallbacks ...string) Group {
-	if p == nil {
+	switch {
+	case p == nil:
 		return Group{p: &unreachable}
-	}
-	if p.names == 0 {
+	case p.names == 0:
 		return Group{p: p}
+	case p.names == 1 && p.star == 1: // as in most files
+		return Group{p, p.star}
+	case p.names <= fewNames || len(fallbacks) > 0:
+		return Group{p, p.search(token, fallbacks)}
 	}
+	for f := p.memo.Load(); f != nil; f = f.next {
+		if f.token == token {
+			return Group{p, f.name}
+		}
+	}
+	return Group{p, p.remember(token)}
+}
+
+// found is the name that was found for a token. A file may have thousands of names, in
+// some dialects each of them has to be looked at, and a crawler asks for every request:
+// so the first tokens that a policy is asked for are remembered there.
+type found struct {
+	token string
+	name  uint32
+	n     uint32 // how many they are with this one
+	next  *found
+}
+
+const (
+	fewNames = 8 // so many are searched as fast
+	maxFound = 4
+)
+
+// remember searches for the name of a token and keeps it.
+func (p *Policy) remember(token string) uint32 {
+	before, name := p.memo.Load(), p.search(token, nil)
+	n := uint32(1)
+	if before != nil {
+		n += before.n
+	}
+	if n <= maxFound {
+		token = strings.Clone(token) // it may be part of a header
+		p.memo.CompareAndSwap(before, &found{token, name, n, before})
+	}
+	return name
+}
+
+// search returns the name of the group that a crawler must obey, counted from 1, or 0.
+func (p *Policy) search(token string, fallbacks []string) uint32 {
 	name := p.find(token)
 	for i := 0; name == 0 && i < len(fallbacks); i++ {
 		name = p.find(fallbacks[i])
@@ -98,9 +140,9 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 		name = p.find(r.fallback)
 	}
 	if name == 0 {
-		name = p.find("*")
+		name = p.star
 	}
-	return Group{p, name}
+	return name
 }
 
 func (p *Policy) inFamily(family, token string, fallbacks []string) bool {
@@ -151,7 +193,15 @@ func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	return int(unsafe.Sizeof(*p)) + 4*cap(p.tab) // text is behind what is used of tab
+	const page = 8 << 10                          // the unit in which the allocator hands out what is large
+	size := int(unsafe.Sizeof(*p)) + 4*cap(p.tab) // in which text lies as well
+	if size > 4*page {
+		size = (size + page - 1) &^ (page - 1)
+	}
+	if p.names > fewNames {
+		size += int(unsafe.Sizeof(found{})) + 16
+	}
+	return size
 }
 
 // A Group is what one crawler must obey: a view into a Policy, cheap to copy and

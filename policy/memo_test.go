@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// botName is a name of letters only, since the Google dialect knows no others.
+func botName(i int) string {
+	return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprintf("%04d", i)) + "-bot"
+}
+
+// manyNames is a file with a group for each of 5000 names, and a default one.
+func manyNames(d Dialect) *Policy {
+	var file strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&file, "User-agent: %s\nDisallow: /%d\n\n", botName(i), i)
+	}
+	file.WriteString("User-agent: *\nDisallow: /\n")
+	return d.Parse([]byte(file.String()))
+}
+
+// A file of thousands of names is searched once for a crawler.
+func TestNamesAreSearchedOnce(t *testing.T) {
+	for _, d := range []Dialect{RFC9309, Google, Yandex, Bing, Original} {
+		p, seventh := manyNames(d), botName(7)
+		named, other := p.Group(seventh), p.Group("ExampleBot")
+		if named.Token() != seventh || other.Token() != "*" {
+			t.Fatalf("%v: groups %q and %q", d, named.Token(), other.Token())
+		}
+		p.tab = nil // there is nothing to be searched any more
+		if p.Group(seventh) != named || p.Group("ExampleBot") != other {
+			t.Errorf("%v: %+v, then %+v; %+v, then %+v", d, named, p.Group(seventh), other, p.Group("ExampleBot"))
+		}
+	}
+}
+
+// However many crawlers ask one policy at once, each gets its own group, and the policy
+// does not grow with them.
+func TestMoreCrawlersThanAreRememberedGetTheirGroups(t *testing.T) {
+	p := manyNames(RFC9309)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			for range 100 {
+				for _, token := range []string{botName(i), strings.ToUpper(botName(i))} {
+					if got, want := p.Group(token).Token(), botName(i); got != want {
+						t.Errorf("%q gets %q, want %q", token, got, want)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	for f := p.memo.Load(); f != nil; f = f.next {
+		n++
+		if want := p.search(f.token, nil); f.name != want {
+			t.Errorf("%q is remembered as %d, want %d", f.token, f.name, want)
+		}
+	}
+	if n == 0 || n > maxFound {
+		t.Errorf("%d tokens are remembered", n)
+	}
+	for i := range maxFound + 1 {
+		token := botName(i)
+		if allocs := testing.AllocsPerRun(10, func() { p.Group(token) }); allocs > 0 {
+			t.Errorf("the group of %q takes %v allocations each time", token, allocs)
+		}
+	}
+}
