@@ -105,8 +105,8 @@ func cost(o fetch.Origin, s *state) int64 {
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room
-	if size := len(o.Host()); size > len(entry{}.name) {
-		n += int64(size)
+	if size := nameSize(o); size > len(entry{}.name) {
+		n += int64(size+15) &^ 15
 	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
 		if r == nil {
@@ -118,6 +118,15 @@ func cost(o fetch.Origin, s *state) int64 {
 		}
 	}
 	return n
+}
+
+// nameSize is the length of what an Origin holds, or a little more.
+func nameSize(o fetch.Origin) int {
+	host, reached := o.Host(), o.Authority()
+	if host == reached {
+		return len(host)
+	}
+	return len(host) + len(" via ") + len(reached)
 }
 
 // resultCost counts what the result keeps alive besides itself. Policies that say the

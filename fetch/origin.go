@@ -43,8 +43,8 @@ const (
 type extra uint8
 
 const (
-	hasVia extra = 1 << iota
-	hasZone
+	hasVia  extra = 1 + iota // and zones, perhaps
+	hasZone                  // and nothing else
 )
 
 const via = " via " // a space is part of no host
@@ -111,7 +111,7 @@ func (o Origin) underName(name string) (Origin, error) {
 	if host == o.name {
 		return o, nil
 	}
-	return Origin{host + via + o.name, o.scheme, hasVia | zoneOf(host)}, nil
+	return Origin{host + via + o.name, o.scheme, hasVia}, nil
 }
 
 // String returns scheme://host[:port], the serialisation of RFC 6454 §6.2. Two cases have
@@ -141,7 +141,7 @@ func (o Origin) RobotsURL() *url.URL {
 // what the Host of a page's URL must be rewritten to where the two differ, because
 // net/http dials one name and sends another for some spellings.
 func (o Origin) Authority() string {
-	if o.extra&hasVia == 0 {
+	if o.extra != hasVia {
 		return o.name
 	}
 	_, reached, _ := strings.Cut(o.name, via)

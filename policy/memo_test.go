@@ -64,10 +64,40 @@ func TestMoreCrawlersThanAreRememberedGetTheirGroups(t *testing.T) {
 	if n == 0 || n > maxFound {
 		t.Errorf("%d tokens are remembered", n)
 	}
+	if f := p.memo.Load(); f.token == "" || len(f.token) > maxToken {
+		t.Errorf("%q is remembered", f.token)
+	}
 	for i := range maxFound + 1 {
 		token := botName(i)
 		if allocs := testing.AllocsPerRun(10, func() { p.Group(token) }); allocs > 0 {
 			t.Errorf("the group of %q takes %v allocations each time", token, allocs)
+		}
+	}
+}
+
+// What is remembered is not what was asked: that may be a part of a stranger's header, or
+// as long as one.
+func TestWhatIsRememberedIsShortAndACopy(t *testing.T) {
+	p := manyNames(RFC9309)
+	for _, token := range []string{"", strings.Repeat("x", maxToken+1), strings.Repeat("x", 1<<20)} {
+		if got := p.Group(token); got.Token() != "*" || p.memo.Load() != nil {
+			t.Errorf("a token of %d octets: %q, and remembered", len(token), got.Token())
+		}
+	}
+	header := []byte("ExampleBot/1.0 and a lot more")
+	p.Group(view(header[:10]))
+	copy(header, "AnotherBot")
+	if f := p.memo.Load(); f == nil || f.token != "ExampleBot" {
+		t.Errorf("remembered is %+v", f)
+	}
+}
+
+// A crawler that is remembered without fallbacks may ask with some.
+func TestFallbacksCountInAFileOfManyNames(t *testing.T) {
+	p := manyNames(RFC9309)
+	for range 2 {
+		if a, b := p.Group("ExampleBot").Token(), p.Group("ExampleBot", botName(7)).Token(); a != "*" || b != botName(7) {
+			t.Errorf("groups %q, and %q with a fallback to %q", a, b, botName(7))
 		}
 	}
 }

@@ -45,6 +45,48 @@ func TestSizeIsTheMemoryThatIsKept(t *testing.T) {
 	}
 }
 
+// A file of any size is counted: those that fill what the allocator hands out, and those
+// that begin another page; and those that crawlers have asked for their names.
+func TestSizeOfFilesOfAllSizes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rules int
+		names int
+		asked []string
+	}{
+		{"one rule", 1, 1, nil}, {"ten rules", 10, 1, nil}, {"forty rules", 40, 1, nil}, {"a hundred rules", 100, 1, nil},
+		{"a thousand rules", 1000, 1, nil}, {"just above four pages", 1830, 1, nil}, {"many pages", 20_000, 1, nil},
+		{"many names", 1, 9, []string{"ExampleBot"}}, {"many names, two crawlers", 1, 30, []string{"ExampleBot", "b3"}},
+	} {
+		var file bytes.Buffer
+		for i := range c.names {
+			fmt.Fprintf(&file, "user-agent: b%d\n", i)
+		}
+		for i := range c.rules {
+			fmt.Fprintf(&file, "disallow: /%07d\n", i)
+		}
+		n := max(20, 2000/c.rules)
+		policies := make([]*policy.Policy, n)
+		for i := range policies {
+			policies[i] = policy.Parse(file.Bytes())
+			for _, token := range c.asked {
+				policies[i].Group(token)
+			}
+		}
+		size := policies[0].Size()
+		with, _ := heap()
+		runtime.KeepAlive(policies)
+		policies = nil
+		without, _ := heap()
+		kept := (with - without) / n
+		ratio := float64(size) / float64(kept)
+		t.Logf("%s: %d octets, ratio %.2f", c.name, kept, ratio)
+		if ratio < 0.83 || ratio > 1.1 {
+			t.Errorf("%s: Size is %d octets, the heap has %d: ratio %.2f", c.name, size, kept, ratio)
+		}
+	}
+}
+
 func TestSharedPoliciesCostNothing(t *testing.T) {
 	for name, p := range map[string]*policy.Policy{
 		"Unavailable": policy.Unavailable(), "Unreachable": policy.Unreachable(),

@@ -93,12 +93,13 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 	case p.names <= fewNames || len(fallbacks) > 0:
 		return Group{p, p.search(token, fallbacks)}
 	}
-	for f := p.memo.Load(); f != nil; f = f.next {
+	head := p.memo.Load()
+	for f := head; f != nil; f = f.next {
 		if f.token == token {
 			return Group{p, f.name}
 		}
 	}
-	return Group{p, p.remember(token)}
+	return Group{p, p.remember(token, head)}
 }
 
 // found is the name that was found for a token. A file may have thousands of names, in
@@ -112,20 +113,20 @@ type found struct {
 }
 
 const (
-	fewNames = 8 // so many are searched as fast
-	maxFound = 4
+	fewNames = 8  // so many are searched as fast
+	maxFound = 2  // tokens of one policy
+	maxToken = 32 // octets of one that is remembered: who asks may pass on a stranger's
 )
 
-// remember searches for the name of a token and keeps it.
-func (p *Policy) remember(token string) uint32 {
-	before, name := p.memo.Load(), p.search(token, nil)
-	n := uint32(1)
-	if before != nil {
-		n += before.n
+// remember searches for the name of a token and puts it before head.
+func (p *Policy) remember(token string, head *found) uint32 {
+	name, n := p.search(token, nil), uint32(1)
+	if head != nil {
+		n += head.n
 	}
-	if n <= maxFound {
+	if n <= maxFound && token != "" && len(token) <= maxToken {
 		token = strings.Clone(token) // it may be part of a header
-		p.memo.CompareAndSwap(before, &found{token, name, n, before})
+		p.memo.CompareAndSwap(head, &found{token, name, n, head})
 	}
 	return name
 }
@@ -193,13 +194,14 @@ func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	const page = 8 << 10                          // the unit in which the allocator hands out what is large
-	size := int(unsafe.Sizeof(*p)) + 4*cap(p.tab) // in which text lies as well
-	if size > 4*page {
-		size = (size + page - 1) &^ (page - 1)
+	words := 4 * cap(p.tab) // in which text lies as well
+	const page = 8 << 10    // the unit in which the allocator hands out what is large
+	if words > 4*page {
+		words = (words + page - 1) &^ (page - 1)
 	}
+	size := int(unsafe.Sizeof(*p)) + words
 	if p.names > fewNames {
-		size += int(unsafe.Sizeof(found{})) + 16
+		size += int(unsafe.Sizeof(found{})) + 16 // most are asked for one token
 	}
 	return size
 }
