@@ -46,8 +46,15 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 	start := time.Now()
 	err := g.decide(ctx, req, token, a, &d.Target)
 	d.Decision, d.Err, d.Took = a.Decision, errors.Join(a.cause, err), time.Since(start)
-	if panicked := calm("Decided", func() { t.Trace.Decided(ctx, d) }); err == nil && a.Allowed {
-		err = panicked // a refusal is the better error
+	returned := false
+	defer func() {
+		if !returned { // the hook has ended the goroutine, as a test's Fatal does
+			refuse(req, nil)
+		}
+	}()
+	panicked := g.hooks.call("Decided", func() { t.Trace.Decided(ctx, d) })
+	if returned = true; err == nil && a.Allowed && panicked != nil {
+		a.Decision, err = policy.Decision{}, panicked // a refusal is the better error
 	}
 	return err
 }

@@ -1,13 +1,15 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -171,7 +173,14 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 		"StoreFailed": {StoreFailed: func(client.StoreFailed) { panic("the hook's own") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			logged := logTo(t)
+			var mu sync.Mutex
+			var logged strings.Builder
+			logTo(t, func(r slog.Record) {
+				mu.Lock()
+				defer mu.Unlock()
+				logged.WriteString(r.Message)
+				r.Attrs(func(a slog.Attr) bool { logged.WriteString(a.String()); return true })
+			})
 			synctest.Test(t, func(t *testing.T) {
 				sent := 0
 				rt := &client.Transport{
@@ -210,17 +219,111 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 				}
 				rt.Cache.Close(t.Context()) // says what the Store did not get
 			})
-			if text := logged.String(); !strings.Contains(text, "client: Trace."+name+" panicked: the hook's own") || !strings.Contains(text, "misuse_test.go") {
+			if text := logged.String(); !strings.Contains(text, "client: Trace."+name+" panicked: the hook's own") || !strings.Contains(text, "TestAHookThatPanicsIsNamed.func") {
 				t.Errorf("logged %q, want the hook, the panic and its stack", text)
 			}
 		})
 	}
 }
 
-// logTo sends what is logged to a buffer, to be read when nothing is logged any more.
-func logTo(t *testing.T) *bytes.Buffer {
-	logged, before := new(bytes.Buffer), slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(logged, nil)))
-	t.Cleanup(func() { slog.SetDefault(before) })
-	return logged
+// wicked panics again whenever somebody asks what it is.
+type wicked struct{}
+
+func (w wicked) String() string { panic(w) }
+
+// handler is a slog.Handler.
+type handler func(slog.Record)
+
+func (handler) Enabled(context.Context, slog.Level) bool        { return true }
+func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return nil }
+func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h handler) WithGroup(string) slog.Handler                 { return h }
+
+// Nothing that a panic or the logging of it does gets out, or goes on without end.
+func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
+	var rt *client.Transport
+	var logged atomic.Int32
+	u := mustParse(t, "http://a.example/")
+	for name, c := range map[string]struct {
+		value   any
+		handler handler
+		want    string
+	}{
+		"a value that panics":            {wicked{}, func(slog.Record) {}, "client: Trace.Decided panicked: client_test.wicked"},
+		"a long text":                    {strings.Repeat("x", 1<<20), func(slog.Record) {}, "client: Trace.Decided panicked: " + strings.Repeat("x", 256) + "…"},
+		"a handler that panics":          {"hook", func(slog.Record) { panic("handler") }, "client: Trace.Decided panicked: hook"},
+		"a handler that uses the gate":   {"hook", func(slog.Record) { rt.Decide(context.Background(), u) }, "client: Trace.Decided panicked: hook"},
+		"a handler that panics wickedly": {wicked{}, func(slog.Record) { panic(wicked{}) }, "client: Trace.Decided panicked: client_test.wicked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logTo(t, func(r slog.Record) {
+				if len(r.Message) > 1024 {
+					t.Errorf("the text that is logged has %d octets", len(r.Message))
+				}
+				logged.Add(1)
+				c.handler(r)
+			})
+			logged.Store(0)
+			rt = &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{
+				Decided: func(context.Context, client.Decided) { panic(c.value) },
+				Fetched: func(client.Fetched) { panic(c.value) },
+			}}
+			for range 3 {
+				body := &closeCount{Reader: strings.NewReader("payload")}
+				if _, err := rt.RoundTrip(&http.Request{URL: u, Body: body}); err == nil || err.Error() != c.want || body.closed != 1 {
+					t.Errorf("got %v, want %q; the body was closed %d times", err, c.want, body.closed)
+				}
+				if d, err := rt.Decide(t.Context(), u); err == nil || d != (policy.Decision{}) {
+					t.Errorf("Decide: %v, %v, want an error and nothing else", d, err)
+				}
+			}
+			if err := rt.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := logged.Load(); n != 2 {
+				t.Errorf("logged %d times, want once for each hook", n)
+			}
+		})
+	}
+}
+
+// A hook that ends its goroutine, as Fatal does in a test, leaves no body open.
+func TestAHookThatEndsItsGoroutineClosesTheBody(t *testing.T) {
+	rt := &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{Decided: func(context.Context, client.Decided) { runtime.Goexit() }}}
+	body, done := &closeCount{Reader: strings.NewReader("payload")}, make(chan bool)
+	go func() {
+		defer close(done)
+		rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/"), Body: body})
+		t.Error("the request went on")
+	}()
+	if <-done; body.closed != 1 {
+		t.Errorf("the body was closed %d times", body.closed)
+	}
+}
+
+// Trace hears the reason of a permission, for which RoundTrip itself has no use.
+func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
+	var told client.Decided
+	rt := &client.Transport{
+		Base: &web{robots: "User-agent: *\nDisallow: /private\nAllow: /private/press\n"}, UserAgent: "ExampleBot/1.0",
+		Trace: &client.Trace{Decided: func(_ context.Context, d client.Decided) { told = d }},
+	}
+	if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/private/press/1")}); err != nil {
+		t.Fatal(err)
+	}
+	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, Token: "*"}
+	if told.Decision != want || told.Target != "/private/press/1" || told.Token != "ExampleBot" {
+		t.Errorf("told %+v, want %+v", told, want)
+	}
+}
+
+// logTo hands what is logged to h, until the test ends.
+func logTo(t *testing.T, h handler) {
+	before, to, flags := slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(h)) // which has package log write there as well
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetOutput(to)
+		log.SetFlags(flags)
+	})
 }

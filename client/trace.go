@@ -20,9 +20,9 @@ import (
 // they may use the Transport and its client themselves. What they are given is shared
 // and must not be modified.
 //
-// A crawl does not end with a hook that panics: the panic is logged to slog.Default, with
-// its stack. What Decided was called for is then not sent, with an error that names the
-// panic.
+// A crawl does not end with a hook that panics. The first panic of each hook is logged to
+// slog.Default, with its stack. What Decided was told is allowed is then not sent, with an
+// error that names the panic.
 //
 // Close waits for the hooks that run; a closed Transport calls none.
 type Trace struct {
@@ -87,26 +87,48 @@ type hooks struct {
 	gate    sync.Mutex // keeps running from growing once closed
 	closed  bool
 	running sync.WaitGroup
+
+	panicked sync.Map // the names of hooks whose panic is logged
 }
 
 func (h *hooks) start(name string, hook func()) {
 	h.gate.Lock()
 	defer h.gate.Unlock()
 	if !h.closed {
-		h.running.Go(func() { calm(name, hook) })
+		h.running.Go(func() { h.call(name, hook) })
 	}
 }
 
-// calm calls the hook of a name, and makes an error of its panic.
-func calm(name string, hook func()) (err error) {
+// call calls the hook of a name, and makes an error of its panic.
+func (h *hooks) call(name string, hook func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("client: Trace.%s panicked: %v", name, p)
-			slog.Error(err.Error(), "stack", string(debug.Stack()))
+			err = fmt.Errorf("client: Trace.%s panicked: %s", name, cut(textOf(p)))
+			h.log(name, err)
 		}
 	}()
 	hook()
 	return nil
+}
+
+// log is called once for each hook: one that panics may do so for every request, and a
+// handler that uses the Transport could make another panic of each.
+func (h *hooks) log(name string, err error) {
+	if _, logged := h.panicked.LoadOrStore(name, true); logged {
+		return
+	}
+	defer func() { _ = recover() }() // what a handler makes of it cannot be logged
+	slog.Error(err.Error(), "stack", string(debug.Stack()))
+}
+
+// textOf is what was panicked with, whose text may panic in turn.
+func textOf(p any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%T", p)
+		}
+	}()
+	return fmt.Sprint(p)
 }
 
 // end lets no more of them start, and waits for those that run, no longer than ctx.
