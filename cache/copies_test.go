@@ -158,37 +158,43 @@ func (s *plainStore) Put(_ context.Context, key string, data []byte, _ time.Dura
 }
 
 // A policy writes itself down with its own line breaks and in UTF-8: longer than a file that
-// was just short enough to be read.
+// was just short enough to be read. So where the file cannot be read back, neither an outage
+// nor a 304 puts that text in its place.
 func TestALargeFileIsNotReplacedByALongerText(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("user-agent:*\n")
-	for i := 0; b.Len() < 499<<10; i++ {
-		fmt.Fprintf(&b, "disallow:/%d\n", i)
-	}
-	for _, name := range []string{"ascii", "utf-8"} {
-		body := b.String()
-		if name == "utf-8" {
-			var b strings.Builder
-			b.WriteString("User-agent: *\n")
-			for i := 0; b.Len() < 250<<10; i++ {
-				fmt.Fprintf(&b, "Disallow: /каталог/товары/%d\n", i)
+	unreachable := func(*fetch.Result) *fetch.Result { return down() }
+	notModified := func(prev *fetch.Result) *fetch.Result { return prev }
+	for _, c := range []struct {
+		name, head, line string
+		size             int
+		second           func(prev *fetch.Result) *fetch.Result
+	}{
+		{"outage, ascii", "user-agent:*\n", "disallow:/%d\n", 499 << 10, unreachable},
+		{"outage, utf-8", "User-agent: *\n", "Disallow: /каталог/товары/%d\n", 250 << 10, unreachable},
+		{"304, groups", "", "user-agent:b%d\nallow:/%[1]d\n", 499 << 10, notModified},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var body strings.Builder
+			body.WriteString(c.head)
+			for i := 0; body.Len() < c.size; i++ {
+				fmt.Fprintf(&body, c.line, i)
 			}
-			body = b.String()
-		}
-		t.Run(name, func(t *testing.T) {
+			file := fileResult(body.String(), "ETag: \"1\"", "Cache-Control: max-age=3600")
 			synctest.Test(t, func(t *testing.T) {
+				const o = "https://a.example"
 				store := new(memStore)
-				a := &cache.Cache{Store: store, Logger: quiet}
-				big := fileResult(body, "ETag: \"1\"", "Cache-Control: max-age=3600")
 				s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
-					if n == 0 {
-						return big
+					switch n {
+					case 0:
+						return file
+					case 1:
+						return c.second(prev)
 					}
 					return down()
 				}}
-				get(t, a, s, "https://a.example")
+				a := &cache.Cache{Store: store, Logger: quiet}
+				get(t, a, s, o)
 				synctest.Wait()
-				size0 := len(store.values["https://a.example"])
+				put := len(store.values[o])
 				time.Sleep(2 * time.Hour)
 				store.misbehave(func(ctx context.Context, call string) error {
 					if call == "Get" {
@@ -196,61 +202,18 @@ func TestALargeFileIsNotReplacedByALongerText(t *testing.T) {
 					}
 					return ctx.Err()
 				})
-				get(t, a, s, "https://a.example") // outage; the file could not be read back just now
+				get(t, a, s, o)
 				closeCache(t, a)
 				store.misbehave(nil)
-				t.Log(size0, len(store.values["https://a.example"]))
-				time.Sleep(time.Hour)
-				c := &cache.Cache{Store: store, Logger: quiet}
-				if d := get(t, c, s, "https://a.example").Policy.Decide("x", "/public"); !d.Allowed {
-					t.Errorf("the stored good copy is unreadable now (%d bytes were %d): %+v", len(store.values["https://a.example"]), size0, d)
+				time.Sleep(2 * time.Hour)
+				again := &cache.Cache{Store: store, Logger: quiet}
+				if d := get(t, again, s, o).Policy.Decide("x", "/public"); !d.Allowed {
+					t.Errorf("%v of %d octets in the store, where %d were put", d, len(store.values[o]), put)
 				}
-				closeCache(t, c)
+				closeCache(t, again)
 			})
 		})
 	}
-}
-
-func TestA304OfALargeFileLeavesTheStoredOne(t *testing.T) {
-	var b strings.Builder
-	for i := 0; b.Len() < 499<<10; i++ {
-		fmt.Fprintf(&b, "user-agent:b%d\nallow:/%[1]d\n", i)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		a := &cache.Cache{Store: store, Logger: quiet}
-		big := fileResult(b.String(), "ETag: \"1\"", "Cache-Control: max-age=3600")
-		s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
-			switch {
-			case n == 0:
-				return big
-			case prev != nil && n == 1: // 304
-				return prev
-			}
-			return down()
-		}}
-		get(t, a, s, "https://a.example")
-		synctest.Wait()
-		size0 := len(store.values["https://a.example"])
-		time.Sleep(2 * time.Hour)
-		store.misbehave(func(ctx context.Context, call string) error {
-			if call == "Get" {
-				return errors.New("i/o timeout")
-			}
-			return ctx.Err()
-		})
-		get(t, a, s, "https://a.example") // 304 while the store cannot be read just now
-		time.Sleep(2 * time.Second)
-		store.misbehave(nil)
-		puts := store.count("Put")
-		closeCache(t, a)
-		time.Sleep(2 * time.Hour)
-		c := &cache.Cache{Store: store, Logger: quiet}
-		if d := get(t, c, s, "https://a.example").Policy.Decide("x", "/public"); !d.Allowed {
-			t.Errorf("the stored good copy is unreadable now (%d bytes, were %d; %d puts): %+v", len(store.values["https://a.example"]), size0, puts, d)
-		}
-		closeCache(t, c)
-	})
 }
 
 func TestRulesThatWereSupersededDoNotComeBack(t *testing.T) {

@@ -105,7 +105,7 @@ func cost(o fetch.Origin, s *state) int64 {
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room
-	if size := nameSize(o); size > len(entry{}.name) {
+	if size := len(o.String()) - len("http://"); size > len(entry{}.name) {
 		n += int64(size+15) &^ 15
 	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
@@ -118,15 +118,6 @@ func cost(o fetch.Origin, s *state) int64 {
 		}
 	}
 	return n
-}
-
-// nameSize is the length of what an Origin holds, or a little more.
-func nameSize(o fetch.Origin) int {
-	host, reached := o.Host(), o.Authority()
-	if host == reached {
-		return len(host)
-	}
-	return len(host) + len(" via ") + len(reached)
 }
 
 // resultCost counts what the result keeps alive besides itself. Policies that say the
