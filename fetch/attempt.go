@@ -125,6 +125,11 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 	if a.header, a.err = kept(res.Header); a.err != nil {
 		return a
 	}
+	if a.status >= 200 && a.status <= 399 {
+		if a.err = wellNamed(a.header); a.err != nil {
+			return a
+		}
+	}
 	a.retryAfter = RetryAfter(a.status, a.header, a.at)
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.truncated, a.err = readFile(res)
@@ -135,6 +140,18 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 		a.err = context.Cause(req.Context())
 	}
 	return a
+}
+
+// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field
+// under another name, so that one which says how long, how coded or how much of the file the
+// body is, or where a redirect leads, would count for nothing.
+func wellNamed(h http.Header) error {
+	for name := range h {
+		if strings.ContainsAny(name, " \t") {
+			return final(fmt.Sprintf("white space in the field name %q", cut(name)))
+		}
+	}
+	return nil
 }
 
 // withTimeout gives ctx an end and, for the Result, the reason of it.
