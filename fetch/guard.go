@@ -70,7 +70,8 @@ func (g *guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	if origin == hidden && p != hidden {
 		origin = g.named // that we are not told its address makes nothing else accessible
 	}
-	if redirects > 0 && p > origin && addr != g.tunnel {
+	// Without a tunnel, g.tunnel is the zero Addr, and so is an address that we are not told.
+	if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
 		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
 	}
 	return nil
