@@ -39,6 +39,9 @@ import (
 type Transport struct {
 	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport. It
 	// must not follow redirects by itself: a hop inside Base is not seen here.
+	//
+	// Robots.txt is read over HTTP/1.1: where DialTLSContext agrees on HTTP/2, set
+	// Fetcher.Transport to an *http.Transport without it.
 	Base http.RoundTripper
 
 	// UserAgent is sent with requests that carry no User-Agent field, and when

@@ -61,8 +61,9 @@ type Fetcher struct {
 	// 64 KiB of header and 4 MiB per connection. The address that a redirect leads to is
 	// checked: before connecting where DialContext is nil, else once it has connected,
 	// before anything is sent. Behind a proxy, which resolves names itself, only hosts that
-	// are addresses, or localhost, can be checked. Panics in its dialers and Proxy are
-	// caught; its TLS callbacks run where nobody can, and must not panic.
+	// are addresses, or localhost, can be checked. A DialTLSContext must agree on HTTP/1.1.
+	// Panics in its dialers, their connections and its functions for proxies are caught; its
+	// TLS callbacks run where nobody can, and must not panic.
 	//
 	// Any other RoundTripper is used as it is. Redirects, retries, the time-outs and the
 	// limits on the file hold all the same; the limit per connection, the number of

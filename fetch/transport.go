@@ -49,11 +49,31 @@ func harden(base *http.Transport) *http.Transport {
 			return u, err
 		}
 	}
+	if header := t.GetProxyConnectHeader; header != nil {
+		t.GetProxyConnectHeader = func(ctx context.Context, proxy *url.URL, target string) (h http.Header, err error) {
+			defer caught(&err, "GetProxyConnectHeader")
+			return header(ctx, proxy, target)
+		}
+	}
+	if connected := t.OnProxyConnectResponse; connected != nil {
+		t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response) (err error) {
+			defer caught(&err, "OnProxyConnectResponse")
+			return connected(ctx, proxy, req, res)
+		}
+	}
 	t.DialContext = leashed(plainDialer(t))
 	if dial := tlsDialer(t); dial != nil {
-		t.DialTLSContext = leashed(dial)
+		t.DialTLSContext = overHTTP1(leashed(dial))
 	}
 	return t
+}
+
+// caught makes an error of a panic in what the caller has set in the transport. net/http
+// calls it on goroutines of its own, where a panic would end the process.
+func caught(err *error, what string) {
+	if p := recover(); p != nil {
+		*err = final(fmt.Sprintf("panic in the transport's %s: %v", what, p))
+	}
 }
 
 func smaller[T int64 | time.Duration](set, ours T) T {
@@ -84,19 +104,42 @@ func tlsDialer(t *http.Transport) dialFunc {
 	if old := t.DialTLS; dial == nil && old != nil {
 		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
 	}
-	if dial == nil {
-		return nil
-	}
+	return dial
+}
+
+// overHTTP1 refuses the connections of a leashed TLS dialer that are for another protocol.
+// The handshake is finished for that: net/http, which does so for a *tls.Conn, gets to see
+// a leashedConn.
+func overHTTP1(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		if c, ok := conn.(*tls.Conn); ok && err == nil {
-			if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
-				conn.Close()
-				return nil, final(fmt.Sprintf("the transport's TLS dialer agreed on %q: robots.txt is read over HTTP/1.1 only", p))
-			}
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		if err := agreesOnHTTP1(leashOf(ctx).ctx, conn.(*leashedConn).Conn); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return conn, nil
 	}
+}
+
+func agreesOnHTTP1(ctx context.Context, conn net.Conn) (err error) {
+	c, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	defer caught(&err, "TLS dialer")
+	ctx, cancel := withTimeout(ctx, tlsTimeout, "TLS handshake")
+	defer cancel()
+	if err := c.HandshakeContext(ctx); err != nil {
+		return cause(ctx, err)
+	}
+	if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
+		return final(fmt.Sprintf("the transport's DialTLSContext agreed on %q: robots.txt is read over HTTP/1.1 only;"+
+			" set Fetcher.Transport to an http.Transport without DialTLSContext, or with one that offers http/1.1 alone", p))
+	}
+	return nil
 }
 
 // checkAddress is called with each address before it is connected to. IPv4 and IPv6 are
@@ -154,27 +197,24 @@ func leashed(dial dialFunc) dialFunc {
 		if l.dials.Add(1) > 1 {
 			return nil, final("the transport dialled twice for one request")
 		}
-		defer func() {
-			if p := recover(); p != nil {
-				conn, err = nil, final(fmt.Sprintf("panic in the transport's dialer: %v", p))
-			}
-		}()
+		defer caught(&err, "dialer")
 		ctx, cancel := withTimeout(l.ctx, dialTimeout, "connection")
 		defer cancel()
-		if conn, err = dial(ctx, network, addr); err != nil {
+		dialled, err := dial(ctx, network, addr)
+		if err != nil {
 			return nil, cause(ctx, err)
 		}
-		if conn == nil {
+		if dialled == nil {
 			return nil, final("the transport's dialer returned neither a connection nor an error")
 		}
-		return l.hold(conn)
+		return l.hold(dialled)
 	}
 }
 
 func (l *leash) hold(conn net.Conn) (net.Conn, error) {
 	addr := addressOf(conn)
 	if err := l.check(addr); err != nil {
-		conn.Close()
+		shut(conn)
 		return nil, err
 	}
 	if l.redirects == 0 && !l.proxied.Load() {
@@ -184,23 +224,42 @@ func (l *leash) hold(conn net.Conn) (net.Conn, error) {
 		Conn: conn, in: limitedReader{r: conn, left: maxConn, err: errTooMuch},
 		ended: l.ctx.Done(), wrote: make(chan struct{}),
 	}
-	c.stop = context.AfterFunc(l.ctx, func() { conn.Close() })
+	c.stop = context.AfterFunc(l.ctx, func() { shut(conn) })
 	return c, nil
 }
 
 func addressOf(conn net.Conn) netip.Addr {
-	if conn.RemoteAddr() == nil {
-		return netip.Addr{}
-	}
-	addr, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	addr, err := netip.ParseAddrPort(told(conn.RemoteAddr).String())
 	if err != nil {
 		return netip.Addr{}
 	}
 	return addr.Addr()
 }
 
+// shut closes a connection of the caller's, whose panic would end the process.
+func shut(conn net.Conn) (err error) {
+	defer caught(&err, "connection")
+	return conn.Close()
+}
+
+// told is the address that a connection of the caller's tells, copied. It is never nil:
+// net/http asks one for its text.
+func told(by func() net.Addr) (a address) {
+	defer func() { _ = recover() }() // unknown, then
+	if addr := by(); addr != nil {
+		a = address{addr.Network(), addr.String()}
+	}
+	return a
+}
+
+type address struct{ network, text string }
+
+func (a address) Network() string { return a.network }
+func (a address) String() string  { return a.text }
+
 // leashedConn counts what is read, below TLS where TLS is ours. It reads nothing before the
-// first write: what a server says unasked, net/http would print to the standard log.
+// first write: what a server says unasked, net/http would print to the standard log. It
+// holds the panics of the connection, which a dialer of the caller's may have made.
 type leashedConn struct {
 	net.Conn
 	in    limitedReader
@@ -212,13 +271,16 @@ type leashedConn struct {
 	secure atomic.Bool // TLS has begun, here or within a proxy's tunnel
 }
 
-func (c *leashedConn) Read(p []byte) (int, error) {
+func (c *leashedConn) Read(p []byte) (n int, err error) {
 	select {
 	case <-c.wrote:
 	case <-c.ended:
 		return 0, net.ErrClosed
 	}
-	n, err := c.in.Read(p)
+	defer caught(&err, "connection")
+	if n, err = c.in.Read(p); n < 0 || n > len(p) { // net/http would panic
+		return 0, final("the transport's connection says that it has read an impossible number of bytes")
+	}
 	// crypto/tls forgives an end without close_notify, and anybody on the path can make
 	// one. A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
 	if err == io.EOF && c.secure.Load() {
@@ -231,16 +293,35 @@ func (c *leashedConn) Read(p []byte) (int, error) {
 
 var errNoCloseNotify = errors.New("the connection ended without TLS's close_notify")
 
-func (c *leashedConn) Write(p []byte) (int, error) {
+func (c *leashedConn) Write(p []byte) (n int, err error) {
 	c.once.Do(func() { close(c.wrote) })
 	// A record of the handshake: RFC 8446 §5.1. Neither HTTP nor SOCKS begins a write so.
 	if len(p) > 0 && p[0] == 0x16 {
 		c.secure.Store(true)
 	}
+	defer caught(&err, "connection")
 	return c.Conn.Write(p)
 }
 
 func (c *leashedConn) Close() error {
 	c.stop()
-	return c.Conn.Close()
+	return shut(c.Conn)
+}
+
+func (c *leashedConn) LocalAddr() net.Addr  { return told(c.Conn.LocalAddr) }
+func (c *leashedConn) RemoteAddr() net.Addr { return told(c.Conn.RemoteAddr) }
+
+func (c *leashedConn) SetDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *leashedConn) SetReadDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *leashedConn) SetWriteDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetWriteDeadline(t)
 }
