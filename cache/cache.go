@@ -139,8 +139,8 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Get returns what holds for the origin o, from memory, from the Store, or by a call of
 // load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
 // load runs on its own context with a deadline of two minutes, and its result is kept
-// for all callers. The error is ctx.Err() or ErrClosed: what goes wrong with the
-// origin is a Result with Err set.
+// for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
+// goes wrong with the origin is a Result with Err set.
 //
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -169,11 +170,23 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
+	if ofAProxy(r) {
+		if stored.unlock != nil {
+			go stored.unlock()
+		}
+		return c.terms.newest(s, now), nil
+	}
 	c.publish(o, s, now)
 	if c.second.store != nil {
 		c.keep(o, s, r, prev, stored, now)
 	}
 	return c.terms.newest(s, now), nil
+}
+
+// ofAProxy reports a 407 that a proxy gave in place of the origin (RFC 9110 §15.5.8). It
+// says nothing about the origin, and so it is for those who waited and kept nowhere.
+func ofAProxy(r *fetch.Result) bool {
+	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
 
 // next is the state after r has arrived.

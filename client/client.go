@@ -40,6 +40,13 @@ type Transport struct {
 	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport. It
 	// must not follow redirects by itself: a hop inside Base is not seen here.
 	//
+	// What adds credentials belongs above the gate: &oauth2.Transport{Base: gate}. A Base
+	// that adds them gives them to every origin, with the request for its robots.txt. That
+	// is logged to slog.Default, once, and robots.txt is unreachable where such a request
+	// is redirected to another origin. An *http.Transport presents its client certificate
+	// to the origin itself only. What a Base does not tell httptrace is not seen, nor the
+	// certificate of another type of Base or of a DialTLSContext.
+	//
 	// Robots.txt is read over HTTP/1.1: where DialTLSContext agrees on HTTP/2, set
 	// Fetcher.Transport to an *http.Transport without it.
 	Base http.RoundTripper

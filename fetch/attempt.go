@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"time"
 )
@@ -69,11 +71,16 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 	if err := r.guard.checkHost(h.url.Hostname(), len(r.chain)); err != nil {
 		return answer{err: err}
 	}
-	req := r.request(withLeash(ctx, &r.guard, len(r.chain)), h)
+	base := r.base
+	if h.origin != r.asked {
+		base = r.abroad
+	}
+	ctx = withLeash(ctx, &r.guard, len(r.chain))
+	req := r.request(httptrace.WithClientTrace(ctx, leashOf(ctx).trace(h.address())), h)
 	// A RoundTripper need not return when its context ends, nor a function that the caller
 	// has set in an *http.Transport. Fetch does.
 	done := make(chan answer, 1)
-	go func() { done <- r.exchange(req) }()
+	go func() { done <- r.exchange(base, req) }()
 	select {
 	case a := <-done:
 		return a
@@ -103,17 +110,25 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 
 // exchange sends req and reads what is needed of the answer. It closes the body. It
 // touches nothing of r that a later attempt could: it may outlive its own.
-func (r *resolution) exchange(req *http.Request) (a answer) {
+func (r *resolution) exchange(base http.RoundTripper, req *http.Request) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = answer{err: final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	res, err := r.base.RoundTrip(req)
+	l := leashOf(req.Context())
+	res, err := base.RoundTrip(req)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
+	credential := l.credential.Load()
+	if credential != nil {
+		r.warn(*credential)
+	}
 	switch {
+	case errors.Is(err, errProxyAuth), // to CONNECT; what is below another transport tells its reason phrase only
+		err != nil && l.detour.Load() && strings.HasSuffix(err.Error(), http.StatusText(http.StatusProxyAuthRequired)):
+		return answer{status: http.StatusProxyAuthRequired, at: time.Now(), err: errProxyAuth}
 	case err != nil:
 		return answer{err: cause(req.Context(), err)}
 	case res == nil:
@@ -122,7 +137,14 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 		res.Body = http.NoBody
 	}
 	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header)}
+	if credential != nil {
+		a.credential = *credential
+	}
 	if a.header, a.err = kept(res.Header); a.err != nil {
+		return a
+	}
+	if a.status == http.StatusProxyAuthRequired && (l.proxied.Load() || l.detour.Load()) {
+		a.err = errProxyAuth
 		return a
 	}
 	if a.status >= 200 && a.status <= 399 {
@@ -140,6 +162,16 @@ func (r *resolution) exchange(req *http.Request) (a answer) {
 		a.err = context.Cause(req.Context())
 	}
 	return a
+}
+
+// warn says once that the transport adds credentials to what it is given. A handler that
+// panics has no say in what the origin answered.
+func (f *Fetcher) warn(credential string) {
+	if f.warned.Swap(true) {
+		return
+	}
+	defer func() { _ = recover() }()
+	slog.Warn("fetch: the transport adds credentials to requests for robots.txt, and so gives them to every origin: put what adds them above the gate, not below it", "field", credential)
 }
 
 // wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field

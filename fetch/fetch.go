@@ -9,7 +9,8 @@
 // Redirects are followed across hosts, but the rules bind only the origin that was asked,
 // and a redirect cannot lead to a more private network than that origin is in. Requests
 // carry a User-Agent, what this package accepts, and validators: never cookies,
-// credentials or headers of the caller.
+// credentials or headers of the caller. Credentials that a transport adds are not taken
+// to another origin (see Fetcher.Transport).
 //
 // One thing cannot be told: whether a body was cut that ends where its connection ends,
 // without TLS, a length, chunks or gzip to say so. The TLS of a dialer of the caller's
@@ -22,6 +23,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -61,13 +63,20 @@ type Fetcher struct {
 	// 64 KiB of header and 4 MiB per connection. The address that a redirect leads to is
 	// checked: before connecting where DialContext is nil, else once it has connected,
 	// before anything is sent. Behind a proxy, which resolves names itself, only hosts that
-	// are addresses, or localhost, can be checked. A DialTLSContext must agree on HTTP/1.1.
+	// are addresses, or localhost, can be checked. A client certificate is not presented to
+	// another origin that a redirect leads to. A DialTLSContext must agree on HTTP/1.1.
 	// Panics in its dialers, their connections and its functions for proxies are caught; its
 	// TLS callbacks run where nobody can, and must not panic.
 	//
 	// Any other RoundTripper is used as it is. Redirects, retries, the time-outs and the
 	// limits on the file hold all the same; the limit per connection, the number of
 	// dials and the check of addresses that have a name are then its own affair.
+	//
+	// A transport that adds credentials gives them to every origin: what does so belongs
+	// where only pages pass. It is logged to slog.Default, once, and a request that was
+	// given any, as httptrace tells, is not followed to another origin. Credentials are
+	// Authorization, Proxy-Authorization (but that of a proxy's URL), Cookie, and fields
+	// whose names end in Key, Token, Secret or Auth.
 	Transport http.RoundTripper
 
 	// UserAgent is sent with each request; "" sends net/http's own. It should begin with
@@ -102,9 +111,11 @@ type Fetcher struct {
 	// or localhost, are seen.
 	PublicOnly bool
 
-	once  sync.Once
-	base  http.RoundTripper
-	slots chan struct{} // nil: no limit
+	once   sync.Once
+	base   http.RoundTripper
+	abroad http.RoundTripper // base for redirects to another origin
+	slots  chan struct{}     // nil: no limit
+	warned atomic.Bool       // of credentials
 }
 
 // Result is what an origin answered. It is not changed after Fetch returns it and may be
@@ -119,7 +130,8 @@ type Result struct {
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil
 	// where none came. A Result that a 304 renewed has the status of the stored response
-	// and its header as updated by the 304 (RFC 9111 §3.2). Set-Cookie is left out.
+	// and its header as updated by the 304 (RFC 9111 §3.2). Set-Cookie is left out. 407
+	// with Err is a proxy's word, which says nothing about the origin.
 	StatusCode int
 	Header     http.Header
 
@@ -173,7 +185,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}
-	r := resolution{Fetcher: f, until: until, prev: prev, guard: guard{publicOnly: f.PublicOnly}}
+	r := resolution{Fetcher: f, until: until, asked: o, prev: prev, guard: guard{publicOnly: f.PublicOnly}}
 	res := r.run(own, o)
 	if err := ctx.Err(); err != nil && res.Err != nil {
 		return nil, err
@@ -186,8 +198,10 @@ func (f *Fetcher) setUp() {
 	if f.base == nil {
 		f.base = http.DefaultTransport
 	}
+	f.abroad = f.base
 	if t, ok := f.base.(*http.Transport); ok {
-		f.base = harden(t)
+		hardened := harden(t)
+		f.base, f.abroad = hardened, anonymous(hardened)
 	}
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
 		f.slots = make(chan struct{}, n)

@@ -301,8 +301,8 @@ func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 	f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1, PublicOnly: true}
 	for _, c := range []struct{ origin, want string }{
 		{"http://a.test", "rules"},
-		{"http://locked.test", "allow"},     // 407 is a 4xx like any other
-		{"https://locked.test", "disallow"}, // but there is no answer of the site in a refused CONNECT
+		{"http://locked.test", "disallow"}, // 407 is the proxy's word: the site was not asked
+		{"https://locked.test", "disallow"},
 	} {
 		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
 		check(t, r, err, c.want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,7 @@ type resolution struct {
 	*Fetcher
 	guard    guard
 	until    time.Time // a pause must end before: our Timeout, or the caller's deadline
+	asked    Origin
 	prev     *Result
 	stored   string   // the URL that prev came from, while its validators are of use; else ""
 	chain    []string // URLs redirected to
@@ -40,6 +42,15 @@ func (h hop) String() string {
 	return u.String()
 }
 
+// address is where a transport without a proxy connects to.
+func (h hop) address() string {
+	port := h.url.Port()
+	if port == "" {
+		port = ownPorts[h.origin.scheme]
+	}
+	return net.JoinHostPort(h.url.Hostname(), port)
+}
+
 // answer is what one attempt brought: a response, of which the body was read if it holds
 // rules, or an error.
 type answer struct {
@@ -49,7 +60,8 @@ type answer struct {
 	truncated  bool
 	at         time.Time
 	retryAfter time.Duration
-	asked      bool // whether validators were sent
+	asked      bool   // whether validators were sent
+	credential string // a field that the transport gave the request; "": none
 	err        error
 }
 
@@ -75,6 +87,12 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 			return r.conclude(a, policy.Unavailable())
 		case redirect:
 			next, err := h.follow(a.header)
+			// What the transport gives one request it gives the next: a credential would get
+			// to whatever origin the first one names.
+			if err == nil && a.credential != "" && next.origin != h.origin {
+				err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); put what adds them above the gate",
+					cut(next.origin.String()), cut(a.credential))
+			}
 			if err != nil {
 				return r.unreachable(h, a, err)
 			}

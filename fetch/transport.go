@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -55,11 +57,16 @@ func harden(base *http.Transport) *http.Transport {
 			return header(ctx, proxy, target)
 		}
 	}
-	if connected := t.OnProxyConnectResponse; connected != nil {
-		t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response) (err error) {
-			defer caught(&err, "OnProxyConnectResponse")
-			return connected(ctx, proxy, req, res)
+	connected := t.OnProxyConnectResponse
+	t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response) (err error) {
+		defer caught(&err, "OnProxyConnectResponse")
+		if connected != nil {
+			err = connected(ctx, proxy, req, res)
 		}
+		if err == nil && res.StatusCode == http.StatusProxyAuthRequired {
+			err = errProxyAuth
+		}
+		return err
 	}
 	t.DialContext = leashed(plainDialer(t))
 	if dial := tlsDialer(t); dial != nil {
@@ -67,6 +74,22 @@ func harden(base *http.Transport) *http.Transport {
 	}
 	return t
 }
+
+// anonymous returns t, or a copy of it, that has no client certificate to present, nor a
+// session to resume in which one was.
+func anonymous(t *http.Transport) *http.Transport {
+	if t.TLSClientConfig == nil {
+		return t
+	}
+	t = t.Clone()
+	t.TLSClientConfig.Certificates = nil
+	t.TLSClientConfig.GetClientCertificate = nil
+	t.TLSClientConfig.ClientSessionCache = nil
+	return t
+}
+
+// errProxyAuth: RFC 9110 §15.5.8. Only a proxy answers 407, and it has not asked the origin.
+const errProxyAuth = final("the proxy answered 407 Proxy Authentication Required: give the URL that the transport's Proxy returns the right credentials")
 
 // caught makes an error of a panic in what the caller has set in the transport. net/http
 // calls it on goroutines of its own, where a panic would end the process.
@@ -163,7 +186,9 @@ type leash struct {
 	ctx        context.Context
 	guard      *guard
 	redirects  int
-	proxied    atomic.Bool
+	proxied    atomic.Bool // the transport's Proxy has named one
+	detour     atomic.Bool // the connection is to another address than the URL's
+	credential atomic.Pointer[string]
 	dials      atomic.Int32
 	addresses  atomic.Int32
 	addresses6 atomic.Int32
@@ -179,6 +204,42 @@ func withLeash(ctx context.Context, g *guard, redirects int) context.Context {
 
 func leashOf(ctx context.Context) *leash {
 	return ctx.Value(leashKey{}).(*leash)
+}
+
+// trace watches what any transport that tells it does with the request to addr: where it
+// connects to, and which credentials it adds.
+func (l *leash) trace(addr string) *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(to string) {
+			if to != addr {
+				l.detour.Store(true)
+			}
+		},
+		WroteHeaderField: func(name string, _ []string) {
+			name = http.CanonicalHeaderKey(name)
+			if name == "Proxy-Authorization" && l.proxied.Load() {
+				return // of the proxy's URL, and for that proxy only
+			}
+			if isCredential(name) {
+				l.credential.CompareAndSwap(nil, &name)
+			}
+		},
+	}
+}
+
+// isCredential reports whether a field is, by its name, one that should not get to another
+// origin than it is meant for. We set no such field ourselves.
+func isCredential(name string) bool {
+	switch name = strings.ToLower(name); name {
+	case "authorization", "proxy-authorization", "cookie":
+		return true
+	}
+	for _, end := range [...]string{"key", "token", "secret", "auth"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // check says whether a connection to addr may be made.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -239,12 +240,19 @@ func (c closing) Close() error {
 func TestNothingOfTheCallersContextReachesTheTransport(t *testing.T) {
 	type key struct{}
 	f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		if r.Context().Value(key{}) != nil || httptrace.ContextClientTrace(r.Context()) != nil {
+		trace := httptrace.ContextClientTrace(r.Context()) // our own
+		if r.Context().Value(key{}) != nil || trace.Got1xxResponse != nil {
 			t.Error("the transport sees the caller's values")
 		}
+		trace.GetConn("a.test:80")
+		trace.WroteHeaderField("Accept", nil)
 		return response(200, file), nil
 	})}
-	ctx := httptrace.WithClientTrace(context.WithValue(t.Context(), key{}, 1), &httptrace.ClientTrace{})
+	ctx := httptrace.WithClientTrace(context.WithValue(t.Context(), key{}, 1), &httptrace.ClientTrace{
+		Got1xxResponse:   func(int, textproto.MIMEHeader) error { return nil },
+		GetConn:          func(string) { t.Error("the caller's trace is called") },
+		WroteHeaderField: func(string, []string) { t.Error("the caller's trace is called") },
+	})
 	r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil)
 	check(t, r, err, "rules")
 }

@@ -1,0 +1,48 @@
+package cache_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// A proxy that wants credentials is no outage of the origin: a copy goes on to hold, and the
+// first answer after it counts at once, here and in other processes.
+func TestA407OfAProxyIsKeptNowhere(t *testing.T) {
+	refused := func() *fetch.Result {
+		return &fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Time: time.Now(), Err: errors.New("of a proxy")}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &memStore{}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		defer closeCache(t, c)
+		s := &site{serve: always(refused())}
+		if d := decide(t, c, s, "/public"); d.Reason != policy.ReasonUnreachable {
+			t.Errorf("without a copy: %+v", d)
+		}
+		s.serve = always(rules("/private"))
+		if d := decide(t, c, s, "/private"); d.Reason != policy.ReasonRule {
+			t.Errorf("asked again at once: %+v", d)
+		}
+		synctest.Wait()
+		puts := store.count("Put")
+		time.Sleep(25 * time.Hour)
+		s.serve = always(refused())
+		if d := decide(t, c, s, "/private"); d.Reason != policy.ReasonRule {
+			t.Errorf("with a copy: %+v", d)
+		}
+		s.serve = always(rules("/public"))
+		if d := decide(t, c, s, "/public"); d.Reason != policy.ReasonRule {
+			t.Errorf("after it: %+v", d)
+		}
+		synctest.Wait()
+		if n := store.count("Put") - puts; n != 1 {
+			t.Errorf("the Store was given %d values, want the new rules only", n)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package integration_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// adds is a transport that gives each request a field, as those for tokens and sessions do.
+type adds struct {
+	http.RoundTripper
+	field string
+}
+
+func (a adds) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header[a.field] = []string{"secret"}
+	return a.RoundTripper.RoundTrip(req)
+}
+
+// logged has slog.Default write to what it returns, until the test ends.
+func logged(t *testing.T) *lockedBuffer {
+	former, b := slog.Default(), new(lockedBuffer)
+	slog.SetDefault(slog.New(slog.NewTextHandler(b, nil)))
+	t.Cleanup(func() { slog.SetDefault(former) })
+	return b
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
+	for field, credential := range map[string]bool{
+		"Authorization": true, "authorization": true, "Proxy-Authorization": true, "Cookie": true,
+		"X-Api-Key": true, "apikey": true, "Private-Token": true, "X-Client-Secret": true, "X-Auth": true,
+		"Traceparent": false, "X-Amzn-Trace-Id": false, "X-Request-Id": false, "Referer": false,
+	} {
+		for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+			t.Run(field+" over "+proto, func(t *testing.T) {
+				start := func(robots http.HandlerFunc) (*httptest.Server, *seen) {
+					record := new(seen)
+					s := httptest.NewUnstartedServer(handler(record, robots))
+					s.EnableHTTP2 = proto == "HTTP/2.0"
+					s.StartTLS()
+					t.Cleanup(s.Close)
+					return s, record
+				}
+				log := logged(t)
+				foreign, foreignSeen := start(text(rules))
+				origin, record := start(redirectTo(foreign.URL + "/robots.txt"))
+				rt := gate(adds{foreign.Client().Transport, field})
+
+				want := byRules
+				if credential {
+					want = disallowAll
+				}
+				check(t, rt, origin.URL, want)
+				if got := len(foreignSeen.of("/robots.txt")); got > 0 == credential {
+					t.Errorf("the other origin was asked %d times", got)
+				}
+				if r := record.of("/robots.txt"); len(r) != 1 || r[0].Proto != proto {
+					t.Errorf("the origin was asked %v", r)
+				}
+				if !credential {
+					if log.String() != "" {
+						t.Errorf("logged %s", log)
+					}
+					return
+				}
+				_, refusal := get(t, rt, origin.URL+"/public")
+				name := http.CanonicalHeaderKey(field)
+				if cause := refusal.Err.Error(); !strings.Contains(cause, foreign.URL) || !strings.Contains(cause, name) || !strings.Contains(cause, "above the gate") {
+					t.Errorf("the cause is %q", cause)
+				}
+				get(t, rt, foreign.URL+"/public") // its robots.txt is asked for with the field, too
+				if n := strings.Count(log.String(), "credentials"); n != 1 || !strings.Contains(log.String(), "field="+name) {
+					t.Errorf("logged %d times: %s", n, log)
+				}
+			})
+		}
+	}
+}
+
+func TestCredentialsOfABaseFollowARedirectWithinTheOrigin(t *testing.T) {
+	origin, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/rules.txt", http.StatusFound)
+	})
+	check(t, gate(adds{http.DefaultTransport, "Authorization"}), origin, allowAll) // "page" is no rule
+	if len(record.of("/rules.txt")) != 1 {
+		t.Error("the redirect was not followed")
+	}
+}
+
+// The order that Base and the README ask for.
+func TestCredentialsAboveTheGateAreOfPagesOnly(t *testing.T) {
+	log := logged(t)
+	foreign, foreignSeen := serve(t, text(rules))
+	origin, record := serve(t, redirectTo(foreign+"/robots.txt"))
+	check(t, adds{gate(nil), "Authorization"}, origin, byRules)
+	for _, r := range append(record.of("/robots.txt"), foreignSeen.of("/robots.txt")...) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("robots.txt was asked for with the credentials")
+		}
+	}
+	if page := record.of("/public"); len(page) != 1 || page[0].Header.Get("Authorization") != "secret" {
+		t.Errorf("the page was asked for %v", page)
+	}
+	if log.String() != "" {
+		t.Errorf("logged %s", log)
+	}
+}
+
+// What net/http itself sends to a proxy is for that proxy.
+func TestAProxysOwnCredentialsDoNotStopRedirects(t *testing.T) {
+	log := logged(t)
+	p := newProxy(t, "Basic bWU6cmlnaHQ=", map[string]http.HandlerFunc{
+		"a.example": redirectTo("http://b.example/robots.txt"), "b.example": text(rules),
+	})
+	rt := gate(&http.Transport{Proxy: p.as("right")})
+	check(t, rt, "http://a.example", byRules)
+	if log.String() != "" {
+		t.Errorf("logged %s", log)
+	}
+}
+
+func TestAClientCertificateIsNotPresentedToAnotherOriginOfARedirect(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		set  func(c *tls.Config, own tls.Certificate)
+	}{
+		{"Certificates", func(c *tls.Config, own tls.Certificate) { c.Certificates = []tls.Certificate{own} }},
+		{"GetClientCertificate", func(c *tls.Config, own tls.Certificate) {
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
+		}},
+		{"session of the page client", func(c *tls.Config, own tls.Certificate) {
+			c.Certificates, c.ClientSessionCache = []tls.Certificate{own}, tls.NewLRUClientSessionCache(8)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var presented []string // as origin and path
+			start := func(name string, robots http.HandlerFunc) *httptest.Server {
+				s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if len(r.TLS.PeerCertificates) > 0 {
+						mu.Lock()
+						presented = append(presented, name+r.URL.Path)
+						mu.Unlock()
+					}
+					if r.URL.Path == "/robots.txt" {
+						robots(w, r)
+						return
+					}
+					io.WriteString(w, "page")
+				}))
+				s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+				s.TLS.SetSessionTicketKeys([][32]byte{{1}}) // of one operator: a session of one is one of the other
+				s.StartTLS()
+				t.Cleanup(s.Close)
+				return s
+			}
+			foreign := start("foreign", text(rules))
+			origin := start("origin", redirectTo(foreign.URL+"/robots.txt"))
+			base := foreign.Client().Transport.(*http.Transport)
+			row.set(base.TLSClientConfig, origin.TLS.Certificates[0])
+
+			check(t, gate(base), origin.URL, byRules)
+			if got := strings.Join(presented, " "); got != "origin/robots.txt origin/public" {
+				t.Errorf("the certificate was presented for %s", got)
+			}
+			presented = nil
+			check(t, gate(base), foreign.URL, byRules) // asked for itself
+			if got := strings.Join(presented, " "); got != "foreign/robots.txt foreign/public" {
+				t.Errorf("the certificate was presented for %s", got)
+			}
+		})
+	}
+}
+
+// A handler of the log that panics, or that asks the gate itself, harms no decision.
+func TestALogThatPanicsAtCredentialsHarmsNothing(t *testing.T) {
+	former := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(panicking{}, nil)))
+	defer slog.SetDefault(former)
+	origin, _ := serve(t, text(rules))
+	check(t, &client.Transport{Base: adds{http.DefaultTransport, "Cookie"}, UserAgent: userAgent}, origin, byRules)
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("the log's own") }
