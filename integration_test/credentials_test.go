@@ -198,7 +198,7 @@ func TestAClientCertificateIsNotPresentedToAnotherOriginOfARedirect(t *testing.T
 	}
 }
 
-// A handler of the log that panics, or that asks the gate itself, harms no decision.
+// A handler of the log that panics harms no decision.
 func TestALogThatPanicsAtCredentialsHarmsNothing(t *testing.T) {
 	former := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(panicking{}, nil)))
