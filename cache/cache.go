@@ -5,7 +5,8 @@
 // on only until the next one is fetched. One fetch runs per origin, however many
 // callers wait; it belongs to none of them, so that a caller who gives up fails nobody.
 // While an origin is unreachable its last good copy goes on to hold (see Outage), and
-// the origin is asked again after 30 seconds, then less and less often.
+// the origin is asked again after 30 seconds, then less and less often. The same copy goes
+// on to hold when an answer is of the moment: see [Cache].
 //
 // A hit takes no lock and allocates nothing. Results that are in use are fetched again
 // behind their callers, before they expire, so that nobody waits for that; and a little
@@ -35,6 +36,12 @@ import (
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is
 // ready to use, with the bounds and lifetimes given at each field; a negative duration
 // stands for none. Fields must not be changed once Get has been called.
+//
+// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
+// dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
+// to hold as in an outage. Without one, and with Strict, what they mean by themselves holds
+// for their Retry-After, at most 24 hours, or else for 5 minutes, doubling to an hour; never
+// for less than MinTTL. No Store gets them.
 type Cache struct {
 	// Size bounds the number of origins in memory; zero or less: 50,000. The origin
 	// that has not been asked for the longest gives way.

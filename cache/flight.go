@@ -178,7 +178,7 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 
 // next is the state after r has arrived.
 func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
-	if r.Err != nil {
+	if failed(r) {
 		return s.failedWith(&c.terms, slim(r), now, c.draw)
 	}
 	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"iter"
 	"net/http"
 	"strings"
@@ -32,10 +33,14 @@ type freshness struct {
 // r.Time: the lifetime it states (RFC 9111 §4.2.1) less its age on arrival (§4.2.3),
 // as a private cache reads them. Where r states none it is 24 hours, the most that
 // RFC 9309 §2.4 recommends, and one hour for a 401 or 403; for an unreachable result
-// it is zero. The bounds of a Cache are not applied.
+// it is zero. For a status of the moment (see [Cache]) it is the Retry-After, or else 5
+// minutes. The bounds of a Cache are not applied.
 func FreshnessLifetime(r *fetch.Result) time.Duration {
 	if r == nil || r.Err != nil {
 		return 0
+	}
+	if ofTheMoment(r) {
+		return cmp.Or(r.RetryAfter, momentTTL)
 	}
 	if f := readFreshness(r.Header, r.Time, false); f.explicit {
 		return f.lifetime
@@ -226,4 +231,19 @@ func varyAny(h http.Header) bool {
 // Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
+}
+
+// ofTheMoment reports an unavailable result that is about one request or one moment and
+// not about the file. RFC 6585 §3, §4 and §5 forbid to store a 428, 429 or 431; a 408, a 421
+// and a 425 ask for another try; a 5xx is unavailable only to Yandex.
+func ofTheMoment(r *fetch.Result) bool {
+	switch r.StatusCode {
+	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
+	default:
+		if r.StatusCode < 500 || r.StatusCode > 599 {
+			return false
+		}
+	}
+	return r.Err == nil && !isRules(r)
 }

@@ -294,6 +294,10 @@ func (c *Cache) keep(o fetch.Origin, s *state, r, prev *fetch.Result, stored con
 	if unlock == nil {
 		unlock = func() {}
 	}
+	if ofTheMoment(r) {
+		go unlock() // what is in the Store goes on to hold
+		return
+	}
 	file := r
 	if r.Err != nil {
 		file = stored.file // of the answer before, which the outage does not displace

@@ -137,8 +137,9 @@ type Result struct {
 	// The last of them gave the answer.
 	Redirects []string
 
-	// RetryAfter is what the server asked for with a 429 or 5xx (RFC 9110 §10.2.3), at
-	// most 24 h; 0 if nothing. Fetch waits for it only if it ends within Timeout.
+	// RetryAfter is what the server asked for with a status that passes, such as a 429 or
+	// 5xx (RFC 9110 §10.2.3), at most 24 h; 0 if nothing. Fetch waits for that of a 5xx only
+	// if it ends within Timeout.
 	RetryAfter time.Duration
 
 	// Err says why the origin is unreachable; nil if and only if it is not. It has text
