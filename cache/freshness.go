@@ -27,6 +27,10 @@ type freshness struct {
 	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
 	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
 	ifError         time.Duration // stale-if-error (RFC 5861 §4)
+
+	// Of the redirects that state a lifetime; without one, maxDelta.
+	redirect      time.Duration // the least lifetime
+	redirectStale time.Duration // the least with its stale-while-revalidate
 }
 
 // FreshnessLifetime returns how long r may be used without validation, counted from
@@ -42,13 +46,34 @@ func FreshnessLifetime(r *fetch.Result) time.Duration {
 	if ofTheMoment(r) {
 		return cmp.Or(r.RetryAfter, momentTTL)
 	}
-	if f := readFreshness(r.Header, r.Time, false); f.explicit {
-		return f.lifetime
+	f := readChain(r, r.Time, false)
+	ttl := defaultTTL
+	switch {
+	case f.explicit:
+		ttl = f.lifetime
+	case refused(r):
+		ttl = defaultRefusedTTL
 	}
-	if refused(r) {
-		return defaultRefusedTTL
+	return min(ttl, f.redirect)
+}
+
+// readChain reads an answer and the redirects that led to it: it may be reused as long as
+// all of them may, those that state a lifetime. A redirect that states none does not count,
+// or the default of a file would be that of a way to it.
+func readChain(r *fetch.Result, received time.Time, shared bool) freshness {
+	f := readFreshness(r.Header, received, shared)
+	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
+	for _, h := range slimRedirects(r.RedirectHeaders) { // as a Store will have them
+		hop := readFreshness(h, received, shared)
+		if hop.explicit {
+			f.redirect = min(f.redirect, hop.lifetime)
+			f.redirectStale = min(f.redirectStale, hop.lifetime+hop.whileRevalidate)
+		}
+		// What is stored of the answer includes where it came from (RFC 9111 §5.2.2.5).
+		f.noStore = f.noStore || hop.noStore
+		f.mustRevalidate = f.mustRevalidate || hop.mustRevalidate
 	}
-	return defaultTTL
+	return f
 }
 
 // readFreshness reads the header of an answer received at a time. The request time is

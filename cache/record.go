@@ -50,6 +50,8 @@ type answerRecord struct {
 	Received  time.Time      `json:"received"`
 	Truncated bool           `json:"truncated,omitempty"`
 	Redirects []string       `json:"redirects,omitempty"`
+
+	RedirectHeaders []http.Header `json:"redirect_headers,omitempty"`
 }
 
 type failureRecord struct {
@@ -67,7 +69,7 @@ func encodeState(key string, s *state, body []byte) ([]byte, error) {
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
 			Dialect: r.Dialect, Rules: isRules(r), Status: r.StatusCode, Header: r.Header,
-			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects,
+			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders,
 		}
 	}
 	if r := s.failure; r != nil {
@@ -148,7 +150,7 @@ func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float6
 	if a := rec.Answer; a != nil {
 		r := &fetch.Result{
 			Policy: policy.Unavailable(), Dialect: a.Dialect, StatusCode: a.Status, Header: a.Header, Body: body,
-			Time: a.Received, Truncated: a.Truncated, Redirects: a.Redirects,
+			Time: a.Received, Truncated: a.Truncated, Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders,
 		}
 		if a.Rules {
 			r.Policy = a.Dialect.Parse(body)

@@ -68,14 +68,14 @@ func (s *state) age(now time.Time) time.Duration {
 // answeredWith is the state after an answer other than unreachable. The past does not
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
-	f := readFreshness(r.Header, at, t.shared)
+	f := readChain(r, at, t.shared)
 	s := &state{answer: r, answered: at, volatile: f.noStore}
 	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.foreground {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
 		if !f.mustRevalidate {
-			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, t.maxTTL))
+			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, f.redirectStale, t.maxTTL))
 		}
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
@@ -94,7 +94,7 @@ func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Dura
 	if f.explicit {
 		ttl = f.lifetime
 	}
-	ttl = min(ttl, t.maxTTL)
+	ttl = min(ttl, f.redirect, t.maxTTL)
 	if refused(r) {
 		ttl = min(ttl, defaultRefusedTTL)
 	}

@@ -137,6 +137,10 @@ type Result struct {
 	// The last of them gave the answer.
 	Redirects []string
 
+	// RedirectHeaders are what the answers that redirected say about their reuse (RFC 9111),
+	// in the order of Redirects: Age, Cache-Control, Date, Expires and Vary.
+	RedirectHeaders []http.Header
+
 	// RetryAfter is what the server asked for with a status that passes, such as a 429 or
 	// 5xx (RFC 9110 §10.2.3), at most 24 h; 0 if nothing. Fetch waits for that of a 5xx only
 	// if it ends within Timeout.

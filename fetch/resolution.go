@@ -22,8 +22,9 @@ type resolution struct {
 	guard    guard
 	until    time.Time // a pause must end before: our Timeout, or the caller's deadline
 	prev     *Result
-	stored   string   // the URL that prev came from, while its validators are of use; else ""
-	chain    []string // URLs redirected to
+	stored   string        // the URL that prev came from, while its validators are of use; else ""
+	chain    []string      // URLs redirected to
+	headers  []http.Header // of the answers that redirected to them, what is kept of those
 	attempts int
 }
 
@@ -85,6 +86,7 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 				return r.conclude(a, policy.Unavailable())
 			}
 			r.chain, h = append(r.chain, name), next
+			r.headers = append(r.headers, cachingFields(a.header))
 		case notModified:
 			switch {
 			case !a.asked:
@@ -129,6 +131,18 @@ func (h hop) follow(header http.Header) (hop, error) {
 	return next, nil
 }
 
+// cachingFields are what a redirect says about its own reuse. What its answer is reused for
+// depends on both.
+func cachingFields(h http.Header) http.Header {
+	fields := http.Header{}
+	for _, name := range [...]string{"Age", "Cache-Control", "Date", "Expires", "Vary"} {
+		if lines, ok := h[name]; ok {
+			fields[name] = lines
+		}
+	}
+	return fields
+}
+
 // maxLocation is what RFC 9110 §4.1 recommends that everybody can deal with.
 const maxLocation = 8000
 
@@ -160,7 +174,7 @@ func (r *resolution) conclude(a answer, p *policy.Policy) *Result {
 	}
 	return &Result{
 		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
-		Redirects: r.chain, RetryAfter: a.retryAfter,
+		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
 }
 

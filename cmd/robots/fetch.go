@@ -188,7 +188,11 @@ func explainLifetime(res *fetch.Result) string {
 	}
 	lifetime := lifetimeOf(res)
 	text := lifetime.String()
+	direct := *res
+	direct.RedirectHeaders = nil
 	switch {
+	case lifetimeOf(&direct) > lifetime:
+		text += ", stated by a redirect on the way"
 	case states(res, "Cache-Control"):
 		text += ", stated by Cache-Control"
 	case states(res, "Expires", "Date"):
