@@ -149,6 +149,11 @@ var ErrClosed = errors.New("cache: Get after Close")
 // for all callers. The error is ctx.Err() or ErrClosed: what goes wrong with the
 // origin is a Result with Err set.
 //
+// An answer whose Vary names User-Agent is kept for the User-Agent it was asked with (RFC
+// 9111 §4.1), beside those for others. Where there is one, load is called with the zero
+// Origin, on any goroutine, and is to say at once what it sends, as Fetch does: a load that
+// wraps Fetch passes that on.
+//
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
 // Err has the text of the original error but wraps nothing.
@@ -158,8 +163,15 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin,
 	c.once.Do(c.init)
 	e := c.lookup(o)
 	if e == nil {
-		return c.wait(ctx, o, nil, load)
+		return c.wait(ctx, place{Origin: o}, nil, load)
 	}
+	if e.agent != "" {
+		return c.getVarying(ctx, e, load)
+	}
+	return c.getFrom(ctx, e, load)
+}
+
+func (c *Cache) getFrom(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.used(e)
 		return e.result.Load(), nil
@@ -172,7 +184,7 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		return c.wait(ctx, e.origin, s, load)
+		return c.wait(ctx, e.place(), s, load)
 	}
 	if due == inBackground {
 		c.renew(e, s, load)

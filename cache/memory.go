@@ -39,8 +39,11 @@ type entry struct {
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin // not to be given away: who keeps it keeps the entry
-	name   [32]byte     // its text, if that fits
+	agent  string       // of state.own: whom the answer is for, "" if for all
+	name   [32]byte     // the origin's text, if that fits
 	own    fetch.Result // state.own, as a copy
+
+	variant string // place.agent
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -50,8 +53,8 @@ type entry struct {
 
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of
 // s.own. They refer to no other entry, or that would be kept as long as this one.
-func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
-	e := &entry{own: *s.own()}
+func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
+	e := &entry{own: *s.own(), agent: s.own().UserAgent, variant: o.agent}
 	e.origin = o.CloneIn(e.name[:])
 	moved := *s
 	switch {
@@ -71,6 +74,8 @@ func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch
 	}
 	return e, &moved, r
 }
+
+func (e *entry) place() place { return place{e.origin, e.variant} }
 
 // hold publishes a result: before its time is up, so that a reader who sees the time
 // sees the result or a later one.
@@ -100,11 +105,11 @@ func (m *memory) evicted(e *entry, _ struct{}) {
 
 // put publishes a state. Flights of one origin follow each other, so there is one
 // writer for each entry.
-func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Duration) {
+func (m *memory) put(o place, s *state, r *fetch.Result, until time.Duration) {
 	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.lookup(o)
+	old := m.find(o)
 	if cost > m.limit { // all others would have to go, and then it too
 		if old != nil {
 			m.recent.Remove(old)

@@ -97,7 +97,7 @@ func slimField(name string, h http.Header) []string {
 		if varyAny(h) {
 			return []string{"*"}
 		}
-		return nil // other names mean nothing here
+		return nil // that it names User-Agent is in the Result
 	}
 	first := slimStrings(h[name][:1]) // the only one that is read of the others
 	if first == nil && name == "Expires" {
@@ -125,13 +125,13 @@ func slimStrings(all []string) []string {
 const word = int64(unsafe.Sizeof(uintptr(0)))
 
 // cost estimates the heap that an origin takes, within 20 %.
-func cost(o fetch.Origin, s *state) int64 {
+func cost(o place, s *state) int64 {
 	const (
 		node = 20 * word // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
-	n := room
-	if size := len(o.String()) - len("http://"); size > len(entry{}.name) {
+	n := room + (int64(len(o.agent))+15)&^15
+	if size := len(o.Origin.String()) - len("http://"); size > len(entry{}.name) {
 		n += int64(size+15) &^ 15
 	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
@@ -149,7 +149,7 @@ func cost(o fetch.Origin, s *state) int64 {
 // resultCost counts what the result keeps alive besides itself. Policies that say the
 // same for all origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
-	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects)
+	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
 	for _, h := range r.RedirectHeaders {
 		n += word + headerCost(h)
 	}
