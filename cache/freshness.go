@@ -82,7 +82,7 @@ func readFreshness(h http.Header, received time.Time, shared bool) freshness {
 	f := readCacheControl(h, shared)
 	if expires := h["Expires"]; !f.explicit && len(expires) > 0 {
 		f.explicit = true // §5.3: any value that is no date is a time in the past
-		if t, err := http.ParseTime(expires[0]); err == nil {
+		if t, ok := parseDate(expires[0]); ok {
 			f.lifetime = t.Sub(dateOf(h, received))
 		}
 	}
@@ -117,7 +117,8 @@ func readCacheControl(h http.Header, shared bool) (f freshness) {
 		f.ifError = max(f.ifError, seconds(d.StaleIfError))
 	}
 	if shared && sMaxAge != noDelta {
-		maxAge = sMaxAge // §5.2.2.10
+		maxAge = sMaxAge // §5.2.2.10, by which it means proxy-revalidate, too
+		f.mustRevalidate = true
 	}
 	switch {
 	case f.noStore:
@@ -234,10 +235,28 @@ func declaredAge(h http.Header) time.Duration {
 
 // dateOf is when the origin made the answer: on arrival, where it does not say.
 func dateOf(h http.Header, received time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+	if t, ok := parseDate(h.Get("Date")); ok {
 		return t
 	}
 	return received
+}
+
+// parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to
+// (RFC 9111 §4.2): in any case of letters, and with no other zone than GMT. Package time
+// lets more pass, such as an hour of one digit, so that the date is held against how it
+// would be written; but for the name of the day, which says nothing.
+func parseDate(s string) (time.Time, bool) {
+	_, date, _ := strings.Cut(s, " ")
+	for _, layout := range [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		t, err := time.Parse(layout, strings.ToUpper(s))
+		if err != nil {
+			continue
+		}
+		if _, written, _ := strings.Cut(t.Format(layout), " "); strings.EqualFold(date, written) {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // varyAny reports a Vary that holds "*" (RFC 9110 §12.5.5).

@@ -259,6 +259,11 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	rec, body, stored, err := c.second.read(key, before)
 	now := time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
+	if rec != nil && rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(now.Add(clockSlack)) {
+		// Stamped by another clock than the answer, as a fast one does that meets an outage:
+		// it takes nothing away from the copy.
+		rec.Failure = nil
+	}
 	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
 		// Nothing that its times could be measured by. But which clock is wrong is not
 		// known: it may be good again once this one has been set.
