@@ -165,7 +165,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin,
 	if e == nil {
 		return c.wait(ctx, place{Origin: o}, nil, load)
 	}
-	if e.agent != "" {
+	if e.own.UserAgent != "" {
 		return c.getVarying(ctx, e, load)
 	}
 	return c.getFrom(ctx, e, load)

@@ -284,10 +284,7 @@ func ofTheMoment(r *fetch.Result) bool {
 	switch r.StatusCode {
 	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
 		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
-	default:
-		if r.StatusCode < 500 || r.StatusCode > 599 {
-			return false
-		}
+		return r.Err == nil
 	}
-	return r.Err == nil && !isRules(r)
+	return r.Err == nil && r.StatusCode >= 500 && r.StatusCode <= 599
 }

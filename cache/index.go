@@ -65,7 +65,7 @@ func (x *index) find(o place) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o.Origin && e.variant == o.agent && e != x.removed {
+		if s.hash == hash && e.place() == o && e != x.removed {
 			return e
 		}
 	}

@@ -39,14 +39,12 @@ type entry struct {
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin // not to be given away: who keeps it keeps the entry
-	agent  string       // of state.own: whom the answer is for, "" if for all
 	name   [32]byte     // the origin's text, if that fits
-	own    fetch.Result // state.own, as a copy
-
-	variant string // place.agent
+	own    fetch.Result // state.own, as a copy; its UserAgent is whom the entry is for
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
+	agent *string               // of its place; nil: that for all
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way
 }
@@ -54,7 +52,10 @@ type entry struct {
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of
 // s.own. They refer to no other entry, or that would be kept as long as this one.
 func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
-	e := &entry{own: *s.own(), agent: s.own().UserAgent, variant: o.agent}
+	e := &entry{own: *s.own()}
+	if agent := o.agent; agent != "" {
+		e.agent = &agent
+	}
 	e.origin = o.CloneIn(e.name[:])
 	moved := *s
 	switch {
@@ -75,7 +76,12 @@ func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result
 	return e, &moved, r
 }
 
-func (e *entry) place() place { return place{e.origin, e.variant} }
+func (e *entry) place() place {
+	if e.agent == nil {
+		return place{Origin: e.origin}
+	}
+	return place{e.origin, *e.agent}
+}
 
 // hold publishes a result: before its time is up, so that a reader who sees the time
 // sees the result or a later one.

@@ -130,7 +130,10 @@ func cost(o place, s *state) int64 {
 		node = 20 * word // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
-	n := room + (int64(len(o.agent))+15)&^15
+	n := room
+	if o.agent != "" {
+		n += 2*word + (int64(len(o.agent))+15)&^15
+	}
 	if size := len(o.Origin.String()) - len("http://"); size > len(entry{}.name) {
 		n += int64(size+15) &^ 15
 	}

@@ -57,7 +57,7 @@ func agentOf(load loadFunc) (agent string) {
 
 // getVarying is Get where the answer at hand, if there is one, is not for all.
 func (c *Cache) getVarying(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
-	if agent := agentOf(load); agent != e.agent {
+	if agent := agentOf(load); agent != e.own.UserAgent {
 		return c.getAt(ctx, place{e.origin, agent}, load)
 	}
 	return c.getFrom(ctx, e, load)

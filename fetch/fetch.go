@@ -123,6 +123,11 @@ type Result struct {
 	StatusCode int
 	Header     http.Header
 
+	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
+	// to it, names that field: the answer is for requests with the same value only (RFC 9111
+	// §4.1). "" if it is for all. What else a Fetcher sends is the same in all of them.
+	UserAgent string
+
 	// Body is the file as parsed: decoded, and without what lies beyond MaxBytes. nil
 	// unless the rules come from it.
 	Body []byte
@@ -141,11 +146,6 @@ type Result struct {
 	// RedirectHeaders are what the answers that redirected say about their reuse (RFC 9111),
 	// in the order of Redirects: Age, Cache-Control, Date, Expires and Vary.
 	RedirectHeaders []http.Header
-
-	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
-	// to it, names that field: the answer is for requests with the same value only (RFC 9111
-	// §4.1). "" if it is for all. What else a Fetcher sends is the same in all of them.
-	UserAgent string
 
 	// RetryAfter is what the server asked for with a status that passes, such as a 429 or
 	// 5xx (RFC 9110 §10.2.3), at most 24 h; 0 if nothing. Fetch waits for that of a 5xx only
