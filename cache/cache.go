@@ -5,7 +5,8 @@
 // on only until the next one is fetched. One fetch runs per origin, however many
 // callers wait; it belongs to none of them, so that a caller who gives up fails nobody.
 // While an origin is unreachable its last good copy goes on to hold (see Outage), and
-// the origin is asked again after 30 seconds, then less and less often.
+// the origin is asked again after 30 seconds, then less and less often. The same copy goes
+// on to hold when an answer is of the moment: see [Cache].
 //
 // A hit takes no lock and allocates nothing. Results that are in use are fetched again
 // behind their callers, before they expire, so that nobody waits for that; and a little
@@ -35,6 +36,12 @@ import (
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is
 // ready to use, with the bounds and lifetimes given at each field; a negative duration
 // stands for none. Fields must not be changed once Get has been called.
+//
+// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
+// dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
+// to hold as in an outage. Without one, and with Strict, what they mean by themselves holds
+// for their Retry-After, at most 24 hours, or else for 5 minutes, doubling to an hour; never
+// for less than MinTTL. No Store gets them.
 type Cache struct {
 	// Size bounds the number of origins in memory; zero or less: 50,000. The origin
 	// that has not been asked for the longest gives way.
@@ -142,6 +149,11 @@ var ErrClosed = errors.New("cache: Get after Close")
 // for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
 // goes wrong with the origin is a Result with Err set.
 //
+// An answer whose Vary names User-Agent is kept for the User-Agent it was asked with (RFC
+// 9111 §4.1), beside those for others. Where there is one, load is called with the zero
+// Origin, on any goroutine, and is to say at once what it sends, as Fetch does: a load that
+// wraps Fetch passes that on.
+//
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
 // Err has the text of the original error but wraps nothing.
@@ -151,8 +163,15 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin,
 	c.once.Do(c.init)
 	e := c.lookup(o)
 	if e == nil {
-		return c.wait(ctx, o, nil, load)
+		return c.wait(ctx, place{Origin: o}, nil, load)
 	}
+	if e.own.UserAgent != "" {
+		return c.getVarying(ctx, e, load)
+	}
+	return c.getFrom(ctx, e, load)
+}
+
+func (c *Cache) getFrom(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.used(e)
 		return e.result.Load(), nil
@@ -165,7 +184,7 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		return c.wait(ctx, e.origin, s, load)
+		return c.wait(ctx, e.place(), s, load)
 	}
 	if due == inBackground {
 		c.renew(e, s, load)

@@ -261,3 +261,45 @@ func TestTheLadderCountsFromTheOutage(t *testing.T) {
 		}
 	})
 }
+
+// A process whose clock is fast meets an outage and says so in the Store. The copy beside
+// that is as good as before, and the outage has not begun in the future.
+func TestAFailureStampedByAFastClockHidesNoCopy(t *testing.T) {
+	for name, answers := range map[string][]*fetch.Result{
+		"still down": {down()},
+		"up again":   {rules("/other")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var values map[string][]byte
+			put := func(at time.Duration, answer *fetch.Result) {
+				synctest.Test(t, func(t *testing.T) { // all bubbles begin at the same time
+					time.Sleep(at)
+					store := &plainStore{values: values}
+					c := &cache.Cache{Store: store, Logger: quiet}
+					decide(t, c, &site{serve: always(answer)}, "/")
+					closeCache(t, c)
+				})
+			}
+			values = map[string][]byte{}
+			put(0, rules("/private", "Cache-Control", "max-age=3600"))
+			put(10*time.Hour, down()) // at 2 h, by a clock that is 8 h fast
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(2 * time.Hour)
+				c := &cache.Cache{Store: &plainStore{values: values}, Logger: quiet}
+				s := &site{serve: inTurn(answers...)}
+				if d := decide(t, c, s, "/public"); !d.Allowed || s.count() != 1 {
+					t.Errorf("%v after %d fetches: the copy of 2 h ago is hidden", d, s.count())
+				}
+				closeCache(t, c)
+			})
+			synctest.Test(t, func(t *testing.T) { // and is there for the next
+				time.Sleep(3*time.Hour + time.Minute)
+				c := &cache.Cache{Store: &plainStore{values: values}, Logger: quiet}
+				if d := decide(t, c, &site{serve: always(down())}, "/public"); !d.Allowed {
+					t.Errorf("%v: the copy is gone from the store", d)
+				}
+				closeCache(t, c)
+			})
+		})
+	}
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // OnStoreFailure has f called for each call of the Store that fails: op is "get", "put"
-// or "lock", origin is fetch.Origin's String. While a failing Store is left alone there
+// or "lock", origin is the key: fetch.Origin's String, perhaps with " as " and a hash. While a failing Store is left alone there
 // are no calls, and so no failures. f runs where others wait, with no lock held: it must
 // return soon, and not ask the Cache. Its panics are dropped. stop ends that.
 //

@@ -84,13 +84,21 @@ func (f *flights) end(ctx context.Context) error {
 
 // wait joins the flight for o, or starts it, and waits no longer than ctx. What the
 // caller has seen in memory, if anything, was not enough.
-func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	select {
 	case landed := <-c.fly(o, seen, load):
 		r, _ := landed.Val.(*fetch.Result)
+		if r != nil && r.UserAgent != "" && o.agent == "" { // the flight may have been another's
+			if agent := agentOf(load); agent != r.UserAgent {
+				return c.getAt(ctx, place{o.Origin, agent}, load)
+			}
+		}
+		if landed.Err == errOthers { // than who led the flight: it is ours
+			return c.getAt(ctx, o, load)
+		}
 		return r, landed.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -109,7 +117,7 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 		e.renewing.Store(false)
 		return
 	}
-	landed := c.fly(e.origin, seen, load)
+	landed := c.fly(e.place(), seen, load)
 	// Not in the flight: this may have joined one that was under way.
 	go func() {
 		<-landed // it does: a flight has a deadline
@@ -118,7 +126,7 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 	}()
 }
 
-func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singleflight.Result {
+func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Result {
 	return c.flights.group.DoChan(o.String(), func() (landed any, err error) {
 		if !c.flights.enter() {
 			return nil, ErrClosed
@@ -136,8 +144,8 @@ func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singlefli
 
 // flight finds out what holds for o and remembers it before it lands: who comes later
 // finds it in memory, and who came too late to see the last flight sees its result here.
-func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, error) {
-	if e := c.lookup(o); e != nil {
+func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) {
+	if e := c.find(o); e != nil {
 		if known := e.state.Load(); known != s {
 			return c.terms.newest(known, time.Now()), nil
 		}
@@ -153,12 +161,19 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 			return c.terms.newest(s, now), nil
 		}
 	}
+	if s.forOthers(o, load) {
+		if stored.unlock != nil {
+			stored.unlock()
+		}
+		c.publish(o, s, time.Now())
+		return s.own(), errOthers
+	}
 	// With the file itself, a 304 gives it back to be stored again; without, the rules.
 	prev := stored.file
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r := c.call(o, prev, load)
+	r := c.call(o.Origin, prev, load)
 	if r == nil {
 		if stored.unlock != nil {
 			stored.unlock()
@@ -191,7 +206,7 @@ func ofAProxy(r *fetch.Result) bool {
 
 // next is the state after r has arrived.
 func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
-	if r.Err != nil {
+	if failed(r) {
 		return s.failedWith(&c.terms, slim(r), now, c.draw)
 	}
 	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
@@ -199,7 +214,7 @@ func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 	return s
 }
 
-func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
+func (c *Cache) publish(o place, s *state, now time.Time) {
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
 		r = c.terms.newest(s, now) // for nobody but those who waited

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"iter"
 	"net/http"
 	"strings"
@@ -26,24 +27,53 @@ type freshness struct {
 	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
 	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
 	ifError         time.Duration // stale-if-error (RFC 5861 §4)
+
+	// Of the redirects that state a lifetime; without one, maxDelta.
+	redirect      time.Duration // the least lifetime
+	redirectStale time.Duration // the least with its stale-while-revalidate
 }
 
 // FreshnessLifetime returns how long r may be used without validation, counted from
 // r.Time: the lifetime it states (RFC 9111 §4.2.1) less its age on arrival (§4.2.3),
 // as a private cache reads them. Where r states none it is 24 hours, the most that
 // RFC 9309 §2.4 recommends, and one hour for a 401 or 403; for an unreachable result
-// it is zero. The bounds of a Cache are not applied.
+// it is zero. For a status of the moment (see [Cache]) it is the Retry-After, or else 5
+// minutes. The bounds of a Cache are not applied.
 func FreshnessLifetime(r *fetch.Result) time.Duration {
 	if r == nil || r.Err != nil {
 		return 0
 	}
-	if f := readFreshness(r.Header, r.Time, false); f.explicit {
-		return f.lifetime
+	if ofTheMoment(r) {
+		return cmp.Or(r.RetryAfter, momentTTL)
 	}
-	if refused(r) {
-		return defaultRefusedTTL
+	f := readChain(r, r.Time, false)
+	ttl := defaultTTL
+	switch {
+	case f.explicit:
+		ttl = f.lifetime
+	case refused(r):
+		ttl = defaultRefusedTTL
 	}
-	return defaultTTL
+	return min(ttl, f.redirect)
+}
+
+// readChain reads an answer and the redirects that led to it: it may be reused as long as
+// all of them may, those that state a lifetime. A redirect that states none does not count,
+// or the default of a file would be that of a way to it.
+func readChain(r *fetch.Result, received time.Time, shared bool) freshness {
+	f := readFreshness(r.Header, received, shared)
+	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
+	for _, h := range slimRedirects(r.RedirectHeaders) { // as a Store will have them
+		hop := readFreshness(h, received, shared)
+		if hop.explicit {
+			f.redirect = min(f.redirect, hop.lifetime)
+			f.redirectStale = min(f.redirectStale, hop.lifetime+hop.whileRevalidate)
+		}
+		// What is stored of the answer includes where it came from (RFC 9111 §5.2.2.5).
+		f.noStore = f.noStore || hop.noStore
+		f.mustRevalidate = f.mustRevalidate || hop.mustRevalidate
+	}
+	return f
 }
 
 // readFreshness reads the header of an answer received at a time. The request time is
@@ -52,7 +82,7 @@ func readFreshness(h http.Header, received time.Time, shared bool) freshness {
 	f := readCacheControl(h, shared)
 	if expires := h["Expires"]; !f.explicit && len(expires) > 0 {
 		f.explicit = true // §5.3: any value that is no date is a time in the past
-		if t, err := http.ParseTime(expires[0]); err == nil {
+		if t, ok := parseDate(expires[0]); ok {
 			f.lifetime = t.Sub(dateOf(h, received))
 		}
 	}
@@ -87,7 +117,8 @@ func readCacheControl(h http.Header, shared bool) (f freshness) {
 		f.ifError = max(f.ifError, seconds(d.StaleIfError))
 	}
 	if shared && sMaxAge != noDelta {
-		maxAge = sMaxAge // §5.2.2.10
+		maxAge = sMaxAge // §5.2.2.10, by which it means proxy-revalidate, too
+		f.mustRevalidate = true
 	}
 	switch {
 	case f.noStore:
@@ -204,10 +235,28 @@ func declaredAge(h http.Header) time.Duration {
 
 // dateOf is when the origin made the answer: on arrival, where it does not say.
 func dateOf(h http.Header, received time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+	if t, ok := parseDate(h.Get("Date")); ok {
 		return t
 	}
 	return received
+}
+
+// parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to
+// (RFC 9111 §4.2): in any case of letters, and with no other zone than GMT. Package time
+// lets more pass, such as an hour of one digit, so that the date is held against how it
+// would be written; but for the name of the day, which says nothing.
+func parseDate(s string) (time.Time, bool) {
+	_, date, _ := strings.Cut(s, " ")
+	for _, layout := range [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		t, err := time.Parse(layout, strings.ToUpper(s))
+		if err != nil {
+			continue
+		}
+		if _, written, _ := strings.Cut(t.Format(layout), " "); strings.EqualFold(date, written) {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // varyAny reports a Vary that holds "*" (RFC 9110 §12.5.5).
@@ -226,4 +275,16 @@ func varyAny(h http.Header) bool {
 // Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
+}
+
+// ofTheMoment reports an unavailable result that is about one request or one moment and
+// not about the file. RFC 6585 §3, §4 and §5 forbid to store a 428, 429 or 431; a 408, a 421
+// and a 425 ask for another try; a 5xx is unavailable only to Yandex.
+func ofTheMoment(r *fetch.Result) bool {
+	switch r.StatusCode {
+	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
+		return r.Err == nil
+	}
+	return r.Err == nil && r.StatusCode >= 500 && r.StatusCode <= 599
 }

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 const day = 24 * time.Hour
@@ -152,4 +154,73 @@ func FuzzFreshnessLifetime(f *testing.F) {
 			}
 		}
 	})
+}
+
+// RFC 9111 §4.2: case does not matter in a date, and every zone but GMT makes it invalid;
+// §5.3: what is invalid is a time in the past.
+func TestOnlyHTTPDatesCount(t *testing.T) {
+	const hour = time.Hour
+	for _, tt := range []struct {
+		expires string
+		want    time.Duration
+	}{
+		{"Sun, 06 Nov 1994 09:49:37 GMT", hour},
+		{"Sun, 06 Nov 1994 09:49:37 gMT", hour},
+		{"sun, 06 nOV 1994 09:49:37 gmt", hour},
+		{"Tue, 06 Nov 1994 09:49:37 GMT", hour}, // the name of the day says nothing
+		{"Sunday, 06-Nov-94 09:49:37 GMT", hour},
+		{"Sun Nov  6 09:49:37 1994", hour},
+
+		{"Sun, 06 Nov 1994 9:49:37 GMT", 0},
+		{"Sunday, 06-Nov-94 9:49:37 GMT", 0},
+		{"Sun Nov  6 9:49:37 1994", 0},
+		{"Sun, 6 Nov 1994 09:49:37 GMT", 0},
+		{"Sun, 06 Nov  1994 09:49:37 GMT", 0},
+		{"Sun,  06 Nov 1994 09:49:37 GMT", 0},
+		{"Sun, 06 Nov 1994  09:49:37 GMT", 0},
+		{"Sun Nov 6 09:49:37 1994", 0},
+		{"Sun Nov 06 09:49:37 1994", 0},
+		{"Sun  Nov  6 09:49:37 1994", 0},
+		{"Sunday, 06-Nov-94 09:49:37 EST", 0},
+		{"Sun, 06 Nov 1994 09:49:37 EST", 0},
+		{"Sun, 06 Nov 1994 09:49:37 UTC", 0},
+		{"Sun, 06 Nov 1994 09:49:37 +0000", 0},
+		{"Sun, 06 Nov 1994 09:49:37", 0},
+		{"Sun, 06 Nov 1994 09:49:37.5 GMT", 0},
+		{"Sun, 06 Nov 94 09:49:37 GMT", 0},
+		{"Sun, 31 Feb 1995 09:49:37 GMT", 0},
+		{"0", 0}, {"", 0}, {" ", 0},
+	} {
+		r := &fetch.Result{StatusCode: 200, Policy: policy.Parse(nil), Time: time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC),
+			Header: http.Header{"Expires": {tt.expires}, "Date": {"Sun, 06 Nov 1994 08:49:37 GMT"}}}
+		if got := cache.FreshnessLifetime(r); got != tt.want {
+			t.Errorf("Expires %q: %v, want %v", tt.expires, got, tt.want)
+		}
+		r.Header = http.Header{"Expires": {"Sun, 06 Nov 1994 10:49:37 GMT"}, "Date": {tt.expires}}
+		want := 2 * hour // counted from receipt, where the Date is none
+		if tt.want != 0 {
+			want = hour
+		}
+		if got := cache.FreshnessLifetime(r); got != want {
+			t.Errorf("Date %q: %v, want %v", tt.expires, got, want)
+		}
+	}
+}
+
+// RFC 9111 §5.2.2.10: to a shared cache s-maxage means proxy-revalidate as well.
+func TestSMaxageIsNotUsedStaleInAShared(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := (&cache.Cache{Shared: shared}).WithoutSpread()
+			s := &site{serve: always(rules("/", "Cache-Control", "max-age=3600, s-maxage=3600, stale-while-revalidate=7200")), delay: time.Second}
+			get(t, c, s, "https://a.example")
+			time.Sleep(time.Hour)
+			start := time.Now()
+			get(t, c, s, "https://a.example")
+			if waited := time.Since(start) > 0; waited != shared {
+				t.Errorf("shared %v: the stale answer is used %v, want %v", shared, !waited, !shared)
+			}
+			closeCache(t, c)
+		})
+	}
 }

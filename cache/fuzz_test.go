@@ -12,7 +12,7 @@ import (
 
 // sealed makes a stored value of its parts, with the checksum that makes it look genuine.
 func sealed(meta, file []byte) []byte {
-	data := append([]byte("RGC1"), make([]byte, 8)...)
+	data := append([]byte("RGC2"), make([]byte, 8)...)
 	binary.BigEndian.PutUint32(data[8:], uint32(len(meta)))
 	data = append(append(data, meta...), file...)
 	binary.BigEndian.PutUint32(data[4:], crc32.Checksum(data[8:], crc32.MakeTable(crc32.Castagnoli)))

@@ -47,7 +47,32 @@ func (x *index) hash(o fetch.Origin) uint64 {
 	return hash
 }
 
-// lookup returns the entry of an origin; nil if there is none.
+// hashOf is hash, and leaves nothing in common to an origin's several places.
+func (x *index) hashOf(o place) uint64 {
+	hash := x.hash(o.Origin)
+	if o.agent != "" {
+		hash ^= maphash.String(x.seed, o.agent)
+	}
+	return hash
+}
+
+// find returns the entry of a place; nil if there is none.
+func (x *index) find(o place) *entry {
+	hash, slots := x.hashOf(o), *x.slots.Load()
+	for i := hash; ; i++ {
+		s := &slots[i&uint64(len(slots)-1)]
+		e := s.entry.Load()
+		if e == nil {
+			return nil
+		}
+		if s.hash == hash && e.place() == o && e != x.removed {
+			return e
+		}
+	}
+}
+
+// lookup is find for all callers' place, and the faster for that: with the hash of an
+// agent's place, of which there are 2^64, it may find that, which is marked as for that agent.
 func (x *index) lookup(o fetch.Origin) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
@@ -67,7 +92,7 @@ func (x *index) add(e *entry) {
 	if 4*(x.used+1) > 3*len(*x.slots.Load()) {
 		x.resize(2 * (x.live + 1))
 	}
-	x.place(*x.slots.Load(), e, x.hash(e.origin))
+	x.place(*x.slots.Load(), e, x.hashOf(e.place()))
 }
 
 func (x *index) place(slots []slot, e *entry, hash uint64) {
@@ -85,7 +110,7 @@ func (x *index) place(slots []slot, e *entry, hash uint64) {
 // slot returns the slot of an entry that is in, else nil.
 func (x *index) slot(e *entry) *slot {
 	slots := *x.slots.Load()
-	for i := x.hash(e.origin); ; i++ {
+	for i := x.hashOf(e.place()); ; i++ {
 		switch s := &slots[i&uint64(len(slots)-1)]; s.entry.Load() {
 		case e:
 			return s

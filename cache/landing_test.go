@@ -21,14 +21,14 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		var m memory
 		m.init(0, 0)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
-		m.put(o, &state{answer: first}, first, time.Hour)
+		m.put(place{Origin: o}, &state{answer: first}, first, time.Hour)
 		late := m.lookup(o)
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
 			t.Fatalf("%s: %+v is held, want the first answer", name, held)
 		}
 		after := landed(before)
-		m.put(o, after, latest(after), time.Hour)
+		m.put(place{Origin: o}, after, latest(after), time.Hour)
 		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
 		got := m.lookup(o)
@@ -51,7 +51,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	m.init(0, 0)
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
-		m.put(o, s, r, time.Hour)
+		m.put(place{Origin: o}, s, r, time.Hour)
 		return m.lookup(o)
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
@@ -72,7 +72,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 		t.Error("an outage moved the entry of the answer that bridges it")
 	}
 	// The Store may know an answer to what was met as an outage here.
-	m.put(o, outset, outset.failure, time.Hour)
+	m.put(place{Origin: o}, outset, outset.failure, time.Hour)
 	merged := &state{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}, failure: m.lookup(o).state.Load().failure}
 	before := m.lookup(o)
 	up = put(merged, merged.failure)

@@ -39,19 +39,23 @@ type entry struct {
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin // not to be given away: who keeps it keeps the entry
-	name   [32]byte     // its text, if that fits
-	own    fetch.Result // state.own, as a copy
+	name   [32]byte     // the origin's text, if that fits
+	own    fetch.Result // state.own, as a copy; its UserAgent is whom the entry is for
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
+	agent *string               // of its place; nil: that for all
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way
 }
 
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of
 // s.own. They refer to no other entry, or that would be kept as long as this one.
-func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
+func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
 	e := &entry{own: *s.own()}
+	if agent := o.agent; agent != "" {
+		e.agent = &agent
+	}
 	e.origin = o.CloneIn(e.name[:])
 	moved := *s
 	switch {
@@ -70,6 +74,13 @@ func newEntry(o fetch.Origin, s *state, r *fetch.Result) (*entry, *state, *fetch
 		r = moved.failure
 	}
 	return e, &moved, r
+}
+
+func (e *entry) place() place {
+	if e.agent == nil {
+		return place{Origin: e.origin}
+	}
+	return place{e.origin, *e.agent}
 }
 
 // hold publishes a result: before its time is up, so that a reader who sees the time
@@ -100,11 +111,11 @@ func (m *memory) evicted(e *entry, _ struct{}) {
 
 // put publishes a state. Flights of one origin follow each other, so there is one
 // writer for each entry.
-func (m *memory) put(o fetch.Origin, s *state, r *fetch.Result, until time.Duration) {
+func (m *memory) put(o place, s *state, r *fetch.Result, until time.Duration) {
 	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.lookup(o)
+	old := m.find(o)
 	if cost > m.limit { // all others would have to go, and then it too
 		if old != nil {
 			m.recent.Remove(old)

@@ -15,13 +15,13 @@ import (
 
 // What a Store holds for an origin:
 //
-//	"RGC1"    format and version: another version is a miss, not an error
+//	"RGC2"    format and version: another version is a miss, not an error
 //	4 bytes   CRC-32C of all that follows, big-endian
 //	4 bytes   length of the next part, big-endian
 //	JSON      a record
 //	the rest  the file as it was parsed; its policy is parsed from it again
 const (
-	recordMagic  = "RGC1"
+	recordMagic  = "RGC2"
 	recordPrefix = len(recordMagic) + 8
 
 	// tombstone takes the place of rules that have been superseded by what cannot be
@@ -50,6 +50,9 @@ type answerRecord struct {
 	Received  time.Time      `json:"received"`
 	Truncated bool           `json:"truncated,omitempty"`
 	Redirects []string       `json:"redirects,omitempty"`
+	UserAgent string         `json:"user_agent,omitempty"`
+
+	RedirectHeaders []http.Header `json:"redirect_headers,omitempty"`
 }
 
 type failureRecord struct {
@@ -67,7 +70,8 @@ func encodeState(key string, s *state, body []byte) ([]byte, error) {
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
 			Dialect: r.Dialect, Rules: isRules(r), Status: r.StatusCode, Header: r.Header,
-			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects,
+			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders,
+			UserAgent: r.UserAgent,
 		}
 	}
 	if r := s.failure; r != nil {
@@ -148,7 +152,8 @@ func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float6
 	if a := rec.Answer; a != nil {
 		r := &fetch.Result{
 			Policy: policy.Unavailable(), Dialect: a.Dialect, StatusCode: a.Status, Header: a.Header, Body: body,
-			Time: a.Received, Truncated: a.Truncated, Redirects: a.Redirects,
+			Time: a.Received, Truncated: a.Truncated, Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders,
+			UserAgent: a.UserAgent,
 		}
 		if a.Rules {
 			r.Policy = a.Dialect.Parse(body)

@@ -199,7 +199,7 @@ type consultation struct {
 //
 // To wait for a result is no fault of the Store. Nor is it one if many wait for it, as long
 // as it answers them: with a Locker a fetch is what all of this is to avoid.
-func (c *Cache) consult(o fetch.Origin, s *state) consultation {
+func (c *Cache) consult(o place, s *state) consultation {
 	key, end := o.String(), time.Now().Add(flightTimeout)
 	crowded := time.Now().Add(maxCrowded)
 	poll, pause := pollFirst, lockFirst
@@ -259,6 +259,11 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	rec, body, stored, err := c.second.read(key, before)
 	now := time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
+	if rec != nil && rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(now.Add(clockSlack)) {
+		// Stamped by another clock than the answer, as a fast one does that meets an outage:
+		// it takes nothing away from the copy.
+		rec.Failure = nil
+	}
 	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
 		// Nothing that its times could be measured by. But which clock is wrong is not
 		// known: it may be good again once this one has been set.
@@ -268,6 +273,10 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 		c.second.reads.note()
 		c.second.failures.tell("get", key, fmt.Errorf("cache: stored by a Fetcher of dialect %v; give each dialect its own keys", rec.Answer.Dialect))
 		rec, found.unread = nil, true // of use to others: a failure must not displace it
+	}
+	if rec != nil && rec.Answer != nil && s != nil && s.answer != nil &&
+		rec.Answer.UserAgent != "" && s.answer.UserAgent != "" && rec.Answer.UserAgent != s.answer.UserAgent {
+		rec, found.unread = nil, true // for others, who put it when ours was not there
 	}
 	if rec != nil && rec.adds(s) {
 		s = s.merged(rec.state(&c.terms, body, c.draw))
@@ -289,10 +298,14 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 
 // keep puts a state behind the memory, after r has arrived in place of prev, and then gives
 // the lock back.
-func (c *Cache) keep(o fetch.Origin, s *state, r, prev *fetch.Result, stored consultation, now time.Time) {
+func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time) {
 	unlock := stored.unlock
 	if unlock == nil {
 		unlock = func() {}
+	}
+	if ofTheMoment(r) {
+		go unlock() // what is in the Store goes on to hold
+		return
 	}
 	file := r
 	if r.Err != nil {

@@ -16,9 +16,10 @@ import (
 var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
 
 const (
-	maxKept  = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
-	maxLines = 32      // of one field, and redirects; more are dropped with the rest
-	maxError = 1 << 10 // bytes of an error's text
+	maxKept     = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
+	maxLines    = 32      // of one field, and redirects; more are dropped with the rest
+	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
+	maxError    = 1 << 10 // bytes of an error's text
 )
 
 // slim copies what is kept of a result in memory. The origin decides how long header
@@ -33,6 +34,7 @@ func slim(r *fetch.Result) *fetch.Result {
 		s.Header.Del("ETag")
 		s.Header.Del("Last-Modified")
 	}
+	s.RedirectHeaders = slimRedirects(r.RedirectHeaders)
 	if r.Err != nil {
 		text := r.Err.Error()
 		s.Err = errors.New(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""))
@@ -59,6 +61,30 @@ func slimHeader(h http.Header) http.Header {
 	return kept
 }
 
+// slimRedirects keeps what redirects say about their reuse, if they say anything. What takes
+// more than such a header ever needs counts as stale, as a Cache-Control does that is too
+// long to be read.
+func slimRedirects(headers []http.Header) (kept []http.Header) {
+	if len(headers) > maxLines {
+		return []http.Header{{"Cache-Control": {"no-cache"}}}
+	}
+	for _, h := range headers {
+		h = slimHeader(h)
+		if h["Cache-Control"] == nil && h["Expires"] == nil && !varyAny(h) {
+			continue // states no lifetime
+		}
+		size := int64(0)
+		for _, lines := range h {
+			size += stringsCost(lines)
+		}
+		if size > maxRedirect {
+			h = http.Header{"Cache-Control": {"no-cache"}}
+		}
+		kept = append(kept, h)
+	}
+	return kept
+}
+
 // slimField returns what stands for a field that is too long to be kept: nothing that would
 // make the answer hold for longer when its header is read again.
 func slimField(name string, h http.Header) []string {
@@ -71,7 +97,7 @@ func slimField(name string, h http.Header) []string {
 		if varyAny(h) {
 			return []string{"*"}
 		}
-		return nil // other names mean nothing here
+		return nil // that it names User-Agent is in the Result
 	}
 	first := slimStrings(h[name][:1]) // the only one that is read of the others
 	if first == nil && name == "Expires" {
@@ -99,13 +125,16 @@ func slimStrings(all []string) []string {
 const word = int64(unsafe.Sizeof(uintptr(0)))
 
 // cost estimates the heap that an origin takes, within 20 %.
-func cost(o fetch.Origin, s *state) int64 {
+func cost(o place, s *state) int64 {
 	const (
 		node = 20 * word // in the map and the list, with their slack
 		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
 	)
 	n := room
-	if size := len(o.String()) - len("http://"); size > len(entry{}.name) {
+	if o.agent != "" {
+		n += 2*word + (int64(len(o.agent))+15)&^15
+	}
+	if size := len(o.Origin.String()) - len("http://"); size > len(entry{}.name) {
 		n += int64(size+15) &^ 15
 	}
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
@@ -123,17 +152,23 @@ func cost(o fetch.Origin, s *state) int64 {
 // resultCost counts what the result keeps alive besides itself. Policies that say the
 // same for all origins are shared, and have a Size of zero.
 func resultCost(r *fetch.Result) int64 {
-	const header = 47 * word // a map of up to eight fields
-	n := int64(r.Policy.Size())
-	if len(r.Header) > 0 {
-		n += header
+	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
+	for _, h := range r.RedirectHeaders {
+		n += word + headerCost(h)
 	}
-	for _, lines := range r.Header {
-		n += stringsCost(lines)
-	}
-	n += stringsCost(r.Redirects)
 	if r.Err != nil {
 		n += 4*word + int64(len(r.Err.Error()))
+	}
+	return n
+}
+
+func headerCost(h http.Header) (n int64) {
+	if len(h) == 0 {
+		return 0
+	}
+	n = 47 * word // a map of up to eight fields
+	for _, lines := range h {
+		n += stringsCost(lines)
 	}
 	return n
 }

@@ -23,10 +23,10 @@ type state struct {
 	kept     time.Duration // and so long while the origin is unreachable (RFC 9309 §2.4)
 	volatile bool          // no-store: neither validated nor written to a Store
 
-	failure  *fetch.Result // latest unreachable result since answer; nil: reachable
+	failure  *fetch.Result // latest failed result since answer; nil: none
 	failed   time.Time     // when it arrived
 	retry    time.Duration // no further attempt for so long
-	failures int           // results in a row that were unreachable
+	failures int           // results in a row that failed in the same way
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 }
@@ -48,6 +48,8 @@ const (
 	defaultMinTTL     = time.Minute
 	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
 	defaultRefusedTTL = time.Hour
+	momentTTL         = 5 * time.Minute     // at first,
+	maxMomentTTL      = time.Hour           // and after repetitions
 	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
 	defaultMinRetry   = 30 * time.Second
 	defaultMaxRetry   = time.Hour
@@ -66,14 +68,14 @@ func (s *state) age(now time.Time) time.Duration {
 // answeredWith is the state after an answer other than unreachable. The past does not
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
-	f := readFreshness(r.Header, at, t.shared)
+	f := readChain(r, at, t.shared)
 	s := &state{answer: r, answered: at, volatile: f.noStore}
 	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.foreground {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
 		if !f.mustRevalidate {
-			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, t.maxTTL))
+			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, f.redirectStale, t.maxTTL))
 		}
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
@@ -92,26 +94,34 @@ func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Dura
 	if f.explicit {
 		ttl = f.lifetime
 	}
-	ttl = min(ttl, t.maxTTL)
+	ttl = min(ttl, f.redirect, t.maxTTL)
 	if refused(r) {
 		ttl = min(ttl, defaultRefusedTTL)
 	}
 	return max(t.minTTL, time.Duration(float64(ttl)*spread))
 }
 
-// failedWith is the state after an unreachable result: the answer before it stays.
+// failed reports a result that says nothing about the file: unreachable, or of the moment.
+// It takes away no answer, and no Store gets it in the place of one.
+func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }
+
+// failedWith is the state after a failed result: the answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
 	n := &state{}
 	if s != nil {
 		*n = *s
 	}
-	if n.failure == nil {
-		n.since, n.failures = at, 0
+	if n.failure == nil || (n.failure.Err == nil) != (r.Err == nil) {
+		n.since, n.failures = at, 0 // what came before was no failure, or one of the other kind
 	}
-	n.failure, n.failed = r, at
-	n.retry = t.backoff(n.failures, r.RetryAfter, draw(0.8, 1.2))
+	n.failure, n.failed, n.assumed = r, at, nil
+	if r.Err == nil {
+		n.retry = t.pause(n.failures, r.RetryAfter, draw(0.9, 1))
+	} else {
+		n.retry = t.backoff(n.failures, r.RetryAfter, draw(0.8, 1.2))
+		n.assume(t)
+	}
 	n.failures++
-	n.assume(t)
 	return n
 }
 
@@ -158,6 +168,20 @@ func (t *terms) backoff(failures int, retryAfter time.Duration, spread float64) 
 	}
 	wait = time.Duration(float64(min(wait, t.maxRetry)) * spread)
 	return max(wait, min(retryAfter, maxRetryAfter))
+}
+
+// pause is how long a status of the moment holds: as long as it says itself, or else for
+// 5 minutes, doubling to an hour.
+func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) time.Duration {
+	wait := momentTTL
+	for ; failures > 0 && wait < maxMomentTTL; failures-- {
+		wait *= 2
+	}
+	wait = time.Duration(float64(min(wait, maxMomentTTL)) * spread)
+	if retryAfter > 0 {
+		wait = min(retryAfter, maxRetryAfter)
+	}
+	return max(t.minTTL, wait)
 }
 
 // refresh says who fetches next.
@@ -209,10 +233,21 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	return t.during(s, now)
 }
 
-// during is what holds in an outage once the answer is no longer fresh.
+// during is what holds while the origin fails, once the answer is no longer fresh.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	outage, _ := elapsed(now, s.since)
 	copied := s.answer != nil && s.age(now) < s.kept
+	if s.failure.Err == nil {
+		// Of the moment. That everything is allowed then is a permission of RFC 9309 §2.3.1.3,
+		// not to be used where the origin's own rules are known.
+		if t.outage == GoogleLadder {
+			copied = s.answer != nil && isRules(s.answer) && outage < ladderEnd
+		}
+		if copied && t.outage != Strict {
+			return s.answer
+		}
+		return s.failure
+	}
 	if t.outage == GoogleLadder {
 		// The ladder counts from when the outage began, however old the copy was then:
 		// what is in memory or in the Store must not give way to permission before.

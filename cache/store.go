@@ -11,8 +11,8 @@ import (
 // tests an implementation.
 //
 // It holds opaque bytes, at most MaxValue of them, under keys that are origins as
-// their String method writes them: up to some 600 bytes, so that a Store of files had
-// better hash them. A Cache verifies what it reads, so that a value which was damaged,
+// their String method writes them, with " as " and a hash after those whose answer is for
+// one User-Agent: up to some 640 bytes, so that a Store of files had better hash them. A Cache verifies what it reads, so that a value which was damaged,
 // cut, or written by somebody else under another key does no harm; but whoever can
 // write a Store can write rules.
 //

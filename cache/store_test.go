@@ -245,7 +245,7 @@ func TestADamagedValueIsAMiss(t *testing.T) {
 			if r := get(t, c, s, "https://a.example"); r.Err != nil || s.count() != fetches+1 {
 				t.Errorf("%s: %d fetches, want 1", name, s.count()-fetches)
 			}
-			if closeCache(t, c); !bytes.HasPrefix(store.values["https://a.example"], []byte("RGC1")) {
+			if closeCache(t, c); !bytes.HasPrefix(store.values["https://a.example"], []byte("RGC2")) {
 				t.Errorf("%s: not replaced", name)
 			}
 		}

@@ -94,7 +94,13 @@ func (t *Transport) ready() *gate {
 		}
 		f := t.fetcher()
 		t.gate.misuse = t.misuse(t.gate.base, f)
-		t.gate.load = t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks)
+		read := t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks)
+		t.gate.load = func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+			if o == (fetch.Origin{}) {
+				return f.Fetch(ctx, o, prev) // a question of the Cache's, which nothing is read for
+			}
+			return read(ctx, o, prev)
+		}
 		t.gate.unwatch = t.Trace.watch(t.gate.cache, &t.gate.hooks)
 	})
 	return &t.gate

@@ -74,7 +74,7 @@ type Waited struct {
 // StoreFailed says what the second level of the cache did not do.
 type StoreFailed struct {
 	Op     string // "get", "put" or "lock"
-	Origin string // fetch.Origin's String
+	Origin string // fetch.Origin's String, and perhaps " as " and a hash: see cache.Store
 	Err    error
 }
 

@@ -116,6 +116,7 @@ type Fetcher struct {
 	abroad http.RoundTripper // base for redirects to another origin
 	slots  chan struct{}     // nil: no limit
 	warned atomic.Bool       // of credentials
+	self   *Result           // for the zero Origin
 }
 
 // Result is what an origin answered. It is not changed after Fetch returns it and may be
@@ -135,6 +136,11 @@ type Result struct {
 	StatusCode int
 	Header     http.Header
 
+	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
+	// to it, names that field: the answer is for requests with the same value only (RFC 9111
+	// §4.1). "" if it is for all. What else a Fetcher sends is the same in all of them.
+	UserAgent string
+
 	// Body is the file as parsed: decoded, and without what lies beyond MaxBytes. nil
 	// unless the rules come from it.
 	Body []byte
@@ -150,8 +156,13 @@ type Result struct {
 	// The last of them gave the answer.
 	Redirects []string
 
-	// RetryAfter is what the server asked for with a 429 or 5xx (RFC 9110 §10.2.3), at
-	// most 24 h; 0 if nothing. Fetch waits for it only if it ends within Timeout.
+	// RedirectHeaders are what the answers that redirected say about their reuse (RFC 9111),
+	// in the order of Redirects: Age, Cache-Control, Date, Expires and Vary.
+	RedirectHeaders []http.Header
+
+	// RetryAfter is what the server asked for with a status that passes, such as a 429 or
+	// 5xx (RFC 9110 §10.2.3), at most 24 h; 0 if nothing. Fetch waits for that of a 5xx only
+	// if it ends within Timeout.
 	RetryAfter time.Duration
 
 	// Err says why the origin is unreachable; nil if and only if it is not. It has text
@@ -168,8 +179,14 @@ type Result struct {
 // ETag or Last-Modified, these are sent (RFC 9110 §13.1) to the URL that the file came
 // from, and a 304 returns prev renewed: its Policy, Body and StatusCode, its Header as
 // updated, and a new Time.
+//
+// For the zero Origin nothing is asked: Fetch returns at once, with an unreachable Result
+// whose UserAgent is what this Fetcher sends. A Cache asks so whom an answer is for.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
 	f.once.Do(f.setUp)
+	if o == (Origin{}) && ctx.Err() == nil {
+		return f.self, nil
+	}
 	if err := f.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -203,10 +220,16 @@ func (f *Fetcher) setUp() {
 		hardened := harden(t)
 		f.base, f.abroad = hardened, anonymous(hardened)
 	}
+	r := resolution{Fetcher: f}
+	f.self = r.unreachable(hop{url: Origin{}.RobotsURL()}, answer{}, errNoOrigin)
+	f.self.UserAgent = f.agent()
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
 		f.slots = make(chan struct{}, n)
 	}
 }
+
+// agent is the User-Agent that is sent: net/http has one for those who have none.
+func (f *Fetcher) agent() string { return orDefault(f.UserAgent, "Go-http-client/1.1") }
 
 func (f *Fetcher) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || f.slots == nil {

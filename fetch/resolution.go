@@ -24,8 +24,10 @@ type resolution struct {
 	until    time.Time // a pause must end before: our Timeout, or the caller's deadline
 	asked    Origin
 	prev     *Result
-	stored   string   // the URL that prev came from, while its validators are of use; else ""
-	chain    []string // URLs redirected to
+	stored   string        // the URL that prev came from, while its validators are of use; else ""
+	chain    []string      // URLs redirected to
+	headers  []http.Header // of the answers that redirected to them, what is kept of those
+	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int
 }
 
@@ -65,10 +67,12 @@ type answer struct {
 	err        error
 }
 
+var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
+
 func (r *resolution) run(ctx context.Context, o Origin) *Result {
 	h := hop{o, o.RobotsURL()}
 	if o.scheme != schemeHTTP && o.scheme != schemeHTTPS {
-		return r.unreachable(h, answer{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched"))
+		return r.unreachable(h, answer{}, errNoOrigin)
 	}
 	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
 		return r.unreachable(h, answer{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
@@ -103,14 +107,18 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 				return r.conclude(a, policy.Unavailable())
 			}
 			r.chain, h = append(r.chain, name), next
+			r.headers = append(r.headers, cachingFields(a.header))
+			r.varies = r.varies || variesByUserAgent(a.header)
 		case notModified:
 			switch {
 			case !a.asked:
 				return r.unreachable(h, a, errors.New("status 304 without having been asked whether it was modified"))
-			case r.renews(a):
+			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !variesByUserAgent(a.header)):
 				return r.renewed(h, a)
 			}
-			r.stored = "" // it speaks of another copy than ours: ask for the file itself
+			// It speaks of another copy than ours, or of one for another User-Agent, perhaps: ask
+			// for the file itself.
+			r.stored = ""
 		default:
 			return r.unreachable(h, a, fmt.Errorf("status %d %s", a.status, http.StatusText(a.status)))
 		}
@@ -147,6 +155,18 @@ func (h hop) follow(header http.Header) (hop, error) {
 	return next, nil
 }
 
+// cachingFields are what a redirect says about its own reuse. What its answer is reused for
+// depends on both.
+func cachingFields(h http.Header) http.Header {
+	fields := http.Header{}
+	for _, name := range [...]string{"Age", "Cache-Control", "Date", "Expires", "Vary"} {
+		if lines, ok := h[name]; ok {
+			fields[name] = lines
+		}
+	}
+	return fields
+}
+
 // maxLocation is what RFC 9110 §4.1 recommends that everybody can deal with.
 const maxLocation = 8000
 
@@ -164,6 +184,7 @@ func (r *resolution) rules(a answer) *Result {
 
 func (r *resolution) unreachable(h hop, a answer, err error) *Result {
 	res := r.conclude(a, policy.Unreachable())
+	res.UserAgent = "" // no answer, so for all
 	tries := ""
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
@@ -176,10 +197,26 @@ func (r *resolution) conclude(a answer, p *policy.Policy) *Result {
 	if a.at.IsZero() {
 		a.at = time.Now()
 	}
-	return &Result{
+	res := &Result{
 		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
-		Redirects: r.chain, RetryAfter: a.retryAfter,
+		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
+	if r.varies || variesByUserAgent(a.header) {
+		res.UserAgent = r.agent()
+	}
+	return res
+}
+
+// variesByUserAgent reports whether Vary names that field (RFC 9110 §12.5.5).
+func variesByUserAgent(h http.Header) bool {
+	for _, line := range h["Vary"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.Trim(name, " \t"), "User-Agent") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // printable escapes what a log or terminal could take for a command, and bounds the rest.

@@ -16,6 +16,8 @@ func (r *resolution) storedURL(first hop) string {
 	switch {
 	case p == nil, p.Err != nil, p.Policy == nil, p.Dialect != r.Dialect, p.StatusCode < 200, p.StatusCode > 299:
 		return ""
+	case p.UserAgent != "" && p.UserAgent != r.agent():
+		return "" // a 304 by date would give us what was written for another
 	case len(p.Redirects) > 0:
 		return p.Redirects[len(p.Redirects)-1]
 	}
@@ -58,9 +60,9 @@ func (r *resolution) renewed(h hop, a answer) *Result {
 	if err != nil { // a little more of it each time
 		return r.unreachable(h, a, err)
 	}
+	a.header = header
 	res := r.conclude(a, r.prev.Policy)
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
-	res.Header = header
 	return res
 }
 

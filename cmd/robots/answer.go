@@ -87,7 +87,7 @@ func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]re
 		if err != nil {
 			return nil, err
 		}
-		r.Redirects, r.Time = res.Redirects, res.Time
+		r.Redirects, r.RedirectHeaders, r.Time = res.Redirects, res.RedirectHeaders, res.Time
 		if r.Err != nil && res.Err != nil {
 			r.Err = res.Err
 		}

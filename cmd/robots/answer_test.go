@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -108,6 +109,7 @@ func TestLifetimesAreExplained(t *testing.T) {
 		{"Expires that is no date", 200, "Expires: 0", "0s, stated by Expires; caches keep it for 1m0s at least"},
 		{"Cache-Control before Expires", 200, "Cache-Control: max-age=3600\nExpires: 0", "1h0m0s, stated by Cache-Control"},
 		{"directives that state nothing", 200, "Cache-Control: public", "24h0m0s, as the answer states none"},
+		{"a status of the moment", 429, "Cache-Control: max-age=3600", "5m0s, as such a status passes"},
 		{"Vary", 200, "Vary: *", "0s, for the answer varies by more than the request says; caches keep it for 1m0s at least"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,6 +124,10 @@ func TestLifetimesAreExplained(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+	redirected := &fetch.Result{StatusCode: 200, Time: time.Now(), RedirectHeaders: []http.Header{{"Cache-Control": {"max-age=600"}}}}
+	if got, want := explainLifetime(redirected), "10m0s, stated by a redirect on the way"; got != want {
+		t.Errorf("redirected: got %q, want %q", got, want)
 	}
 	if got := explainLifetime(&fetch.Result{StatusCode: 503, Err: errors.New("503")}); !strings.HasPrefix(got, "none: unreachable") {
 		t.Errorf("unreachable: got %q", got)

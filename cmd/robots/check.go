@@ -172,6 +172,7 @@ func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.R
 func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res *fetch.Result) (policy.Decision, error) {
 	known := *res
 	known.Time = time.Now() // the question is about this copy, however old it is
+	known.UserAgent = ""    // and whoever it is for
 	var c cache.Cache
 	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return &known, nil }
 	if _, err := c.Get(ctx, o, load); err != nil {

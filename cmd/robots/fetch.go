@@ -188,7 +188,13 @@ func explainLifetime(res *fetch.Result) string {
 	}
 	lifetime := lifetimeOf(res)
 	text := lifetime.String()
+	direct, gone := *res, *res
+	direct.RedirectHeaders, gone.StatusCode = nil, http.StatusNotFound
 	switch {
+	case lifetimeOf(&gone) != lifetime && res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden:
+		text += ", as such a status passes"
+	case lifetimeOf(&direct) > lifetime:
+		text += ", stated by a redirect on the way"
 	case states(res, "Cache-Control"):
 		text += ", stated by Cache-Control"
 	case states(res, "Expires", "Date"):
