@@ -106,6 +106,8 @@ type Cache struct {
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
+	loadTimeout time.Duration // for tests; zero: flightTimeout
+
 	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
 
 	flights flights
@@ -138,9 +140,14 @@ var ErrClosed = errors.New("cache: Get after Close")
 
 // Get returns what holds for the origin o, from memory, from the Store, or by a call of
 // load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
-// load runs on its own context with a deadline of two minutes, and its result is kept
-// for all callers. The error is ctx.Err() or ErrClosed: what goes wrong with the
-// origin is a Result with Err set.
+// load runs on its own context with a deadline of two minutes, which count from when a
+// Fetcher has its turn, and its result is kept for all callers. The error is ctx.Err() or
+// ErrClosed: what goes wrong with the origin is a Result with Err set. That the turn does
+// not come goes wrong with nothing but us, and is never such a Result.
+//
+// With LastGood, where the last copy would serve in an outage, Get waits for another 3
+// seconds at most, whatever the copy says of its revalidation: then it returns the copy, as
+// it does to all who ask until load, which goes on behind them, is done.
 //
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
@@ -165,7 +172,11 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		return c.wait(ctx, e.origin, s, load)
+		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
+			return c.wait(ctx, e.origin, s, load)
+		}
+		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
+		return r, nil
 	}
 	if due == inBackground {
 		c.renew(e, s, load)
@@ -252,7 +263,7 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.once.Do(c.init)
 	s := Stats{
-		StoreErrors: c.second.reads.total() + c.second.behind.writes.total(),
+		StoreErrors: c.second.reads.total() + c.second.locks.total() + c.second.behind.writes.total(),
 		StoreDrops:  c.second.behind.lost(),
 	}
 	c.mu.Lock()

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,20 +11,30 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/internal/turn"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 const (
-	// flightTimeout ends a flight whose load does not end by itself. A Fetcher needs
-	// 30 seconds, but may have to queue for its turn first.
+	// flightTimeout ends a flight whose load does not end by itself; a Fetcher needs 30
+	// seconds. It also ends one that has waited so long for its turn, which is then begun
+	// anew if anybody still wants it: else those that nobody waits for could be any number.
 	flightTimeout = 2 * time.Minute
+
+	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
+	// take.
+	maxBridged = 3 * time.Second
 
 	// maxRenewals bounds the fetches that nobody waits for, so that they do not stand
 	// in the way of those that somebody does.
 	maxRenewals = 32
 )
+
+// errNoTurn is what comes of a flight that has waited for its turn in vain. It is no failure
+// of the origin, which was not asked.
+var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
 type flights struct {
@@ -81,18 +92,62 @@ func (f *flights) end(ctx context.Context) error {
 	}
 }
 
-// wait joins the flight for o, or starts it, and waits no longer than ctx. What the
-// caller has seen in memory, if anything, was not enough.
+// wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
+// good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
+// memory, if anything, was not enough.
 func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load loadFunc) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	select {
-	case landed := <-c.fly(o, seen, load):
-		r, _ := landed.Val.(*fetch.Result)
-		return r, landed.Err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	patience := time.NewTimer(maxBridged)
+	defer patience.Stop()
+	landed := c.fly(o, seen, load)
+	for {
+		select {
+		case flown := <-landed:
+			if flown.Err == errNoTurn {
+				seen = nil
+				if e := c.lookup(o); e != nil {
+					seen = e.state.Load()
+				}
+				landed = c.fly(o, seen, load)
+				continue
+			}
+			r, _ := flown.Val.(*fetch.Result)
+			return r, flown.Err
+		case <-patience.C:
+			if r := c.bridge(o, landed); r != nil {
+				return r, nil
+			}
+			patience.Reset(time.Second) // the flight may find a copy in the Store
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// bridge returns the copy of o that takes the place of a refresh which has taken too long,
+// and sees to it that nobody else waits for that before it has landed; nil: there is none.
+func (c *Cache) bridge(o fetch.Origin, landed <-chan singleflight.Result) *fetch.Result {
+	e := c.lookup(o)
+	if e == nil {
+		return nil
+	}
+	r := c.terms.bridge(e.state.Load(), time.Now())
+	if r != nil && e.overdue.CompareAndSwap(false, true) {
+		go func() {
+			<-landed // it does: a flight has a deadline
+			e.overdue.Store(false)
+		}()
+	}
+	return r
+}
+
+// offer lets those who wait for the flight of o, and may have to wait for long, have a copy
+// that the Store has.
+func (c *Cache) offer(o fetch.Origin, s *state) {
+	if now := time.Now(); c.terms.bridge(s, now) != nil {
+		c.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
 	}
 }
 
@@ -157,12 +212,12 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r := c.call(o, prev, load)
-	if r == nil {
+	r, err := c.call(o, prev, load)
+	if err != nil {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
-		return nil, ErrClosed
+		return nil, err
 	}
 	if r.Err == nil {
 		c.dialect.Store(int32(r.Dialect) + 1)
@@ -195,11 +250,11 @@ func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 }
 
 // call runs load for nobody in particular: with no context of a caller, whose end must
-// not fail the others and whose trace would be called for them. It returns nil if the
-// cache was closed, and an unreachable result whenever load does not give one.
-func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout)
-	defer cancel()
+// not fail the others and whose trace would be called for them. The result is unreachable
+// whenever load does not give one. The error is ErrClosed, or errNoTurn.
+func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.Result, error) {
+	ctx := newLoading(cmp.Or(c.loadTimeout, flightTimeout))
+	defer ctx.over()
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
 	loaded := make(chan *fetch.Result, 1)
@@ -211,16 +266,20 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 			}
 			loaded <- r
 		}()
-		r = checked(load(ctx, o, prev))
+		r = checked(load(turn.With(ctx, ctx), o, prev))
 	})
+	r := unreachable(nil)
 	select {
-	case r := <-loaded:
-		return r
+	case r = <-loaded:
 	case <-ctx.Done():
-		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout))
+		r.Err, r.Time = fmt.Errorf("cache: no robots.txt within %v", ctx.timeout), time.Now()
 	case <-c.flights.closed:
-		return nil
+		return nil, ErrClosed
 	}
+	if ctx.waits() {
+		return nil, errNoTurn
+	}
+	return r, nil
 }
 
 // checked holds a load to its contract.

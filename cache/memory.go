@@ -46,6 +46,7 @@ type entry struct {
 	cost  int64                 // guarded by memory.mu
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way
+	overdue  atomic.Bool // a fetch is under way that readers have waited for long enough
 }
 
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of
