@@ -110,6 +110,7 @@ type Cache struct {
 
 	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
 
+	closing chan struct{} // holds one element while Close runs
 	flights flights
 	memory
 	second   second
@@ -210,6 +211,7 @@ func (c *Cache) init() {
 		foreground: c.Foreground,
 	}
 	c.memory.init(c.Size, c.MaxBytes)
+	c.closing = make(chan struct{}, 1)
 	c.flights.init()
 	c.second.init(c.Store, c.StoreTimeout, c.Logger, &c.failures)
 }
@@ -235,20 +237,31 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
 }
 
-// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed.
-// It waits for the flights to end and for the Store to have what it is still due, but no
-// longer than ctx. The error says how much the Store did not get. A Cache without a
-// Store need not be closed; closing it again does nothing.
+// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
+// tries once to give the Store each value that it is still due, whatever load does, and
+// waits for that and for every load to end, but no longer than ctx.
+//
+// The error says what is left: calls of load that have not ended, whose answers will be kept
+// nowhere, and values that the Store did not take. Close may then be called again: it tries
+// these values once more, and waits for what still runs. It returns nil only if nothing is
+// left, and then no call of load or of the Store is under way. What is left after the last
+// Close is lost. A Cache without a Store need not be closed.
 func (c *Cache) Close(ctx context.Context) error {
 	c.once.Do(c.init)
-	if !c.flights.close() {
-		return nil
+	select {
+	case c.closing <- struct{}{}:
+	default:
+		select {
+		case c.closing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("cache: another Close is under way: %w", ctx.Err())
+		}
 	}
+	defer func() { <-c.closing }()
+	c.flights.close()
 	c.clear()
-	if err := c.flights.end(ctx); err != nil {
-		return fmt.Errorf("cache: robots.txt is still being fetched: %w", err)
-	}
-	return c.second.behind.close(ctx)
+	c.flights.landed(ctx) // what they bring is to be written, too
+	return errors.Join(c.second.behind.close(ctx), c.flights.ended(ctx))
 }
 
 // Stats is what a Cache has come to, for metrics.

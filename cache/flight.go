@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -44,6 +45,9 @@ type flights struct {
 
 	gate    sync.Mutex // keeps running from growing once closed
 	running sync.WaitGroup
+	loads   sync.WaitGroup // grows only in flights that run: a load may outlive its flight
+	flying  atomic.Int64   // how many of the first there are,
+	loading atomic.Int64   // and of the second
 }
 
 func (f *flights) init() {
@@ -51,44 +55,64 @@ func (f *flights) init() {
 	f.closed = make(chan struct{})
 }
 
-// enter reports whether a flight may start. If so, it must call running.Done.
+// enter reports whether a flight may start. If so, it must call leave.
 func (f *flights) enter() bool {
 	f.gate.Lock()
 	defer f.gate.Unlock()
+	if f.isClosed() {
+		return false
+	}
+	f.running.Add(1)
+	f.flying.Add(1)
+	return true
+}
+
+func (f *flights) leave() {
+	f.flying.Add(-1)
+	f.running.Done()
+}
+
+func (f *flights) isClosed() bool {
 	select {
 	case <-f.closed:
-		return false
-	default:
-		f.running.Add(1)
 		return true
+	default:
+		return false
 	}
 }
 
-// close ends all flights and reports whether they were open.
-func (f *flights) close() bool {
+// close ends all flights.
+func (f *flights) close() {
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	select {
-	case <-f.closed:
-		return false
-	default:
+	if !f.isClosed() {
 		close(f.closed)
-		return true
 	}
 }
 
-// end waits for the flights to end, no longer than ctx.
-func (f *flights) end(ctx context.Context) error {
-	ended := make(chan struct{})
+// landed waits for the flights to end, which they soon do once closed, but no longer than ctx.
+func (f *flights) landed(ctx context.Context) { await(ctx, f.running.Wait) }
+
+// ended waits for the flights and their loads to end, no longer than ctx.
+func (f *flights) ended(ctx context.Context) error {
+	if await(ctx, func() { f.running.Wait(); f.loads.Wait() }) || f.flying.Load()+f.loading.Load() == 0 {
+		return nil
+	}
+	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", max(f.flying.Load(), f.loading.Load()), ctx.Err())
+}
+
+// await waits for wait to return, no longer than ctx, and reports whether it has returned.
+func await(ctx context.Context, wait func()) bool {
+	returned := make(chan struct{})
 	go func() {
-		f.running.Wait()
-		close(ended)
+		wait()
+		close(returned)
 	}()
 	select {
-	case <-ended:
-		return nil
+	case <-returned:
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
@@ -177,7 +201,7 @@ func (c *Cache) fly(o fetch.Origin, seen *state, load loadFunc) <-chan singlefli
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
-		defer c.flights.running.Done()
+		defer c.flights.leave()
 		defer func() {
 			// The group would end the process.
 			if p := recover(); p != nil {
@@ -253,12 +277,17 @@ func (c *Cache) publish(o fetch.Origin, s *state, now time.Time) {
 // not fail the others and whose trace would be called for them. The result is unreachable
 // whenever load does not give one. The error is ErrClosed, or errNoTurn.
 func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.Result, error) {
+	if c.flights.isClosed() {
+		return nil, ErrClosed
+	}
 	ctx := newLoading(cmp.Or(c.loadTimeout, flightTimeout))
 	defer ctx.over()
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
 	loaded := make(chan *fetch.Result, 1)
-	c.flights.running.Go(func() { // which the flight keeps above zero
+	c.flights.loading.Add(1)
+	c.flights.loads.Go(func() {
+		defer c.flights.loading.Add(-1)
 		r := unreachable(errors.New("cache: load ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
@@ -268,11 +297,11 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 		}()
 		r = checked(load(turn.With(ctx, ctx), o, prev))
 	})
-	r := unreachable(nil)
+	var r *fetch.Result
 	select {
 	case r = <-loaded:
 	case <-ctx.Done():
-		r.Err, r.Time = fmt.Errorf("cache: no robots.txt within %v", ctx.timeout), time.Now()
+		r = unreachable(fmt.Errorf("cache: no robots.txt within %v", ctx.timeout))
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}
