@@ -106,8 +106,6 @@ type Cache struct {
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
-	loadTimeout time.Duration // for tests; zero: flightTimeout
-
 	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
 
 	closing chan struct{} // holds one element while Close runs

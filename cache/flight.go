@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +19,8 @@ type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Resul
 
 const (
 	// flightTimeout ends a flight whose load does not end by itself; a Fetcher needs 30
-	// seconds. It also ends one that has waited so long for its turn, which is then begun
-	// anew if anybody still wants it: else those that nobody waits for could be any number.
+	// seconds from when it has its turn. It also ends one that has waited so long for that,
+	// if nobody waits with it: else these could become any number.
 	flightTimeout = 2 * time.Minute
 
 	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
@@ -33,8 +32,8 @@ const (
 	maxRenewals = 32
 )
 
-// errNoTurn is what comes of a flight that has waited for its turn in vain. It is no failure
-// of the origin, which was not asked.
+// errNoTurn is what comes of a flight that has waited for its turn until nobody wanted it any
+// more. It is no failure of the origin, which was not asked.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
@@ -43,7 +42,8 @@ type flights struct {
 	renewals chan struct{} // holds one element for each fetch in the background
 	closed   chan struct{}
 
-	gate    sync.Mutex // keeps running from growing once closed
+	gate    sync.Mutex           // keeps running from growing once closed, and guards wanted
+	wanted  map[fetch.Origin]int // callers that wait for a flight
 	running sync.WaitGroup
 	loads   sync.WaitGroup // grows only in flights that run: a load may outlive its flight
 	flying  atomic.Int64   // how many of the first there are,
@@ -53,6 +53,22 @@ type flights struct {
 func (f *flights) init() {
 	f.renewals = make(chan struct{}, maxRenewals)
 	f.closed = make(chan struct{})
+	f.wanted = make(map[fetch.Origin]int)
+}
+
+// want counts a caller that waits for the flight of o, or one that does no more.
+func (f *flights) want(o fetch.Origin, by int) {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	if f.wanted[o] += by; f.wanted[o] == 0 {
+		delete(f.wanted, o)
+	}
+}
+
+func (f *flights) isWanted(o fetch.Origin) bool {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	return f.wanted[o] > 0
 }
 
 // enter reports whether a flight may start. If so, it must call leave.
@@ -123,13 +139,15 @@ func (c *Cache) wait(ctx context.Context, o fetch.Origin, seen *state, load load
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	c.flights.want(o, 1)
+	defer c.flights.want(o, -1)
 	patience := time.NewTimer(maxBridged)
 	defer patience.Stop()
 	landed := c.fly(o, seen, load)
 	for {
 		select {
 		case flown := <-landed:
-			if flown.Err == errNoTurn {
+			if flown.Err == errNoTurn { // we have come too late
 				seen = nil
 				if e := c.lookup(o); e != nil {
 					seen = e.state.Load()
@@ -280,9 +298,9 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	if c.flights.isClosed() {
 		return nil, ErrClosed
 	}
-	ctx := newLoading(cmp.Or(c.loadTimeout, flightTimeout))
-	defer ctx.over()
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
+	ctx := newLoading(func() bool { return c.flights.isWanted(o) })
+	defer ctx.over()
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
 	loaded := make(chan *fetch.Result, 1)
 	c.flights.loading.Add(1)
@@ -301,7 +319,7 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	select {
 	case r = <-loaded:
 	case <-ctx.Done():
-		r = unreachable(fmt.Errorf("cache: no robots.txt within %v", ctx.timeout))
+		r = unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout))
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}

@@ -7,12 +7,12 @@ import (
 )
 
 // loading is the context of a load. It ends flightTimeout after the load began, or after
-// its turn came, where it had to wait for one (package turn): what the load waits for in a
-// queue of ours is not the origin's fault, and no time of its.
+// its turn came, where it had to wait for one (package turn): what it waits for in a queue
+// of ours is not the origin's fault. Without a turn it goes on for as long as it is wanted.
 type loading struct {
 	context.Context
-	cancel  context.CancelFunc
-	timeout time.Duration
+	cancel context.CancelFunc
+	wanted func() bool
 
 	mu     sync.Mutex // guards what follows
 	timer  *time.Timer
@@ -21,27 +21,38 @@ type loading struct {
 	late   bool // ended by the timer
 }
 
-func newLoading(timeout time.Duration) *loading {
-	l := &loading{timeout: timeout, end: time.Now().Add(timeout)}
+func newLoading(wanted func() bool) *loading {
+	l := &loading{wanted: wanted, end: time.Now().Add(flightTimeout)}
 	l.Context, l.cancel = context.WithCancel(context.Background())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(timeout, l.expire)
+	l.timer = time.AfterFunc(flightTimeout, l.expire)
 	return l
+}
+
+// putOff lets the time start anew; the lock is held.
+func (l *loading) putOff() {
+	l.end = time.Now().Add(flightTimeout)
+	l.timer.Reset(flightTimeout)
 }
 
 func (l *loading) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Now().Before(l.end) {
-		return // it was just put off
+	switch {
+	case time.Now().Before(l.end): // it was just put off
+	case l.queued && l.wanted():
+		l.putOff()
+	default:
+		l.late = true
+		l.cancel()
 	}
-	l.late = true
-	l.cancel()
 }
 
 // over ends what still runs.
 func (l *loading) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.timer.Stop()
 	l.cancel()
 }
@@ -60,8 +71,8 @@ func (l *loading) Begin() {
 	if l.Context.Err() != nil {
 		return // too late: nothing comes of it
 	}
-	l.queued, l.end = false, time.Now().Add(l.timeout)
-	l.timer.Reset(l.timeout)
+	l.queued = false
+	l.putOff()
 }
 
 // waits reports whether the load is still without its turn.
