@@ -92,7 +92,8 @@ type Cache struct {
 	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
 	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
 	// With a Locker, the time goes from when the Store last answered anybody: hundreds may
-	// have to wait for their turn, up to 15 seconds, and for what another process fetches.
+	// have to wait for their turn, and for what another process fetches, up to 15 seconds or
+	// StoreTimeout in all.
 	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
 	// twice sets more.
 	StoreTimeout time.Duration
@@ -121,7 +122,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed.
+	// permits. Without a copy everything is disallowed. With one, nobody waits longer than
+	// 3 seconds to find out.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC

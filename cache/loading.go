@@ -54,6 +54,7 @@ func (l *loading) over() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
+	l.wanted = func() bool { return false } // a timer that was stopped may be kept for a while, but not the Cache with it
 	l.cancel()
 }
 
