@@ -226,6 +226,7 @@ func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 		s.delay = 10 * time.Second
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Minute) // the outage is over
+		synctest.Wait()
 		s.delay = 2 * time.Second
 		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/new").Allowed {
 			t.Error("the old rules, although the new ones were to be had within 3 s")
