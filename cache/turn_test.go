@@ -92,8 +92,9 @@ func TestAQueueOfOursIsNoFailureOfARefresh(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if value := string(store.values[good.String()]); strings.Contains(value, `"failure"`) {
-			t.Errorf("stored: %q", value)
+		value, err := store.Get(t.Context(), good.String())
+		if err != nil || strings.Contains(string(value), `"failure"`) {
+			t.Errorf("stored: %q, %v", value, err)
 		}
 		asking.Wait()
 		closeCache(t, c)
@@ -178,7 +179,9 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 				}
 				time.Sleep(25 * time.Hour)
 				if row.locked {
+					store.mu.Lock()
 					store.locks["https://a.example"] = time.Now().Add(time.Hour)
+					store.mu.Unlock()
 				}
 				s.delay = stall
 				start := time.Now()
