@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,17 +106,10 @@ func TestAQueueOfOursIsNoFailureOfARefresh(t *testing.T) {
 func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := new(cache.Cache), queue()
-		loads := 0
-		var mu sync.Mutex
+		var loads atomic.Int32
 		load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-			mu.Lock()
-			loads++
-			mu.Unlock()
-			defer func() {
-				mu.Lock()
-				loads--
-				mu.Unlock()
-			}()
+			loads.Add(1)
+			defer loads.Add(-1)
 			return f.Fetch(ctx, o, prev)
 		}
 		var asking sync.WaitGroup
@@ -130,8 +124,8 @@ func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 		}
 		asking.Wait()
 		time.Sleep(2*time.Minute + 16*time.Second)
-		if loads > 1 {
-			t.Errorf("%d loads wait for a turn that nobody wants", loads)
+		if n := loads.Load(); n > 1 {
+			t.Errorf("%d loads wait for a turn that nobody wants", n)
 		}
 		closeCache(t, c)
 	})
