@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,19 +24,19 @@ type behind struct {
 	writes   breaker
 	slots    chan struct{} // holds one element for each call of a writer
 
-	mu        sync.Mutex        // guards what follows
-	queued    map[string]*write // waiting, by key
-	order     []string          // keys of those that are due
-	later     []string          // keys of those that failed, until the next timer
-	timer     bool              // one is set
-	writing   map[string]bool
-	bytes     int // of queued
-	writers   int
-	flush     bool // write even if the breaker is open
-	dropped   uint64
-	unwritten int           // since flush
-	cause     error         // of the last of them
-	settled   chan struct{} // closed when the last writer ends; nil unless somebody waits for that
+	mu      sync.Mutex        // guards what follows
+	queued  map[string]*write // waiting, by key
+	order   []string          // keys of those that are due
+	later   []string          // keys of those that failed, until the next timer
+	timer   bool              // one is set
+	writing map[string]bool
+	bytes   int // of queued
+	writers int
+	flush   bool // closed: write even if the breaker is open, each value once
+	stopped bool // closed, and none of that is under way: write nothing
+	dropped uint64
+	cause   error         // why a value could not be written since flush
+	settled chan struct{} // closed when the last writer ends; nil unless somebody waits for that
 }
 
 // write is the latest value of a key that is yet to be written.
@@ -89,14 +90,16 @@ func (b *behind) put(key string, data []byte, ttl time.Duration, then func()) {
 // again sees to it that what waits is tried again in a while, with no put to start it: it
 // would be lost with the process. The lock is held.
 func (b *behind) again() {
-	if b.timer || len(b.queued) == 0 {
+	if b.timer || b.flush || len(b.queued) == 0 {
 		return
 	}
 	b.timer = true
 	time.AfterFunc(breakFor, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.timer = false
+		if b.timer = false; b.flush {
+			return
+		}
 		b.order, b.later = append(b.order, b.later...), nil
 		if b.start(); b.writers == 0 {
 			b.again()
@@ -124,7 +127,7 @@ func (b *behind) giveUp() {
 
 // start sees to it that somebody writes, unless the Store is left alone; the lock is held.
 func (b *behind) start() {
-	for b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready()) {
+	for !b.stopped && b.writers < min(maxWriters, len(b.order)) && (b.flush || b.writes.ready()) {
 		b.writers++
 		go b.write()
 	}
@@ -149,7 +152,7 @@ func (b *behind) write() {
 func (b *behind) take() *write {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.order) == 0 || !b.flush && !b.writes.allow() {
+	if len(b.order) == 0 || b.stopped || !b.flush && !b.writes.allow() {
 		if b.writers--; b.writers == 0 {
 			b.giveUp()
 			if b.settled != nil {
@@ -183,52 +186,58 @@ func (b *behind) done(w *write, err error) {
 	case err == nil:
 		return
 	case b.flush:
-		b.unwritten, b.cause = b.unwritten+1, err
-		return
+		b.cause = err
 	case b.writes.ready():
 		w.tries++
 	}
-	if w.tries >= maxTries || len(b.queued) >= maxQueue || b.bytes+len(w.data) > maxQueueBytes {
+	if !b.flush && (w.tries >= maxTries || len(b.queued) >= maxQueue || b.bytes+len(w.data) > maxQueueBytes) {
 		b.dropped++
 		return
 	}
 	w.then = nil
 	b.queued[w.key] = w
 	b.bytes += len(w.data)
-	b.later = append(b.later, w.key)
-	b.again()
+	if !b.flush {
+		b.later = append(b.later, w.key)
+		b.again()
+	}
 }
 
-// close writes what is queued, trying each value once, and waits no longer than ctx.
+// close writes what is queued, trying each value once, and waits no longer than ctx. What is
+// not written then stays queued for another close, and the error says how much that is.
 func (b *behind) close(ctx context.Context) error {
 	b.mu.Lock()
-	b.flush = true
-	b.order, b.later = append(b.order, b.later...), nil
-	b.start()
-	settled := make(chan struct{})
-	if b.writers == 0 {
-		close(settled)
-	} else {
-		b.settled = settled
-	}
-	b.mu.Unlock()
-	select {
-	case <-settled:
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.unwritten > 0 {
-			return fmt.Errorf("cache: %d values are not in the store: %w", b.unwritten, b.cause)
+	defer b.mu.Unlock()
+	b.flush, b.stopped, b.cause = true, false, nil
+	b.order, b.later = nil, nil
+	for key := range b.queued {
+		if !b.writing[key] { // else it follows the one being written
+			b.order = append(b.order, key)
 		}
-		return nil
-	case <-ctx.Done():
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		missing := len(b.queued) + len(b.writing) + b.unwritten
-		b.giveUp()
-		b.order, b.bytes = nil, 0 // the writers end with what they have
-		clear(b.queued)
-		return fmt.Errorf("cache: %d values are not in the store: %w", missing, ctx.Err())
 	}
+	b.start()
+	if b.writers > 0 {
+		settled := make(chan struct{})
+		b.settled = settled
+		b.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+	}
+	b.stopped, b.settled = true, nil
+	b.giveUp()
+	missing := len(b.queued)
+	for key := range b.writing {
+		if b.queued[key] == nil {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return fmt.Errorf("cache: %d values are not in the store: %w", missing, cmp.Or(ctx.Err(), b.cause, errStoreDown))
 }
 
 // has reports whether a value of the key is yet to be written.

@@ -99,7 +99,8 @@ type Cache struct {
 	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
 	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
 	// With a Locker, the time goes from when the Store last answered anybody: hundreds may
-	// have to wait for their turn, up to 15 seconds, and for what another process fetches.
+	// have to wait for their turn, and for what another process fetches, up to 15 seconds or
+	// StoreTimeout in all.
 	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
 	// twice sets more.
 	StoreTimeout time.Duration
@@ -115,6 +116,7 @@ type Cache struct {
 
 	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
 
+	closing chan struct{} // holds one element while Close runs
 	flights flights
 	memory
 	second   second
@@ -127,7 +129,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed.
+	// permits. Without a copy everything is disallowed. With one, nobody waits longer than
+	// 3 seconds to find out.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC
@@ -147,7 +150,13 @@ var ErrClosed = errors.New("cache: Get after Close")
 // load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
 // load runs on its own context with a deadline of two minutes, and its result is kept
 // for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
-// goes wrong with the origin is a Result with Err set.
+// goes wrong with the origin is a Result with Err set. fetch.ErrNoTurn of a load says that
+// the origin has not been asked: nothing is kept of it, and once its time is over load is
+// called again for those who still wait.
+//
+// With LastGood, where the last copy would serve in an outage, Get waits for another 3
+// seconds at most, whatever the copy says of its revalidation: then it returns the copy, as
+// it does to all who ask until load, which goes on behind them, is done.
 //
 // An answer whose Vary names User-Agent is kept for the User-Agent it was asked with (RFC
 // 9111 §4.1), beside those for others. Where there is one, load is called with the zero
@@ -184,7 +193,11 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		return c.wait(ctx, e.place(), s, load)
+		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
+			return c.wait(ctx, e.place(), s, load)
+		}
+		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
+		return r, nil
 	}
 	if due == inBackground {
 		c.renew(e, s, load)
@@ -218,6 +231,7 @@ func (c *Cache) init() {
 		foreground: c.Foreground,
 	}
 	c.memory.init(c.Size, c.MaxBytes)
+	c.closing = make(chan struct{}, 1)
 	c.flights.init()
 	c.second.init(c.Store, c.StoreTimeout, c.Logger, &c.failures)
 }
@@ -243,20 +257,31 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
 }
 
-// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed.
-// It waits for the flights to end and for the Store to have what it is still due, but no
-// longer than ctx. The error says how much the Store did not get. A Cache without a
-// Store need not be closed; closing it again does nothing.
+// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
+// tries once to give the Store each value that it is still due, whatever load does, and
+// waits for that and for every load to end, but no longer than ctx.
+//
+// The error says what is left: calls of load that have not ended, whose answers will be kept
+// nowhere, and values that the Store did not take. Close may then be called again: it tries
+// these values once more, and waits for what still runs. It returns nil only if nothing is
+// left, and then no call of load or of the Store is under way. What is left after the last
+// Close is lost. A Cache without a Store need not be closed.
 func (c *Cache) Close(ctx context.Context) error {
 	c.once.Do(c.init)
-	if !c.flights.close() {
-		return nil
+	select {
+	case c.closing <- struct{}{}:
+	default:
+		select {
+		case c.closing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("cache: another Close is under way: %w", ctx.Err())
+		}
 	}
+	defer func() { <-c.closing }()
+	c.flights.close()
 	c.clear()
-	if err := c.flights.end(ctx); err != nil {
-		return fmt.Errorf("cache: robots.txt is still being fetched: %w", err)
-	}
-	return c.second.behind.close(ctx)
+	c.flights.landed(ctx) // what they bring is to be written, too
+	return errors.Join(c.second.behind.close(ctx), c.flights.ended(ctx))
 }
 
 // Stats is what a Cache has come to, for metrics.
@@ -271,7 +296,7 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.once.Do(c.init)
 	s := Stats{
-		StoreErrors: c.second.reads.total() + c.second.behind.writes.total(),
+		StoreErrors: c.second.reads.total() + c.second.locks.total() + c.second.behind.writes.total(),
 		StoreDrops:  c.second.behind.lost(),
 	}
 	c.mu.Lock()

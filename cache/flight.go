@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -17,14 +18,26 @@ import (
 type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 const (
-	// flightTimeout ends a flight whose load does not end by itself. A Fetcher needs
-	// 30 seconds, but may have to queue for its turn first.
+	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
+	// turn first. Those who still wait then start another: so a queue of ours is no failure
+	// of the origin, and what nobody waits for leaves it.
 	flightTimeout = 2 * time.Minute
+
+	// returnTimeout is for a load to see that its time is over.
+	returnTimeout = time.Second
+
+	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
+	// take.
+	maxBridged = 3 * time.Second
 
 	// maxRenewals bounds the fetches that nobody waits for, so that they do not stand
 	// in the way of those that somebody does.
 	maxRenewals = 32
 )
+
+// errNoTurn is how a flight ends whose load was not done with what comes before asking the
+// origin: with a queue, in most cases.
+var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
 type flights struct {
@@ -34,6 +47,9 @@ type flights struct {
 
 	gate    sync.Mutex // keeps running from growing once closed
 	running sync.WaitGroup
+	loads   sync.WaitGroup // grows only in flights that run: a load may outlive its flight
+	flying  atomic.Int64   // how many of the first there are,
+	loading atomic.Int64   // and of the second
 }
 
 func (f *flights) init() {
@@ -41,67 +57,127 @@ func (f *flights) init() {
 	f.closed = make(chan struct{})
 }
 
-// enter reports whether a flight may start. If so, it must call running.Done.
+// enter reports whether a flight may start. If so, it must call leave.
 func (f *flights) enter() bool {
 	f.gate.Lock()
 	defer f.gate.Unlock()
+	if f.isClosed() {
+		return false
+	}
+	f.running.Add(1)
+	f.flying.Add(1)
+	return true
+}
+
+func (f *flights) leave() {
+	f.flying.Add(-1)
+	f.running.Done()
+}
+
+func (f *flights) isClosed() bool {
 	select {
 	case <-f.closed:
-		return false
-	default:
-		f.running.Add(1)
 		return true
+	default:
+		return false
 	}
 }
 
-// close ends all flights and reports whether they were open.
-func (f *flights) close() bool {
+// close ends all flights.
+func (f *flights) close() {
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	select {
-	case <-f.closed:
-		return false
-	default:
+	if !f.isClosed() {
 		close(f.closed)
-		return true
 	}
 }
 
-// end waits for the flights to end, no longer than ctx.
-func (f *flights) end(ctx context.Context) error {
-	ended := make(chan struct{})
+// landed waits for the flights to end, which they soon do once closed, but no longer than ctx.
+func (f *flights) landed(ctx context.Context) { await(ctx, f.running.Wait) }
+
+// ended waits for the flights and their loads to end, no longer than ctx.
+func (f *flights) ended(ctx context.Context) error {
+	if await(ctx, func() { f.running.Wait(); f.loads.Wait() }) || f.flying.Load()+f.loading.Load() == 0 {
+		return nil
+	}
+	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", max(f.flying.Load(), f.loading.Load()), ctx.Err())
+}
+
+// await waits for wait to return, no longer than ctx, and reports whether it has returned.
+func await(ctx context.Context, wait func()) bool {
+	returned := make(chan struct{})
 	go func() {
-		f.running.Wait()
-		close(ended)
+		wait()
+		close(returned)
 	}()
 	select {
-	case <-ended:
-		return nil
+	case <-returned:
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
-// wait joins the flight for o, or starts it, and waits no longer than ctx. What the
-// caller has seen in memory, if anything, was not enough.
+// wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
+// good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
+// memory, if anything, was not enough.
 func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	select {
-	case landed := <-c.fly(o, seen, load):
-		r, _ := landed.Val.(*fetch.Result)
-		if r != nil && r.UserAgent != "" && o.agent == "" { // the flight may have been another's
-			if agent := agentOf(load); agent != r.UserAgent {
-				return c.getAt(ctx, place{o.Origin, agent}, load)
+	patience := time.NewTimer(maxBridged)
+	defer patience.Stop()
+	landed := c.fly(o, seen, load)
+	for {
+		select {
+		case flown := <-landed:
+			r, _ := flown.Val.(*fetch.Result)
+			switch {
+			case !c.isFor(o, r, load):
+				return c.getAt(ctx, place{o.Origin, agentOf(load)}, load)
+			case flown.Err == errOthers: // than who led the flight: it is ours
+				return c.getAt(ctx, o, load)
+			case flown.Err != errNoTurn:
+				return r, flown.Err
 			}
+			seen = nil
+			if e := c.find(o); e != nil {
+				seen = e.state.Load()
+			}
+			landed = c.fly(o, seen, load)
+		case <-patience.C:
+			if r := c.bridge(o, landed); r != nil && c.isFor(o, r, load) {
+				return r, nil
+			}
+			patience.Reset(time.Second) // the flight may find a copy in the Store
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		if landed.Err == errOthers { // than who led the flight: it is ours
-			return c.getAt(ctx, o, load)
-		}
-		return r, landed.Err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+}
+
+// bridge returns the copy of o that takes the place of a refresh which has taken too long,
+// and sees to it that nobody else waits for that before it has landed; nil: there is none.
+func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
+	e := c.find(o)
+	if e == nil {
+		return nil
+	}
+	r := c.terms.bridge(e.state.Load(), time.Now())
+	if r != nil && e.overdue.CompareAndSwap(false, true) {
+		go func() {
+			<-landed // it does: a flight has a deadline
+			e.overdue.Store(false)
+		}()
+	}
+	return r
+}
+
+// offer lets those who wait for the flight of o, and may have to wait for long, have a copy
+// that the Store has.
+func (c *Cache) offer(o place, s *state) {
+	if now := time.Now(); c.terms.bridge(s, now) != nil {
+		c.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
 	}
 }
 
@@ -131,7 +207,7 @@ func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Res
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
-		defer c.flights.running.Done()
+		defer c.flights.leave()
 		defer func() {
 			// The group would end the process.
 			if p := recover(); p != nil {
@@ -173,12 +249,12 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r := c.call(o.Origin, prev, load)
-	if r == nil {
+	r, err := c.call(o.Origin, prev, load)
+	if err != nil {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
-		return nil, ErrClosed
+		return nil, err
 	}
 	if r.Err == nil {
 		c.dialect.Store(int32(r.Dialect) + 1)
@@ -223,15 +299,20 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 }
 
 // call runs load for nobody in particular: with no context of a caller, whose end must
-// not fail the others and whose trace would be called for them. It returns nil if the
-// cache was closed, and an unreachable result whenever load does not give one.
-func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout)
-	defer cancel()
+// not fail the others and whose trace would be called for them. The result is unreachable
+// whenever load does not give one. The error is ErrClosed, or errNoTurn.
+func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.Result, error) {
+	if c.flights.isClosed() {
+		return nil, ErrClosed
+	}
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
+	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)
+	defer cancel()
 	// A goroutine of its own, because a load may panic, exit, or not heed its context.
-	loaded := make(chan *fetch.Result, 1)
-	c.flights.running.Go(func() { // which the flight keeps above zero
+	loaded := make(chan *fetch.Result, 1) // nil: the origin was not asked
+	c.flights.loading.Add(1)
+	c.flights.loads.Go(func() {
+		defer c.flights.loading.Add(-1)
 		r := unreachable(errors.New("cache: load ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
@@ -239,15 +320,28 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 			}
 			loaded <- r
 		}()
-		r = checked(load(ctx, o, prev))
+		res, err := load(ctx, o, prev)
+		if r = checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
+			r = nil
+		}
 	})
+	hangs := time.NewTimer(flightTimeout)
+	defer hangs.Stop()
 	select {
 	case r := <-loaded:
-		return r
-	case <-ctx.Done():
-		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout))
+		if r != nil {
+			return r, nil
+		}
+	case <-hangs.C:
+		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
 	case <-c.flights.closed:
-		return nil
+		return nil, ErrClosed
+	}
+	select {
+	case <-ctx.Done(): // not sooner, or a load that is never ready would be called without end
+		return nil, errNoTurn
+	case <-c.flights.closed:
+		return nil, ErrClosed
 	}
 }
 

@@ -47,6 +47,7 @@ type entry struct {
 	agent *string               // of its place; nil: that for all
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way
+	overdue  atomic.Bool // a fetch is under way that readers have waited for long enough
 }
 
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of

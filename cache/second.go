@@ -14,14 +14,14 @@ import (
 const (
 	readTimeout  = 100 * time.Millisecond // default of Cache.StoreTimeout
 	writeTimeout = 5 * time.Second        // what it may cost a writer behind them
-	maxReads     = 32                     // at a time; a burst of misses must not look like a slow Store
+	maxReads     = 32                     // at a time, and as many locks; a burst of misses must not look like a slow Store
 	lockTTL      = 5 * time.Second
 
 	// Who waits for another's result looks for it less and less often, and for its lock
 	// more rarely still: hundreds of origins may be waited for at once.
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
 	lockFirst           = 500 * time.Millisecond
-	maxCrowded          = 15 * time.Second // a Store that never has a turn for it is no help
+	maxCrowded          = 15 * time.Second // a Store that never has a turn for it, or a free lock, is no help
 )
 
 // second is the level behind the memory. Without a Store it knows nothing and keeps
@@ -32,6 +32,8 @@ type second struct {
 	failures *watchers
 	reads    breaker
 	slots    chan struct{} // holds one element for each call of a reader
+	locks    breaker       // its own: that values are read and written says nothing about locks
+	locking  chan struct{} // holds one element for each call for a lock
 	behind   behind
 }
 
@@ -45,6 +47,8 @@ func (s *second) init(store Store, patience time.Duration, log *slog.Logger, fai
 	s.store, s.patience, s.failures = store, patience, failures
 	s.reads.init("reading", log)
 	s.slots = make(chan struct{}, maxReads)
+	s.locks.init("locking", log)
+	s.locking = make(chan struct{}, maxReads)
 	s.behind.init(store, log, failures)
 }
 
@@ -161,7 +165,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), err error) {
 		return nil, errStoreDown
 	case left <= 0:
 		return nil, errStoreBusy
-	case !s.behind.writes.allow():
+	case !s.locks.allow():
 		return nil, errStoreDown
 	}
 	// A lock that is granted after we have left would be renewed for ever.
@@ -170,7 +174,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), err error) {
 			unlock()
 		}
 	}
-	unlock, err = within(s.slots, left, s.patience/2, func(ctx context.Context) (func(), error) {
+	unlock, err = within(s.locking, left, s.patience/2, func(ctx context.Context) (func(), error) {
 		unlock, taken, err := locker.Lock(ctx, key, lockTTL)
 		if !taken || unlock == nil {
 			return nil, err
@@ -179,7 +183,7 @@ func (s *second) lock(key string, before time.Time) (unlock func(), err error) {
 	}, release)
 	if !errors.Is(err, errStoreBusy) {
 		s.failures.tell("lock", key, err)
-		s.behind.writes.record(err)
+		s.locks.record(err)
 	}
 	return unlock, err
 }
@@ -195,39 +199,45 @@ type consultation struct {
 }
 
 // consult asks the Store, and sees to it that nobody else is fetching. Whoever is, gets
-// the time of a flight to put a result; if its process dies, its lock lapses.
+// maxCrowded to put a result; if its process dies, its lock lapses.
 //
 // To wait for a result is no fault of the Store. Nor is it one if many wait for it, as long
 // as it answers them: with a Locker a fetch is what all of this is to avoid.
 func (c *Cache) consult(o place, s *state) consultation {
-	key, end := o.String(), time.Now().Add(flightTimeout)
-	crowded := time.Now().Add(maxCrowded)
+	key, start := o.String(), time.Now()
+	end := start.Add(max(maxCrowded, c.second.patience))
+	last := end.Add(-c.second.patience / 2) // a later look would have no fair chance
+	offered := false
 	poll, pause := pollFirst, lockFirst
 	var nextLock time.Time
 	for {
-		before, reads, locks := time.Now().Add(c.second.patience), c.second.reads.answers(), c.second.behind.writes.answers()
+		before, reads, locks := c.second.before(end), c.second.reads.answers(), c.second.locks.answers()
 		found, err := c.compare(key, s, before)
-		if found.enough || time.Now().After(end) {
+		if found.enough {
 			return found
+		}
+		if found.state != s && !offered {
+			c.offer(o, found.state)
+			offered = true
 		}
 		goesOn := err == nil || c.second.busy(err, &c.second.reads, reads)
 		if err == nil && !time.Now().Before(nextLock) {
 			var unlock func()
 			unlock, err = c.second.lock(key, before)
 			if unlock != nil {
-				return c.locked(key, found, unlock, before)
+				return c.locked(key, found, unlock, before, end)
 			}
-			if goesOn = err == nil || c.second.busy(err, &c.second.behind.writes, locks); err == nil {
+			if goesOn = err == nil || c.second.busy(err, &c.second.locks, locks); err == nil {
 				nextLock = time.Now().Add(pause)
 				pause = min(2*pause, lockTTL/4)
 			}
 		}
-		if !goesOn || err != nil && time.Now().After(crowded) {
-			return found
-		}
 		wait := time.Duration(float64(poll) * (0.8 + 0.4*rand.Float64())) // those who came together need not stay so
 		if poll = min(2*poll, pollLast); !nextLock.IsZero() {
 			wait = min(wait, max(pollFirst/2, time.Until(nextLock)))
+		}
+		if !goesOn || time.Now().Add(wait).After(last) {
+			return found
 		}
 		select {
 		case <-time.After(wait):
@@ -238,19 +248,27 @@ func (c *Cache) consult(o place, s *state) consultation {
 }
 
 // locked looks once more under the lock: who had it before may have put a result since.
-func (c *Cache) locked(key string, found consultation, unlock func(), before time.Time) consultation {
-	for end := time.Now().Add(maxCrowded); ; before = time.Now().Add(c.second.patience) {
+func (c *Cache) locked(key string, found consultation, unlock func(), before, end time.Time) consultation {
+	for ; ; before = c.second.before(end) {
 		reads := c.second.reads.answers()
 		again, err := c.compare(key, found.state, before)
 		if again.enough {
 			go unlock()
 			return again
 		}
-		if !c.second.busy(err, &c.second.reads, reads) || time.Now().After(end) {
+		if !c.second.busy(err, &c.second.reads, reads) || !time.Now().Before(end) {
 			again.unlock = unlock
 			return again
 		}
 	}
+}
+
+// before is when a look at the Store has to be over.
+func (s *second) before(end time.Time) time.Time {
+	if t := time.Now().Add(s.patience); t.Before(end) {
+		return t
+	}
+	return end
 }
 
 // compare reads the Store and takes what is newer there. An error means that it could not be

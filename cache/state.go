@@ -272,6 +272,15 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	return s.failure
 }
 
+// bridge is the copy that takes the place of a refresh which takes too long: that which would
+// be used if it failed, in an outage from its first moment on. Nil: none.
+func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
+	if s == nil || s.answer == nil || t.outage != LastGood || s.age(now) >= s.kept {
+		return nil
+	}
+	return s.answer
+}
+
 // isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an unavailable
 // one. What a status means depends on the dialect, so the policy is asked.
 func isRules(r *fetch.Result) bool {

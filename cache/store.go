@@ -18,7 +18,7 @@ import (
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
 // for Get no longer than 100 ms and for Put not at all, and leaves a Store alone for
-// five seconds after five failures in a row.
+// five seconds after five failures in a row, with reads, writes and locks each on their own.
 //
 // All Caches that share a Store should use Fetchers of one dialect, because each takes over
 // what the others have read; for several dialects, give each its own keys. A Cache learns

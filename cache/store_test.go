@@ -410,7 +410,7 @@ func (s *lockStore) Lock(ctx context.Context, key string, ttl time.Duration) (fu
 
 func TestProcessesShareOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lockStore), &site{serve: always(rules("/private")), delay: 20 * time.Second}
+		store, s := new(lockStore), &site{serve: always(rules("/private")), delay: 12 * time.Second} // others wait for 15
 		var group sync.WaitGroup
 		caches := make([]cache.Cache, 5)
 		for round := range 3 {

@@ -71,6 +71,12 @@ func (c *Cache) getAt(ctx context.Context, p place, load loadFunc) (*fetch.Resul
 	return c.wait(ctx, p, nil, load)
 }
 
+// isFor reports whether a result found in a place, which may be that of another's flight, is
+// for those load asks for.
+func (c *Cache) isFor(p place, r *fetch.Result, load loadFunc) bool {
+	return r == nil || r.UserAgent == "" || p.agent != "" || r.UserAgent == agentOf(load)
+}
+
 // forOthers reports whether a state, found in the place for all, has an answer that is not
 // for those load asks for.
 func (s *state) forOthers(p place, load loadFunc) bool {

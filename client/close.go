@@ -15,9 +15,10 @@ var ErrClosed = errors.New("client: the Transport is closed")
 // their contexts end them. The idle connections of Base are closed.
 //
 // Close waits for the fetches and for the hooks of Trace, but no longer than ctx; the
-// error says which of them have not ended. It is not for hooks, which would wait for
-// themselves. Closing again only closes idle connections. A Transport that is never
-// closed leaves nothing behind but such connections, either: its fetches end by themselves.
+// error says which of them have not ended. It may then be called again, to wait longer: it
+// returns nil only if nothing is left. When it has returned, no hook is called any more. It is
+// not for hooks, which would wait for themselves. A Transport that is never closed leaves
+// nothing behind but idle connections, either: its fetches end by themselves.
 //
 // A Cache that was given to the Transport is not closed, since others may share it: a
 // fetch that is under way there ends by itself, and who waits for it still gets the
@@ -25,9 +26,7 @@ var ErrClosed = errors.New("client: the Transport is closed")
 // all that it is due.
 func (t *Transport) Close(ctx context.Context) error {
 	defer t.CloseIdleConnections()
-	if t.closed.Swap(true) {
-		return nil
-	}
+	t.closed.Store(true)
 	g := t.ready()
 	g.unwatch()
 	var err error

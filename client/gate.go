@@ -52,7 +52,7 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 			refuse(req, nil)
 		}
 	}()
-	panicked := g.hooks.call("Decided", func() { t.Trace.Decided(ctx, d) })
+	panicked := g.hooks.run("Decided", func() { t.Trace.Decided(ctx, d) })
 	if returned = true; err == nil && a.Allowed && panicked != nil {
 		a.Decision, err = policy.Decision{}, panicked // a refusal is the better error
 	}

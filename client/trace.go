@@ -99,6 +99,19 @@ func (h *hooks) start(name string, hook func()) {
 	}
 }
 
+// run is call, here and now, unless Close has returned: then there is nothing to do.
+func (h *hooks) run(name string, hook func()) error {
+	h.gate.Lock()
+	if h.closed {
+		h.gate.Unlock()
+		return nil
+	}
+	h.running.Add(1)
+	h.gate.Unlock()
+	defer h.running.Done()
+	return h.call(name, hook)
+}
+
 // call calls the hook of a name, and makes an error of its panic.
 func (h *hooks) call(name string, hook func()) (err error) {
 	defer func() {
