@@ -152,7 +152,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	token := t.token(g, own, agent, hasAgent)
-	a := answer{brief: true}
+	a := answer{brief: true, misuse: own.misuse}
 	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
 		return nil, a.origin, err
 	}
@@ -177,7 +177,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 	if g.misuse == nil && (own.bypass || isOther(u)) {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
-	var a answer
+	a := answer{misuse: own.misuse}
 	err = t.ask(ctx, g, &http.Request{URL: u}, t.token(g, own, nil, false), &a)
 	return a.Decision, err
 }
