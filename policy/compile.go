@@ -63,6 +63,11 @@ const (
 // length if all of their octets must be escaped.
 const maxText = 1 << 20
 
+// maxKept bounds text and tab together: short wildcard rules, each with a stem of its own,
+// take more than twice their file. With what a cache keeps beside it, a file stays below
+// 1.25 MiB.
+const maxKept = 1180 << 10
+
 // maxCopied bounds how many octets of patterns are kept twice because groups that
 // share some of their names are combined for some and not for others. Past it
 // such groups are searched one after the other.
@@ -117,7 +122,7 @@ func (c *compiler) compile() *Policy {
 	names := c.compileNames()
 	records := len(c.text)
 	c.text = append(c.text, c.records.stream...)
-	if len(c.text) > maxText {
+	if len(c.text) > maxText || len(c.text)+4*len(c.tab) > maxKept {
 		return &unreachable
 	}
 	p := retain(c.tab, c.text)

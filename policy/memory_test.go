@@ -150,6 +150,7 @@ func hostile() map[string][]byte {
 		"spaces":             bytes.Repeat([]byte(" "), limit),
 		"no line end":        bytes.Repeat([]byte("a"), limit),
 		"reserved":           fill(all, "allow:/page%x%%3A\n"),
+		"short wildcards":    fill(all, "allow:%x*\n"),
 		"either":             fill(all, "allow:/page%x*%%2F\n"),
 		"either, leading":    fill(all, "disallow:/*a%d%%2F*b\n"),
 		"either, one":        []byte(all + "disallow: /" + strings.Repeat("*%2Fa", limit/5-64)),

@@ -12,8 +12,8 @@ func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 //
 // Two files are not read but judged whole: one above 500 KiB in the Yandex
 // dialect permits everything, as Unavailable does, and one that no server sends
-// in good faith, whose rules grow above 1 MiB when percent-encoded, forbids
-// everything, as Unreachable does.
+// in good faith, whose rules grow above 1 MiB when percent-encoded or above
+// 1,180 KiB with what finds them, forbids everything, as Unreachable does.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > parsingLimit {
