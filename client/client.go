@@ -48,7 +48,8 @@ type Transport struct {
 	UserAgent string
 
 	// Token is the product token that groups of robots.txt are chosen by, without a
-	// version: it is compared as it stands. Empty: the one that policy.ProductToken
+	// version: it is compared as it stands. One that no name can match, for a blank in it
+	// for example, is an error of every request. Empty: the one that policy.ProductToken
 	// finds in the User-Agent to be sent.
 	Token string
 
