@@ -58,7 +58,8 @@ type Transport struct {
 	UserAgent string
 
 	// Token is the product token that groups of robots.txt are chosen by, without a
-	// version: it is compared as it stands. Empty: the one that policy.ProductToken
+	// version: it is compared as it stands. One that no name can match, for a blank in it
+	// for example, is an error of every request. Empty: the one that policy.ProductToken
 	// finds in the User-Agent to be sent.
 	Token string
 
@@ -168,7 +169,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	token := t.token(g, own, agent, hasAgent)
-	a := answer{brief: true}
+	a := answer{brief: true, misuse: own.misuse}
 	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
 		return nil, a.origin, err
 	}
@@ -193,7 +194,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 	if g.misuse == nil && (own.bypass || isOther(u)) {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
-	var a answer
+	a := answer{misuse: own.misuse}
 	err = t.ask(ctx, g, &http.Request{URL: u}, t.token(g, own, nil, false), &a)
 	return a.Decision, err
 }

@@ -9,6 +9,7 @@ type gating struct {
 	bypass   bool
 	token    string
 	hasToken bool
+	misuse   error // what is wrong with the token, or nil
 }
 
 // gatingOf costs one look-up per request.
@@ -33,9 +34,11 @@ func WithoutRobots(ctx context.Context) context.Context {
 // WithToken returns a context whose requests are decided for another product token
 // than Transport.Token, for instance that of one of several crawlers in a program.
 // It does not change the User-Agent that is sent. The token is compared as it stands;
-// an empty one is one that no group names.
+// an empty one is one that no group names. One with a
+// blank, "/", "*" or anything else that is not part of a product token is an error of
+// the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := gatingOf(ctx)
-	g.token, g.hasToken = token, true
+	g.token, g.hasToken, g.misuse = token, true, tokenMisuse("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }

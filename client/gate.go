@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -33,7 +34,8 @@ type answer struct {
 	policy.Decision
 	origin fetch.Origin
 	cause  error
-	brief  bool // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
+	misuse error // what is wrong with what the request says about itself, or nil
+	brief  bool  // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
 }
 
 // ask is decide, told to Trace.
@@ -65,6 +67,9 @@ func (t *Transport) ask(ctx context.Context, g *gate, req *http.Request, token s
 func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *answer, sent *string) error {
 	if g.misuse != nil {
 		return g.misuse
+	}
+	if a.misuse != nil {
+		return a.misuse
 	}
 	var err error
 	if a.origin, err = originOf(req); err != nil {
@@ -177,8 +182,26 @@ func (t *Transport) misuse(base http.RoundTripper, f *fetch.Fetcher) error {
 	if self := http.RoundTripper(t); base == self || f.Transport == self {
 		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
 	}
-	if strings.ContainsAny(t.Token, "/(;") {
-		return fmt.Errorf("client: Token %q is no product token but a User-Agent, which groups of robots.txt would not match: set Token to %q, or UserAgent", cut(t.Token), cut(policy.ProductToken(t.Token)))
+	return tokenMisuse("Token", t.Token)
+}
+
+// tokenMisuse is what is wrong with a product token, or nil. No name in robots.txt would
+// match one with other characters, and the group for "*" would decide without a word.
+func tokenMisuse(name, token string) error {
+	if token == "*" {
+		return nil // asks for just that group
+	}
+	if strings.ContainsAny(token, "/(;") {
+		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
+	}
+	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
+	for i, c := range token {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune(others, c):
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(token[i:])
+		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: leave out the %q", name, cut(token), token[i:i+n])
 	}
 	return nil
 }

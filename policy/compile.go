@@ -28,8 +28,8 @@ import (
 //	           the Crawl-delay, if there is one, as two words
 //	blockSize  number of rules<<2, and the bits below
 //	blockFrom  the line at which its group begins<<1, or the number of groups<<1|1
-//	blockEnds  offset of the first pattern in text<<3; then for each rule the end
-//	           of its pattern<<3 | flags
+//	blockEnds  offset of the first pattern in text<<4; then for each rule the end
+//	           of its pattern<<4 | flags
 //
 // Up to smallBlock rules stand in the order of precedence, the first that
 // matches decides, and there is nothing more. Larger blocks have their literal
@@ -38,7 +38,7 @@ import (
 //
 //	number of literal rules, number of stems
 //	for each literal rule: 1 + the longest other one that it begins with, or 0
-//	for each stem: its begin and its end in text<<3, its parent among the stems,
+//	for each stem: its begin and its end in text<<4, its parent among the stems,
 //	found in the same way, and its first rule
 //	for each wildcard rule: its signature, two words
 const (
@@ -62,6 +62,11 @@ const (
 // maxText bounds what is kept of one file: patterns grow to three times their
 // length if all of their octets must be escaped.
 const maxText = 1 << 20
+
+// maxKept bounds text and tab together: short wildcard rules, each with a stem of its own,
+// take more than twice their file. With what a cache keeps beside it, a file stays below
+// 1.25 MiB.
+const maxKept = 1180 << 10
 
 // maxCopied bounds how many octets of patterns are kept twice because groups that
 // share some of their names are combined for some and not for others. Past it
@@ -90,7 +95,7 @@ var compilers = sync.Pool{New: func() any { return new(compiler) }}
 func (c *compiler) release() {
 	*c = compiler{
 		builder: builder{
-			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0],
+			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0], plain: c.plain[:0],
 			records: recordWriter{stream: c.records.stream[:0]},
 		},
 		text: c.text[:0], tab: c.tab[:0], sorted: c.sorted[:0], keys: c.keys[:0],
@@ -117,7 +122,7 @@ func (c *compiler) compile() *Policy {
 	names := c.compileNames()
 	records := len(c.text)
 	c.text = append(c.text, c.records.stream...)
-	if len(c.text) > maxText {
+	if len(c.text) > maxText || len(c.text)+4*len(c.tab) > maxKept {
 		return &unreachable
 	}
 	p := retain(c.tab, c.text)
@@ -396,7 +401,7 @@ func (c *compiler) setKeys() {
 		p := c.pattern(r)
 		s.stem = r.n
 		if r.flags&ruleWild != 0 {
-			s.stem = uint32(stemLen(p))
+			s.stem = uint32(stemLen(c.plainPattern(r)))
 		}
 		skip = commonPrefix(first[:skip], p[:s.stem])
 	}
@@ -472,7 +477,7 @@ func (c *compiler) writeIndex(pos uint32, literals int) {
 		c.tab[head+1]++
 	}
 	for _, s := range c.sorted[literals:] {
-		pairs := signature(c.pattern(c.rules[s.rule]), true)
+		pairs := signature(c.plainPattern(c.rules[s.rule]), true)
 		c.tab = append(c.tab, uint32(pairs), uint32(pairs>>32))
 	}
 }

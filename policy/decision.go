@@ -5,7 +5,7 @@ import "fmt"
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
 type Rule struct {
 	Allow   bool
-	Pattern string // in the normal form that is compared (§2.2.2, percent-encoding)
+	Pattern string // in the normal form whose octets count (§2.2.2, percent-encoding)
 	Line    int    // where it stands in the file, counted from 1
 }
 

@@ -12,12 +12,14 @@ type escaping uint8
 const (
 	// escapeRFC: an escape of an unreserved octet is decoded, any other gets
 	// upper-case hex digits; octets that may not stand in a URI are escaped, and
-	// so is a "%" that begins no escape. Reserved octets stay as written, so that
-	// %2F never equals "/". In a target "*" and "$" are escaped, in a pattern a
-	// "$" that is not last: what is left of them in a pattern is special (§2.2.3).
+	// so is a "%" that begins no escape. In a target "*" and "$" are escaped, in a
+	// pattern a "$" that is not last: what is left of them in a pattern is special
+	// (§2.2.3).
 	//
-	// Read literally, §2.2.2 would escape reserved octets as well, which its own
-	// figure 4 does in one row and not in another; no crawler does.
+	// A reserved byte (RFC 3986 §2.2) and its escape are one (figure 4, second
+	// row), but for those that separate: "/" in the path and the "?" that begins the
+	// query. A target gets them decoded. A pattern keeps them as written, which is
+	// what its octets are counted by: see matchTwofold.
 	escapeRFC escaping = iota
 
 	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits
@@ -32,11 +34,12 @@ const (
 
 // Classes of octets, as far as finding out whether a string is in normal form goes.
 const (
-	isStar    = 1 << iota // "*"
-	isDollar              // "$"
-	isPercent             // "%"
-	isHigh                // 0x80 and above
-	isBarred              // below 0x80 and not allowed in a URI (RFC 3986 §2)
+	isStar     = 1 << iota // "*"
+	isDollar               // "$"
+	isPercent              // "%"
+	isHigh                 // 0x80 and above
+	isBarred               // below 0x80 and not allowed in a path or query (RFC 3986 §3.3, §3.4)
+	isQuestion             // "?"
 )
 
 // classes is never written to.
@@ -49,9 +52,11 @@ var classes = func() (t [256]uint8) {
 			t[c] = isDollar
 		case c == '%':
 			t[c] = isPercent
+		case c == '?':
+			t[c] = isQuestion
 		case c >= 0x80:
 			t[c] = isHigh
-		case c <= ' ', c == 0x7F, c == '"', c == '<', c == '>', c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
+		case c <= ' ', c == 0x7F, c == '"', c == '#', c == '<', c == '>', c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
 			t[c] = isBarred
 		}
 	}
@@ -78,9 +83,9 @@ func (e escaping) changes(set uint8, value []byte) bool {
 	case escapeGoogle:
 		return set&(isPercent|isHigh) != 0
 	case escapeDecode:
-		return set&^(isStar|isDollar) != 0
+		return set&^(isStar|isDollar|isQuestion) != 0
 	}
-	return set&^(isStar|isDollar) != 0 || set&isDollar != 0 && bytes.IndexByte(value, '$') < len(value)-1
+	return set&^(isStar|isDollar|isQuestion) != 0 || set&isDollar != 0 && bytes.IndexByte(value, '$') < len(value)-1
 }
 
 // appendPattern appends the normal form of a rule's value.
@@ -92,7 +97,7 @@ func (e escaping) appendPattern(dst, value []byte) []byte {
 		return appendDecoded(dst, value)
 	}
 	last := len(value) - 1
-	return appendRFC(dst, value, func(i int) bool { return value[i] == '*' || i == last })
+	return appendRFC(dst, value, false, func(i int) bool { return value[i] == '*' || i == last })
 }
 
 // targetChanges reports whether a target may differ from its normal form.
@@ -101,9 +106,9 @@ func (e escaping) targetChanges(target string) bool {
 	case escapeGoogle:
 		return false
 	case escapeDecode:
-		return classesOf(target)&^(isStar|isDollar) != 0
+		return classesOf(target)&^(isStar|isDollar|isQuestion) != 0
 	}
-	return classesOf(target) != 0
+	return classesOf(target)&^isQuestion != 0
 }
 
 // appendTarget appends the normal form of a target.
@@ -114,16 +119,22 @@ func (e escaping) appendTarget(dst []byte, target string) []byte {
 	case escapeDecode:
 		return appendDecoded(dst, target)
 	}
-	return appendRFC(dst, target, func(int) bool { return false })
+	return appendRFC(dst, target, true, func(int) bool { return false })
 }
 
-// appendRFC appends s in the form escapeRFC; special tells which "*" and "$"
-// keep their special meaning.
-func appendRFC[S string | []byte](dst []byte, s S, special func(i int) bool) []byte {
+// appendRFC appends s in the form escapeRFC, with reserved bytes decoded that are one
+// with their escape or as they are written; special tells which "*" and "$" keep
+// their special meaning.
+func appendRFC[S string | []byte](dst []byte, s S, decode bool, special func(i int) bool) []byte {
+	query := false
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch classes[c] {
 		case 0:
+			dst = append(dst, c)
+			continue
+		case isQuestion:
+			query = true
 			dst = append(dst, c)
 			continue
 		case isStar, isDollar:
@@ -135,7 +146,7 @@ func appendRFC[S string | []byte](dst []byte, s S, special func(i int) bool) []b
 			if i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
 				c = unhex(s[i+1])<<4 | unhex(s[i+2])
 				i += 2
-				if isUnreserved(c) {
+				if c < 0x80 && (isUnreserved(c) || decode && isOne(c, query)) {
 					dst = append(dst, c)
 					continue
 				}
@@ -144,6 +155,57 @@ func appendRFC[S string | []byte](dst []byte, s S, special func(i int) bool) []b
 		dst = appendEscape(dst, c)
 	}
 	return dst
+}
+
+// appendCompared appends a piece of a pattern, which is in normal form, as it is compared
+// with targets: reserved bytes are decoded that are one with their escape. Query tells
+// whether the piece begins in the query; behind a "?" it is there in any case.
+func appendCompared(dst []byte, piece string, query bool) []byte {
+	for i := 0; i < len(piece); i++ {
+		c := piece[i]
+		switch c {
+		case '?':
+			query = true
+		case '%':
+			if d := unhex(piece[i+1])<<4 | unhex(piece[i+2]); isOne(d, query) {
+				c, i = d, i+2
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// appendPlain appends a pattern in normal form with a star for each escape that is, or
+// may be, one with the byte it stands for.
+func appendPlain(dst, pattern []byte) []byte {
+	query := false
+	for i := 0; i < len(pattern); i++ {
+		c := pattern[i]
+		switch c {
+		case '?', '*': // behind a star may be the query
+			query = true
+		case '%':
+			if isOne(unhex(pattern[i+1])<<4|unhex(pattern[i+2]), query) {
+				c, i = '*', i+2
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// isOne reports whether c is reserved (RFC 3986 §2.2) and one with its escape, in the
+// query or before it. "*" and "$" are special in a pattern unless they are escaped
+// (§2.2.3), and "#" ends a target and a line: they are compared escaped.
+func isOne(c byte, query bool) bool {
+	switch c {
+	case ':', '[', ']', '@', '!', '&', '\'', '(', ')', '+', ',', ';', '=':
+		return true
+	case '/', '?':
+		return query
+	}
+	return false
 }
 
 func appendGoogle(dst, s []byte) []byte {

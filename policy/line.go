@@ -172,7 +172,9 @@ func (s *scanner) next() bool {
 	if s.lineLimit > 0 && end-start > s.lineLimit {
 		end, s.cut = start+s.lineLimit, true
 	}
-	if s.lenient { // Google's lines are C strings
+	// A NUL, which no grammar allows, ends the line as it does for Google's parser, whose
+	// lines are C strings: a rule that it is part of would match nothing that is sent.
+	if s.nul < end { // or not looked for yet
 		end = min(end, s.ahead(&s.nul, 0, start))
 	}
 	if hash := s.ahead(&s.hash, '#', start); hash < end {

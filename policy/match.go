@@ -98,7 +98,11 @@ func (b block) find(target string) uint32 {
 	for i, word := range ends[1:] {
 		end := word >> rulePacked
 		if word&ruleWild != 0 {
-			if matchWild(text[start:end], target) {
+			if word&ruleTwofold != 0 {
+				if matchTwofold(text[start:end], target) {
+					return uint32(i)
+				}
+			} else if matchWild(text[start:end], target) {
 				return uint32(i)
 			}
 		} else if n := int(end - start); n <= len(target) {
@@ -152,7 +156,7 @@ func (b block) search(target string) uint32 {
 			if best.found() && h.octets() < best.octets() {
 				break // the rules of a stem get shorter
 			}
-			if h.precedes(best) && matchWild(h.pattern(), target) {
+			if h.precedes(best) && h.matches(target) {
 				best = h
 			}
 		}
@@ -188,6 +192,14 @@ func under(target, text string, ends, parents []uint32, stride, n uint32) uint32
 		low = parents[(low-1)*stride]
 	}
 	return low
+}
+
+// matches reports whether a rule with ruleWild matches target.
+func (h hit) matches(target string) bool {
+	if h.word&ruleTwofold != 0 {
+		return matchTwofold(h.pattern(), target)
+	}
+	return matchWild(h.pattern(), target)
 }
 
 // matchWild reports whether a pattern with "*" or a final "$" matches target
@@ -228,6 +240,104 @@ func matchWild(pattern, target string) bool {
 		return strings.HasSuffix(target, pattern)
 	}
 	return strings.Contains(target, pattern)
+}
+
+// matchTwofold is matchWild for a pattern with escapes that are one with what they stand
+// for (§2.2.2, figure 4), with or without special characters. In the target such bytes
+// are decoded.
+//
+// The first "?" of a pattern begins the query, and what stands before the first star is
+// in the path. What stands after a star and before a "?" may be in either: "/*%2Fa" is
+// for the path /x%2Fa, and for the query of /x?u=/a, where "/" and its escape are one.
+// Such a piece is looked for in the path first, and only then in the query. ("/" and "?"
+// themselves need not be looked for twice: the query holds no escapes of them.)
+func matchTwofold(pattern, target string) bool {
+	i, at, query := 0, 0, false
+	for ; i < len(pattern) && pattern[i] != '*'; i++ {
+		c := pattern[i]
+		switch c {
+		case '$':
+			return at == len(target)
+		case '?':
+			query = true
+		case '%':
+			if d := unhex(pattern[i+1])<<4 | unhex(pattern[i+2]); isOne(d, query) {
+				c, i = d, i+2
+			}
+		}
+		if at == len(target) || c != target[at] {
+			return false
+		}
+		at++
+	}
+	switch pattern = pattern[i:]; {
+	case pattern == "":
+		return true
+	case len(pattern) <= 256:
+		return matchPiecesShort(pattern, target, at)
+	}
+	return matchPiecesLong(pattern, target, at)
+}
+
+//go:noinline
+func matchPiecesShort(pattern, target string, at int) bool {
+	var buf [256]byte
+	return matchPieces(buf[:0], pattern, target, at)
+}
+
+// matchPiecesLong is matchPiecesShort with a buffer that takes longer to clear, for
+// pieces as long as the targets of lookupLong.
+//
+//go:noinline
+func matchPiecesLong(pattern, target string, at int) bool {
+	var buf [3 * 8 << 10]byte
+	return matchPieces(buf[:0], pattern, target, at)
+}
+
+// matchPieces goes on behind the first star of a twofold pattern. What is before at in
+// target is matched.
+func matchPieces(buf []byte, pattern, target string, at int) bool {
+	query := len(target) // where it begins
+	if i := strings.IndexByte(target, '?'); i >= 0 {
+		query = i + 1
+	}
+	for {
+		pattern = strings.TrimLeft(pattern, "*")
+		piece, more := pattern, false
+		if star := strings.IndexByte(pattern, '*'); star >= 0 {
+			piece, pattern, more = pattern[:star], pattern[star:], true
+		}
+		end := -1
+		if len(piece) <= 1+3*len(target) { // else it is too long, even if it is all escapes
+			compared := appendCompared(buf, piece, false)
+			end = after(target, at, view(compared), more)
+			if n := len(compared); end < 0 {
+				if compared = appendCompared(buf, piece, true); len(compared) < n {
+					end = after(target, max(at, query), view(compared), more)
+				}
+			}
+		}
+		if end < 0 || !more {
+			return end >= 0
+		}
+		at = end
+	}
+}
+
+// after returns where the piece of a pattern ends whose first match in target begins at
+// or behind at, or -1. No more pieces follow the last one, which may end in "$".
+func after(target string, at int, piece string, more bool) int {
+	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
+		if strings.HasSuffix(target[at:], piece[:n]) {
+			return len(target)
+		}
+		return -1
+	}
+	i := strings.Index(target[at:], piece)
+	if i < 0 {
+		return -1
+	}
+	return at + i + len(piece)
 }
 
 // signature returns a set of the pairs of octets that stand side by side in s.

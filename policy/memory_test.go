@@ -149,6 +149,11 @@ func hostile() map[string][]byte {
 		"colons":             bytes.Repeat([]byte(":"), limit),
 		"spaces":             bytes.Repeat([]byte(" "), limit),
 		"no line end":        bytes.Repeat([]byte("a"), limit),
+		"reserved":           fill(all, "allow:/page%x%%3A\n"),
+		"short wildcards":    fill(all, "allow:%x*\n"),
+		"either":             fill(all, "allow:/page%x*%%2F\n"),
+		"either, leading":    fill(all, "disallow:/*a%d%%2F*b\n"),
+		"either, one":        []byte(all + "disallow: /" + strings.Repeat("*%2Fa", limit/5-64)),
 		"UTF-16":             append([]byte("\xff\xfe"), bytes.Repeat([]byte("a\x00\n\x00"), limit/4)...),
 	}
 }

@@ -12,8 +12,8 @@ func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 //
 // Two files are not read but judged whole: one above 500 KiB in the Yandex
 // dialect permits everything, as Unavailable does, and one that no server sends
-// in good faith, whose rules grow above 1 MiB when percent-encoded, forbids
-// everything, as Unreachable does.
+// in good faith, whose rules grow above 1 MiB when percent-encoded or above
+// 1,180 KiB with what finds them, forbids everything, as Unreachable does.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > parsingLimit {
@@ -34,6 +34,7 @@ type builder struct {
 
 	body    []byte // the file
 	extra   []byte // octets of patterns whose normal form differs from the file
+	plain   []byte // scratch space of plainPattern
 	rules   []ruleLine
 	names   []nameLine
 	groups  []fileGroup
@@ -56,9 +57,10 @@ const (
 	ruleAllow   = 1 << iota
 	ruleWild    // "*" or a final "$" in the pattern is special
 	ruleDerived // stands in no line of its own (Google's index.html)
+	ruleTwofold // has escapes that are one with what they stand for; then ruleWild is set too
 	ruleExtra   // the pattern is in builder.extra
 
-	rulePacked = 3 // bits of the flags that the compiled form keeps
+	rulePacked = 4 // bits of the flags that the compiled form keeps
 )
 
 // nameLine says that a group has a name.
@@ -164,6 +166,11 @@ func (b *builder) rule(s *scanner, flags uint8) {
 			r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
 			b.extra = b.escape.appendPattern(b.extra, value)
 			r.n = uint32(len(b.extra)) - r.off
+			if b.escape == escapeRFC && set&isPercent != 0 {
+				if b.plain = appendPlain(b.plain[:0], b.pattern(r)); len(b.plain) < int(r.n) {
+					r.flags |= ruleTwofold | ruleWild
+				}
+			}
 		}
 	}
 	if !b.counts(r) {
@@ -208,6 +215,16 @@ func (b *builder) pattern(r ruleLine) []byte {
 		return b.extra[r.off : r.off+r.n]
 	}
 	return b.body[r.off : r.off+r.n]
+}
+
+// plainPattern returns the pattern of a rule, with stars for escapes if it is twofold. It
+// holds until the next call.
+func (b *builder) plainPattern(r ruleLine) []byte {
+	if r.flags&ruleTwofold == 0 {
+		return b.pattern(r)
+	}
+	b.plain = appendPlain(b.plain[:0], b.pattern(r))
+	return b.plain
 }
 
 // record keeps any other record (§2.2.4). A Sitemap is for every crawler: it

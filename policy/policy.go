@@ -228,6 +228,11 @@ func (g Group) Token() string {
 // fragment. An empty target is "/", one without a slash in front gets one, and of
 // an absolute URL the scheme and authority are left out.
 //
+// A byte and its escape are one (§2.2.2), but for those that separate: "/" in the path
+// is not %2F, and the "?" that begins the query is not %3F. Where a rule leaves open
+// which of the two an escape stands in, as "/*%2Fa" does, it matches in both. The Google
+// dialect compares as written, the Original one tells %2F from "/" everywhere.
+//
 // The rule with the most octets decides, allow before disallow, then the one
 // further up (§2.2.2); in the Original dialect the first one that matches. The
 // target "/robots.txt" is always allowed, also with some of its letters

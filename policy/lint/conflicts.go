@@ -219,35 +219,40 @@ func (f *file) hidden(hidings hidings) {
 	}
 }
 
+// spelt tells a pattern that may match what another one matches only if both are spelt
+// alike: no wildcards, and no escapes, which are one with what they stand for to some
+// readers (RFC 9309 §2.2.2) and not to others.
+func (e *entry) spelt() bool { return e.literal() && !strings.Contains(e.value, "%") }
+
 // lengths are the sorted lengths of the patterns of each kind: of those with
-// wildcards, and of all.
-type lengths struct{ wild, all [2][]int }
+// wildcards or escapes, and of all.
+type lengths struct{ other, all [2][]int }
 
 func lengthsOf(entries []entry) *lengths {
 	var n lengths
 	for _, e := range entries {
 		k := kindIndex(e.line)
 		n.all[k] = append(n.all[k], len(e.value))
-		if !e.literal() {
-			n.wild[k] = append(n.wild[k], len(e.value))
+		if !e.spelt() {
+			n.other[k] = append(n.other[k], len(e.value))
 		}
 	}
 	for k := range 2 {
 		slices.Sort(n.all[k])
-		slices.Sort(n.wild[k])
+		slices.Sort(n.other[k])
 	}
 	return &n
 }
 
 // rival tells whether a rule of the other kind may be as long as top, which covers
 // e, or longer, and yet no longer than e. It may match some of what e matches, and
-// then it loses to e and wins over top: both are needed. If neither has wildcards
-// it need not be looked for: it would begin as e does, and lie between top and e on
-// the stack.
+// then it loses to e and wins over top: both are needed. If neither has wildcards or
+// escapes it need not be looked for: it would begin as e does, and lie between top and
+// e on the stack.
 func (n *lengths) rival(e *entry, top int) bool {
 	sorted := n.all
-	if e.literal() {
-		sorted = n.wild
+	if e.spelt() {
+		sorted = n.other
 	}
 	others := sorted[1-kindIndex(e.line)]
 	i, _ := slices.BinarySearch(others, top)

@@ -228,7 +228,8 @@ func reescape(v string) string {
 				c = '%'
 			}
 		}
-		// Reserved characters stay as they are written: "%2F" is never "/".
+		// Reserved characters stay as they are written: in a path "%2F" is never "/",
+		// and Google tells the others from their escapes too.
 		switch {
 		case ok && isUnreserved(c) || c < 0x80 && v[i] != '%':
 			b.WriteByte(c)

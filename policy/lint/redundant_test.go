@@ -142,3 +142,39 @@ func TestOrderMattersExactlyWhereItIsReported(t *testing.T) {
 		t.Errorf("only %d files are the same and %d different", same, different)
 	}
 }
+
+// A reserved character and its escape are one to RFC 9309 and two to Google, and a rule
+// is redundant only if it is to both.
+func TestRedundantRulesWithEscapesChangeNoVerdict(t *testing.T) {
+	random := rand.New(rand.NewPCG(3986, 9309))
+	words := [...]string{"a", "b", "/", "/", ":", "%3A", "?", "*", "%2F"}
+	text := func(words []string, n int) string {
+		s := "/"
+		for range random.IntN(n) {
+			s += words[random.IntN(len(words))]
+		}
+		return s
+	}
+	emptied := 0
+	for range 6000 {
+		file := "User-agent: *\n"
+		for range 2 + random.IntN(8) {
+			end := [...]string{"", "", "", "$", "*"}[random.IntN(5)]
+			file += [...]string{"Allow", "Disallow"}[random.IntN(2)] + ": " + text(words[:], 5) + end + "\n"
+		}
+		less, n := withoutRedundant(file)
+		emptied += n
+		for _, dialect := range []policy.Dialect{policy.RFC9309, policy.Google} {
+			whole, without := dialect.Parse([]byte(file)), dialect.Parse([]byte(less))
+			for range 40 {
+				target := text(words[:7], 7)
+				if got, want := without.Decide("x", target).Allowed, whole.Decide("x", target).Allowed; got != want {
+					t.Fatalf("%v: %s: allowed %v, but %v without the redundant rules of\n%s\nleaving\n%s", dialect, target, want, got, file, less)
+				}
+			}
+		}
+	}
+	if emptied < 1000 {
+		t.Errorf("emptied only %d lines", emptied)
+	}
+}
