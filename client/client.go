@@ -154,8 +154,10 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 		return t.toSend(req, o, hasAgent), fetch.Origin{}, nil
 	}
 	agent, hasAgent := req.Header["User-Agent"]
-	if err := checkKeys(req.Header, hasAgent); err != nil {
-		return nil, fetch.Origin{}, err
+	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
+		if err := checkKeys(req.Header); err != nil {
+			return nil, fetch.Origin{}, err
+		}
 	}
 	token := t.token(g, own, agent, hasAgent)
 	a := answer{brief: true}
@@ -179,8 +181,11 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, er
 	if err != nil {
 		return policy.Decision{}, err
 	}
+	if g.misuse == nil && isOther(u) {
+		return policy.Decision{}, schemeError(u)
+	}
 	own := gatingOf(ctx)
-	if g.misuse == nil && own.bypass && !isOther(u) {
+	if g.misuse == nil && own.bypass {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
 	var a answer
@@ -197,6 +202,9 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	}
 	if g.misuse != nil {
 		return nil, g.misuse
+	}
+	if isOther(u) {
+		return nil, schemeError(u)
 	}
 	o, err := originOf(&http.Request{URL: u})
 	if err != nil {

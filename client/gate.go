@@ -129,8 +129,6 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 	switch {
 	case req.URL == nil:
 		return fetch.Origin{}, errors.New("client: request has no URL")
-	case isOther(req.URL):
-		return fetch.Origin{}, schemeError(req.URL)
 	case req.URL.Opaque != "":
 		return fetch.Origin{}, opaqueError(req.URL)
 	}

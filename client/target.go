@@ -39,21 +39,18 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	if path[0] != '/' {
 		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(path))
 	}
-	hasQuery := u.ForceQuery || u.RawQuery != ""
-	n := len(path)
-	if hasQuery {
-		n += 1 + len(u.RawQuery)
-	}
-	if n > maxTarget {
-		return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, the most that is decided on", cut(path), n, maxTarget)
+	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
+		if n := len(u.RequestURI()); n > maxTarget {
+			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, the most that is decided on", cut(path), n, maxTarget)
+		}
 	}
 	if strings.ContainsAny(u.RawQuery, " #") {
 		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
 	}
-	if !hasQuery {
+	if !u.ForceQuery && u.RawQuery == "" {
 		return path, nil
 	}
-	if n > cap(buf) {
+	if n := len(path) + 1 + len(u.RawQuery); n > cap(buf) {
 		return path + "?" + u.RawQuery, nil
 	}
 	buf = append(append(append(buf, path...), '?'), u.RawQuery...)
@@ -62,7 +59,7 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
 }
 
-// hasDotSegment says whether a server might find a "." or ".." segment (RFC 3986 §3.3)
+// hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3)
 // in the path of target: with dots escaped, between slashes that are escaped or
 // backslashes, or with parameters (RFC 3986 §3.3 on ";"). The path ends at the first "?";
 // lighttpd 1.4.69 resolves what is before the last.
@@ -111,10 +108,14 @@ func startsWithDotSegment(s string) bool {
 // sends them as written, and /public/../private asks many servers for /private; with a
 // %2F in place of a slash, some. The gate wants every form allowed. That is stricter than
 // RFC 9309, which knows only the target as sent. The error is the context's, or says that
-// the forms are too many.
+// the forms are too many to decide on.
 func decideDotFree(ctx context.Context, group policy.Group, target string) (d policy.Decision, err error) {
 	forms := []string{target}
+	size := 0
 	for i := 0; i < len(forms); i++ {
+		if size += len(forms[i]); size > maxForms {
+			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments that servers can read in too many ways: write it without", cut(target))
+		}
 		if err := ctx.Err(); err != nil { // a hostile file makes each decision slow
 			return policy.Decision{}, err
 		}
@@ -127,18 +128,16 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 		if last > first { // see hasDotSegment
 			forms = appendResolved(forms, forms[i], last)
 		}
-		if len(forms) > maxForms {
-			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments that servers can read in more than %d ways: write it without", cut(target), maxForms)
-		}
 	}
 	return d, nil
 }
 
-// maxForms is far above what a path has that was not made to have many.
-const maxForms = 64
+// maxForms is how long all forms of a target may be together. A path that was not made to
+// have many has fewer than ten.
+const maxForms = 4 * maxTarget
 
 // appendResolved appends to forms those that servers resolve target to, with the dot
-// segments of its path removed, as far as they are new. The path ends before the octet at
+// segments of its path removed, as far as they are new. The path ends at the index
 // end, or with the target if that is -1.
 func appendResolved(forms []string, target string, end int) []string {
 	path, query := target, ""
