@@ -134,6 +134,9 @@ func dotTargets() []string {
 			}
 		}
 	}
+	for _, t := range []string{"/a/..//private/", "/.%2f/private/", "/a/..%2f%2fprivate/", "/a/%2e%2e%2f/private/", "/x/a%5cb/..%2f../private/", "/a/..;/private/", "/a?x/../../private/?y"} {
+		add(t)
+	}
 	var all func(prefix string, n int)
 	all = func(prefix string, n int) {
 		add(prefix)
