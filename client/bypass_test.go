@@ -77,8 +77,7 @@ func TestDecideSaysWhatRoundTripDoes(t *testing.T) {
 		url  string
 	}{
 		{"without robots", client.WithoutRobots(t.Context()), "http://a.example/private"},
-		{"ftp", t.Context(), "ftp://a.example/private"},
-		{"file", t.Context(), "file:///private"},
+		{"with robots", t.Context(), "http://a.example/private"},
 	} {
 		rt := &client.Transport{Base: &web{robots: "User-agent: *\nDisallow: /"}}
 		u := mustParse(t, row.url)

@@ -38,7 +38,10 @@ import (
 // after the first use, and it must not be copied.
 type Transport struct {
 	// Base sends what is allowed and reads robots.txt. Nil: http.DefaultTransport. It
-	// must not follow redirects by itself: a hop inside Base is not seen here.
+	// must not follow redirects by itself: a hop inside Base is not seen here. Nor is what
+	// an *http.Transport was given with RegisterProtocol for http or https: pages then come
+	// from there, and robots.txt from the network. Hide the type, as in
+	// Base: struct{ http.RoundTripper }{transport}, and both come from there.
 	//
 	// What adds credentials belongs above the gate: &oauth2.Transport{Base: gate}. A Base
 	// that adds them gives them to every origin, with the request for its robots.txt. That
@@ -133,7 +136,7 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 
 // RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
 // a *DisallowedError, or the context's error if that ended first, or an error about
-// a URL that names no origin or a Trace.Decided that panicked, or ErrClosed. With a
+// a request that cannot be decided on or a Trace.Decided that panicked, or ErrClosed. With a
 // Pacer it waits for its turn before it sends, and may return the errors of Pacer.Wait
 // as well. It never modifies req; where a User-Agent or the canonical host has to be
 // set, a copy is sent. Requests of other schemes than http and https go to Base untouched.
@@ -168,6 +171,11 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 		return t.toSend(req, o, hasAgent), fetch.Origin{}, nil
 	}
 	agent, hasAgent := req.Header["User-Agent"]
+	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
+		if err := checkKeys(req.Header); err != nil {
+			return nil, fetch.Origin{}, err
+		}
+	}
 	token := t.token(g, own, agent, hasAgent)
 	a := answer{brief: true, misuse: own.misuse}
 	if err := t.ask(req.Context(), g, req, token, &a); err != nil {
@@ -181,17 +189,20 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 
 // Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
 // Robots.txt may be fetched for that. The error is the context's, or ErrClosed, or says
-// why u names no origin or that Trace.Decided panicked; a robots.txt that cannot be had is
-// a Decision with ReasonUnreachable and no error. What robots.txt does not bind, as
-// RoundTrip has it, is allowed with ReasonNoRule: other schemes, and a context of
-// WithoutRobots.
+// why u cannot be decided on or that Trace.Decided panicked; a robots.txt that cannot be
+// had is a Decision with ReasonUnreachable and no error. With a context of WithoutRobots
+// everything is allowed with ReasonNoRule. A URL of another scheme than http or https is
+// an error, since robots.txt cannot be asked about it, although RoundTrip hands it to Base.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (policy.Decision, error) {
 	g, err := t.open()
 	if err != nil {
 		return policy.Decision{}, err
 	}
+	if g.misuse == nil && isOther(u) {
+		return policy.Decision{}, schemeError(u)
+	}
 	own := gatingOf(ctx)
-	if g.misuse == nil && (own.bypass || isOther(u)) {
+	if g.misuse == nil && own.bypass {
 		return policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}, nil
 	}
 	a := answer{misuse: own.misuse}
@@ -208,6 +219,9 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	}
 	if g.misuse != nil {
 		return nil, g.misuse
+	}
+	if isOther(u) {
+		return nil, schemeError(u)
 	}
 	o, err := originOf(&http.Request{URL: u})
 	if err != nil {

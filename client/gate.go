@@ -104,9 +104,9 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	a.cause = res.Err
 	a.Decision = d
 	if a.Allowed && dots {
-		a.Decision = decideDotFree(group, strings.Clone(target)) // the rare case pays, buf stays on the stack
+		a.Decision, err = decideDotFree(ctx, group, strings.Clone(target)) // the rare case pays, buf stays on the stack
 	}
-	return nil
+	return err
 }
 
 // lookup is what holds for o. The error is the context's, or says whose end came first.
@@ -116,16 +116,6 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 		err = ErrClosed // who waits knows of no Cache
 	}
 	return res, err
-}
-
-// decideDotFree decides on what servers make of a target with dot segments. The target
-// itself, as sent, is allowed.
-func decideDotFree(group policy.Group, target string) policy.Decision {
-	d := group.Decide(withoutDotSegments(target))
-	if d.Allowed {
-		d = group.Decide(withoutDotSegments(unescapedSlashes(target)))
-	}
-	return d
 }
 
 // isOther says whether u is of a scheme that robots.txt does not bind here. net/url

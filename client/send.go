@@ -27,6 +27,21 @@ func refuse(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
+// checkKeys refuses what would be sent in place of, or beside, the fields that are decided
+// for: net/http looks for them under their canonical keys alone when it writes HTTP/1.1,
+// and without regard to case for HTTP/2.
+func checkKeys(h http.Header) error {
+	for key := range h {
+		switch {
+		case len(key) == len("User-Agent") && key != "User-Agent" && strings.EqualFold(key, "User-Agent"):
+			return fmt.Errorf("client: the header key %q is not what is decided for: use Header.Set, which writes it %q", key, "User-Agent")
+		case len(key) == len("Host") && key != "Host" && strings.EqualFold(key, "Host"):
+			return fmt.Errorf("client: the header key %q is not what is decided for: set Request.Host", key)
+		}
+	}
+	return nil
+}
+
 // toSend is req, or a copy of it with what the wire needs: our User-Agent where it has
 // none, and the canonical spelling of the origin that is decided for.
 func (t *Transport) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Request {

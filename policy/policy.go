@@ -239,7 +239,8 @@ func (g Group) Token() string {
 // percent-encoded where the dialect decodes them, but not with a query: that is
 // another resource, which nobody needs in order to read the rules.
 //
-// Decide allocates nothing for a target in origin form of up to 8 KiB.
+// Decide allocates nothing for a target in origin form of up to 8 KiB. It takes longer the
+// longer the target is: where strangers choose it, bound its length, as package client does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
