@@ -140,7 +140,11 @@ var ErrClosed = errors.New("cache: Get after Close")
 // load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
 // load runs on its own context with a deadline of two minutes, and its result is kept
 // for all callers. The error is ctx.Err() or ErrClosed: what goes wrong with the
-// origin is a Result with Err set.
+// origin is a Result with Err set. Where load returns context.DeadlineExceeded before its
+// own context has ended, it has not asked the origin: then nothing is kept.
+//
+// With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
+// nothing that may be used before it is fetched.
 //
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its

@@ -168,6 +168,12 @@ func (c *Cache) flight(o fetch.Origin, s *state, load loadFunc) (*fetch.Result, 
 		c.dialect.Store(int32(r.Dialect) + 1)
 	}
 	now := time.Now()
+	if _, ok := r.Err.(unasked); ok { // nothing to keep; who waits gets what an outage would leave
+		if stored.unlock != nil {
+			go stored.unlock()
+		}
+		return c.terms.newest(s.failedWith(&c.terms, r, now, c.draw), now), nil
+	}
 	s = c.next(s, r, now)
 	c.publish(o, s, now)
 	if c.second.store != nil {
@@ -211,7 +217,12 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) *fetch.R
 			}
 			loaded <- r
 		}()
-		r = checked(load(ctx, o, prev))
+		res, err := load(ctx, o, prev)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			r = unreachable(unasked(err.Error()))
+			return
+		}
+		r = checked(res, err)
 	})
 	select {
 	case r := <-loaded:
@@ -237,6 +248,12 @@ func checked(r *fetch.Result, err error) *fetch.Result {
 	}
 	return r
 }
+
+// unasked is the Err of a load that ran out of time before the flight has: it was still
+// waiting for something of ours, and the origin has not been asked.
+type unasked string
+
+func (e unasked) Error() string { return string(e) }
 
 func unreachable(err error) *fetch.Result {
 	return &fetch.Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}

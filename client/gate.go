@@ -88,7 +88,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	}
 	group := res.Policy.Group(token)
 	if g.pacer != nil {
-		g.pacer.learn(a.origin, group, source{res.Time, token})
+		g.pacer.learn(a.origin, group, source{res.Time, token}, res.Err)
 	}
 	dots := hasDotSegment(target)
 	d := group.Decide(target)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,36 +152,8 @@ func (p *Pacer) Learn(u *url.URL, g policy.Group) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	p.learn(o, g, source{})
+	p.learn(o, g, source{}, nil)
 	return nil
-}
-
-// source says which group of which robots.txt something was learned from. The zero
-// source is like no other.
-type source struct {
-	read  time.Time
-	token string
-}
-
-// learn is Learn for an origin. The records of a hostile file take milliseconds to go
-// through, so nothing is learned twice from one source. A nil Pacer has no use for any.
-func (p *Pacer) learn(o fetch.Origin, g policy.Group, from source) {
-	if p == nil || p.knows(o, from) {
-		return
-	}
-	asked := paceOf(g)
-	from.token = strings.Clone(from.token) // it may be part of a header
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.lane(o, time.Now())
-	l.pace, l.learned = asked, from
-	l.wakeFirst() // what it waits for may have become less
-}
-
-func (p *Pacer) knows(o fetch.Origin, from source) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return from != source{} && p.lane(o, time.Now()).learned == from
 }
 
 // The zero values of the fields, resolved.

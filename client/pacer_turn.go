@@ -31,6 +31,7 @@ const holdTurn = 10 * time.Second
 type waiter struct {
 	as   asking
 	wake chan struct{} // holds one: things have changed, look again
+	owed bool          // it keeps a delay that nothing asks for any more
 }
 
 // take waits for a turn at o and says how long it was held back. Unless the turn was
@@ -73,7 +74,7 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking) (
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
-			return held, &lateError{o, at}
+			return held, &lateError{o, at, l.resume.After(deadline)}
 		case mayGo && !at.After(now):
 			l.start(as, now)
 			return held, nil
@@ -109,6 +110,7 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration, first bool) error {
 type lateError struct {
 	origin fetch.Origin
 	at     time.Time // the earliest
+	paused bool      // because the site has asked for that, or suffers; not for a delay of ours
 }
 
 func (e *lateError) Error() string {
@@ -119,13 +121,15 @@ func (e *lateError) Error() string {
 // Unwrap makes it what it would be if we waited: the end of the caller's own deadline.
 func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
 
-// join puts w at the end of the queue, or behind the last of those that go ahead.
+// join puts w behind the last of those that it may not go ahead of. Robots.txt goes first
+// of all: the first in line may be waiting for what it says.
 func (l *lane) join(w *waiter) *list.Element {
 	if !w.as.ahead() {
 		return l.waiting.PushBack(w)
 	}
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*waiter).as.ahead() {
+		other := e.Value.(*waiter).as
+		if !other.ahead() || w.as == asRobots && other != asRobots {
 			return l.waiting.InsertBefore(w, e)
 		}
 	}
@@ -133,7 +137,9 @@ func (l *lane) join(w *waiter) *list.Element {
 }
 
 func (l *lane) leave(e *list.Element) {
-	l.waiting.Remove(e)
+	if l.waiting.Remove(e).(*waiter).owed {
+		l.paid()
+	}
 	l.wakeFirst()
 }
 
