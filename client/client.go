@@ -125,14 +125,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return refuse(req, err)
 	}
-	out, o, err := t.admit(g, req)
-	if err != nil {
-		return refuse(req, err)
+	for {
+		out, o, err := t.admit(g, req)
+		if err != nil {
+			return refuse(req, err)
+		}
+		if g.pacer == nil || o == (fetch.Origin{}) {
+			return send(g.base, out)
+		}
+		res, err := g.pacer.roundTrip(g.base, out, o, recheck{t: t, g: g, req: req}, t.Trace.waited(&g.hooks))
+		if err != errAgain { // else Trace hears of the new decision as well
+			return res, err
+		}
 	}
-	if g.pacer == nil || o == (fetch.Origin{}) {
-		return send(g.base, out)
-	}
-	return g.pacer.roundTrip(g.base, out, o, t.Trace.waited(&g.hooks))
 }
 
 // admit decides on req and returns what is to be sent, req itself or a copy, and the

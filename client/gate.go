@@ -33,7 +33,9 @@ type answer struct {
 	policy.Decision
 	origin fetch.Origin
 	cause  error
-	brief  bool // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
+	brief  bool      // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
+	held   bool      // it is to be given by what the cache holds, see ended
+	read   time.Time // when the robots.txt that it was given by was read
 }
 
 // ask is decide, told to Trace.
@@ -82,10 +84,15 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 		a.Decision = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 		return nil
 	}
-	res, err := g.lookup(ctx, a.origin)
+	patience := ctx
+	if a.held {
+		patience = ended
+	}
+	res, err := g.lookup(patience, a.origin)
 	if err != nil {
 		return err
 	}
+	a.read = res.Time
 	group := res.Policy.Group(token)
 	if g.pacer != nil {
 		g.pacer.learn(a.origin, group, source{res.Time, token}, res.Err)
@@ -104,11 +111,23 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	return nil
 }
 
+// ended is the context of a look-up that fetches nothing: context.Canceled is then the
+// error where there is nothing to use.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // lookup is what holds for o. The error is the context's, or says whose end came first.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	res, err := g.cache.Get(ctx, o, g.load)
-	if err != nil && g.ownCache && errors.Is(err, cache.ErrClosed) {
+	switch {
+	case err == nil:
+	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		err = ErrClosed // who waits knows of no Cache
+	case errors.Is(err, ctx.Err()):
+		err = context.Cause(ctx) // as net/http has it
 	}
 	return res, err
 }
