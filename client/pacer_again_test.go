@@ -65,18 +65,18 @@ const slowly = "User-agent: *\nCrawl-delay: 30\nAllow: /\n"
 // What comes in the place of the old robots.txt takes no delay away from those who wait.
 func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 	const none, few = "User-agent: *\nDisallow: /\n", -1
-	for _, c := range []struct {
+	type row struct {
 		name   string
 		web    *changing
 		cache  *cache.Cache
 		ask    time.Duration // between the questions of somebody else; 0: nobody asks
 		served int           // of 20; few: as many as are due before the change
-	}{
+	}
+	rows := []row{
 		{"forbidden, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, few},
 		{"forbidden later, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 125 * time.Second}, &cache.Cache{}, 10 * time.Second, few},
 		{"forbidden, and nobody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 0, few},
 		{"forbidden, in a cache that keeps nothing", &changing{lifetime: "no-store", after: none, change: 125 * time.Second}, &cache.Cache{MinTTL: -1}, 40 * time.Second, few},
-		{"forbidden right after it was looked up", &changing{lifetime: "no-store", after: none, change: 155 * time.Second}, &cache.Cache{MinTTL: -1}, 160 * time.Second, few},
 		{"forbidden, without fetches in the background", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{Foreground: true}, 90 * time.Second, few},
 		{"an outage, strictly", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 90 * time.Second, few},
 		{"an outage, strictly, and nobody asks", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 0, few},
@@ -85,7 +85,12 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 		{"no delay any more", &changing{lifetime: "max-age=60", after: "User-agent: *\nAllow: /\n", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
 		{"no change", &changing{lifetime: "max-age=60", after: slowly, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
 		{"a lifetime below the delay", &changing{lifetime: "no-store", after: slowly}, &cache.Cache{MinTTL: -1}, 0, 20},
-	} {
+	}
+	for change := 125 * time.Second; change < 250*time.Second; change += 5 * time.Second {
+		rows = append(rows, row{fmt.Sprint("forbidden at ", change, ", perhaps just after it was looked up"),
+			&changing{lifetime: "no-store", after: none, change: change}, &cache.Cache{MinTTL: -1}, change + 2*time.Second, few})
+	}
+	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.web.before, c.web.begin = slowly, time.Now()
