@@ -115,11 +115,12 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 }
 
 // RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
-// a *DisallowedError, or the context's error if that ended first, or an error about
+// a *DisallowedError, or the context's cause if that ended first, or an error about
 // a URL that names no origin or a Trace.Decided that panicked, or ErrClosed. With a
 // Pacer it waits for its turn before it sends, and may return the errors of Pacer.Wait
-// as well. It never modifies req; where a User-Agent or the canonical host has to be
-// set, a copy is sent. Requests of other schemes than http and https go to Base untouched.
+// as well; a request that had to wait is decided on again at its turn. It never modifies
+// req; where a User-Agent or the canonical host has to be set, or a Pacer watches the body,
+// a copy is sent. Requests of other schemes than http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()
 	if err != nil {
@@ -168,7 +169,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 }
 
 // Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
-// Robots.txt may be fetched for that. The error is the context's, or ErrClosed, or says
+// Robots.txt may be fetched for that. The error is the context's cause, or ErrClosed, or says
 // why u names no origin or that Trace.Decided panicked; a robots.txt that cannot be had is
 // a Decision with ReasonUnreachable and no error. What robots.txt does not bind, as
 // RoundTrip has it, is allowed with ReasonNoRule: other schemes, and a context of
