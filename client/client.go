@@ -126,17 +126,26 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return refuse(req, err)
 	}
+	out, o, err := t.admit(g, req)
+	if err != nil {
+		return refuse(req, err)
+	}
+	if g.pacer == nil || o == (fetch.Origin{}) {
+		return send(g.base, out)
+	}
+	return t.pace(g, req, out, o)
+}
+
+// pace sends out, which is what was made of req, when its turn comes, or decides on req
+// again. That Trace then hears of as well.
+func (t *Transport) pace(g *gate, req, out *http.Request, o fetch.Origin) (*http.Response, error) {
 	for {
-		out, o, err := t.admit(g, req)
-		if err != nil {
-			return refuse(req, err)
-		}
-		if g.pacer == nil || o == (fetch.Origin{}) {
-			return send(g.base, out)
-		}
 		res, err := g.pacer.roundTrip(g.base, out, o, recheck{t: t, g: g, req: req}, t.Trace.waited(&g.hooks))
-		if err != errAgain { // else Trace hears of the new decision as well
+		if err != errAgain {
 			return res, err
+		}
+		if out, o, err = t.admit(g, req); err != nil {
+			return refuse(req, err)
 		}
 	}
 }

@@ -33,9 +33,8 @@ type answer struct {
 	policy.Decision
 	origin fetch.Origin
 	cause  error
-	brief  bool      // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
-	held   bool      // it is to be given by what the cache holds, see ended
-	read   time.Time // when the robots.txt that it was given by was read
+	brief  bool // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
+	held   bool // it is to be given by what the cache holds, see ended
 }
 
 // ask is decide, told to Trace.
@@ -92,7 +91,6 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	if err != nil {
 		return err
 	}
-	a.read = res.Time
 	group := res.Policy.Group(token)
 	if g.pacer != nil {
 		g.pacer.learn(a.origin, group, source{res.Time, token}, res.Err)
@@ -122,14 +120,16 @@ var ended = func() context.Context {
 // lookup is what holds for o. The error is the context's, or says whose end came first.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	res, err := g.cache.Get(ctx, o, g.load)
+	if err == nil {
+		return res, nil
+	}
 	switch {
-	case err == nil:
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		err = ErrClosed // who waits knows of no Cache
 	case errors.Is(err, ctx.Err()):
 		err = context.Cause(ctx) // as net/http has it
 	}
-	return res, err
+	return nil, err
 }
 
 // decideDotFree decides on what servers make of a target with dot segments. The target

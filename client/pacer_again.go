@@ -18,7 +18,7 @@ type recheck struct {
 	g   *gate
 	req *http.Request
 
-	read time.Time // of the robots.txt that it has looked up; zero: of none yet
+	looked time.Time // when it had looked up robots.txt anew; zero: not yet
 }
 
 // holds reports whether the request is still allowed, by what the cache holds. It is
@@ -37,11 +37,10 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	token := r.t.token(r.g, gatingOf(ctx), agent, hasAgent)
 	a := answer{brief: true, held: true}
 	err := r.g.decide(ctx, r.req, token, &a, nil)
-	if errors.Is(err, context.Canceled) && (r.read.IsZero() || newest.After(r.read)) {
+	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
 		a = answer{brief: true}
-		if err = r.g.decide(ctx, r.req, token, &a, nil); err == nil {
-			r.read = a.read
-		}
+		err = r.g.decide(ctx, r.req, token, &a, nil)
+		r.looked = time.Now()
 	}
 	// A context that has ended is seen by who waits. A Transport or Cache that was closed
 	// lets through what it had let through before.
