@@ -163,6 +163,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Origin, on any goroutine, and is to say at once what it sends, as Fetch does: a load that
 // wraps Fetch passes that on.
 //
+// With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
+// nothing that may be used before it is fetched.
+//
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
 // Err has the text of the original error but wraps nothing.

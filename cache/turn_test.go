@@ -62,9 +62,11 @@ func TestAQueueOfOursIsNoFailureOfASite(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Minute)
 		defer cancel()
-		start := time.Now()
-		if _, err := c.Get(ctx, origin(t, "https://hurry.example"), f.Fetch); err != context.DeadlineExceeded || time.Since(start) != 7*time.Minute {
-			t.Errorf("after %v: %v", time.Since(start), err)
+		start := time.Now() // who is first in a queue that is formed anew is left to chance
+		switch r, err := c.Get(ctx, origin(t, "https://silent.example"), f.Fetch); {
+		case err == nil && strings.Contains(r.Err.Error(), "within 15s"):
+		case err != context.DeadlineExceeded || time.Since(start) != 7*time.Minute:
+			t.Errorf("after %v: %v, %v", time.Since(start), r, err)
 		}
 		asking.Wait()
 		closeCache(t, c)

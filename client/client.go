@@ -135,11 +135,12 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 }
 
 // RoundTrip sends req if robots.txt allows it. Else it closes req.Body and returns
-// a *DisallowedError, or the context's error if that ended first, or an error about
+// a *DisallowedError, or the context's cause if that ended first, or an error about
 // a request that cannot be decided on or a Trace.Decided that panicked, or ErrClosed. With a
 // Pacer it waits for its turn before it sends, and may return the errors of Pacer.Wait
-// as well. It never modifies req; where a User-Agent or the canonical host has to be
-// set, a copy is sent. Requests of other schemes than http and https go to Base untouched.
+// as well; a request that had to wait is decided on again at its turn. It never modifies
+// req; where a User-Agent or the canonical host has to be set, or a Pacer watches the body,
+// a copy is sent. Requests of other schemes than http and https go to Base untouched.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()
 	if err != nil {
@@ -152,7 +153,21 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.pacer == nil || o == (fetch.Origin{}) {
 		return send(g.base, out)
 	}
-	return g.pacer.roundTrip(g.base, out, o, t.Trace.waited(&g.hooks))
+	return t.pace(g, req, out, o)
+}
+
+// pace sends out, which is what was made of req, when its turn comes, or decides on req
+// again. That Trace then hears of as well.
+func (t *Transport) pace(g *gate, req, out *http.Request, o fetch.Origin) (*http.Response, error) {
+	for {
+		res, err := g.pacer.roundTrip(g.base, out, o, recheck{t: t, g: g, req: req}, t.Trace.waited(&g.hooks))
+		if err != errAgain {
+			return res, err
+		}
+		if out, o, err = t.admit(g, req); err != nil {
+			return refuse(req, err)
+		}
+	}
 }
 
 // admit decides on req and returns what is to be sent, req itself or a copy, and the
@@ -188,7 +203,7 @@ func (t *Transport) admit(g *gate, req *http.Request) (*http.Request, fetch.Orig
 }
 
 // Decide says whether RoundTrip would send a GET of u with ctx, without sending it.
-// Robots.txt may be fetched for that. The error is the context's, or ErrClosed, or says
+// Robots.txt may be fetched for that. The error is the context's cause, or ErrClosed, or says
 // why u cannot be decided on or that Trace.Decided panicked; a robots.txt that cannot be
 // had is a Decision with ReasonUnreachable and no error. With a context of WithoutRobots
 // everything is allowed with ReasonNoRule. A URL of another scheme than http or https is

@@ -36,6 +36,7 @@ type answer struct {
 	cause  error
 	misuse error // what is wrong with what the request says about itself, or nil
 	brief  bool  // of a permission nothing but Allowed is wanted: to copy the rest takes longer than to find it
+	held   bool  // it is to be given by what the cache holds, see ended
 }
 
 // ask is decide, told to Trace.
@@ -87,13 +88,17 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 		a.Decision = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 		return nil
 	}
-	res, err := g.lookup(ctx, a.origin)
+	patience := ctx
+	if a.held {
+		patience = ended
+	}
+	res, err := g.lookup(patience, a.origin)
 	if err != nil {
 		return err
 	}
 	group := res.Policy.Group(token)
 	if g.pacer != nil {
-		g.pacer.learn(a.origin, group, source{res.Time, token})
+		g.pacer.learn(a.origin, group, source{res.Time, token}, res.Err)
 	}
 	dots := hasDotSegment(target)
 	d := group.Decide(target)
@@ -109,13 +114,27 @@ func (g *gate) decide(ctx context.Context, req *http.Request, token string, a *a
 	return err
 }
 
+// ended is the context of a look-up that fetches nothing: context.Canceled is then the
+// error where there is nothing to use.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // lookup is what holds for o. The error is the context's, or says whose end came first.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	res, err := g.cache.Get(ctx, o, g.load)
-	if err != nil && g.ownCache && errors.Is(err, cache.ErrClosed) {
-		err = ErrClosed // who waits knows of no Cache
+	if err == nil {
+		return res, nil
 	}
-	return res, err
+	switch {
+	case g.ownCache && errors.Is(err, cache.ErrClosed):
+		err = ErrClosed // who waits knows of no Cache
+	case errors.Is(err, ctx.Err()):
+		err = context.Cause(ctx) // as net/http has it
+	}
+	return nil, err
 }
 
 // isOther says whether u is of a scheme that robots.txt does not bind here. net/url

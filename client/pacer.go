@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,9 +22,11 @@ import (
 //   - a request starts no sooner than the delay after the latest earlier start, and no
 //     sooner than the delay after the latest earlier end. The delay is the larger of
 //     Crawl-delay and Request-rate in the group of robots.txt that binds us, or Delay
-//     where it has neither. Both readings of Crawl-delay hold that way: "at most one
-//     start in a window of n seconds" (Bing) and "n seconds from the end of one request
-//     to the start of the next" (Yandex). Fractions count.
+//     where it has neither. Of several product tokens that share the Pacer, the largest
+//     counts, for an hour after a token was last decided for. Both readings of
+//     Crawl-delay hold that way: "at most one start in a window of n seconds" (Bing)
+//     and "n seconds from the end of one request to the start of the next" (Yandex).
+//     Fractions count.
 //   - at most MaxUnderway requests are under way. A request is, from its start until
 //     its response body is closed or read to its end, it fails, or its context ends.
 //     With MaxUnderway above one, requests still under way hold nobody back but by
@@ -33,13 +34,18 @@ import (
 //   - no request starts before the time that Retry-After of a 429 or 5xx names, at most
 //     a day ahead. Where such an answer names none, or none comes (a network failure),
 //     pauses grow from two seconds (or twice the delay) to an hour, give or take a
-//     fifth; each good answer halves the next one.
+//     fifth; each good answer halves the next one. A request that could not be sent as
+//     it is, or whose body fails, says nothing about the site.
 //   - who asks first goes first. There are two exceptions: robots.txt, which decides
 //     what becomes of the others, and a request whose turn Wait has obtained.
 //
-// Reading robots.txt is a request like any other; its redirects and retries belong to
-// it. Requests made [WithoutRobots] are neither spaced nor counted: somebody is waiting
-// for them.
+// A request that had to wait is decided on again when its turn comes, by what the Cache
+// holds then; where that has expired, robots.txt is read first. A robots.txt that names no
+// delay any more, or cannot be had, takes none away from those who wait.
+//
+// Reading robots.txt keeps the distance like any other request and takes a place, but it
+// does not wait for one; its redirects and retries belong to it. Requests made
+// [WithoutRobots] are neither spaced nor counted: somebody is waiting for them.
 //
 // # Waiting and time-outs
 //
@@ -110,8 +116,9 @@ func (e *DelayError) Error() string {
 // What robots.txt asks for is known once a Transport with this Pacer has decided on a
 // URL of the origin (RoundTrip, Decide), or from Learn. Until then, Delay is kept.
 //
-// The error is the context's; wraps context.DeadlineExceeded if the turn cannot come
-// before its deadline; is a *DelayError; or says why u names no origin.
+// The error is the context's cause; wraps context.DeadlineExceeded, and is a net.Error
+// with Timeout, if the turn cannot come before its deadline; is a *DelayError; or says why
+// u names no origin.
 func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
@@ -146,43 +153,15 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 }
 
 // Learn tells the Pacer the group of robots.txt that binds us at u's origin, for a
-// crawler that sends without a Transport. A Transport tells its Pacer by itself. The
-// error says why u names no origin.
+// crawler that sends without a Transport. It replaces all that was learned before. A
+// Transport tells its Pacer by itself. The error says why u names no origin.
 func (p *Pacer) Learn(u *url.URL, g policy.Group) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	p.learn(o, g, source{})
+	p.learn(o, g, source{}, nil)
 	return nil
-}
-
-// source says which group of which robots.txt something was learned from. The zero
-// source is like no other.
-type source struct {
-	read  time.Time
-	token string
-}
-
-// learn is Learn for an origin. The records of a hostile file take milliseconds to go
-// through, so nothing is learned twice from one source. A nil Pacer has no use for any.
-func (p *Pacer) learn(o fetch.Origin, g policy.Group, from source) {
-	if p == nil || p.knows(o, from) {
-		return
-	}
-	asked := paceOf(g)
-	from.token = strings.Clone(from.token) // it may be part of a header
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.lane(o, time.Now())
-	l.pace, l.learned = asked, from
-	l.wakeFirst() // what it waits for may have become less
-}
-
-func (p *Pacer) knows(o fetch.Origin, from source) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return from != source{} && p.lane(o, time.Now()).learned == from
 }
 
 // The zero values of the fields, resolved.

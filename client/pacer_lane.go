@@ -19,8 +19,8 @@ import (
 // once made, keeps its time when a pause comes in between or somebody ahead gives up;
 // and nothing in it counts what is under way.
 type lane struct {
-	pace     pace      // what robots.txt asks for
-	learned  source    // and where that is from
+	lessons  []lesson  // what robots.txt asks for
+	read     time.Time // when the newest robots.txt was read that a Transport has decided by
 	last     time.Time // the latest start or end of a request
 	granted  time.Time // when Wait last gave a turn
 	grants   int       // turns that Wait gave and no request has used
@@ -28,6 +28,7 @@ type lane struct {
 	strain   int       // failures, less the good answers since
 	underway int
 	waiting  list.List // of *waiter; the first is the next to go
+	owed     int       // of waiting, those who keep a delay that nothing asks for any more
 }
 
 // lane returns that of o, which it makes if there is none.
@@ -73,12 +74,14 @@ func (p *Pacer) forget(now time.Time) {
 
 // earliest is when a request may start, as things stand at now; never before now. With
 // every place taken (full) it is the least that is possible: one has to end first.
+// robots.txt waits for no place: a body that the caller leaves open must not make the
+// origin unreachable.
 func (p *Pacer) earliest(l *lane, now time.Time, as asking) (at time.Time, full bool) {
 	from := l.last
 	if as != asHolder {
 		from = l.latest()
 	}
-	if full = l.underway >= p.maxUnderway(); full {
+	if full = as != asRobots && l.underway >= p.maxUnderway(); full {
 		from = now
 	}
 	return later(p.spaced(l, from, now), l.resume), full
@@ -99,7 +102,7 @@ func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 		if !at.After(t) {
 			return t
 		}
-		change := l.pace.nextChange(t)
+		change := l.nextChange(t)
 		if change.IsZero() || at.Before(change) {
 			return at
 		}
@@ -107,12 +110,22 @@ func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 	}
 }
 
-// delay is the distance to keep at time t.
+// delay is the distance to keep at time t: the largest that is to be kept for any token.
 func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
-	if asked, ok := l.pace.at(t); ok {
-		return min(asked, p.maxDelay())
+	if len(l.lessons) == 0 {
+		return p.defaultDelay()
 	}
-	return p.defaultDelay()
+	d := time.Duration(0)
+	for i := range l.lessons {
+		asked, ok := l.lessons[i].pace.at(t)
+		switch {
+		case ok:
+			d = max(d, min(asked, p.maxDelay()))
+		case !l.lessons[i].past:
+			d = max(d, p.defaultDelay())
+		}
+	}
+	return d
 }
 
 // tooSlow is the refusal of an origin that asks for more than the cap; nil if it does not.
@@ -120,7 +133,7 @@ func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
 	if !p.Refuse {
 		return nil
 	}
-	if asked, _ := l.pace.at(now); asked > p.maxDelay() {
+	if asked := l.asked(now); asked > p.maxDelay() {
 		return &DelayError{Origin: o, Delay: asked, Max: p.maxDelay()}
 	}
 	return nil

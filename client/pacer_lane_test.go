@@ -46,7 +46,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 		begin("underway.example")
 		p.end(begin("idle.example"))
 		slow := begin("slow.example")
-		slow.pace = pace{delay: 30 * time.Second, said: true}
+		slow.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
 		p.end(slow)
 		pausing := begin("pausing.example")
 		p.note(pausing, 503, time.Hour)

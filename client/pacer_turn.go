@@ -31,13 +31,20 @@ const holdTurn = 10 * time.Second
 type waiter struct {
 	as   asking
 	wake chan struct{} // holds one: things have changed, look again
+	owed bool          // it keeps a delay that nothing asks for any more
 }
 
-// take waits for a turn at o and says how long it was held back. Unless the turn was
-// for Wait, a place is then taken, and has to be given back with end.
+// take is turn for what needs no second decision.
 func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, held time.Duration, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
+	return p.turn(ctx, o, as, recheck{})
+}
+
+// turn waits for a turn at o and says how long it was held back. Unless the turn was
+// for Wait, a place is then taken, and has to be given back with end. The error is
+// errAgain if the turn had come, but r does not hold any more.
+func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) (l *lane, held time.Duration, err error) {
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,29 +62,47 @@ func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, h
 		l.start(as, now)
 		return l, 0, nil
 	}
-	held, err = p.queue(ctx, o, l, as)
+	held, err = p.queue(ctx, o, l, as, r)
 	return l, held, err
 }
 
-// queue is take for the case that it has to wait. It is called and returns with p.mu
+// queue is turn for the case that it has to wait. It is called and returns with p.mu
 // held. Only the first in line has a timer; it wakes the next when it leaves, whether
 // it goes or gives up.
-func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking) (held time.Duration, err error) {
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck) (held time.Duration, err error) {
 	w := &waiter{as: as, wake: make(chan struct{}, 1)}
 	e := l.join(w)
 	defer l.leave(e)
 	deadline, hasDeadline := ctx.Deadline()
-	begin := time.Now()
+	begin, checked := time.Now(), false
 	for now := begin; ; now = time.Now() {
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
-			return held, &lateError{o, at}
-		case mayGo && !at.After(now):
+			return held, &lateError{o, at, l.resume.After(deadline)}
+		case mayGo && !at.After(now) && checked:
 			l.start(as, now)
 			return held, nil
+		case mayGo && !at.After(now):
+			// Without the lock, so that robots.txt can go ahead. What is learned of it
+			// may put the turn off: then the answer is too old when the turn comes.
+			newest := l.read
+			func() {
+				p.mu.Unlock()
+				defer p.mu.Lock()
+				checked = r.holds(ctx, newest)
+			}()
+			held = time.Since(begin)
+			switch {
+			case ctx.Err() != nil:
+				return held, context.Cause(ctx)
+			case !checked:
+				return held, errAgain
+			}
+			continue
 		}
+		checked = false
 		p.mu.Unlock()
 		err := w.sleep(ctx, at.Sub(now), mayGo)
 		held = time.Since(begin)
@@ -102,13 +127,17 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration, first bool) error {
 	case <-w.wake:
 	case <-ctx.Done():
 	}
-	return ctx.Err() // of two that are ready, select picks any
+	if ctx.Err() != nil { // of two that are ready, select picks any
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // lateError says that a turn cannot come before the deadline of whoever waits.
 type lateError struct {
 	origin fetch.Origin
 	at     time.Time // the earliest
+	paused bool      // because the site has asked for that, or suffers; not for a delay of ours
 }
 
 func (e *lateError) Error() string {
@@ -116,16 +145,21 @@ func (e *lateError) Error() string {
 		e.origin, e.at.UTC().Format(time.RFC3339Nano))
 }
 
-// Unwrap makes it what it would be if we waited: the end of the caller's own deadline.
-func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
+// What it would be if we waited: the end of the caller's own deadline, which is a
+// net.Error that says so.
+func (e *lateError) Unwrap() error   { return context.DeadlineExceeded }
+func (e *lateError) Timeout() bool   { return true }
+func (e *lateError) Temporary() bool { return true }
 
-// join puts w at the end of the queue, or behind the last of those that go ahead.
+// join puts w behind the last of those that it may not go ahead of. Robots.txt goes first
+// of all: the first in line may be waiting for what it says.
 func (l *lane) join(w *waiter) *list.Element {
 	if !w.as.ahead() {
 		return l.waiting.PushBack(w)
 	}
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*waiter).as.ahead() {
+		other := e.Value.(*waiter).as
+		if !other.ahead() || w.as == asRobots && other != asRobots {
 			return l.waiting.InsertBefore(w, e)
 		}
 	}
@@ -133,7 +167,9 @@ func (l *lane) join(w *waiter) *list.Element {
 }
 
 func (l *lane) leave(e *list.Element) {
-	l.waiting.Remove(e)
+	if l.waiting.Remove(e).(*waiter).owed {
+		l.paid()
+	}
 	l.wakeFirst()
 }
 
@@ -191,30 +227,39 @@ func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
 }
 
 // roundTrip is base.RoundTrip(req) at the pace of o. The request's body is closed
-// whatever happens, as http.RoundTripper demands.
-func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin, waited func(context.Context, Waited)) (*http.Response, error) {
+// whatever happens, as http.RoundTripper demands, unless the error is errAgain.
+func (p *Pacer) roundTrip(base http.RoundTripper, req *http.Request, o fetch.Origin, r recheck, waited func(context.Context, Waited)) (*http.Response, error) {
 	ctx := req.Context()
-	l, held, err := p.take(ctx, o, asPage)
+	l, held, err := p.turn(ctx, o, asPage, r)
 	hasPlace := err == nil
 	defer func() { // a panic in base must not keep it either
 		if hasPlace {
 			p.end(l)
 		}
 	}()
+	again := err == errAgain
 	if held > 0 && waited != nil {
-		waited(ctx, Waited{URL: req.URL, Err: err, Took: held})
+		w := Waited{URL: req.URL, Err: err, Took: held}
+		if again {
+			w.Err = nil // the turn did come
+		}
+		waited(ctx, w)
 	}
-	if err != nil {
+	switch {
+	case again:
+		return nil, err
+	case err != nil:
 		return refuse(req, err)
 	}
-	res, err := send(base, req)
+	out, reading := watchBody(req)
+	res, err := send(base, out)
 	switch {
 	case err == nil:
 		p.note(l, res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))
 		if res.Body != nil && res.Body != http.NoBody {
 			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
 		}
-	case ctx.Err() == nil: // else the caller gave up, which says nothing about the site
+	case blames(req, reading, err):
 		p.note(l, 0, 0)
 	}
 	return res, err

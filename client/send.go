@@ -13,7 +13,7 @@ import (
 func send(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	res, err := base.RoundTrip(req)
 	if res == nil && err == nil {
-		return nil, fmt.Errorf("client: Base (%T) returned neither a response nor an error", base)
+		return nil, mistake(fmt.Sprintf("client: Base (%T) returned neither a response nor an error", base))
 	}
 	return res, err
 }

@@ -1,0 +1,87 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// A load that had no turn to ask says nothing about the origin, and nothing is kept. Callers
+// wait for another, unless there is a copy that an outage would leave to them.
+func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		copied bool
+		outage cache.Outage
+		want   error
+	}{
+		{"no copy", false, cache.LastGood, context.DeadlineExceeded},
+		{"a copy", true, cache.LastGood, nil},
+		{"a copy, strictly", true, cache.Strict, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &memStore{}
+			cached := &cache.Cache{Outage: c.outage, Store: store, Foreground: true}
+			o, asked := origin(t, "https://a.example"), 0
+			late := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				asked++
+				return nil, fmt.Errorf("our queue: %w", fetch.ErrNoTurn)
+			}
+			good := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				return rules("/private", "Cache-Control", "max-age=60"), nil
+			}
+			if c.copied {
+				cached.Get(t.Context(), o, good)
+				time.Sleep(time.Hour)
+			}
+			before := cached.Stats()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			if r, err := cached.Get(ctx, o, late); err != c.want || err == nil && r.Err != nil {
+				t.Errorf("%s: got %v, %v, want %v", c.name, r, err, c.want)
+			}
+			<-ctx.Done()
+			if cached.Stats() != before || asked > 3 {
+				t.Errorf("%s: load was called %d times, and %+v became %+v", c.name, asked, before, cached.Stats())
+			}
+			time.Sleep(2 * time.Minute)
+			if r, err := cached.Get(t.Context(), o, good); err != nil || r.Err != nil {
+				t.Errorf("%s: then got %v, %v", c.name, r, err)
+			}
+			cached.Close(context.Background())
+		})
+	}
+}
+
+// With a context that has ended, Get says what holds at present, and fetches nothing that
+// anybody has to wait for.
+func TestGetWithAnEndedContextSaysWhatHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, asked := new(cache.Cache), origin(t, "https://a.example"), 0
+		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			asked++
+			return rules("/private", "Cache-Control", "max-age=60"), nil
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		check := func(holds bool, fetches int) {
+			t.Helper()
+			r, err := c.Get(ended, o, load)
+			synctest.Wait()
+			if holds != (r != nil) || holds == errors.Is(err, context.Canceled) || asked != fetches {
+				t.Errorf("got %v, %v after %d fetches, want %t and %d", r, err, asked, holds, fetches)
+			}
+		}
+		check(false, 0)
+		c.Get(t.Context(), o, load)
+		check(true, 1)
+		time.Sleep(time.Hour)
+		check(false, 1)
+	})
+}

@@ -1,0 +1,513 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// changing is a Base whose robots.txt becomes another after a time. It logs when it was
+// asked for what.
+type changing struct {
+	lifetime      string // Cache-Control of robots.txt
+	before, after string // robots.txt, or "503"
+	change        time.Duration
+	begin         time.Time
+
+	mu   sync.Mutex
+	log  []time.Duration // of all requests
+	last time.Duration   // the latest page
+	sent int             // pages
+}
+
+func (b *changing) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Since(b.begin)
+	if req.URL.Path != "/robots.txt" {
+		b.log = append(b.log, now)
+		b.last = now
+		b.sent++
+		return answer(200, "", ""), nil
+	}
+	body := b.before
+	if now >= b.change {
+		body = b.after
+	}
+	if body == "503" { // the attempts of one reading come close together, as they do without a Pacer
+		return answer(503, "", ""), nil
+	}
+	b.log = append(b.log, now)
+	res := answer(200, "", body)
+	res.Header.Set("Cache-Control", b.lifetime)
+	return res, nil
+}
+
+const slowly = "User-agent: *\nCrawl-delay: 30\nAllow: /\n"
+
+// A request that waits for its turn is decided on again when that comes, by what holds
+// then: by a robots.txt that somebody else has read meanwhile, or that is read for it.
+// What comes in the place of the old robots.txt takes no delay away from those who wait.
+func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
+	const none, few = "User-agent: *\nDisallow: /\n", -1
+	type row struct {
+		name   string
+		web    *changing
+		cache  *cache.Cache
+		ask    time.Duration // between the questions of somebody else; 0: nobody asks
+		served int           // of 20; few: as many as are due before the change
+	}
+	rows := []row{
+		{"forbidden, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, few},
+		{"forbidden later, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 125 * time.Second}, &cache.Cache{}, 10 * time.Second, few},
+		{"forbidden, and nobody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 0, few},
+		{"forbidden, in a cache that keeps nothing", &changing{lifetime: "no-store", after: none, change: 125 * time.Second}, &cache.Cache{MinTTL: -1}, 40 * time.Second, few},
+		{"forbidden, without fetches in the background", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{Foreground: true}, 90 * time.Second, few},
+		{"an outage, strictly", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 90 * time.Second, few},
+		{"an outage, strictly, and nobody asks", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 0, few},
+		{"an outage with a good copy", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
+		{"an outage that allows everything", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict, AllowAfter: time.Nanosecond, MaxStale: -1}, 90 * time.Second, 19},
+		{"no delay any more", &changing{lifetime: "max-age=60", after: "User-agent: *\nAllow: /\n", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
+		{"no change", &changing{lifetime: "max-age=60", after: slowly, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
+		{"a lifetime below the delay", &changing{lifetime: "no-store", after: slowly}, &cache.Cache{MinTTL: -1}, 0, 20},
+	}
+	for change := 125 * time.Second; change < 250*time.Second; change += 5 * time.Second {
+		rows = append(rows, row{fmt.Sprint("forbidden at ", change, ", perhaps just after it was looked up"),
+			&changing{lifetime: "no-store", after: none, change: change}, &cache.Cache{MinTTL: -1}, change + 2*time.Second, few})
+	}
+	for _, c := range rows {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.web.before, c.web.begin = slowly, time.Now()
+				rt := &client.Transport{Base: c.web, UserAgent: "ExampleBot/1.0", Cache: c.cache, Pacer: &client.Pacer{}}
+				var mu sync.Mutex
+				served, refused := 0, 0
+				var workers sync.WaitGroup
+				for i := range 20 {
+					workers.Go(func() {
+						_, err := (&http.Client{Transport: rt}).Get(fmt.Sprint("http://a.example/", i))
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil {
+							served++
+						} else if _, ok := errors.AsType[*client.DisallowedError](err); ok {
+							refused++
+						} else {
+							t.Error(err)
+						}
+					})
+				}
+				no := time.Duration(0) // when somebody was told no
+				ctx, cancel := context.WithCancel(t.Context())
+				var asker sync.WaitGroup
+				if c.ask > 0 {
+					asker.Go(func() {
+						for time.Sleep(c.ask); ctx.Err() == nil && no == 0; time.Sleep(c.ask) {
+							if d, err := rt.Decide(ctx, parse("http://a.example/x")); err == nil && !d.Allowed {
+								no = time.Since(c.web.begin)
+							}
+						}
+					})
+				}
+				workers.Wait()
+				cancel()
+				asker.Wait()
+				c.web.mu.Lock()
+				defer c.web.mu.Unlock()
+				if c.served != few && served != c.served || served+refused != 20 || served != c.web.sent {
+					t.Errorf("%d served, %d refused, %d sent", served, refused, c.web.sent)
+				}
+				if no > 0 && c.web.last > no {
+					t.Errorf("a page was sent at %v, after the no at %v", c.web.last, no)
+				}
+				if c.served == few && c.web.last > c.web.change+90*time.Second {
+					t.Errorf("a page was sent at %v, robots.txt changed at %v", c.web.last, c.web.change)
+				}
+				for i, at := range c.web.log[1:] {
+					if gap := at - c.web.log[i]; gap < 30*time.Second && at <= c.web.last {
+						t.Errorf("requests at %v and %v, closer than 30s", c.web.log[i], at)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A refusal at the turn is told to Trace like any other, and an allowed request once.
+func TestTraceHearsOfTheDecisionAtTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nDisallow: /\n", change: 45 * time.Second, begin: time.Now()}
+		var log []string
+		rt := &client.Transport{Base: web, Pacer: &client.Pacer{}, Trace: &client.Trace{
+			Decided: func(_ context.Context, d client.Decided) { log = append(log, fmt.Sprint(d.Target, d.Decision.Allowed)) },
+		}}
+		for _, page := range []string{"/1", "/2"} {
+			go (&http.Client{Transport: rt}).Get("http://a.example" + page)
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if want := []string{"/1true", "/2true", "/2false"}; !slices.Equal(log, want) {
+			t.Errorf("got %v, want %v", log, want)
+		}
+	})
+}
+
+// A body that is left open keeps no one from reading robots.txt, which keeps the distance.
+func TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var read []time.Duration
+		base := &robotsAnswers{
+			robots: func() *http.Response {
+				read = append(read, time.Since(begin))
+				res := answer(200, "", "User-agent: *\nAllow: /\n")
+				res.Header.Set("Cache-Control", "max-age=60")
+				return res
+			},
+			page: func() *http.Response { return answer(200, "", "a body that is left open") },
+		}
+		rt := &client.Transport{Base: base, Pacer: &client.Pacer{}, Cache: &cache.Cache{Outage: cache.Strict}}
+		get(t, &http.Client{Transport: rt}, "http://a.example/")
+		time.Sleep(10 * time.Minute)
+		start := time.Now()
+		d, err := rt.Decide(t.Context(), parse("http://a.example/"))
+		if err != nil || !d.Allowed || time.Since(start) != 0 {
+			t.Errorf("got %v, %v after %v, want a permission at once", d, err, time.Since(start))
+		}
+		// The same for a second Cache, soon after: it keeps the distance.
+		rt = &client.Transport{Base: base, Pacer: rt.Pacer}
+		if d, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil || !d.Allowed || time.Since(start) != time.Second {
+			t.Errorf("got %v, %v after %v, want a permission after 1s", d, err, time.Since(start))
+		}
+		if len(read) != 3 {
+			t.Errorf("robots.txt was read at %v", read)
+		}
+	})
+}
+
+// A store that counts what is put.
+type putCounter struct {
+	mu   sync.Mutex
+	puts int
+}
+
+func (s *putCounter) Get(context.Context, string) ([]byte, error) { return nil, cache.ErrMiss }
+func (s *putCounter) Put(context.Context, string, []byte, time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts++
+	return nil
+}
+
+// Where a delay of ours leaves no time to read robots.txt, the answer is "unreachable" for
+// who asked; the site has not failed, and nothing is remembered.
+func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(putCounter)
+		c := &cache.Cache{Store: store}
+		pacer := &client.Pacer{Delay: time.Hour}
+		base := withRobots("User-agent: *\nAllow: /\n")
+		u := parse("http://a.example/")
+		pacer.Wait(t.Context(), u)
+		rt := &client.Transport{Base: base, Pacer: pacer, Cache: c}
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			if d, err := rt.Decide(ctx, u); err != context.DeadlineExceeded {
+				t.Errorf("got %v, %v, want to wait for the turn", d, err)
+			}
+			cancel()
+		}
+		if n := c.Stats().Origins; n != 0 || store.puts != 0 {
+			t.Errorf("%d origins in memory, %d put in the Store", n, store.puts)
+		}
+		if d, err := rt.Decide(t.Context(), u); err != nil || !d.Allowed {
+			t.Errorf("when its turn comes: got %v, %v", d, err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// However many tokens share a Pacer, an origin keeps the largest delay of those in use.
+func TestPacerKeepsTheLargestDelayOfTheTokensInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const robots = "User-agent: SlowBot\nCrawl-delay: 20\nAllow: /\nUser-agent: FastBot\nCrawl-delay: 2\nAllow: /\nUser-agent: *\nAllow: /\n"
+		pacer := &client.Pacer{}
+		rt := &client.Transport{Base: withRobots(robots), Pacer: pacer}
+		u := parse("http://a.example/")
+		check := func(token string, want time.Duration) {
+			t.Helper()
+			req, _ := http.NewRequestWithContext(client.WithToken(t.Context(), token), "GET", u.String(), nil)
+			if _, err := rt.RoundTrip(req); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Until(pacer.Next(u)); got != want {
+				t.Errorf("after %s: next in %v, want %v", token, got, want)
+			}
+		}
+		check("FastBot", 2*time.Second)
+		for range 3 {
+			check("SlowBot", 20*time.Second)
+			check("FastBot", 20*time.Second)
+			check("OtherBot", 20*time.Second)
+		}
+		for i := range 100 { // more tokens than are kept
+			check(fmt.Sprint("Bot", i), 20*time.Second)
+		}
+		check("FastBot", 20*time.Second)
+		time.Sleep(time.Hour) // without SlowBot
+		check("FastBot", 2*time.Second)
+	})
+}
+
+// What is known of a token is not learned anew because another has asked meanwhile, nor
+// because an older copy of the file is in use somewhere.
+func TestPacerLearnsOncePerTokenAndFile(t *testing.T) {
+	var file strings.Builder
+	for _, token := range []string{"SlowBot", "FastBot"} {
+		fmt.Fprintf(&file, "User-agent: %s\nCrawl-delay: 1\n%s\n", token, strings.Repeat("Request-rate: 1/1 0100-0200\n", 5))
+	}
+	base := withRobots(file.String())
+	pacer := &client.Pacer{Delay: -1, MaxDelay: time.Nanosecond}
+	u := parse("http://a.example/")
+	var all []func()
+	for _, rt := range []*client.Transport{{Base: base, Pacer: pacer}, {Base: base, Pacer: pacer}} {
+		for _, token := range []string{"SlowBot", "FastBot"} {
+			ctx := client.WithToken(t.Context(), token)
+			all = append(all, func() { rt.Decide(ctx, u) })
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, decide := range all {
+			decide()
+		}
+	}); n > 0.5+float64(len(all)*decideAllocs(t)) {
+		t.Errorf("four decisions in turn: %v allocations", n)
+	}
+}
+
+// decideAllocs is what one decision allocates that nothing is learned from.
+func decideAllocs(t *testing.T) int {
+	rt := &client.Transport{Base: withRobots("User-agent: *\nAllow: /\n"), Pacer: &client.Pacer{Delay: -1}}
+	ctx, u := client.WithToken(t.Context(), "SlowBot"), parse("http://a.example/")
+	return int(testing.AllocsPerRun(100, func() { rt.Decide(ctx, u) }))
+}
+
+// Of a robots.txt that cannot be had the Pacer learns nothing: the delay stays.
+func TestPacerAnOutageKeepsTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &changing{lifetime: "max-age=60", before: "User-agent: *\nCrawl-delay: 20\n", after: "503", change: time.Minute, begin: time.Now()}
+		pacer := &client.Pacer{}
+		rt := &client.Transport{Base: web, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict}, Fetcher: &fetch.Fetcher{Retries: -1}}
+		u := parse("http://a.example/")
+		rt.Decide(t.Context(), u)
+		time.Sleep(2 * time.Minute)
+		if d, _ := rt.Decide(t.Context(), u); d.Reason != policy.ReasonUnreachable {
+			t.Fatal(d)
+		}
+		time.Sleep(10 * time.Minute) // past the pause
+		pacer.Wait(t.Context(), u)
+		if got := time.Until(pacer.Next(u)); got != 20*time.Second {
+			t.Errorf("next in %v, want 20s", got)
+		}
+	})
+}
+
+// What the caller or Base has done wrong does not slow the site down, what the network does
+// to the same request does.
+func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			http.NotFound(w, r)
+		case "/aborts":
+			io.Copy(io.Discard, io.LimitReader(r.Body, 10))
+			panic(http.ErrAbortHandler)
+		default:
+			io.Copy(io.Discard, r.Body)
+		}
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = nil
+	post := func(body io.Reader, length int64) func(*http.Request) {
+		return func(req *http.Request) {
+			r, _ := http.NewRequest("POST", "http://a.example/", body)
+			req.Method, req.Body, req.GetBody, req.ContentLength = "POST", r.Body, r.GetBody, length
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		path   string
+		change func(*http.Request)
+		blamed bool
+	}{
+		{"line break in a field", "/", func(r *http.Request) { r.Header["X-A"] = []string{"a\nb"} }, false},
+		{"field name", "/", func(r *http.Request) { r.Header["X A"] = []string{"a"} }, false},
+		{"trailer", "/", func(r *http.Request) { r.Trailer = http.Header{"X-A": {"a\nb"}} }, false},
+		{"no header", "/", func(r *http.Request) { r.Header = nil }, false},
+		{"method", "/", func(r *http.Request) { r.Method = "GE T" }, false},
+		{"line break in the query", "/", func(r *http.Request) { r.URL.RawQuery = "a\nb" }, false},
+		{"a length without a body", "/", func(r *http.Request) { r.ContentLength = 5 }, false},
+		{"body that fails", "/", post(io.MultiReader(strings.NewReader("ab"), failing{}), 10), false},
+		{"body that fails, length unknown", "/", post(io.MultiReader(strings.NewReader("ab"), failing{}), -1), false},
+		{"body too short", "/", post(strings.NewReader("ab"), 10), false},
+		{"body too long", "/", post(strings.NewReader("abcdef"), 3), false},
+		{"connection closed", "/aborts", func(*http.Request) {}, true},
+		{"connection closed on a body", "/aborts", post(strings.NewReader(strings.Repeat("x", 1<<20)), 1<<20), true},
+		{"all is well", "/", post(strings.NewReader("abc"), 3), false},
+	} {
+		pacer := &client.Pacer{Delay: -1}
+		rt := &client.Transport{Base: new(http.Transport), Pacer: pacer, UserAgent: "ExampleBot"}
+		if c.name == "no header" {
+			rt.UserAgent = ""
+		}
+		req, _ := http.NewRequest("GET", server.URL+c.path, nil)
+		c.change(req)
+		res, err := rt.RoundTrip(req)
+		if (err == nil) != (c.name == "all is well") {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+		if err == nil {
+			res.Body.Close()
+		}
+		if wait := time.Until(pacer.Next(req.URL)); (wait > time.Second) != c.blamed {
+			t.Errorf("%s: %v; next in %v", c.name, err, wait)
+		}
+		rt.CloseIdleConnections()
+	}
+	closing := &client.Pacer{Delay: -1}
+	body, _ := io.Pipe()
+	paced(closing, pagesOf(func(req *http.Request) (*http.Response, error) {
+		req.Body.Close() // as a connection does that has failed
+		req.Body.Read(make([]byte, 1))
+		return nil, errFailing
+	})).Post("http://a.example/", "text/plain", body)
+	if wait := time.Until(closing.Next(parse("http://a.example/"))); wait < time.Second {
+		t.Errorf("a body that was closed on it: next in %v", wait)
+	}
+	silent := &client.Pacer{Delay: -1}
+	paced(silent, pagesOf(func(*http.Request) (*http.Response, error) { return nil, nil })).Get("http://a.example/")
+	if wait := time.Until(silent.Next(parse("http://a.example/"))); wait > 0 {
+		t.Errorf("a Base that returns nothing: next in %v", wait)
+	}
+}
+
+// A turn that comes too late is a time-out as net/http has them.
+func TestPacerLateIsATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{Delay: time.Minute}, pagesOf(ok))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+		_, err := c.Do(req)
+		var timeout interface{ Timeout() bool }
+		if !errors.As(err, &timeout) || !timeout.Timeout() || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want a time-out", err)
+		}
+		_, err = c.Transport.RoundTrip(req)
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("got %v, want a time-out", err)
+		}
+	})
+}
+
+// A context that ends with a cause ends a request as it does without us, wherever that is.
+func TestACauseIsTheErrorAsNetHTTPHasIt(t *testing.T) {
+	cause := errors.New("the crawl is over")
+	hang := func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, context.Cause(req.Context())
+	}
+	for _, c := range []struct {
+		name string
+		rt   func() http.RoundTripper
+	}{
+		{"net/http", func() http.RoundTripper {
+			return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				time.Sleep(time.Minute) // it goes on without us
+				return nil, errFailing
+			}}
+		}},
+		{"robots.txt is being read", func() http.RoundTripper { return &client.Transport{Base: roundTrip(hang)} }},
+		{"waiting for the Pacer", func() http.RoundTripper {
+			return &client.Transport{Base: pagesOf(ok), Pacer: &client.Pacer{Delay: time.Hour}}
+		}},
+		{"the rules are known", func() http.RoundTripper {
+			rt := &client.Transport{Base: pagesOf(hang), Pacer: &client.Pacer{Delay: -1}}
+			rt.Decide(context.Background(), parse("http://a.example/"))
+			return rt
+		}},
+		{"sent", func() http.RoundTripper { return &client.Transport{Base: pagesOf(hang), Pacer: &client.Pacer{}} }},
+	} {
+		for _, end := range []string{"canceled", "timed out", "ended before"} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				switch {
+				case end == "canceled":
+					time.AfterFunc(10*time.Second, func() { cancel(cause) })
+				case end == "ended before":
+					cancel(cause)
+				case c.name == "waiting for the Pacer":
+					return // refused before
+				default:
+					var stop context.CancelFunc
+					ctx, stop = context.WithTimeoutCause(ctx, 10*time.Second, cause)
+					defer stop()
+				}
+				rt := c.rt()
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+				if _, err := rt.RoundTrip(req); err != cause {
+					t.Errorf("%s, %s: got %v, want %v", c.name, end, err, cause)
+				}
+				time.Sleep(3 * time.Minute) // the reading of robots.txt ends
+			})
+		}
+	}
+}
+
+// A request with a turn of Wait is asked about again as well, and robots.txt goes before it.
+func TestPacerReadsRobotsBeforeWhoHasWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		robots := "User-agent: *\nAllow: /\n"
+		base := &robotsAnswers{
+			robots: func() *http.Response {
+				res := answer(200, "", robots)
+				res.Header.Set("Cache-Control", "max-age=60")
+				return res
+			},
+			page:  func() *http.Response { return answer(200, "", "page") },
+			begin: begin,
+		}
+		pacer := &client.Pacer{}
+		c := paced(pacer, base)
+		u := parse("http://a.example/")
+		pacer.Wait(t.Context(), u)
+		pacer.Wait(t.Context(), u)
+		first, _ := get(t, c, "http://a.example/1") // on the one turn
+		time.AfterFunc(10*time.Minute, func() { first.Body.Close() })
+		robots = "User-agent: *\nDisallow: /\n"
+		_, err := c.Get("http://a.example/2") // on the other, when there is a place
+		if _, ok := errors.AsType[*client.DisallowedError](err); !ok || time.Since(begin) > 11*time.Minute {
+			t.Errorf("got %v after %v, want a refusal", err, time.Since(begin))
+		}
+	})
+}
