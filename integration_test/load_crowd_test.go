@@ -124,7 +124,7 @@ func (c *crowd) punctually(t *testing.T, ctx context.Context, e errand) error {
 	return err
 }
 
-// usual is how late the most punctual quarter is at most. A machine that is short of
+// usual is how late the more punctual half is at most. A machine that is short of
 // processors makes some callers late; it takes the library to make all of them late.
 func (c *crowd) usual() time.Duration {
 	c.mu.Lock()
@@ -133,7 +133,7 @@ func (c *crowd) usual() time.Duration {
 		return 0
 	}
 	slices.Sort(c.late)
-	return c.late[len(c.late)/4]
+	return c.late[len(c.late)/2]
 }
 
 // send asks for a page, with credentials that are for it alone, and reads it.

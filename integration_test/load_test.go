@@ -180,9 +180,9 @@ func TestLoadDeadlines(t *testing.T) {
 		t.Errorf("%d callers gave up, want %d", c.gaveUp.Load(), want)
 	}
 	if late := c.usual(); late > lateness {
-		t.Errorf("the most punctual quarter returned up to %v after the deadline, want %v, whatever the scheduler takes", late, lateness)
+		t.Errorf("the more punctual half returned up to %v after the deadline, want %v, whatever the scheduler takes", late, lateness)
 	} else {
-		t.Logf("the most punctual quarter returned up to %v after the deadline", late)
+		t.Logf("the more punctual half returned up to %v after the deadline", late)
 	}
 	checkSites(t, sites, r.gate.Fetcher.Timeout)
 	r.end(t)
