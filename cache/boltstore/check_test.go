@@ -176,19 +176,27 @@ func TestADamagedTreeIsRefused(t *testing.T) {
 		name   string
 		pages  []int
 		damage func(page []byte, id int)
+		want   string // what Open says
 	}{
-		{"a branch page that is its own child", pages[branch], func(p []byte, id int) { n.PutUint64(p[24:], uint64(id)) }},
-		{"a child beyond the file", pages[branch], func(p []byte, id int) { n.PutUint64(p[24:], 1<<40) }},
-		{"one child twice", pages[branch], func(p []byte, id int) { copy(p[40:48], p[24:32]) }},
-		{"a branch page without children", pages[branch], func(p []byte, id int) { n.PutUint16(p[10:], 0) }},
-		{"a branch page of two billion pages", pages[branch], func(p []byte, id int) { p[15] ^= 0x80 }},
-		{"a leaf page of two billion pages", pages[leaf], func(p []byte, id int) { p[15] ^= 0x80 }},
-		{"a leaf page with the page behind it", pages[leaf], func(p []byte, id int) { p[12] ^= 1 }},
-		{"a value of a gigabyte", pages[leaf], func(p []byte, id int) { p[31] ^= 0x40 }},
-		{"a first key that the parent does not have", pages[leaf], func(p []byte, id int) { p[16+n.Uint32(p[20:])] ^= 0x10 }},
-		{"a free page that is the list", pages[list], func(p []byte, id int) { n.PutUint64(p[16:], uint64(id)) }},
-		{"a free page beyond the file", pages[list], func(p []byte, id int) { n.PutUint64(p[16:], 1<<40) }},
-		{"a list of 2⁴⁰ free pages", pages[list], func(p []byte, id int) { n.PutUint16(p[10:], 0xffff); n.PutUint64(p[16:], 1<<40) }},
+		{"a branch page that is its own child", pages[branch], func(p []byte, id int) { n.PutUint64(p[24:], uint64(id)) }, "used twice"},
+		{"a child beyond the file", pages[branch], func(p []byte, id int) { n.PutUint64(p[24:], 1<<40) }, "beyond the file"},
+		{"one child twice", pages[branch], func(p []byte, id int) { copy(p[40:48], p[24:32]) }, "used twice"},
+		{"a branch page without children", pages[branch], func(p []byte, id int) { n.PutUint16(p[10:], 0) }, "0 elements"},
+		{"a branch page of two billion pages", pages[branch], func(p []byte, id int) { p[15] ^= 0x80 }, "beyond the file"},
+		{"a leaf page of two billion pages", pages[leaf], func(p []byte, id int) { p[15] ^= 0x80 }, "beyond the file"},
+		{"a leaf page with the page behind it", pages[leaf], func(p []byte, id int) { p[12] ^= 1 }, "used twice"},
+		{"a leaf page of another number", pages[leaf], func(p []byte, id int) { p[0] ^= 1 }, "says that it is"},
+		{"a value of a gigabyte", pages[leaf], func(p []byte, id int) { p[31] ^= 0x40 }, "a value up to"},
+		{"a first key that the parent does not have", pages[leaf], func(p []byte, id int) { p[16+n.Uint32(p[20:])+n.Uint32(p[24:])-1]-- }, "begins with another key"},
+		{"keys out of order", pages[leaf], func(p []byte, id int) {
+			if n.Uint16(p[10:]) > 1 {
+				p[32+n.Uint32(p[36:])] = ' '
+			}
+		}, "out of order"},
+		{"a bucket among the values", pages[leaf], func(p []byte, id int) { p[16] ^= 1 }, "flags 0x1"},
+		{"a free page that is the list", pages[list], func(p []byte, id int) { n.PutUint64(p[16:], uint64(id)) }, "used twice"},
+		{"a free page beyond the file", pages[list], func(p []byte, id int) { n.PutUint64(p[16:], 1<<40) }, "beyond the file"},
+		{"a list of 2⁴⁰ free pages", pages[list], func(p []byte, id int) { n.PutUint16(p[10:], 0xffff); n.PutUint64(p[16:], 1<<40) }, "free pages of"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -203,16 +211,16 @@ func TestADamagedTreeIsRefused(t *testing.T) {
 				}
 				s, err := boltstore.Open(path)
 				switch {
-				case errors.Is(err, boltstore.ErrDamaged):
-					refused++
-				case err != nil:
-					t.Fatal(err)
-				default:
+				case err == nil:
 					s.Close()
+				case !errors.Is(err, boltstore.ErrDamaged):
+					t.Fatal(err)
+				case strings.Contains(err.Error(), row.want):
+					refused++
 				}
 			}
 			if refused == 0 {
-				t.Errorf("%d pages, and none of them was looked at", len(row.pages))
+				t.Errorf("of %d pages there is none of which Open says %q", len(row.pages), row.want)
 			}
 		})
 	}
