@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"context"
 	"testing"
 	"time"
 
@@ -81,5 +82,24 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	}
 	if n := m.recent.Len(); n != 1 || m.live != 1 || m.bytes != up.cost {
 		t.Errorf("%d in the order, %d in the index, %d bytes of %d", n, m.live, m.bytes, up.cost)
+	}
+}
+
+// A caller may look into memory before a flight lands, and ask for one after: what has
+// landed is for him as well, and nothing is fetched again.
+func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
+	var c Cache
+	o := testOrigin(t, "https", 1)
+	fetches := 0
+	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		fetches++
+		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
+	}
+	if _, err := c.Get(t.Context(), o, load); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.wait(t.Context(), place{Origin: o}, nil, load) // has seen nothing
+	if err != nil || r.StatusCode != 404 || fetches != 1 {
+		t.Errorf("%+v, %v after %d fetches, want the one", r, err, fetches)
 	}
 }

@@ -116,8 +116,8 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 		if size += len(forms[i]); size > maxForms {
 			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments that servers can read in too many ways: write it without", cut(target))
 		}
-		if err := ctx.Err(); err != nil { // a hostile file makes each decision slow
-			return policy.Decision{}, err
+		if ctx.Err() != nil { // a hostile file makes each decision slow
+			return policy.Decision{}, context.Cause(ctx)
 		}
 		if d = group.Decide(forms[i]); !d.Allowed {
 			return d, nil

@@ -179,6 +179,11 @@ func TestLoadDeadlines(t *testing.T) {
 	if want := int64(len(sites) * (size.callers / 50)); c.gaveUp.Load() != want {
 		t.Errorf("%d callers gave up, want %d", c.gaveUp.Load(), want)
 	}
+	if late := c.usual(); late > 3*lateness {
+		t.Errorf("the more punctual half returned up to %v after the deadline, want %v at most, whatever the scheduler takes", late, 3*lateness)
+	} else {
+		t.Logf("the more punctual half returned up to %v after the deadline", late)
+	}
 	checkSites(t, sites, r.gate.Fetcher.Timeout)
 	r.end(t)
 	most := r.gate.Fetcher.Timeout + time.Second

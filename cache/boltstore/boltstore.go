@@ -49,17 +49,27 @@ const (
 
 var bucket = []byte("robots.txt 1")
 
+// ErrDamaged is the error, wrapped, for a file whose contents are not what bbolt writes.
+// Remove the file: it held nothing that cannot be fetched again.
+var ErrDamaged = errors.New("the file is damaged, remove it")
+
 // Open opens the file, and makes it with mode 0600 if it is not there. The error names
-// the file, and says if another process has it open. A file that is damaged can be
-// removed: it holds nothing that cannot be fetched again.
+// the file, and says if another process has it open, or if the file is damaged
+// ([ErrDamaged]). To know that, Open reads the tree, but no values: 11 ms for 20,000.
 func Open(path string) (*Store, error) {
 	var db *bolt.DB
 	err := guard(func() (err error) {
+		if err = check(path); err != nil {
+			return err
+		}
 		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("boltstore: %s is open in another process; give each its own file, or use package redisstore", path)
+	}
+	if errors.Is(err, bolterrors.ErrChecksum) {
+		err = damaged("%w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
@@ -168,7 +178,7 @@ func (s *Store) update(group []*value) error {
 	err := guard(func() error {
 		return s.db.Update(func(tx *bolt.Tx) error { return s.write(tx, group) })
 	})
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, ErrDamaged) {
 		s.damage = err // the transaction that broke off may hold the file's lock for ever
 	}
 	return err
@@ -213,15 +223,13 @@ func ended(stored []byte, now time.Time) bool {
 	return len(stored) < 8 || int64(binary.BigEndian.Uint64(stored)) <= now.Unix()
 }
 
-var errDamaged = errors.New("the file is damaged")
-
 // guard turns what a damaged file does to bbolt, which panics or reads beyond the end of
 // its mapping, into an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errDamaged, p)
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
 		}
 	}()
 	return f()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -114,6 +116,11 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 		return nil, err
 	}
 	store, file, err := openStore(n.cacheAt, n.dialect.Dialect)
+	if errors.Is(err, boltstore.ErrDamaged) {
+		// All that it could save is fetches. It is not ours to remove: it may be another program's.
+		fmt.Fprintf(errs, "robots: %s; going on without it\n", visible(err.Error()))
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,357 @@
+package boltstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// bbolt follows what it finds in a file. A branch page that is its own child makes it
+// recurse until the stack ends, a page of more pages than the file makes it allocate until
+// the memory ends, and neither can be recovered from. So the file is read once before bbolt
+// gets to see it: the list of free pages, the branch pages, and the header and the keys of
+// the leaf pages. No value is read, however large. What passes is a tree, in which each
+// page is used once and each key is found where a search looks for it.
+//
+// The format is that of bbolt's internal/common, in the byte order of the machine.
+const (
+	pageHeader  = 16 // id uint64, flags, count uint16, overflow uint32
+	elementSize = 16 // branch: pos, ksize uint32, child uint64; leaf: flags, pos, ksize, vsize uint32
+	bucketSize  = 16 // root, sequence uint64
+
+	branchPage   = 0x01
+	leafPage     = 0x02
+	freelistPage = 0x10
+
+	metaFreelist = pageHeader + 32 // where a meta page has the id of the list of free pages
+	noFreelist   = 1<<64 - 1
+	longList     = 0xffff // the count of a list that has its length as its first element
+
+	// deepest is more than a tree of two children a page needs for all that fits a disk.
+	deepest = 40
+)
+
+var order = binary.NativeEndian
+
+// check reads the tree of the file at path, while no other process writes it. It returns
+// ErrDamaged, or what kept it from reading.
+func check(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // nothing to check: opening it makes it, or says why not
+	}
+	var file *os.File
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout:  openTimeout,
+		ReadOnly: true, // leaves the list of free pages alone
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		c := checker{file: file, pageSize: uint64(db.Info().PageSize)}
+		c.pages = uint64(tx.Size()) / c.pageSize
+		if info, err := file.Stat(); err != nil {
+			return err
+		} else if info.Size() < tx.Size() {
+			return damaged("of %d bytes there are %d", tx.Size(), info.Size())
+		}
+		c.used = make([]uint64, c.pages/64+1)
+		if err := c.free(uint64(tx.ID()) % 2); err != nil {
+			return err
+		}
+		return c.tree(uint64(tx.Cursor().Bucket().Root()), 0, nil, nil, buckets)
+	})
+	return errors.Join(err, db.Close())
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
+}
+
+// checker reads one state of a file.
+type checker struct {
+	file     io.ReaderAt
+	pageSize uint64
+	pages    uint64   // how many there are
+	used     []uint64 // a bit for each page
+
+	// A page's keys are needed while those below it are read, so each level has its own.
+	buffers [deepest + 1][]byte
+}
+
+// contents is what the leaf pages of a tree may hold.
+type contents int
+
+const (
+	buckets  contents = iota // the root: buckets only
+	values                   // our own bucket: values only
+	anything                 // a bucket of another program that keeps its own in this file
+)
+
+// use marks n pages as used.
+func (c *checker) use(id, n uint64) error {
+	if id < 2 || id >= c.pages || n > c.pages-id {
+		return damaged("page %d and %d after it are beyond the file's %d", id, n-1, c.pages)
+	}
+	for ; n > 0; id, n = id+1, n-1 {
+		if c.used[id/64]&(1<<(id%64)) != 0 {
+			return damaged("page %d is used twice", id)
+		}
+		c.used[id/64] |= 1 << (id % 64)
+	}
+	return nil
+}
+
+// free reads the list of free pages that the given meta page names.
+func (c *checker) free(meta uint64) error {
+	var ref [8]byte
+	if err := c.read(ref[:], meta*c.pageSize+metaFreelist); err != nil {
+		return err
+	}
+	id := order.Uint64(ref[:])
+	if id == noFreelist {
+		return nil
+	}
+	p, err := c.page(id, 0)
+	if err != nil {
+		return err
+	}
+	if p.flags != freelistPage {
+		return damaged("page %d has flags %#x, and not those of a list of free pages", id, p.flags)
+	}
+	first, n := uint64(0), uint64(p.count)
+	if n == longList {
+		length, err := p.bytes(pageHeader, 8)
+		if err != nil {
+			return err
+		}
+		first, n = 1, order.Uint64(length)
+	}
+	if n > c.pages {
+		return damaged("page %d lists %d free pages of %d", id, n, c.pages)
+	}
+	list, err := p.bytes(pageHeader+8*first, 8*n)
+	if err != nil {
+		return err
+	}
+	for ; len(list) > 0; list = list[8:] {
+		if err := c.use(order.Uint64(list), 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree checks a page and what is below it. Its first key has to be low, the one that its
+// parent has for it (bbolt finds the place of a changed page by that), and all of them
+// less than high; a nil one is no bound.
+func (c *checker) tree(id uint64, depth int, low, high []byte, hold contents) error {
+	if depth > deepest {
+		return damaged("page %d is %d pages deep", id, depth)
+	}
+	p, err := c.page(id, depth)
+	if err != nil {
+		return err
+	}
+	if p.flags == leafPage {
+		return c.leaf(p, depth, low, high, hold)
+	}
+	if p.flags != branchPage || p.count == 0 {
+		return damaged("page %d has flags %#x and %d elements", id, p.flags, p.count)
+	}
+	elements, err := p.bytes(pageHeader, elementSize*uint64(p.count))
+	if err != nil {
+		return err
+	}
+	keys := p.keys(low, high)
+	key, err := keys.next(order.Uint32(elements), order.Uint32(elements[4:]), 0)
+	if err != nil {
+		return err
+	}
+	for ; len(elements) > 0; elements = elements[elementSize:] {
+		child, next := order.Uint64(elements[8:]), high
+		if len(elements) > elementSize {
+			e := elements[elementSize:]
+			if next, err = keys.next(order.Uint32(e), order.Uint32(e[4:]), 0); err != nil {
+				return err
+			}
+		}
+		if err := c.tree(child, depth+1, key, next, hold); err != nil {
+			return err
+		}
+		key = next
+	}
+	return nil
+}
+
+// leaf checks a leaf page, and the buckets that begin there.
+func (c *checker) leaf(p *page, depth int, low, high []byte, hold contents) error {
+	if p.count == 0 && low != nil {
+		return damaged("page %d is empty", p.id)
+	}
+	elements, err := p.bytes(pageHeader, elementSize*uint64(p.count))
+	if err != nil {
+		return err
+	}
+	keys := p.keys(low, high)
+	for ; len(elements) > 0; elements = elements[elementSize:] {
+		flags, size := order.Uint32(elements), order.Uint32(elements[12:])
+		key, err := keys.next(order.Uint32(elements[4:]), order.Uint32(elements[8:]), size)
+		if err != nil {
+			return err
+		}
+		isBucket := flags == 1
+		if flags > 1 || isBucket && hold == values || !isBucket && hold == buckets {
+			return damaged("page %d has an element with flags %#x", p.id, flags)
+		}
+		if !isBucket {
+			continue
+		}
+		inside := anything
+		if hold == buckets && bytes.Equal(key, bucket) {
+			inside = values
+		}
+		if err := c.bucket(p, keys.end-uint64(size), uint64(size), depth, inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bucket checks the bucket that begins at an offset of a leaf page: the id of its root, or
+// 0 and all of it as a page within the page.
+func (c *checker) bucket(p *page, at, size uint64, depth int, hold contents) error {
+	header, err := p.bytes(at, bucketSize)
+	if err != nil {
+		return err
+	}
+	if root := order.Uint64(header); root != 0 {
+		return c.tree(root, depth+1, nil, nil, hold)
+	}
+	if size < bucketSize+pageHeader {
+		return damaged("page %d has a bucket of %d bytes", p.id, size)
+	}
+	inline := &page{checker: c, id: p.id, at: p.at + at + bucketSize, size: size - bucketSize}
+	if err := inline.header(0); err != nil {
+		return err
+	}
+	if inline.flags != leafPage || inline.overflow != 0 || depth >= deepest {
+		return damaged("page %d has a bucket with flags %#x", p.id, inline.flags)
+	}
+	return c.leaf(inline, depth+1, nil, nil, hold)
+}
+
+// page is one of the tree, or one within a leaf page.
+type page struct {
+	*checker
+	id       uint64
+	at, size uint64 // where in the file
+	start    []byte // some of it, from its start
+
+	flags, count uint16
+	overflow     uint64
+}
+
+// page reads the header of a page and marks it as used.
+func (c *checker) page(id uint64, depth int) (*page, error) {
+	if err := c.use(id, 1); err != nil {
+		return nil, err
+	}
+	if c.buffers[depth] == nil {
+		c.buffers[depth] = make([]byte, c.pageSize)
+	}
+	p := &page{checker: c, id: id, at: id * c.pageSize, size: c.pageSize, start: c.buffers[depth]}
+	if err := c.read(p.start, p.at); err != nil {
+		return nil, err
+	}
+	if err := p.header(id); err != nil {
+		return nil, err
+	}
+	p.size += p.overflow * c.pageSize
+	if p.overflow == 0 {
+		return p, nil
+	}
+	return p, c.use(id+1, p.overflow)
+}
+
+// header reads the header, in which the page has to be named.
+func (p *page) header(name uint64) error {
+	h, err := p.bytes(0, pageHeader)
+	if err != nil {
+		return err
+	}
+	if named := order.Uint64(h); named != name {
+		return damaged("page %d says that it is %d, and not %d", p.id, named, name)
+	}
+	p.flags, p.count, p.overflow = order.Uint16(h[8:]), order.Uint16(h[10:]), uint64(order.Uint32(h[12:]))
+	return nil
+}
+
+// bytes returns a part of the page.
+func (p *page) bytes(at, n uint64) ([]byte, error) {
+	if at > p.size || n > p.size-at {
+		return nil, damaged("page %d of %d bytes has %d at %d", p.id, p.size, n, at)
+	}
+	if at+n <= uint64(len(p.start)) {
+		return p.start[at : at+n], nil
+	}
+	b := make([]byte, n)
+	return b, p.read(b, p.at+at)
+}
+
+func (c *checker) read(b []byte, at uint64) error {
+	_, err := c.file.ReadAt(b, int64(at))
+	if err == io.EOF {
+		return damaged("it ends within page %d", at/c.pageSize)
+	}
+	return err
+}
+
+// keys reads the keys of a page in turn. bbolt writes each key and its value right behind
+// the one before, and the first behind the elements.
+type keys struct {
+	*page
+	element, end uint64 // where the next element is, and the next key
+	before       []byte
+	low, high    []byte
+}
+
+func (p *page) keys(low, high []byte) keys {
+	return keys{page: p, element: pageHeader, end: pageHeader + elementSize*uint64(p.count), low: low, high: high}
+}
+
+// next returns the key of the next element, which says where it is and what is behind it.
+func (k *keys) next(pos, size, value uint32) ([]byte, error) {
+	if k.element+uint64(pos) != k.end {
+		return nil, damaged("page %d has a key at %d and not at %d", k.id, k.element+uint64(pos), k.end)
+	}
+	if size == 0 || size > bolt.MaxKeySize {
+		return nil, damaged("page %d has a key of %d bytes", k.id, size)
+	}
+	key, err := k.bytes(k.end, uint64(size))
+	if err != nil {
+		return nil, err
+	}
+	k.element += elementSize
+	k.end += uint64(size) + uint64(value)
+	switch {
+	case k.end > k.size:
+		return nil, damaged("page %d of %d bytes has a value up to %d", k.id, k.size, k.end)
+	case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):
+		return nil, damaged("page %d begins with another key than its parent has", k.id)
+	case k.before != nil && bytes.Compare(key, k.before) <= 0, k.high != nil && bytes.Compare(key, k.high) >= 0:
+		return nil, damaged("page %d has a key out of order", k.id)
+	}
+	k.before = key
+	return key, nil
+}

@@ -1,0 +1,35 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+type endingTransport func()
+
+func (end endingTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	end()
+	body := io.NopCloser(strings.NewReader("User-agent: *\nAllow: /\n"))
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, ContentLength: -1}, nil
+}
+
+// Some streams of a transport that we are given end with io.EOF when they are closed, also
+// if it is us who close them because the time is up. What was read until then may be half
+// of a file.
+func TestATimeoutIsNotTheEndOfTheFile(t *testing.T) {
+	late := errors.New("the time is up")
+	ctx, end := context.WithCancelCause(t.Context())
+	r := resolution{Fetcher: &Fetcher{Transport: endingTransport(func() { end(late) })}}
+	r.once.Do(r.setUp)
+	req, err := http.NewRequestWithContext(withLeash(ctx, new(guard), 0), http.MethodGet, "http://a.test/robots.txt", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.exchange(r.base, req); a.err != late {
+		t.Errorf("%d bytes, %v, want %v", len(a.body), a.err, late)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+// table has what must not go wrong unnoticed: a line of the code, and what it must not be.
+// An old text that does not occur exactly once is an error, and so is a test that is not
+// there: a change of one of these lines has to mend its row. To find tests for a new row,
+// leave them empty and run it: it prints which of the package notice.
+var table = []mutation{
+	// The gate.
+	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
+	{"client/gate.go", "if a.brief && d.Allowed && !dots {", "if a.brief && d.Allowed {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/gate.go", "group := res.Policy.Group(token)", "group := res.Policy.Group(\"\")", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
+	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
+	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
+	{"client/pacer_again.go", "return err != nil || a.Allowed", "return true", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
+	{"client/pacer_blame.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
+	{"client/client.go", "if !a.Allowed {\n", "if !a.Allowed && a.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
+	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
+	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
+
+	// What a status means.
+	{"fetch/status.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
+	{"fetch/status.go", "{400, 499, [5]outcome{unavailable,", "{400, 499, [5]outcome{unreachable,", "a 4xx forbids everything", "./fetch", "TestStatuses"},
+	{"fetch/status.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
+	{"fetch/status.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "return r.unreachable(h, a, fmt.Errorf(\"status %d %s\", a.status, http.StatusText(a.status)))", "return map[bool]*Result{true: r.conclude(a, policy.Unavailable()), false: r.unreachable(h, a, fmt.Errorf(\"status %d\", a.status))}[len(r.chain) > 0]", "a 5xx behind a redirect allows everything", "./fetch", "TestAStatusMeansTheSameBehindRedirects"},
+	{"fetch/resolution.go", "if len(r.chain) == MaxRedirects || ", "if len(r.chain) == MaxRedirects+1 || ", "six redirects are followed", "./fetch", "TestMoreThanFiveRedirectsOrALoopAreUnavailable"},
+	{"fetch/resolution.go", "if err != nil || ref.Host == \"\" && strings.HasPrefix(location, \"//\") {", "if err != nil {", "a redirect to no host is followed", "./fetch", "TestRedirects"},
+	{"fetch/resolution.go", "case !a.asked:", "case false:", "a 304 that was not asked for renews", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "if a.truncated && r.Dialect == policy.Yandex {", "if a.truncated {", "a file that is too long allows everything", "./fetch", "TestExtension_AFileThatIsTooLongIsOpenForYandex TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
+	{"fetch/body.go", "if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {", "if false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
+	{"fetch/body.go", "\tif err != nil {\n\t\treturn nil, false, corrupt(err)", "\tif err != nil && len(body) == 0 {\n\t\treturn nil, false, corrupt(err)", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
+	{"fetch/body.go", "body, truncated = wholeLines(body), true", "truncated = true", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
+	{"fetch/attempt.go", "a.err = context.Cause(req.Context())", "a.err = nil", "a time-out passes for the end of the file", "./fetch", "TestATimeoutIsNotTheEndOfTheFile"},
+	{"fetch/origin.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
+	{"fetch/attempt.go", "if strings.ContainsAny(name, \" \\t\") {", "if false {", "a field that net/http did not see passes unseen", "./integration_test", "TestAFieldNameWithWhiteSpaceGivesNoPermission"},
+	{"fetch/resolution.go", "if err == nil && a.credential != \"\" && next.origin != h.origin {", "if false {", "credentials follow a redirect to another origin", "./integration_test", "TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin"},
+
+	// The redirect guard.
+	{"fetch/guard.go", "if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {", "if redirects > 0 && p > origin+1 && !(g.tunnel.IsValid() && addr == g.tunnel) {", "a public site may redirect to a private one", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/guard.go", "if g.publicOnly && p != global {", "if g.publicOnly && p == special {", "PublicOnly permits private addresses", "./fetch", "TestPublicOnlyRefusesTheOriginItself"},
+	{"fetch/guard.go", "if !g.known || p < g.origin {", "if !g.known || p > g.origin {", "an origin counts as what is most private of it", "./fetch", "TestAnOriginCannotMoveInwardsBetweenRetries"},
+	{"fetch/guard.go", "addr = addr.Unmap().WithZone(\"\")", "addr = addr.WithZone(\"\")", "an IPv4 address in IPv6 is not known", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
+
+	// Freshness and outages.
+	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "if shared && sMaxAge != noDelta {", "if sMaxAge != noDelta {", "s-maxage counts in a private cache", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "if d == noDelta || other >= 0 && delta(other) < d {", "if d == noDelta || other >= 0 && delta(other) > d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "f.explicit, f.mustRevalidate = true, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(ttl)*spread))", "return time.Duration(float64(ttl) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
+	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
+	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
+	{"cache/state.go", "case copied && (long || t.outage == LastGood):", "case s.answer != nil && (long || t.outage == LastGood):", "a copy holds for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
+	{"cache/state.go", "return max(wait, min(retryAfter, maxRetryAfter))", "return wait", "Retry-After is not kept", "./cache", "TestRetryAfterIsHonouredUpToADay"},
+	{"cache/state.go", "case outage < ladderStop:", "case false:", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
+	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
+	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
+	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},
+	{"cache/variant.go", "return r == nil || r.UserAgent == \"\" || p.agent != \"\" || r.UserAgent == agentOf(load)", "return true", "an answer is given to another User-Agent", "./cache", "TestAFlightsAnswerIsNotForAllWhoJoinedIt"},
+
+	// Flights.
+	{"cache/flight.go", "DoChan(o.String(), ", "DoChan(o.Host(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
+	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNobodyIsKeptBeyondTheDeadline"},
+	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
+	{"cache/flight.go", "if known := e.state.Load(); known != s {", "if false {\n\t\t\tknown := e.state.Load()", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
+	{"cache/flight.go", "if !e.renewing.CompareAndSwap(false, true) {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
+
+	// Memory.
+	{"cache/memory.go", "for m.bytes > m.limit && m.recent.Len() > 0 {", "for false {", "the bound on bytes is not kept", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
+	{"cache/memory.go", "m.bytes -= e.cost", "m.bytes -= 0", "what is evicted goes on to count", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
+	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
+
+	// The Store.
+	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestADamagedValueIsAMiss"},
+	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestADamagedValueIsAMiss"},
+	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestAForeignRecordCannotLockAnOriginOut"},
+	{"cache/record.go", "Dialect: r.Dialect, Rules: isRules(r)", "Dialect: r.Dialect, Rules: false", "stored rules come back as permission", "./cache", "TestARestartStartsWarm"},
+	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
+	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
+
+	// The Pacer.
+	{"client/pacer_lane.go", "return later(p.spaced(l, from, now), l.resume), full", "return p.spaced(l, from, now), full", "Retry-After delays no request", "./client", "TestPacerHonoursRetryAfter"},
+	{"client/pacer_lane.go", "if full = as != asRobots && l.underway >= p.maxUnderway(); full {", "if full = as != asRobots && l.underway > p.maxUnderway(); full {", "one request too many is under way", "./client", "TestPacerPlaceIsGivenBack"},
+	{"client/pacer_lane.go", "d = max(d, min(asked, p.maxDelay()))", "d = max(d, asked)", "robots.txt may ask for any delay", "./client", "TestPacerKeepsWhatRobotsAsksFor"},
+	{"client/pacer_lane.go", "return min(unit<<l.strain, longestPause)", "return unit << l.strain", "a pause has no bound", "./client", "TestPacerBacksOffAndEasesAgain"},
+	{"client/pacer_turn.go", "l.last = time.Now()\n\tl.underway--", "l.underway--", "the delay counts from the start alone", "./client", "TestPacerPlaceIsGivenBack"},
+	{"client/pacer_turn.go", "case hasDeadline && at.After(deadline):", "case hasDeadline && at.After(deadline) && false:", "a turn that cannot come in time is waited for", "./client", "TestRoundTripRefusesATurnAfterTheDeadline"},
+	{"client/pacer_turn.go", "mayGo := l.waiting.Front() == e && !full", "mayGo := !full", "who comes last may go first", "./client", "TestPacerNobodyOvertakesWhoWaits"},
+	{"client/pacer_turn.go", "case blames(req, reading, err):", "case false:", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
+	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
+}
