@@ -1,6 +1,8 @@
 module github.com/robotsgate/robotsgate
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 // The library.
 require (
@@ -16,26 +18,9 @@ require (
 	go.etcd.io/bbolt v1.5.0
 )
 
-// The command.
-require (
-	github.com/schollz/progressbar/v3 v3.19.1
-	github.com/spf13/cobra v1.10.2
-	golang.org/x/term v0.47.0
-)
-
-// Tests.
-require (
-	github.com/rogpeppe/go-internal v1.16.0
-	golang.org/x/sys v0.49.0
-)
-
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
 )

@@ -1,10 +1,12 @@
 module github.com/robotsgate/robotsgate/examples/colly
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/gocolly/colly/v2 v2.3.0
-	github.com/robotsgate/robotsgate v0.0.0
+	github.com/robotsgate/robotsgate v0.1.0
 )
 
 require (
@@ -29,5 +31,3 @@ require (
 	google.golang.org/appengine v1.6.8 // indirect
 	google.golang.org/protobuf v1.36.10 // indirect
 )
-
-replace github.com/robotsgate/robotsgate => ../..

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
-	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
@@ -26,7 +25,7 @@ func main() {
 	web := site.Serve(hosts()...)
 	defer web.Close()
 	progress := io.Discard
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		progress = os.Stderr
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,11 +1,13 @@
 module github.com/robotsgate/robotsgate/examples/httpcache
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/gohugoio/httpcache v0.9.0
 	github.com/hashicorp/golang-lru/v2 v2.0.7
-	github.com/robotsgate/robotsgate v0.0.0
+	github.com/robotsgate/robotsgate v0.1.0
 )
 
 require (
@@ -14,5 +16,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace github.com/robotsgate/robotsgate => ../..

@@ -1,9 +1,11 @@
 module github.com/robotsgate/robotsgate/examples/opentelemetry
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
-	github.com/robotsgate/robotsgate v0.0.0
+	github.com/robotsgate/robotsgate v0.1.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
@@ -24,5 +26,3 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace github.com/robotsgate/robotsgate => ../..

@@ -1,10 +1,12 @@
 module github.com/robotsgate/robotsgate/examples/prometheus
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/prometheus/client_golang v1.25.0
-	github.com/robotsgate/robotsgate v0.0.0
+	github.com/robotsgate/robotsgate v0.1.0
 )
 
 require (
@@ -22,5 +24,3 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
-
-replace github.com/robotsgate/robotsgate => ../..

@@ -1,10 +1,12 @@
 module github.com/robotsgate/robotsgate/examples/retryablehttp
 
-go 1.26.6
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
-	github.com/robotsgate/robotsgate v0.0.0
+	github.com/robotsgate/robotsgate v0.1.0
 )
 
 require (
@@ -15,5 +17,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace github.com/robotsgate/robotsgate => ../..

@@ -1,14 +1,14 @@
 module github.com/robotsgate/robotsgate/integration_test/gatebench
 
-go 1.26.6
+go 1.26.0
 
-replace github.com/robotsgate/robotsgate => ../..
+toolchain go1.26.8
 
 require (
 	github.com/gocolly/colly/v2 v2.3.0
 	github.com/gregjones/httpcache v0.0.0-20190611155906-901d90724c79
 	github.com/hashicorp/go-retryablehttp v0.7.8
-	github.com/robotsgate/robotsgate v0.0.0-00010101000000-000000000000
+	github.com/robotsgate/robotsgate v0.1.0
 	github.com/temoto/robotstxt v1.1.2
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
 	golang.org/x/oauth2 v0.37.0
