@@ -284,11 +284,7 @@ func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 // isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an unavailable
 // one. What a status means depends on the dialect, so the policy is asked.
 func isRules(r *fetch.Result) bool {
-	switch r.Policy.Decide("", "/").Reason {
-	case policy.ReasonUnavailable, policy.ReasonUnreachable:
-		return false
-	}
-	return r.Err == nil
+	return r.Err == nil && r.Policy.Reason() == 0
 }
 
 // validatable is the answer whose validators may be sent (RFC 9111 §4.3.1); nil: none.

@@ -311,7 +311,7 @@ func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
 	if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/private/press/1")}); err != nil {
 		t.Fatal(err)
 	}
-	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, Token: "*"}
+	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, Group: "*"}
 	if told.Decision != want || told.Target != "/private/press/1" || told.Token != "ExampleBot" {
 		t.Errorf("told %+v, want %+v", told, want)
 	}

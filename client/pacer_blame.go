@@ -20,7 +20,8 @@ func (e mistake) Error() string { return string(e) }
 // of its own is not to be had: net/http has no types for them.
 func blames(req *http.Request, reading *reading, err error) bool {
 	select {
-	case <-req.Cancel: // http.Client.Timeout closes it too; nil: never
+	//lint:ignore SA1019 http.Client.Timeout still closes it, perhaps before the context ends
+	case <-req.Cancel: // nil: never
 		return false
 	default:
 	}

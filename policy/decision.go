@@ -1,6 +1,9 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
 type Rule struct {
@@ -32,9 +35,9 @@ type Decision struct {
 	// nothing, but it is the line by which the site says "everything".
 	Rule Rule
 
-	// Token names the group that decided as the file writes it, "*" for the
+	// Group is the name of the group that decided, as the file writes it: "*" for the
 	// default group. It is empty if no group applies.
-	Token string
+	Group string
 }
 
 // String explains the decision in a few words, for people:
@@ -51,8 +54,8 @@ func (d Decision) String() string {
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
 	}
-	if d.Token != "" {
-		verdict += " (user-agent: " + d.Token + ")"
+	if d.Group != "" {
+		verdict += " (user-agent: " + d.Group + ")"
 	}
 	return printable(verdict)
 }
@@ -103,4 +106,28 @@ func (r Reason) String() string {
 		return "robots.txt is unreachable"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// reasonNames are the texts of the reasons: programs may rely on them.
+var reasonNames = [...]string{
+	ReasonNoRule: "no-rule", ReasonRule: "rule", ReasonUnavailable: "unavailable", ReasonUnreachable: "unreachable",
+}
+
+// MarshalText returns "no-rule", "rule", "unavailable" or "unreachable", and nothing for
+// the zero Reason.
+func (r Reason) MarshalText() ([]byte, error) {
+	if int(r) >= len(reasonNames) {
+		return nil, fmt.Errorf("policy: no Reason has the number %d", uint8(r))
+	}
+	return []byte(reasonNames[r]), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (r *Reason) UnmarshalText(text []byte) error {
+	i := slices.Index(reasonNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable", printable(string(text)))
+	}
+	*r = Reason(i)
+	return nil
 }

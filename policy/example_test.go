@@ -53,7 +53,7 @@ func ExampleDecision() {
 		fmt.Println(d)
 	}
 	d := p.Decide("badbot", "/")
-	fmt.Println(d.Reason == policy.ReasonRule, d.Rule.Line, d.Rule.Pattern, d.Token)
+	fmt.Println(d.Reason == policy.ReasonRule, d.Rule.Line, d.Rule.Pattern, d.Group)
 	// Output:
 	// allowed by line 3: Allow: /search/about (user-agent: *)
 	// disallowed by line 7: Disallow: / (user-agent: BadBot)

@@ -188,6 +188,15 @@ func (p *Policy) nameAt(i uint32) string {
 	return p.text[word>>12:][:word&maxName]
 }
 
+// Reason returns what took the place of a file: ReasonUnavailable or ReasonUnreachable if
+// there was none to read (RFC 9309 §2.3.1), otherwise 0.
+func (p *Policy) Reason() Reason {
+	if p == nil {
+		return 0
+	}
+	return p.reason
+}
+
 // Size returns how many octets of memory the policy keeps, near enough to hold a
 // cache to a bound. Policies that are shared cost nothing.
 func (p *Policy) Size() int {
@@ -247,7 +256,7 @@ func (g Group) Decide(target string) (d Decision) {
 	if at.block == 0 {
 		return d
 	}
-	d.Token = g.p.nameAt(g.name - 1)
+	d.Group = g.p.nameAt(g.name - 1)
 	if at.rule == none {
 		return d
 	}

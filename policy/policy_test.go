@@ -328,3 +328,47 @@ func TestPolicyIsSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestReasonOfAPolicy(t *testing.T) {
+	// Too many rules to keep count as a file that could not be had.
+	var many strings.Builder
+	many.WriteString("user-agent: *\n")
+	for i := range 46_000 {
+		fmt.Fprintf(&many, "allow:%x*\n", i)
+	}
+	tooLarge := policy.Parse([]byte(many.String()))
+	for _, c := range []struct {
+		name string
+		p    *policy.Policy
+		want policy.Reason
+	}{
+		{"nil", nil, 0},
+		{"zero", &policy.Policy{}, 0},
+		{"empty file", policy.Parse(nil), 0},
+		{"file", policy.Parse([]byte("user-agent: *\ndisallow: /\n")), 0},
+		{"unavailable", policy.Unavailable(), policy.ReasonUnavailable},
+		{"unreachable", policy.Unreachable(), policy.ReasonUnreachable},
+		{"rules that outgrow the limit", tooLarge, policy.ReasonUnreachable},
+	} {
+		if got := c.p.Reason(); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestReasonsAsText(t *testing.T) {
+	for r, want := range []string{"", "no-rule", "rule", "unavailable", "unreachable"} {
+		text, err := policy.Reason(r).MarshalText()
+		var back policy.Reason
+		if err != nil || string(text) != want || back.UnmarshalText(text) != nil || back != policy.Reason(r) {
+			t.Errorf("Reason(%d): %q, %v, and back %v; want %q", r, text, err, back, want)
+		}
+	}
+	if text, err := policy.Reason(5).MarshalText(); err == nil {
+		t.Errorf("Reason(5) is %q", text)
+	}
+	var r policy.Reason
+	if err := r.UnmarshalText([]byte("no rule")); err == nil {
+		t.Errorf(`"no rule" is %v`, r)
+	}
+}

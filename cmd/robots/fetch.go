@@ -12,7 +12,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // getter is "robots fetch".
@@ -162,15 +161,12 @@ func (g *getter) print(out *output, f *fetched) {
 	}
 }
 
-// effectOf is the access result of RFC 9309 §2.3.1. "/" stands for every target but
-// /robots.txt, as these results make no difference between them.
+// effectOf is the access result of RFC 9309 §2.3.1.
 func effectOf(res *fetch.Result) string {
-	switch r := res.Policy.Decide("*", "/").Reason; r {
-	case policy.ReasonUnavailable, policy.ReasonUnreachable:
+	if r := res.Policy.Reason(); r != 0 {
 		return reasonName(r)
-	default:
-		return "rules"
 	}
+	return "rules"
 }
 
 // The bounds of a cache.Cache whose fields are zero.

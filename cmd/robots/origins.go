@@ -113,5 +113,5 @@ func (a *asker) end(grace time.Duration) {
 }
 
 func unreachable(r *fetch.Result) bool {
-	return r.Policy.Decide("*", "/").Reason == policy.ReasonUnreachable
+	return r.Policy.Reason() == policy.ReasonUnreachable
 }

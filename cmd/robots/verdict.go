@@ -35,7 +35,7 @@ func newVerdict(url string, d policy.Decision) verdict {
 
 // decided fills v from d.
 func (v *verdict) decided(d policy.Decision) {
-	v.Allowed, v.Reason, v.Group = d.Allowed, reasonName(d.Reason), d.Token
+	v.Allowed, v.Reason, v.Group = d.Allowed, reasonName(d.Reason), d.Group
 	if d.Rule.Line > 0 {
 		v.Line, v.Rule = d.Rule.Line, d.Rule.String()
 	}
@@ -74,16 +74,6 @@ func (v *verdict) because() string {
 
 // reasonName is how JSON names a reason; scripts may rely on it.
 func reasonName(r policy.Reason) string {
-	switch r {
-	case policy.ReasonNoRule:
-		return "no-rule"
-	case policy.ReasonRule:
-		return "rule"
-	case policy.ReasonUnavailable:
-		return "unavailable"
-	case policy.ReasonUnreachable:
-		return "unreachable"
-	default:
-		return ""
-	}
+	text, _ := r.MarshalText()
+	return string(text)
 }
