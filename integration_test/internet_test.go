@@ -67,6 +67,8 @@ func (q corpusQuery) askable() (u *url.URL, why string) {
 		return nil, "robots.txt is implicitly allowed (RFC 9309 §2.2.2)"
 	case len(q.Agents) != 1:
 		return nil, "a request has one product token"
+	case strings.ContainsAny(q.Agents[0], " */("):
+		return nil, "a User-Agent or a pattern is refused as a product token"
 	}
 	return u, ""
 }
