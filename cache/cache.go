@@ -202,6 +202,9 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
 	}
+	if !c.isFor(e.place(), r, load) { // of the moment, and for another
+		return c.getAt(ctx, place{e.origin, agentOf(load)}, load)
+	}
 	if due == inBackground {
 		c.renew(e, s, load)
 	}
@@ -214,6 +217,9 @@ func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Resul
 func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh) time.Duration {
 	if due != notDue || s.failure != nil {
 		period = min(period, time.Second)
+	}
+	if f := s.failure; f != nil && f.UserAgent != "" && f.UserAgent != s.own().UserAgent {
+		period = 0 // the entry is not for whom this may be: look each time
 	}
 	return c.clock.at(now) + period
 }

@@ -82,12 +82,17 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		case hasDeadline && at.After(deadline):
 			return held, &lateError{o, at, l.resume.After(deadline)}
 		case mayGo && !at.After(now) && checked:
+			if as != asRobots {
+				if err := p.tooSlow(o, l, now); err != nil {
+					return held, err // learned since it joined
+				}
+			}
 			l.start(as, now)
 			return held, nil
 		case mayGo && !at.After(now):
 			// Without the lock, so that robots.txt can go ahead. What is learned of it
 			// may put the turn off: then the answer is too old when the turn comes.
-			newest := l.read
+			newest := later(l.read, l.resume) // a pause may be longer than what was looked up is good for
 			func() {
 				p.mu.Unlock()
 				defer p.mu.Lock()

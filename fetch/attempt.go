@@ -76,7 +76,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 		base = r.abroad
 	}
 	ctx = withLeash(ctx, &r.guard, len(r.chain))
-	req := r.request(httptrace.WithClientTrace(ctx, leashOf(ctx).trace(h.address())), h)
+	req := r.request(httptrace.WithClientTrace(ctx, leashOf(ctx).trace(h)), h)
 	// A RoundTripper need not return when its context ends, nor a function that the caller
 	// has set in an *http.Transport. Fetch does.
 	done := make(chan answer, 1)

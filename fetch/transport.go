@@ -206,9 +206,10 @@ func leashOf(ctx context.Context) *leash {
 	return ctx.Value(leashKey{}).(*leash)
 }
 
-// trace watches what any transport that tells it does with the request to addr: where it
+// trace watches what any transport that tells it does with the request for h: where it
 // connects to, and which credentials it adds.
-func (l *leash) trace(addr string) *httptrace.ClientTrace {
+func (l *leash) trace(h hop) *httptrace.ClientTrace {
+	addr := h.address()
 	return &httptrace.ClientTrace{
 		GetConn: func(to string) {
 			if to != addr {
@@ -217,7 +218,7 @@ func (l *leash) trace(addr string) *httptrace.ClientTrace {
 		},
 		WroteHeaderField: func(name string, _ []string) {
 			name = http.CanonicalHeaderKey(name)
-			if name == "Proxy-Authorization" && l.proxied.Load() {
+			if name == "Proxy-Authorization" && (l.proxied.Load() || l.detour.Load() && h.origin.scheme == schemeHTTP) {
 				return // of the proxy's URL, and for that proxy only
 			}
 			if isCredential(name) {

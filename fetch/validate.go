@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"strings"
@@ -62,6 +63,7 @@ func (r *resolution) renewed(h hop, a answer) *Result {
 	}
 	a.header = header
 	res := r.conclude(a, r.prev.Policy)
+	res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent) // a Vary that is too long is not kept
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
 	return res
 }

@@ -1,0 +1,144 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// paused is a site whose first page takes long and then asks for a pause, and whose
+// robots.txt forbids everything from some time on.
+type paused struct {
+	begin  time.Time
+	change time.Duration
+	mu     sync.Mutex
+	late   []time.Duration // pages sent after the change
+	pages  int
+	log    []string
+}
+
+func (b *paused) RoundTrip(req *http.Request) (*http.Response, error) {
+	now := time.Since(b.begin)
+	b.mu.Lock()
+	b.log = append(b.log, fmt.Sprint(now.Round(time.Second), req.URL.Path))
+	b.mu.Unlock()
+	if req.URL.Path == "/robots.txt" {
+		body := slowly
+		if now >= b.change {
+			body = "User-agent: *\nDisallow: /\n"
+		}
+		res := answer(200, "", body)
+		res.Header.Set("Cache-Control", "max-age=60")
+		return res, nil
+	}
+	if now >= b.change {
+		b.mu.Lock()
+		b.late = append(b.late, now)
+		b.mu.Unlock()
+	}
+	b.mu.Lock()
+	b.pages++
+	first := b.pages == 1
+	b.mu.Unlock()
+	if first {
+		time.Sleep(100 * time.Second)
+		return answer(429, "3600", ""), nil
+	}
+	return answer(200, "", ""), nil
+}
+
+// A request that has looked up robots.txt and is then put off by a pause of the site's is
+// decided on once more when that is over: an hour is longer than what it read was good for.
+func TestPacerDecidesAgainAfterAPause(t *testing.T) {
+	for shift := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			web := &paused{begin: time.Now(), change: 200 * time.Second}
+			rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{Foreground: true}, Pacer: &client.Pacer{MaxUnderway: 2}}
+			var workers sync.WaitGroup
+			for i := range 6 {
+				workers.Go(func() {
+					if i > 0 {
+						time.Sleep(time.Duration(shift) * time.Second)
+					}
+					_, err := (&http.Client{Transport: rt}).Get(fmt.Sprint("http://a.example/", i))
+					if _, no := errors.AsType[*client.DisallowedError](err); err != nil && !no {
+						t.Error(err)
+					}
+				})
+			}
+			workers.Wait()
+			if len(web.late) > 0 {
+				t.Errorf("shift %d: sent at %v, robots.txt forbids it since %v: %v", shift, web.late, web.change, web.log)
+			}
+		})
+	}
+}
+
+// A robots.txt that asks for more than MaxDelay while a request waits is refused to it, too.
+func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nCrawl-delay: 3600\n", change: 45 * time.Second, begin: time.Now()}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{Refuse: true}}
+		var mu sync.Mutex
+		var errs []error
+		var workers sync.WaitGroup
+		for i := range 20 {
+			workers.Go(func() {
+				_, err := (&http.Client{Transport: rt}).Get(fmt.Sprint("http://a.example/", i))
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			})
+		}
+		workers.Wait()
+		refused := 0
+		for _, err := range errs {
+			if _, ok := errors.AsType[*client.DelayError](err); ok {
+				refused++
+			}
+		}
+		if web.last > web.change+90*time.Second {
+			t.Errorf("%d refused; a page was sent at %v, more than MaxDelay is asked for since %v", refused, web.last, web.change)
+		}
+	})
+}
+
+// What the turn took is no time of the site's.
+func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
+	t.Skip("known: a reading that had to wait for its turn is cut by the deadline of the flight, and that counts as a failure of the site")
+	synctest.Test(t, func(t *testing.T) {
+		store, begin := new(putCounter), time.Now()
+		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(50 * time.Second): // less than the Timeout
+				return answer(200, "", "User-agent: *\nAllow: /\n"), nil
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		})
+		c := &cache.Cache{Store: store}
+		pacer := &client.Pacer{Delay: 85 * time.Second}
+		f := &fetch.Fetcher{Timeout: time.Minute, AttemptTimeout: time.Minute}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Fetcher: f, Cache: c, Pacer: pacer}
+		pacer.Wait(t.Context(), parse("http://a.example/"))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if d, err := rt.Decide(ctx, parse("http://a.example/")); err == nil && !d.Allowed || store.puts > 0 {
+			t.Errorf("after %v: %v, %d put in the Store", time.Since(begin), d, store.puts)
+		}
+		c.Close(t.Context())
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
