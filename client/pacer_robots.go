@@ -31,7 +31,7 @@ func (p *Pacer) robots(
 	return func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		turn, cancel := context.WithTimeout(ctx, robotsPatience)
 		defer cancel()
-		l, _, err := p.take(turn, o, asRobots)
+		l, held, err := p.take(turn, o, asRobots)
 		if late, ok := errors.AsType[*lateError](err); ok && late.paused {
 			return outOfTime(late), nil
 		}
@@ -40,8 +40,11 @@ func (p *Pacer) robots(
 		}
 		defer p.end(l)
 		res, err := load(ctx, o, prev)
-		if err == nil {
+		switch {
+		case err == nil:
 			p.note(l, res.StatusCode, res.RetryAfter)
+		case held > 0: // its time was over sooner for that
+			err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 		}
 		return res, err
 	}

@@ -114,7 +114,6 @@ func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 
 // What the turn took is no time of the site's.
 func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
-	t.Skip("known: a reading that had to wait for its turn is cut by the deadline of the flight, and that counts as a failure of the site")
 	synctest.Test(t, func(t *testing.T) {
 		store, begin := new(putCounter), time.Now()
 		web := roundTripper(func(req *http.Request) (*http.Response, error) {
