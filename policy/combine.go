@@ -77,6 +77,6 @@ func (b *builder) addHit(h hit) {
 	b.extra = append(b.extra, h.pattern()...)
 	b.rules = append(b.rules, ruleLine{
 		off: uint32(off), n: h.octets(), line: uint32(h.line()),
-		flags: uint8(h.word&(1<<rulePacked-1)) | ruleExtra,
+		flags: h.word.flags() | ruleExtra,
 	})
 }

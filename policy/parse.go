@@ -60,7 +60,7 @@ const (
 	ruleTwofold // has escapes that are one with what they stand for; then ruleWild is set too
 	ruleExtra   // the pattern is in builder.extra
 
-	rulePacked = 4 // bits of the flags that the compiled form keeps
+	flagBits = 4 // of the flags that the compiled form keeps
 )
 
 // nameLine says that a group has a name.
@@ -126,7 +126,7 @@ func (b *builder) userAgent(s *scanner) {
 }
 
 // maxName is the longest name kept; nobody's product token is as long.
-const maxName = 1<<12 - 1
+const maxName = 1<<nameBits - 1
 
 func (b *builder) name(at, n int) {
 	if n == 0 || n > maxName {

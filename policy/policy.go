@@ -184,8 +184,8 @@ func (p *Policy) findPart(token string) (name uint32) {
 }
 
 func (p *Policy) nameAt(i uint32) string {
-	word := p.tab[2*i]
-	return p.text[word>>12:][:word&maxName]
+	word := nameWord(p.tab[2*i])
+	return p.text[word.at():][:word.len()]
 }
 
 // Reason returns what took the place of a file: ReasonUnavailable or ReasonUnreachable if
@@ -340,9 +340,9 @@ func (g Group) lookupNormal(target string) (place, Reason) {
 
 // find returns the rule that decides about a target.
 func (g Group) find(target string) place {
-	word := g.p.tab[2*g.name-1]
-	if word&1 == 0 {
-		return place{word >> 1, block{g.p, word >> 1}.find(target)}
+	word := g.p.blockWord(g.name)
+	if !word.isList() {
+		return place{word.pos(), block{g.p, word.pos()}.find(target)}
 	}
 	var best hit
 	for b := range g.p.blocks(g.name) {
@@ -351,7 +351,7 @@ func (g Group) find(target string) place {
 		}
 	}
 	if !best.found() {
-		return place{g.p.tab[word>>1+1], none}
+		return place{g.p.tab[word.pos()+1], none} // the first block of the list
 	}
 	return place{best.pos, best.rule}
 }
