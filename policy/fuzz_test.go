@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 				if again := p.Group(token); again != p.Group(token, token) {
 					t.Errorf("%v: %q gets %q when it asks again\nfile %q", d, token, again.Token(), file)
 				}
-				if copied := p.Group(token).Clone().Decide(target); copied != want {
+				if copied := p.Combined(token).Decide(target); copied != want {
 					t.Errorf("%v: %q asks for %q: got %v of a copied group, want %v\nfile %q", d, token, target, copied, want, file)
 				}
 				got := q.Decide(token, target)

@@ -132,7 +132,7 @@ func TestCorpusInOtherForms(t *testing.T) {
 			want := p.file.Decide(f.Agents[0], target)
 			copied, ok := copies[f.File+f.Agents[0]]
 			if !ok {
-				copied = p.file.Group(f.Agents[0]).Clone()
+				copied = p.file.Combined(f.Agents[0])
 				copies[f.File+f.Agents[0]] = copied
 			}
 			if got := copied.Decide(target); got != want {
