@@ -88,7 +88,7 @@ func encodeState(key string, s *state, body []byte) ([]byte, error) {
 	copy(data, recordMagic)
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
-	if len(data) > MaxValue || len(body) > fetch.MaxBytes {
+	if len(data) > MaxValue || len(body) > fetch.MaxBytes+1 {
 		return nil, errors.New("cache: state is too long to store")
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], crc32.Checksum(data[len(recordMagic)+4:], castagnoli))
@@ -108,7 +108,7 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	}
 	var rec record
 	body := rest[size:]
-	if json.Unmarshal(rest[:size], &rec) != nil || rec.Origin != key || !rec.valid() || len(body) > fetch.MaxBytes {
+	if json.Unmarshal(rest[:size], &rec) != nil || rec.Origin != key || !rec.valid() || len(body) > fetch.MaxBytes+1 {
 		return nil, nil, errRecord
 	}
 	return &rec, body, nil

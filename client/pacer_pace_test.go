@@ -2,8 +2,11 @@ package client
 
 import (
 	"math"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Values of Request-rate, those of real files among them. delay 0: ignored.
@@ -69,11 +72,23 @@ var rates = []struct {
 	{"1/١٠s", 0, 0, 0}, // digits of another script
 }
 
-func TestRequestRateIsReadAsSeznamWritesItOrIgnored(t *testing.T) {
+// paceFor is what a file with this Request-rate asks for.
+func paceFor(value string) pace {
+	return paceOf(policy.Parse([]byte("User-agent: *\nRequest-rate: " + value)).Group("*"))
+}
+
+func TestRequestRateComesDownToADelay(t *testing.T) {
 	for _, c := range rates {
-		got, ok := parseRate(c.value)
-		if want := (rate{c.delay, c.from, c.to}); ok != (c.delay > 0) || ok && got != want {
-			t.Errorf("%q: got %v, %v; want %v", c.value, got, ok, want)
+		var want pace
+		switch {
+		case c.delay == 0:
+		case c.from == 0 && c.to == minutesOfDay:
+			want = pace{delay: c.delay, said: true}
+		default:
+			want = pace{rates: []rate{{c.delay, c.from, c.to}}}
+		}
+		if got := paceFor(c.value); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, want %+v", c.value, got, want)
 		}
 	}
 }
@@ -83,16 +98,17 @@ func FuzzRequestRate(f *testing.F) {
 		f.Add(c.value, int64(1_700_000_000))
 	}
 	f.Fuzz(func(t *testing.T, value string, unix int64) {
-		r, ok := parseRate(value)
-		if !ok {
+		a := paceFor(value)
+		if len(a.rates) == 0 {
 			return
 		}
+		r := a.rates[0]
 		if r.delay <= 0 || r.from < 0 || r.from >= minutesOfDay || r.to < 0 || r.to > minutesOfDay || r.from == r.to {
 			t.Fatalf("%q: out of range: %+v", value, r)
 		}
 		// Between now and the next change the window is open, or closed, throughout.
 		now := time.Unix(unix%(1<<40), 0)
-		a := pace{rates: []rate{r}}
+		a = pace{rates: []rate{r}}
 		change := a.nextChange(now)
 		if !change.After(now) || change.Sub(now) > day {
 			t.Fatalf("%q: at %v the next change is at %v", value, now, change)

@@ -154,7 +154,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request) (a answ
 	}
 	a.retryAfter = RetryAfter(a.status, a.header, a.at)
 	if outcomeOf(a.status, r.Dialect) == rules {
-		a.body, a.truncated, a.err = readFile(res)
+		a.body, a.err = readFile(res)
 	}
 	// Where reading a connection that we have closed ourselves says io.EOF, as it does on
 	// some multiplexed streams, a time-out would pass for the end of the file.

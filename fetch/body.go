@@ -20,37 +20,34 @@ func (e final) Error() string { return string(e) }
 
 const errTooMuch = final("more than 4 MiB were sent")
 
-// readFile returns the decoded body of res, at most MaxBytes of it. An error means that
-// the body did not arrive whole: nothing of it may be used, because what is missing could
-// forbid what the rest permits.
-func readFile(res *http.Response) (body []byte, truncated bool, err error) {
+// readFile returns the decoded body of res, at most MaxBytes and one byte of it: by that
+// byte Parse sees that the file is longer. An error means that the body did not arrive
+// whole: nothing of it may be used, because what is missing could forbid what the rest
+// permits.
+func readFile(res *http.Response) (body []byte, err error) {
 	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
-		return nil, false, final("status 206 with a part of the file, which was not asked for")
+		return nil, final("status 206 with a part of the file, which was not asked for")
 	}
 	coded, err := isGzip(res.Header)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	// The connection has the same limit, where it is ours. This one holds for any
 	// transport: empty gzip members could go on for ever without one decoded octet.
 	var r io.Reader = &limitedReader{r: res.Body, left: maxConn, err: errTooMuch}
 	if coded {
 		if r, err = gunzip(res, r); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	body, err = io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
-		return nil, false, corrupt(err)
+		return nil, corrupt(err)
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
-		return nil, false, final("chunks in HTTP/1.0, whose sizes are no part of the file")
+		return nil, final("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
-	if len(body) > MaxBytes {
-		body, truncated = wholeLines(body), true
-		body = body[:min(len(body), MaxBytes)]
-	}
-	return bytes.Clone(body), truncated, nil // ReadAll leaves room to grow, which would be kept
+	return bytes.Clone(body), nil // ReadAll leaves room to grow, which would be kept
 }
 
 // isPart reports whether a 206 holds less than the file (RFC 9110 §15.3.7), or does not
@@ -155,25 +152,6 @@ func corrupt(err error) error {
 		return final("the gzip coding is damaged: " + err.Error())
 	}
 	return err
-}
-
-// wholeLines cuts b after its last line end: CR or LF, and in a file that begins with the
-// byte order mark of UTF-16 those two as code units.
-func wholeLines(b []byte) []byte {
-	unit, low := 1, 0 // octets of a code unit, and which of them is the low one
-	switch {
-	case bytes.HasPrefix(b, []byte{0xFF, 0xFE}):
-		unit = 2
-	case bytes.HasPrefix(b, []byte{0xFE, 0xFF}):
-		unit, low = 2, 1
-	}
-	for end := len(b) - len(b)%unit; end > 0; end -= unit {
-		c := b[end-unit : end]
-		if (c[low] == '\n' || c[low] == '\r') && (unit == 1 || c[1-low] == 0) {
-			return b[:end]
-		}
-	}
-	return b[:0]
 }
 
 // limitedReader fails where io.LimitReader would pretend that the end was reached.

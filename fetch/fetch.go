@@ -158,15 +158,15 @@ type Result struct {
 	// §4.1). "" if it is for all. What else a Fetcher sends is the same in all of them.
 	UserAgent string
 
-	// Body is the file as parsed: decoded, and without what lies beyond MaxBytes. nil
-	// unless the rules come from it.
+	// Body is the file as read, decoded: at most MaxBytes and one byte, which tells Parse
+	// that the file is longer. nil unless the rules come from it.
 	Body []byte
 
 	// Time is when the answer came, or when it was given up.
 	Time time.Time
 
-	// Truncated says that the file is longer than MaxBytes. The line that the limit cuts
-	// is dropped as well: half of "Disallow: /private" is "Disallow: /".
+	// Truncated says that the file is longer than MaxBytes. Parse drops the line that the
+	// limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
 	// Redirects are the URLs that were redirected to, in order; nil if there were none.

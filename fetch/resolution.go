@@ -59,7 +59,6 @@ type answer struct {
 	status     int
 	header     http.Header
 	body       []byte
-	truncated  bool
 	at         time.Time
 	retryAfter time.Duration
 	asked      bool   // whether validators were sent
@@ -171,14 +170,8 @@ func cachingFields(h http.Header) http.Header {
 const maxLocation = 8000
 
 func (r *resolution) rules(a answer) *Result {
-	// "More than 500 KB" is one of the conditions under which Yandex takes a site to be open.
-	if a.truncated && r.Dialect == policy.Yandex {
-		res := r.conclude(a, policy.Unavailable())
-		res.Truncated = true
-		return res
-	}
 	res := r.conclude(a, r.Dialect.Parse(a.body))
-	res.Body, res.Truncated = a.body, a.truncated
+	res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
 	return res
 }
 

@@ -21,21 +21,16 @@ func (p *Policy) Combined(tokens ...string) Group {
 		}
 	}
 	if len(groups) == 0 {
-		return p.Group("*").Clone()
+		g := p.Group("*")
+		if g.p == nil || g.p.reason != 0 {
+			return g
+		}
+		if g.name == 0 {
+			return Group{}
+		}
+		groups = append(groups, g)
 	}
 	return combine(groups)
-}
-
-// Clone returns a copy of the group that keeps nothing of its policy: for
-// whoever is one crawler only, a fraction of the memory.
-func (g Group) Clone() Group {
-	switch {
-	case g.p == nil || g.p.reason != 0:
-		return g
-	case g.name == 0:
-		return Group{}
-	}
-	return combine([]Group{g})
 }
 
 // combine compiles the rules and records of groups of one policy as one group
@@ -77,6 +72,6 @@ func (b *builder) addHit(h hit) {
 	b.extra = append(b.extra, h.pattern()...)
 	b.rules = append(b.rules, ruleLine{
 		off: uint32(off), n: h.octets(), line: uint32(h.line()),
-		flags: uint8(h.word&(1<<rulePacked-1)) | ruleExtra,
+		flags: h.word.flags() | ruleExtra,
 	})
 }

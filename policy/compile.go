@@ -11,34 +11,30 @@ import (
 	"unsafe"
 )
 
-// A Policy is held in one piece of memory, or two if it is large, without pointers in
-// what is read of the file, so that a crawler with a million of them is not slowed by
-// its garbage collector, and a question about one that has not been asked for a while
-// waits for memory once:
+// A Policy is two pieces of memory: itself, and one without pointers that holds all it keeps
+// of the file. A garbage collector is not slowed by a million of them, and a question about
+// one that has left the processor's cache waits for few loads. The second piece has two parts:
 //
+//	tab   for each name, in folded order, a nameWord and a blockWord; then the blocks
 //	text  the names; for each block its patterns, end to end, and then the line
-//	      numbers of its rules, lineWidth octets each; last the records
-//	tab   for each name, in folded order, two words: offset<<12 | length of the
-//	      name in text, and position<<1 in tab of the block with its rules, or
-//	      position<<1|1 of a list of blocks (number, positions)
+//	      numbers of its rules, lineWidth bytes each; last the records
 //
 // A block holds the rules of one group, or of several that are combined:
 //
 //	before     the lines at which its groups begin, if there is more than one;
 //	           the Crawl-delay, if there is one, as two words
-//	blockSize  number of rules<<2, and the bits below
-//	blockFrom  the line at which its group begins<<1, or the number of groups<<1|1
-//	blockEnds  offset of the first pattern in text<<4; then for each rule the end
-//	           of its pattern<<4 | flags
+//	blockSize  a sizeWord
+//	blockFrom  a fromWord
+//	blockEnds  an endWord for where the first pattern begins, then one for each rule
 //
-// Up to smallBlock rules stand in the order of precedence, the first that
-// matches decides, and there is nothing more. Larger blocks have their literal
-// rules first, sorted by pattern, then those with wildcards, sorted by what
-// precedes the first of them (the stem) and then by precedence. After the rules:
+// Up to smallBlock rules stand in the order of precedence: the first that matches decides.
+// A larger block has its literal rules first, sorted by pattern. Its wildcard rules follow,
+// sorted by what precedes the first wildcard (the stem) and then by precedence. After the
+// rules stands an index:
 //
 //	number of literal rules, number of stems
 //	for each literal rule: 1 + the longest other one that it begins with, or 0
-//	for each stem: its begin and its end in text<<4, its parent among the stems,
+//	for each stem: its begin and its end as endWords, its parent among the stems,
 //	found in the same way, and its first rule
 //	for each wildcard rule: its signature, two words
 const (
@@ -46,11 +42,57 @@ const (
 	blockFrom
 	blockEnds
 
-	blockDelay   = 1 // bit of blockSize: has a Crawl-delay
-	blockIndexed = 2 // bit of blockSize: more than smallBlock rules
-
 	smallBlock = 32
 )
+
+// A nameWord tells where a name stands in text: its offset above, its length in maxName.
+type nameWord uint32
+
+const nameBits = 12
+
+func newNameWord(at, n int) nameWord { return nameWord(at<<nameBits | n) }
+func (w nameWord) at() uint32        { return uint32(w) >> nameBits }
+func (w nameWord) len() uint32       { return uint32(w) & maxName }
+
+// A blockWord tells where in tab the rules of a name stand: in a block, or in the blocks of
+// a list, which is their number and then their positions.
+type blockWord uint32
+
+func newBlockWord(pos uint32) blockWord { return blockWord(pos << 1) }
+func newListWord(pos uint32) blockWord  { return blockWord(pos<<1 | 1) }
+func (w blockWord) pos() uint32         { return uint32(w >> 1) }
+func (w blockWord) isList() bool        { return w&1 != 0 }
+
+// A sizeWord is the number of rules of a block, above two bits.
+type sizeWord uint32
+
+const (
+	blockDelay   sizeWord = 1 << iota // has a Crawl-delay
+	blockIndexed                      // has more than smallBlock rules
+
+	sizeBits = iota
+)
+
+func (w sizeWord) rules() uint32 { return uint32(w >> sizeBits) }
+
+// A fromWord is the line at which the only group of a block begins, or how many groups it
+// combines.
+type fromWord uint32
+
+func newLineWord(line uint32) fromWord { return fromWord(line << 1) }
+func newGroupsWord(n int) fromWord     { return fromWord(n<<1 | 1) }
+func (w fromWord) number() uint32      { return uint32(w >> 1) }
+func (w fromWord) isGroups() bool      { return w&1 != 0 }
+
+// An endWord is the offset in text at which the pattern of a rule ends, and flags of the
+// rule: the lowest flagBits of them.
+type endWord uint32
+
+func newEndWord(end uint32, flags uint8) endWord {
+	return endWord(end<<flagBits | uint32(flags)&(1<<flagBits-1))
+}
+func (w endWord) end() uint32  { return uint32(w >> flagBits) }
+func (w endWord) flags() uint8 { return uint8(w & (1<<flagBits - 1)) }
 
 // The words of a stem begin with where it lies in text.
 const (
@@ -78,15 +120,15 @@ type compiler struct {
 	builder
 	text   []byte
 	tab    []uint32
-	sorted []sortedRule      // the rules of one block
-	keys   []uint64          // by which they are sorted
-	width  int               // octets per line number
-	copied int               // octets of patterns that are kept twice
-	shared map[string]uint32 // name words of groups that were combined, by their numbers
+	sorted []sortedRule         // the rules of one block
+	keys   []uint64             // by which they are sorted
+	width  int                  // octets per line number
+	copied int                  // octets of patterns that are kept twice
+	shared map[string]blockWord // of groups that were combined, by their numbers
 }
 
-// compilers keeps the scratch space of parses that are over: with it a parse
-// allocates the policy and nothing else.
+// compilers keeps the scratch space of finished parses. With it a parse allocates little
+// but the policy.
 var compilers = sync.Pool{New: func() any { return new(compiler) }}
 
 // release gives the scratch space back, emptied: neither the file nor anything
@@ -133,16 +175,8 @@ func (c *compiler) compile() *Policy {
 
 // retain returns a policy with copies of tab and text, side by side.
 func retain(tab []uint32, text []byte) *Policy {
-	const word = int(unsafe.Sizeof(tab[0]))
-	n := len(tab) + (len(text)+word-1)/word
-	p, words := (*Policy)(nil), []uint32(nil)
-	i, _ := slices.BinarySearchFunc(layouts, n, func(l layout, n int) int { return cmp.Compare(l.words, n) })
-	if i < len(layouts) {
-		p, words = layouts[i].alloc()
-	} else {
-		p, words = new(Policy), make([]uint32, n)
-	}
-	p.tab = words[:copy(words, tab)] // text follows: nothing may be appended
+	words := make([]uint32, len(tab)+(len(text)+3)/4)
+	p := &Policy{tab: words[:copy(words, tab)]} // text follows: nothing may be appended
 	if len(text) > 0 {
 		octets := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
 		copy(octets, text)
@@ -150,45 +184,6 @@ func retain(tab []uint32, text []byte) *Policy {
 	}
 	return p
 }
-
-// layout allocates a Policy with so many words behind it.
-type layout struct {
-	words int
-	alloc func() (*Policy, []uint32)
-}
-
-func layoutOf[Words any]() layout {
-	type whole struct {
-		p     Policy
-		words Words
-	}
-	n := int(unsafe.Sizeof(whole{}.words) / unsafe.Sizeof(uint32(0)))
-	return layout{n, func() (*Policy, []uint32) {
-		w := new(whole)
-		return &w.p, unsafe.Slice((*uint32)(unsafe.Pointer(&w.words)), n)
-	}}
-}
-
-// layouts fill the sizes in which Go's allocator hands out memory, up to the largest
-// that is worth it. They are never written to.
-var layouts = []layout{
-	layoutOf[[(96 - head) / 4]uint32](), layoutOf[[(112 - head) / 4]uint32](), layoutOf[[(128 - head) / 4]uint32](), layoutOf[[(144 - head) / 4]uint32](),
-	layoutOf[[(160 - head) / 4]uint32](), layoutOf[[(176 - head) / 4]uint32](), layoutOf[[(192 - head) / 4]uint32](), layoutOf[[(208 - head) / 4]uint32](),
-	layoutOf[[(224 - head) / 4]uint32](), layoutOf[[(240 - head) / 4]uint32](), layoutOf[[(256 - head) / 4]uint32](), layoutOf[[(288 - head) / 4]uint32](),
-	layoutOf[[(320 - head) / 4]uint32](), layoutOf[[(352 - head) / 4]uint32](), layoutOf[[(384 - head) / 4]uint32](), layoutOf[[(416 - head) / 4]uint32](),
-	layoutOf[[(448 - head) / 4]uint32](), layoutOf[[(480 - head) / 4]uint32](), layoutOf[[(512 - head) / 4]uint32](), layoutOf[[(576 - headLarge) / 4]uint32](),
-	layoutOf[[(640 - headLarge) / 4]uint32](), layoutOf[[(704 - headLarge) / 4]uint32](), layoutOf[[(768 - headLarge) / 4]uint32](), layoutOf[[(896 - headLarge) / 4]uint32](),
-	layoutOf[[(1024 - headLarge) / 4]uint32](), layoutOf[[(1152 - headLarge) / 4]uint32](), layoutOf[[(1280 - headLarge) / 4]uint32](), layoutOf[[(1408 - headLarge) / 4]uint32](),
-	layoutOf[[(1536 - headLarge) / 4]uint32](), layoutOf[[(1792 - headLarge) / 4]uint32](), layoutOf[[(2048 - headLarge) / 4]uint32](), layoutOf[[(2304 - headLarge) / 4]uint32](),
-	layoutOf[[(2688 - headLarge) / 4]uint32](), layoutOf[[(3072 - headLarge) / 4]uint32](), layoutOf[[(3200 - headLarge) / 4]uint32](), layoutOf[[(3456 - headLarge) / 4]uint32](),
-	layoutOf[[(4096 - headLarge) / 4]uint32](),
-}
-
-// What is no room for words: the Policy, and above 512 octets a word of the allocator.
-const (
-	head      = unsafe.Sizeof(Policy{})
-	headLarge = head + 8
-)
 
 // compileNames writes the names and all blocks, and returns how many names there are.
 func (c *compiler) compileNames() int {
@@ -211,12 +206,12 @@ func (c *compiler) compileNames() int {
 	for rest := c.names; len(rest) > 0; i++ {
 		n := c.sameName(rest)
 		name := c.nameOf(rest[0])
-		c.tab[2*i] = uint32(len(c.text))<<12 | uint32(len(name))
+		c.tab[2*i] = uint32(newNameWord(len(c.text), len(name)))
 		c.text = append(c.text, name...)
 		if c.firstRecord {
-			c.tab[2*i+1] = c.alone(rest[0].group)
+			c.tab[2*i+1] = uint32(newBlockWord(c.alone(rest[0].group)))
 		} else {
-			c.tab[2*i+1] = c.combined(rest[:n])
+			c.tab[2*i+1] = uint32(c.combined(rest[:n]))
 		}
 		rest = rest[n:]
 	}
@@ -234,18 +229,18 @@ func (c *compiler) sameName(names []nameLine) int {
 	return n
 }
 
-// alone returns the name word for a single group.
+// alone returns the position of the block for a single group.
 func (c *compiler) alone(group uint32) uint32 {
 	g := &c.groups[group]
 	if g.pos == 0 {
 		g.pos = c.block([]uint32{group})
 	}
-	return g.pos << 1
+	return g.pos
 }
 
-// combined returns the name word for the groups of one name (§2.2.1: more than
-// one group for a product token are combined into one).
-func (c *compiler) combined(names []nameLine) uint32 {
+// combined returns where the groups of one name stand (§2.2.1: more than one group for a
+// product token are combined into one).
+func (c *compiler) combined(names []nameLine) blockWord {
 	var buf [16]uint32
 	groups := buf[:0]
 	for _, n := range names {
@@ -254,7 +249,7 @@ func (c *compiler) combined(names []nameLine) uint32 {
 		}
 	}
 	if len(groups) == 1 {
-		return c.alone(groups[0])
+		return newBlockWord(c.alone(groups[0]))
 	}
 	key := make([]byte, 0, 4*len(groups))
 	for _, g := range groups {
@@ -264,14 +259,14 @@ func (c *compiler) combined(names []nameLine) uint32 {
 	if !ok {
 		word = c.combine(groups)
 		if c.shared == nil {
-			c.shared = map[string]uint32{}
+			c.shared = map[string]blockWord{}
 		}
 		c.shared[string(key)] = word
 	}
 	return word
 }
 
-func (c *compiler) combine(groups []uint32) uint32 {
+func (c *compiler) combine(groups []uint32) blockWord {
 	copies := 0
 	for _, g := range groups {
 		if c.groups[g].names > 1 {
@@ -282,15 +277,15 @@ func (c *compiler) combine(groups []uint32) uint32 {
 	}
 	if c.copied+copies <= maxCopied {
 		c.copied += copies
-		return c.block(groups) << 1
+		return newBlockWord(c.block(groups))
 	}
 	list := []uint32{uint32(len(groups))}
 	for _, g := range groups {
-		list = append(list, c.alone(g)>>1)
+		list = append(list, c.alone(g))
 	}
 	pos := uint32(len(c.tab))
 	c.tab = append(c.tab, list...)
-	return pos<<1 | 1
+	return newListWord(pos)
 }
 
 // block writes the rules of the groups as one block and returns its position.
@@ -304,9 +299,9 @@ func (c *compiler) block(groups []uint32) uint32 {
 		}
 		delay, hasDelay = max(delay, g.delay), hasDelay || g.hasDelay
 	}
-	size, from := uint32(0), c.groups[groups[0]].line<<1
+	size, from := sizeWord(0), newLineWord(c.groups[groups[0]].line)
 	if len(groups) > 1 {
-		from = uint32(len(groups))<<1 | 1
+		from = newGroupsWord(len(groups))
 		for _, g := range groups {
 			c.tab = append(c.tab, c.groups[g].line)
 		}
@@ -316,13 +311,13 @@ func (c *compiler) block(groups []uint32) uint32 {
 		c.tab = append(c.tab, uint32(delay), uint32(delay>>32))
 	}
 	pos := uint32(len(c.tab))
-	c.tab = append(c.tab, size, from, uint32(len(c.text))<<rulePacked)
+	c.tab = append(c.tab, 0, uint32(from), uint32(newEndWord(uint32(len(c.text)), 0)))
 	indexed := len(c.sorted) > smallBlock && !c.literal
 	if indexed {
 		size |= blockIndexed
 	}
 	literals := c.arrange(indexed)
-	c.tab[pos+blockSize] = size | uint32(len(c.sorted))<<2
+	c.tab[pos+blockSize] = uint32(size) | uint32(len(c.sorted))<<sizeBits
 	c.writeRules()
 	if indexed {
 		c.writeIndex(pos, literals)
@@ -334,7 +329,7 @@ func (c *compiler) writeRules() {
 	for _, s := range c.sorted {
 		r := c.rules[s.rule]
 		c.text = append(c.text, c.pattern(r)...)
-		c.tab = append(c.tab, uint32(len(c.text))<<rulePacked|uint32(r.flags&(1<<rulePacked-1)))
+		c.tab = append(c.tab, uint32(newEndWord(uint32(len(c.text)), r.flags)))
 	}
 	for _, s := range c.sorted {
 		for i, line := 0, c.rules[s.rule].line; i < c.width; i, line = i+1, line>>8 {
@@ -472,8 +467,8 @@ func (c *compiler) writeIndex(pos uint32, literals int) {
 				break
 			}
 		}
-		start := c.tab[int(pos)+blockEnds+i] >> rulePacked
-		c.tab = append(c.tab, start<<rulePacked, (start+uint32(len(stem)))<<rulePacked, link, uint32(i))
+		start := endWord(c.tab[int(pos)+blockEnds+i]).end()
+		c.tab = append(c.tab, uint32(newEndWord(start, 0)), uint32(newEndWord(start+uint32(len(stem)), 0)), link, uint32(i))
 		c.tab[head+1]++
 	}
 	for _, s := range c.sorted[literals:] {

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
 // A Dialect says how a family of crawlers reads robots.txt. The zero value is
@@ -44,10 +46,8 @@ type reading struct {
 	name string
 
 	// Lines and groups.
-	lenient     bool // Google's misspellings, field prefixes and missing colons
-	lineLimit   int  // octets of a line that count; 0: all
+	lines       *scan.Reading
 	blankEnds   bool // a blank line ends the group
-	utf16       bool // a file that opens with a UTF-16 byte order mark is decoded
 	oversizeOK  bool // a file above the parsing limit permits everything; else it is cut
 	ruleLimit   int  // rules of a file that count; 0: all
 	ruleOctets  int  // octets a pattern may have to count, in normal form; 0: any
@@ -81,21 +81,21 @@ const (
 // same in all of them. It is never written to.
 var readings = [...]reading{
 	RFC9309: {
-		name: "RFC9309", utf16: true, escape: escapeRFC, delay: delaySeconds,
+		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds,
 	},
 	Google: {
-		name: "Google", lenient: true, lineLimit: 8*2083 - 1, leading: true,
+		name: "Google", lines: scan.Google, leading: true,
 		escape: escapeGoogle, indexHTML: true,
 	},
 	Yandex: {
-		name: "Yandex", utf16: true, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleOctets: 1024,
+		name: "Yandex", lines: scan.RFC9309, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleOctets: 1024,
 		substring: true, family: "yandex", fallback: "yandex", escape: escapeRFC,
 	},
 	Bing: {
-		name: "Bing", utf16: true, family: "bingbot", fallback: "msnbot", escape: escapeRFC, delay: delayWindow,
+		name: "Bing", lines: scan.RFC9309, family: "bingbot", fallback: "msnbot", escape: escapeRFC, delay: delayWindow,
 	},
 	Original: {
-		name: "Original", utf16: true, blankEnds: true, needsRule: true, firstRecord: true,
+		name: "Original", lines: scan.RFC9309, blankEnds: true, needsRule: true, firstRecord: true,
 		substring: true, escape: escapeDecode, literal: true,
 	},
 }

@@ -109,12 +109,3 @@ func ExampleGroup_Records() {
 }
 
 // A tool shows a file line by line.
-func ExampleDialect_Lines() {
-	for l := range policy.Google.Lines([]byte("User-agent: *\nDisalow: /x\nAllow /y")) {
-		fmt.Println(l.Number, l.Kind, l.Field, l.Value, l.Misspelt, l.NoColon)
-	}
-	// Output:
-	// 1 user-agent User-agent * false false
-	// 2 disallow Disalow /x true false
-	// 3 allow Allow /y false true
-}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
@@ -58,7 +59,7 @@ func FuzzParse(f *testing.F) {
 				if again := p.Group(token); again != p.Group(token, token) {
 					t.Errorf("%v: %q gets %q when it asks again\nfile %q", d, token, again.Token(), file)
 				}
-				if copied := p.Group(token).Clone().Decide(target); copied != want {
+				if copied := p.Combined(token).Decide(target); copied != want {
 					t.Errorf("%v: %q asks for %q: got %v of a copied group, want %v\nfile %q", d, token, target, copied, want, file)
 				}
 				got := q.Decide(token, target)
@@ -169,13 +170,13 @@ func FuzzMonotone(f *testing.F) {
 			return // not near the limits, where a line pushes out another
 		}
 		for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Bing} {
-			lines := slices.Collect(d.Lines(file))
+			lines := slices.Collect(lint.Lines(d, file))
 			for i, l := range lines {
-				if l.Kind != policy.LineDisallow && l.Kind != policy.LineAllow {
+				if l.Kind != lint.LineDisallow && l.Kind != lint.LineAllow {
 					continue
 				}
 				more := slices.Clone(lines)
-				extra := policy.Line{Kind: policy.LineDisallow, Field: "Disallow", Value: pattern}
+				extra := lint.Line{Kind: lint.LineDisallow, Field: "Disallow", Value: pattern}
 				before, after := join(lines), join(slices.Insert(more, i, extra))
 				if !d.Parse(before).Decide(token, target).Allowed && d.Parse(after).Decide(token, target).Allowed {
 					t.Errorf("%v: Disallow: %q above line %d allows %q to %q in\n%s", d, pattern, l.Number, target, token, before)
@@ -187,7 +188,7 @@ func FuzzMonotone(f *testing.F) {
 }
 
 // join writes lines as a file again.
-func join(lines []policy.Line) []byte {
+func join(lines []lint.Line) []byte {
 	var b strings.Builder
 	for _, l := range lines {
 		if l.Field != "" {
@@ -211,8 +212,8 @@ func FuzzLines(f *testing.F) {
 		want := 1 + strings.Count(ends, "\n")
 		for _, d := range dialects {
 			n := 0
-			for l := range d.Lines(file) {
-				if n++; l.Number != n || l.Kind == 0 || (l.Field == "") != (l.Kind <= policy.LineComment || l.Kind == policy.LineInvalid) {
+			for l := range lint.Lines(d, file) {
+				if n++; l.Number != n || l.Kind == 0 || (l.Field == "") != (l.Kind <= lint.LineComment || l.Kind == lint.LineInvalid) {
 					t.Errorf("%v: line %d of %q: got %+v", d, n, file, l)
 				}
 			}

@@ -15,25 +15,26 @@ type block struct {
 	pos uint32
 }
 
-func (b block) len() uint32 { return b.p.tab[b.pos+blockSize] >> 2 }
+func (b block) size() sizeWord { return sizeWord(b.p.tab[b.pos+blockSize]) }
+func (b block) len() uint32    { return b.size().rules() }
 
 // hit is a rule of a block, a match if a question found it; the zero hit is none.
 // It has no more than four fields: larger structs are not passed in registers.
 type hit struct {
 	block
-	rule  uint32 // its place in the block
-	start uint32 // of its pattern in text
-	word  uint32 // end of the pattern and flags
+	rule  uint32  // its place in the block
+	start uint32  // of its pattern in text
+	word  endWord // of the pattern
 }
 
 // at returns a rule of the block.
 func (b block) at(i uint32) hit {
 	ends := b.p.tab[b.pos+blockEnds+i:][:2]
-	return hit{b, i, ends[0] >> rulePacked, ends[1]}
+	return hit{b, i, endWord(ends[0]).end(), endWord(ends[1])}
 }
 
 func (h hit) found() bool     { return h.p != nil }
-func (h hit) end() uint32     { return h.word >> rulePacked }
+func (h hit) end() uint32     { return h.word.end() }
 func (h hit) octets() uint32  { return h.end() - h.start }
 func (h hit) pattern() string { return h.p.text[h.start:h.end()] }
 func (h hit) allow() bool     { return h.word&ruleAllow != 0 }
@@ -42,7 +43,7 @@ func (h hit) derived() bool   { return h.word&ruleDerived != 0 }
 // line returns the line number of the rule.
 func (h hit) line() int {
 	width := uint32(h.p.lineWidth)
-	at := h.p.tab[h.pos+blockEnds+h.len()]>>rulePacked + h.rule*width
+	at := endWord(h.p.tab[h.pos+blockEnds+h.len()]).end() + h.rule*width
 	line := 0
 	for i := range width {
 		line |= int(h.p.text[at+i]) << (8 * i)
@@ -87,16 +88,16 @@ const none = ^uint32(0)
 
 // find returns the place of the rule that decides about target, or none.
 func (b block) find(target string) uint32 {
-	size := b.p.tab[b.pos+blockSize]
+	size := b.size()
 	if size&blockIndexed != 0 {
 		return b.search(target)
 	}
 	// The rules stand in the order of precedence: the first that matches decides.
 	text := b.p.text
-	ends := b.p.tab[b.pos+blockEnds:][:1+size>>2]
-	start := ends[0] >> rulePacked
+	ends := b.p.tab[b.pos+blockEnds:][:1+size.rules()]
+	start := endWord(ends[0]).end()
 	for i, word := range ends[1:] {
-		end := word >> rulePacked
+		end := endWord(word).end()
 		if word&ruleWild != 0 {
 			if word&ruleTwofold != 0 {
 				if matchTwofold(text[start:end], target) {
@@ -120,7 +121,7 @@ func (b block) find(target string) uint32 {
 // target begins with, against the wildcard rules whose stem it begins with.
 func (b block) search(target string) uint32 {
 	text, tab := b.p.text, b.p.tab[b.pos:]
-	total := tab[blockSize] >> 2
+	total := b.len()
 	index := tab[blockEnds+1+total:]
 	literals, stems := index[0], index[1]
 	parents := index[2:][:literals]
@@ -173,7 +174,7 @@ func under(target, text string, ends, parents []uint32, stride, n uint32) uint32
 	low, high := uint32(0), n
 	for low < high {
 		mid := (low + high) / 2
-		if at := ends[mid*stride:][:2]; text[at[0]>>rulePacked:at[1]>>rulePacked] <= target {
+		if begin, end := between(ends[mid*stride:]); text[begin:end] <= target {
 			low = mid + 1
 		} else {
 			high = mid
@@ -182,16 +183,20 @@ func under(target, text string, ends, parents []uint32, stride, n uint32) uint32
 	if low == 0 {
 		return 0
 	}
-	at := ends[(low-1)*stride:][:2]
-	common := uint32(commonPrefix(text[at[0]>>rulePacked:at[1]>>rulePacked], target))
+	begin, end := between(ends[(low-1)*stride:])
+	common := uint32(commonPrefix(text[begin:end], target))
 	for low > 0 {
-		at := ends[(low-1)*stride:][:2]
-		if at[1]>>rulePacked-at[0]>>rulePacked <= common {
+		if begin, end := between(ends[(low-1)*stride:]); end-begin <= common {
 			break
 		}
 		low = parents[(low-1)*stride]
 	}
 	return low
+}
+
+// between returns where the text between two words begins and ends.
+func between(ends []uint32) (begin, end uint32) {
+	return endWord(ends[0]).end(), endWord(ends[1]).end()
 }
 
 // matches reports whether a rule with ruleWild matches target.
@@ -354,15 +359,18 @@ func signature[S string | []byte](s S, pattern bool) (set uint64) {
 	return set
 }
 
+// blockWord returns where the blocks of a name, counted from 1, stand.
+func (p *Policy) blockWord(name uint32) blockWord { return blockWord(p.tab[2*name-1]) }
+
 // blocks yields the blocks of a name, counted from 1.
 func (p *Policy) blocks(name uint32) iter.Seq[block] {
 	return func(yield func(block) bool) {
-		word := p.tab[2*name-1]
-		if word&1 == 0 {
-			yield(block{p, word >> 1})
+		word := p.blockWord(name)
+		if !word.isList() {
+			yield(block{p, word.pos()})
 			return
 		}
-		list := p.tab[word>>1:]
+		list := p.tab[word.pos():]
 		for _, pos := range list[1 : 1+list[0]] {
 			if !yield(block{p, pos}) {
 				return
@@ -381,7 +389,7 @@ func (p *Policy) begin(name uint32) (line uint32) {
 
 // delay returns the Crawl-delay of the block.
 func (b block) delay() (time.Duration, bool) {
-	if b.p.tab[b.pos+blockSize]&blockDelay == 0 {
+	if b.size()&blockDelay == 0 {
 		return 0, false
 	}
 	return time.Duration(b.p.tab[b.pos-2]) | time.Duration(b.p.tab[b.pos-1])<<32, true
@@ -389,12 +397,12 @@ func (b block) delay() (time.Duration, bool) {
 
 // groups returns the lines at which the groups of the block begin.
 func (b block) groups() []uint32 {
-	from, end := b.p.tab[b.pos+blockFrom], b.pos
-	if from&1 == 0 {
-		return []uint32{from >> 1}
+	from, end := fromWord(b.p.tab[b.pos+blockFrom]), b.pos
+	if !from.isGroups() {
+		return []uint32{from.number()}
 	}
-	if b.p.tab[b.pos+blockSize]&blockDelay != 0 {
+	if b.size()&blockDelay != 0 {
 		end -= 2
 	}
-	return b.p.tab[end-from>>1 : end]
+	return b.p.tab[end-from.number() : end]
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
+)
 
 // Parse reads a robots.txt file as RFC 9309 says. It is RFC9309.Parse.
 func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
@@ -16,7 +20,7 @@ func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 // 1,180 KiB with what finds them, forbids everything, as Unreachable does.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
-	if r.oversizeOK && len(data) > parsingLimit {
+	if r.oversizeOK && len(data) > scan.Limit {
 		return Unavailable()
 	}
 	c := compilers.Get().(*compiler)
@@ -60,7 +64,7 @@ const (
 	ruleTwofold // has escapes that are one with what they stand for; then ruleWild is set too
 	ruleExtra   // the pattern is in builder.extra
 
-	rulePacked = 4 // bits of the flags that the compiled form keeps
+	flagBits = 4 // of the flags that the compiled form keeps
 )
 
 // nameLine says that a group has a name.
@@ -82,19 +86,19 @@ type fileGroup struct {
 }
 
 func (b *builder) read(data []byte) {
-	s := newScanner(b.reading, data)
-	b.body = s.data
-	for s.next() {
-		switch s.kind {
-		case LineUserAgent:
+	s := scan.New(b.lines, data)
+	b.body = s.Data
+	for s.Next() {
+		switch s.Kind {
+		case scan.UserAgent:
 			b.userAgent(&s)
-		case LineAllow:
+		case scan.Allow:
 			b.rule(&s, ruleAllow)
-		case LineDisallow:
+		case scan.Disallow:
 			b.rule(&s, 0)
-		case LineSitemap, LineRecord:
+		case scan.Sitemap, scan.Record:
 			b.record(&s)
-		case LineBlank:
+		case scan.Blank:
 			if b.blankEnds {
 				b.endGroup()
 			}
@@ -105,15 +109,15 @@ func (b *builder) read(data []byte) {
 
 // userAgent begins a group, or adds a name to the one that has no rules yet.
 // Only rules part the two: other records must not end a group (§2.2.4).
-func (b *builder) userAgent(s *scanner) {
+func (b *builder) userAgent(s *scan.Scanner) {
 	if !b.inAgents {
 		b.endGroup()
 		b.groups = append(b.groups, fileGroup{
-			line: uint32(s.number), first: uint32(len(b.rules)), firstName: uint32(len(b.names)),
+			line: uint32(s.Number), first: uint32(len(b.rules)), firstName: uint32(len(b.names)),
 		})
 		b.inAgents, b.inGroup = true, true
 	}
-	value, at := s.value(), s.valueAt
+	value, at := s.Value(), s.ValueAt
 	switch {
 	case namesAll(value):
 		b.name(at, 1)
@@ -126,7 +130,7 @@ func (b *builder) userAgent(s *scanner) {
 }
 
 // maxName is the longest name kept; nobody's product token is as long.
-const maxName = 1<<12 - 1
+const maxName = 1<<nameBits - 1
 
 func (b *builder) name(at, n int) {
 	if n == 0 || n > maxName {
@@ -151,13 +155,13 @@ func (b *builder) endGroup() {
 }
 
 // rule adds a rule to the group; rules outside of groups are ignored (§2.2.2).
-func (b *builder) rule(s *scanner, flags uint8) {
+func (b *builder) rule(s *scan.Scanner, flags uint8) {
 	if !b.inGroup {
 		return
 	}
 	b.inAgents = false
-	value := s.value()
-	r := ruleLine{off: uint32(s.valueAt), n: uint32(len(value)), line: uint32(s.number), flags: flags}
+	value := s.Value()
+	r := ruleLine{off: uint32(s.ValueAt), n: uint32(len(value)), line: uint32(s.Number), flags: flags}
 	if set := classesOf(value); set != 0 {
 		if !b.literal && (set&isStar != 0 || value[len(value)-1] == '$') {
 			r.flags |= ruleWild
@@ -229,17 +233,17 @@ func (b *builder) plainPattern(r ruleLine) []byte {
 
 // record keeps any other record (§2.2.4). A Sitemap is for every crawler: it
 // stands in no group, wherever it stands.
-func (b *builder) record(s *scanner) {
+func (b *builder) record(s *scan.Scanner) {
 	group := 0
-	if b.inGroup && s.kind != LineSitemap {
+	if b.inGroup && s.Kind != scan.Sitemap {
 		g := &b.groups[len(b.groups)-1]
 		group = int(g.line)
-		if d, ok := b.crawlDelay(s.field(), s.value()); ok {
+		if d, ok := b.crawlDelay(s.Field(), s.Value()); ok {
 			// Of several values the largest is the one nobody objects to.
 			g.delay, g.hasDelay = max(g.delay, d), true
 		}
 	}
-	if isFieldName(s.field()) {
-		b.records.add(s.number, group, s.field(), s.value())
+	if isFieldName(s.Field()) {
+		b.records.add(s.Number, group, s.Field(), s.Value())
 	}
 }

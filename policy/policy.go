@@ -93,43 +93,30 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 	case p.names <= fewNames || len(fallbacks) > 0:
 		return Group{p, p.search(token, fallbacks)}
 	}
-	head := p.memo.Load()
-	for f := head; f != nil; f = f.next {
-		if f.token == token {
-			return Group{p, f.name}
-		}
+	f := p.memo.Load()
+	if f != nil && f.token == token {
+		return Group{p, f.name}
 	}
-	return Group{p, p.remember(token, head)}
+	name := p.search(token, nil)
+	if f == nil && token != "" && len(token) <= maxToken {
+		// If another goroutine was first, its token stays: the slot never changes again.
+		p.memo.CompareAndSwap(nil, &found{strings.Clone(token), name}) // token may be part of a header
+	}
+	return Group{p, name}
 }
 
-// found is the name that was found for a token. A file may have thousands of names, in
-// some dialects each of them has to be looked at, and a crawler asks for every request:
-// so the first tokens that a policy is asked for are remembered there.
+// found memoizes the group of a product token. Files can list thousands of names, some
+// dialects look at each of them, and a crawler asks on every request. So a Policy
+// remembers the first token that it is asked about.
 type found struct {
 	token string
 	name  uint32
-	n     uint32 // how many they are with this one
-	next  *found
 }
 
 const (
-	fewNames = 8  // so many are searched as fast
-	maxFound = 2  // tokens of one policy
-	maxToken = 32 // octets of one that is remembered: who asks may pass on a stranger's
+	fewNames = 8  // searching so few is as fast as remembering
+	maxToken = 32 // longest token remembered, in bytes: callers may pass untrusted input
 )
-
-// remember searches for the name of a token and puts it before head.
-func (p *Policy) remember(token string, head *found) uint32 {
-	name, n := p.search(token, nil), uint32(1)
-	if head != nil {
-		n += head.n
-	}
-	if n <= maxFound && token != "" && len(token) <= maxToken {
-		token = strings.Clone(token) // it may be part of a header
-		p.memo.CompareAndSwap(head, &found{token, name, n, head})
-	}
-	return name
-}
 
 // search returns the name of the group that a crawler must obey, counted from 1, or 0.
 func (p *Policy) search(token string, fallbacks []string) uint32 {
@@ -184,8 +171,8 @@ func (p *Policy) findPart(token string) (name uint32) {
 }
 
 func (p *Policy) nameAt(i uint32) string {
-	word := p.tab[2*i]
-	return p.text[word>>12:][:word&maxName]
+	word := nameWord(p.tab[2*i])
+	return p.text[word.at():][:word.len()]
 }
 
 // Reason returns what took the place of a file: ReasonUnavailable or ReasonUnreachable if
@@ -340,9 +327,9 @@ func (g Group) lookupNormal(target string) (place, Reason) {
 
 // find returns the rule that decides about a target.
 func (g Group) find(target string) place {
-	word := g.p.tab[2*g.name-1]
-	if word&1 == 0 {
-		return place{word >> 1, block{g.p, word >> 1}.find(target)}
+	word := g.p.blockWord(g.name)
+	if !word.isList() {
+		return place{word.pos(), block{g.p, word.pos()}.find(target)}
 	}
 	var best hit
 	for b := range g.p.blocks(g.name) {
@@ -351,7 +338,7 @@ func (g Group) find(target string) place {
 		}
 	}
 	if !best.found() {
-		return place{g.p.tab[word>>1+1], none}
+		return place{g.p.tab[word.pos()+1], none} // the first block of the list
 	}
 	return place{best.pos, best.rule}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
 // A Record is a line that is neither a user-agent line nor a rule: Sitemap,
@@ -145,8 +147,8 @@ func (p *Policy) isField(field, name string) bool {
 	if !foldEqual(name, "sitemap") {
 		return false
 	}
-	kind, _ := p.dialect.reading().kindOf([]byte(field))
-	return kind == LineSitemap
+	kind, _ := p.dialect.reading().lines.KindOf([]byte(field))
+	return kind == scan.Sitemap
 }
 
 // Sitemaps yields the absolute URLs of the Sitemap records, in the order of the

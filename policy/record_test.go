@@ -43,7 +43,7 @@ func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 		{"group a, combined", slices.Collect(p.Group("a").Records("")), "4 Crawl-delay, 5 Content-Usage, 7 Clean-param, 14 License, 15 Empty"},
 		{"group b", slices.Collect(p.Group("b").Records("")), "9 Request-rate, 10 X-New_field.2"},
 		{"group a, one field", slices.Collect(p.Group("a").Records("content-usage")), "5 Content-Usage"},
-		{"copy of group a", slices.Collect(p.Group("a").Clone().Records("")), "4 Crawl-delay, 5 Content-Usage, 7 Clean-param, 14 License, 15 Empty"},
+		{"copy of group a", slices.Collect(p.Combined("a").Records("")), "4 Crawl-delay, 5 Content-Usage, 7 Clean-param, 14 License, 15 Empty"},
 		{"sitemaps of a group", slices.Collect(p.Group("a").Records("sitemap")), ""},
 		{"no group", slices.Collect(p.Group("c").Records("")), ""},
 		{"no such field", slices.Collect(p.Records("no-such")), ""},
@@ -150,7 +150,7 @@ func TestCrawlDelayOfDialectsAndGroups(t *testing.T) {
 		{"smallest window of Bing", policy.Bing, "user-agent: a\ncrawl-delay: 0.1\n", s},
 	} {
 		for name, g := range map[string]policy.Group{
-			"": c.dialect.Parse([]byte(c.file)).Group("a"), " (copy)": c.dialect.Parse([]byte(c.file)).Group("a").Clone(),
+			"": c.dialect.Parse([]byte(c.file)).Group("a"), " (copy)": c.dialect.Parse([]byte(c.file)).Combined("a"),
 		} {
 			got, ok := g.CrawlDelay()
 			if !ok {

@@ -111,7 +111,7 @@ func checkReserved(t *testing.T, lines, targets []string) {
 		if text.String() != p.String() {
 			t.Fatalf("canonical text %q became %q", p, text)
 		}
-		forms := map[string]policy.Group{"file": p.Group("a"), "text": text.Group("a"), "copy": p.Group("a").Clone()}
+		forms := map[string]policy.Group{"file": p.Group("a"), "text": text.Group("a"), "copy": p.Combined("a")}
 		for _, target := range targets {
 			line, octets, allow := naiveReserved(lines, target)
 			for form, g := range forms {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // fact is one line of the shared match facts.
@@ -132,7 +133,7 @@ func TestCorpusInOtherForms(t *testing.T) {
 			want := p.file.Decide(f.Agents[0], target)
 			copied, ok := copies[f.File+f.Agents[0]]
 			if !ok {
-				copied = p.file.Group(f.Agents[0]).Clone()
+				copied = p.file.Combined(f.Agents[0])
 				copies[f.File+f.Agents[0]] = copied
 			}
 			if got := copied.Decide(target); got != want {
@@ -211,9 +212,9 @@ func tokenFacts(t *testing.T) []tokenFact {
 }
 
 func TestFieldFacts(t *testing.T) {
-	kinds := map[policy.LineKind]string{
-		policy.LineUserAgent: "user-agent", policy.LineAllow: "allow", policy.LineDisallow: "disallow", policy.LineSitemap: "sitemap",
-		policy.LineRecord: "record", // unknown, or known and not used: what a record means is no matter of the parser
+	kinds := map[lint.LineKind]string{
+		lint.LineUserAgent: "user-agent", lint.LineAllow: "allow", lint.LineDisallow: "disallow", lint.LineSitemap: "sitemap",
+		lint.LineRecord: "record", // unknown, or known and not used: what a record means is no matter of the parser
 	}
 	for _, f := range vectors.Read[struct {
 		ID, Field, Tag string
@@ -223,7 +224,7 @@ func TestFieldFacts(t *testing.T) {
 		if want == "unknown" || want == "unused" {
 			want = "record"
 		}
-		for l := range policy.Google.Lines([]byte(f.Field + ": x")) {
+		for l := range lint.Lines(policy.Google, []byte(f.Field+": x")) {
 			if kinds[l.Kind] != want || l.Misspelt != f.Typo || l.Field != f.Field {
 				t.Errorf("%s: %q: got %+v, want %s, misspelt %v", f.ID, f.Field, l, want, f.Typo)
 			}
@@ -257,11 +258,11 @@ func TestReportFacts(t *testing.T) {
 		Lines     []lineFact
 		LineCount int `json:"line_count"`
 	}
-	tags := map[policy.LineKind]string{
-		policy.LineUserAgent: "user-agent", policy.LineAllow: "allow", policy.LineDisallow: "disallow", policy.LineSitemap: "sitemap",
+	tags := map[lint.LineKind]string{
+		lint.LineUserAgent: "user-agent", lint.LineAllow: "allow", lint.LineDisallow: "disallow", lint.LineSitemap: "sitemap",
 	}
 	for _, f := range vectors.Read[report](t, "vectors/google-report.jsonl") {
-		lines := slices.Collect(policy.Google.Lines(f.robots(t)))
+		lines := slices.Collect(lint.Lines(policy.Google, f.robots(t)))
 		if len(lines) != f.LineCount || len(lines) != len(f.Lines) {
 			t.Errorf("%s: got %d lines, want %d", f.ID, len(lines), f.LineCount)
 			continue
@@ -269,8 +270,8 @@ func TestReportFacts(t *testing.T) {
 		for i, want := range f.Lines {
 			l := lines[i]
 			got := lineFact{
-				Line: l.Number, Tag: tags[l.Kind], Typo: l.Misspelt, Empty: l.Kind == policy.LineBlank,
-				Comment: l.Kind == policy.LineComment, HasComment: l.Comment,
+				Line: l.Number, Tag: tags[l.Kind], Typo: l.Misspelt, Empty: l.Kind == lint.LineBlank,
+				Comment: l.Kind == lint.LineComment, HasComment: l.Comment,
 				Directive: l.Field != "", TooLong: l.Cut, MissingColon: l.NoColon,
 			}
 			if got.Tag == "" { // which records are known is not the parser's to say

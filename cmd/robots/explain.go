@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // fileLine is a line of a robots.txt file.
@@ -27,15 +28,15 @@ func (r reading) explain(token, target string, d policy.Decision) []fileLine {
 	}
 	var found, agents []fileLine
 	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
-	for l := range r.dialect.Lines(r.result.Body) {
+	for l := range lint.Lines(r.dialect, r.result.Body) {
 		text := fileLine{l.Number, l.Field + ": " + l.Value, l.Number == d.Rule.Line}
 		switch l.Kind {
-		case policy.LineUserAgent:
+		case lint.LineUserAgent:
 			if closed {
 				agents, closed = nil, false
 			}
 			agents = append(agents, text)
-		case policy.LineAllow, policy.LineDisallow:
+		case lint.LineAllow, lint.LineDisallow:
 			closed = true
 			rule, ours := rules[l.Number]
 			if !ours {

@@ -39,7 +39,7 @@ func BenchmarkRetained(b *testing.B) {
 		for _, s := range sites {
 			o, n := retained(func() any { return policy.Parse(s.body) })
 			all, objects = append(all, o), append(objects, n)
-			o, _ = retained(func() any { return policy.Parse(s.body).Group("ExampleBot").Clone() })
+			o, _ = retained(func() any { return policy.Parse(s.body).Combined("ExampleBot") })
 			one = append(one, o)
 			o, _ = retained(func() any { r, _ := robotstxt.FromBytes(s.body); return r })
 			them = append(them, o)
@@ -97,7 +97,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 	for b.Loop() {
 		base := collect(func(*site) any { return nil })
-		us := collect(func(s *site) any { return policy.Parse(s.body).Group("ExampleBot").Clone() }) - base
+		us := collect(func(s *site) any { return policy.Parse(s.body).Combined("ExampleBot") }) - base
 		them := collect(func(s *site) any { r, _ := robotstxt.FromBytes(s.body); return r }) - base
 		b.ReportMetric(us/1e6, "ms-policy")
 		b.ReportMetric(them/1e6, "ms-temoto")

@@ -3,6 +3,7 @@ package lint_test
 import (
 	"fmt"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -43,4 +44,14 @@ func ExampleAnswer_Findings() {
 	// RT008 the answer comes from "https://example.com/error.html" after a redirect, which is not a robots.txt file
 	// RT014 the answer's content type is "text/html; charset=utf-8", not text/plain
 	// RT008 the file begins with markup, "<!DOCTYPE html><title>Oops</title>", and is a page: crawlers look for plain records
+}
+
+func ExampleLines() {
+	for l := range lint.Lines(policy.Google, []byte("User-agent: *\nDisalow: /x\nAllow /y")) {
+		fmt.Println(l.Number, l.Kind, l.Field, l.Value, l.Misspelt, l.NoColon)
+	}
+	// Output:
+	// 1 user-agent User-agent * false false
+	// 2 disallow Disalow /x true false
+	// 3 allow Allow /y false true
 }

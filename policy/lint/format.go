@@ -3,15 +3,17 @@ package lint
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
 const (
-	maxBytes       = 500 << 10 // RFC 9309 §2.5: what a crawler must read at least, and in practice all it reads
-	maxYandexRules = 2048      // Yandex help; 1024 in the older one
+	maxBytes       = scan.Limit // RFC 9309 §2.5: what a crawler must read at least, and in practice all it reads
+	maxYandexRules = 2048       // Yandex help; 1024 in the older one
 	oldYandexRules = 1024
-	maxYandexRule  = 1024  // characters
-	maxGoogleLine  = 16663 // octets, of Google's parser
-	maxYandexClean = 500   // characters of a Clean-param
+	maxYandexRule  = 1024 // characters
+	maxGoogleLine  = scan.GoogleLine
+	maxYandexClean = 500 // characters of a Clean-param
 )
 
 // format checks the file as a whole: its encoding, line ends and size (RT008, RT106
@@ -54,7 +56,10 @@ func (f *file) format() {
 
 // head returns the first line that is not blank.
 func head(text string) string {
-	text, _, _ = cutLine(strings.TrimLeft(text, blanks+"\r\n"))
+	text = strings.TrimLeft(text, blanks+"\r\n")
+	if end := strings.IndexAny(text, "\r\n"); end >= 0 {
+		text = text[:end]
+	}
 	return text
 }
 

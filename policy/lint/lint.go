@@ -125,7 +125,7 @@ func File(data []byte) []Finding { return check(data, nil) }
 
 // check judges a file that is served at u, nil if that is not known.
 func check(data []byte, u *url.URL) []Finding {
-	f := scan(string(data))
+	f := readFile(data)
 	f.url = u
 	f.format()
 	if f.wide { // every line would be reported, and none for its own sake

@@ -3,6 +3,8 @@ package lint
 import (
 	"net/url"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
 // The fields that some reader knows, or knew, in lower case.
@@ -72,99 +74,81 @@ type file struct {
 	loose  []*line // before the first group
 }
 
-// scan cuts the text into lines: LF, CRLF and CR each end one (RFC 9309 §2.2). It
-// reads past the parsing limit, so that RT110 can say what is lost there. Package
-// policy has a scanner of its own, for verdicts; a test holds the two together.
-func scan(text string) *file {
-	f := &file{text: text}
-	// Crawlers also skip what is left of a damaged mark.
-	const mark = "\xEF\xBB\xBF"
-	for f.bom < len(mark) && f.bom < len(text) && text[f.bom] == mark[f.bom] {
-		f.bom++
-	}
-	f.text = text[f.bom:]
-	// Text of UTF-16 without its mark is half NUL octets; a few of them are
-	// something else.
+// readFile divides a file into lines, as lenient crawlers do (RFC 9309 §2.2). It reads past
+// the parsing limit: RT110 tells what is lost there.
+func readFile(data []byte) *file {
+	s := scan.New(scan.Author, data)
+	text := string(data)
+	f := &file{text: text[s.BOM:], bom: s.BOM}
+	// Text of UTF-16 without its mark is half NUL bytes; a few of them are something else.
 	f.nuls = strings.Count(text, "\x00")
 	f.wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.nuls > len(text)/8
 	f.html = isMarkup(f.text)
 	blank, style := false, -1
-	for rest, number := f.text, 1; rest != ""; number++ {
-		here := rest
-		var text string
-		var end int
-		text, end, rest = cutLine(rest)
-		if end >= 0 {
+	for s.Next() {
+		if end := lineEnd(text[s.End:]); end >= 0 {
 			if f.ends[end]++; style < 0 {
 				style = end
 			} else if style != end && f.odd == nil {
-				f.odd = &line{number: number}
+				f.odd = &line{number: s.Number}
 			}
 		}
-		trimmed := strings.Trim(text, blanks)
-		switch {
-		case trimmed == "":
+		switch s.Kind {
+		case scan.Blank:
 			blank = true
-		case trimmed[0] != '#': // a comment of its own separates nothing (1994)
-			f.lines = append(f.lines, readLine(text))
-			l := &f.lines[len(f.lines)-1]
-			l.number, l.offset, l.afterBlank = number, len(f.text)-len(here), blank
+		case scan.Comment: // separates nothing (1994)
+		default:
+			f.lines = append(f.lines, readLine(&s, text[s.Start:s.End]))
+			f.lines[len(f.lines)-1].offset, f.lines[len(f.lines)-1].afterBlank = s.Start-s.BOM, blank
 			blank = false
 		}
 	}
 	return f
 }
 
-// cutLine returns the first line, how it ended (0 LF, 1 CRLF, 2 CR, -1 not at all)
-// and the rest.
-func cutLine(s string) (text string, end int, rest string) {
-	i := strings.IndexAny(s, "\r\n")
+// lineEnd tells how the line before rest ends: 0 LF, 1 CRLF, 2 CR, -1 not at all.
+func lineEnd(rest string) int {
 	switch {
-	case i < 0:
-		return s, -1, ""
-	case s[i] == '\n':
-		return s[:i], 0, s[i+1:]
-	case strings.HasPrefix(s[i:], "\r\n"):
-		return s[:i], 1, s[i+2:]
+	case rest == "":
+		return -1
+	case rest[0] == '\n':
+		return 0
+	case strings.HasPrefix(rest, "\r\n"):
+		return 1
 	}
-	return s[:i], 2, s[i+1:]
+	return 2
 }
 
-// isMarkup tells an HTML page by its first octets: no field begins with '<'.
+// isMarkup tells an HTML page by its first bytes: no field begins with '<'.
 func isMarkup(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, blanks+"\r\n"), "<")
 }
 
-// readLine divides a line into field, value and comment (RFC 9309 §2.2).
-func readLine(text string) line {
-	l := line{text: text, commentAt: len(text)}
-	if i := strings.IndexByte(text, '#'); i >= 0 {
-		l.commentAt = i
-	}
-	record := text[:l.commentAt]
-	name, value, ok := strings.Cut(record, ":")
-	if ok {
-		l.field = strings.Trim(name, blanks)
-		l.valueAt = len(name) + 1
+// readLine returns the line that s stands at.
+func readLine(s *scan.Scanner, text string) line {
+	l := line{number: s.Number, text: text, commentAt: s.CommentAt - s.Start}
+	l.field, l.valueAt = text[s.FieldAt-s.Start:s.FieldEnd-s.Start], s.ValueAt-s.Start
+	l.value = text[l.valueAt : s.ValueEnd-s.Start]
+	if s.Kind != scan.Invalid && !s.NoColon {
 		l.kind, l.meant = readField(l.field)
-	} else if name, value, ok = cutWord(record); ok {
-		// Google takes "disallow /" for "disallow: /" if there are two words and no
-		// more.
-		kind, meant := readField(name)
-		if meant == "" {
-			return l
-		}
-		l.field, l.meant, l.noColon = name, meant, true
-		l.valueAt = strings.Index(record, name) + len(name) + 1
-		if !strings.ContainsAny(strings.Trim(value, blanks), blanks) {
-			l.kind = kind
-		}
-	} else {
 		return l
 	}
-	l.value = strings.TrimLeft(value, blanks)
-	l.valueAt += len(value) - len(l.value)
-	l.value = strings.TrimRight(l.value, blanks)
+	l.field, l.value, l.valueAt = "", "", 0
+	record := text[:l.commentAt]
+	if strings.Contains(record, ":") {
+		return l // nothing before the colon
+	}
+	name, value, _ := cutWord(record)
+	kind, meant := readField(name)
+	if value == "" || meant == "" {
+		return l
+	}
+	l.field, l.meant, l.noColon = name, meant, true
+	l.value = strings.Trim(value, blanks)
+	l.valueAt = len(strings.TrimRight(record, blanks)) - len(l.value)
+	if s.NoColon { // Google takes two words, and no more, for a record
+		l.kind = kind
+	}
 	return l
 }
 
@@ -189,8 +173,8 @@ func readField(field string) (kind, meant string) {
 	if knownField(name) {
 		return name, name
 	}
-	if kind = lenientField(name); kind != "" {
-		return kind, kind
+	if k, _ := scan.Google.KindOf([]byte(name)); lenientFields[k] != "" {
+		return lenientFields[k], lenientFields[k]
 	}
 	return "", nearField(name)
 }
@@ -208,22 +192,8 @@ func knownField(name string) bool {
 	return false
 }
 
-// lenientField knows the fields that Google's parser accepts: these misspellings,
-// and whatever begins with them.
-func lenientField(name string) string {
-	for _, p := range [...]struct{ prefix, kind string }{
-		{userAgent, userAgent}, {"useragent", userAgent}, {"user agent", userAgent},
-		{allow, allow},
-		{disallow, disallow}, {"dissallow", disallow}, {"dissalow", disallow},
-		{"disalow", disallow}, {"diasllow", disallow}, {"disallaw", disallow},
-		{sitemap, sitemap}, {"site-map", sitemap},
-	} {
-		if strings.HasPrefix(name, p.prefix) {
-			return p.kind
-		}
-	}
-	return ""
-}
+// lenientFields are the fields that the scanner recognizes, misspelt ones too.
+var lenientFields = [...]string{scan.UserAgent: userAgent, scan.Allow: allow, scan.Disallow: disallow, scan.Sitemap: sitemap, scan.Record: ""}
 
 // nearField finds the known field that differs from name by the marks between its
 // words, by one slip (insertion, deletion, substitution or swap of neighbours), or

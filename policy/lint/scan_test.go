@@ -7,22 +7,21 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// The two readings of a line, that of package policy for a verdict and that of this package with columns and spellings,
-// cannot drift apart: over real files both take the same lines for the same records with the same values.
+// What lint takes for a record with a value is what the Google dialect takes for it, over real files.
 func TestLinesAreReadAsTheGoogleDialectReadsThem(t *testing.T) {
-	kinds := map[policy.LineKind]string{
-		policy.LineUserAgent: userAgent, policy.LineAllow: allow, policy.LineDisallow: disallow, policy.LineSitemap: sitemap,
+	kinds := map[LineKind]string{
+		LineUserAgent: userAgent, LineAllow: allow, LineDisallow: disallow, LineSitemap: sitemap,
 	}
 	records := 0
 	for name, data := range vectors.Corpus(t) {
 		ours := map[int]*line{}
-		f := scan(string(data))
+		f := readFile(data)
 		for i := range f.lines {
 			if l := &f.lines[i]; l.kind == userAgent || l.rule() || l.kind == sitemap {
 				ours[l.number] = l
 			}
 		}
-		for theirs := range policy.Google.Lines(data) {
+		for theirs := range Lines(policy.Google, data) {
 			l, ok := ours[theirs.Number]
 			kind, is := kinds[theirs.Kind]
 			delete(ours, theirs.Number)
@@ -75,7 +74,7 @@ func TestPositionsAreThoseOfTheText(t *testing.T) {
 		{"plain words here", "", "", 0, 16},
 		{"a:b:c", "a", "b:c", 2, 5},
 	} {
-		l := readLine(c.text)
+		l := readFile([]byte(c.text)).lines[0]
 		if l.field != c.field || l.value != c.value || l.valueAt != c.valueAt || l.commentAt != c.commentAt {
 			t.Errorf("%q: got %q %q at %d, comment at %d, want %+v", c.text, l.field, l.value, l.valueAt, l.commentAt, c)
 		}
@@ -109,7 +108,7 @@ func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 	}
 	compared := 0
 	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl") {
-		f := scan(r.Robots + string(r.Octets))
+		f := readFile([]byte(r.Robots + string(r.Octets)))
 		ours := map[int]*line{}
 		for i := range f.lines {
 			ours[f.lines[i].number] = &f.lines[i]

@@ -1,0 +1,62 @@
+package scan
+
+// A Kind tells what a line is.
+type Kind uint8
+
+// The kinds. Package lint exports the same list.
+const (
+	Blank     Kind = iota + 1 // only white space
+	Comment                   // only a comment
+	UserAgent                 // begins or widens a group
+	Allow                     // a rule
+	Disallow                  // a rule
+	Sitemap                   // a record that names a sitemap
+	Record                    // any other field
+	Invalid                   // no field, or nothing before the colon: skipped
+)
+
+// spellings are the fields of RFC 9309 §2.2 and of sitemaps.org, in lower case, and the
+// misspellings of them that Google's parser accepts. A correct spelling stands before its
+// misspellings.
+var spellings = [...]struct {
+	text     string
+	kind     Kind
+	misspelt bool
+}{
+	{"user-agent", UserAgent, false}, {"useragent", UserAgent, true}, {"user agent", UserAgent, true},
+	{"allow", Allow, false},
+	{"disallow", Disallow, false}, {"dissallow", Disallow, true}, {"dissalow", Disallow, true},
+	{"disalow", Disallow, true}, {"diasllow", Disallow, true}, {"disallaw", Disallow, true},
+	{"sitemap", Sitemap, false}, {"site-map", Sitemap, true},
+}
+
+// KindOf recognizes a field, in any case (§2.2). A lenient reading also recognizes
+// misspellings, and longer fields by their beginning.
+func (r *Reading) KindOf(field []byte) (kind Kind, misspelt bool) {
+	for i := range spellings {
+		s := &spellings[i]
+		fits := len(field) == len(s.text) && !s.misspelt
+		if r.lenient {
+			fits = len(field) >= len(s.text)
+		}
+		if fits && hasPrefix(field, s.text) {
+			return s.kind, s.misspelt
+		}
+	}
+	return Record, false
+}
+
+// hasPrefix reports whether field begins with prefix, which is in lower case. Fields are
+// ASCII: the folding of Unicode would take a long s for an "s".
+func hasPrefix(field []byte, prefix string) bool {
+	for i := range len(prefix) {
+		c := field[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}

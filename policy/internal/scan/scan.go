@@ -1,0 +1,227 @@
+// Package scan divides a robots.txt file into lines, fields and values (RFC 9309 §2.2).
+// Package policy reads a file through it to decide, package lint to judge it.
+package scan
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Limit is how many bytes of a file are read (RFC 9309 §2.5: at least 500 KiB).
+const Limit = 500 << 10
+
+// GoogleLine is how many bytes of a line Google's parser reads.
+const GoogleLine = 8*2083 - 1
+
+// A Reading tells how lines are read.
+type Reading struct {
+	lenient   bool // Google's misspellings, field prefixes and missing colons
+	lineLimit int  // bytes of a line that count; 0: all
+	utf16     bool // a file that begins with a UTF-16 byte order mark is decoded
+	whole     bool // no limit, and a NUL does not end a line
+}
+
+// The readings. They are never written to.
+var (
+	RFC9309 = &Reading{utf16: true}
+	Google  = &Reading{lenient: true, lineLimit: GoogleLine}
+	Author  = &Reading{lenient: true, whole: true} // what the author of a file meant
+)
+
+// A Scanner reads a file line by line, in one forward pass.
+type Scanner struct {
+	Data []byte // the file as read: perhaps decoded, perhaps cut
+	BOM  int    // bytes of the byte order mark in front; fewer than three if it is damaged
+
+	// The line that Next found, without its end. All positions are in Data.
+	Number            int // counted from 1
+	Kind              Kind
+	Start, End        int
+	FieldAt, FieldEnd int // Field
+	ValueAt, ValueEnd int // Value
+	CommentAt         int // the "#" that begins the comment, or the end of what is read
+	Comment           bool
+	Misspelt          bool // Google accepts the field, but it is misspelt
+	NoColon           bool // white space stands for the colon
+	Cut               bool // the line is longer than the reading permits
+
+	*Reading
+	pos                      int // where the next line begins
+	lf, cr, nul, hash, colon int // where these bytes stand next, as far as known; see ahead
+}
+
+// New applies what concerns the file as a whole: the limit, byte order marks, UTF-16.
+func New(r *Reading, data []byte) Scanner {
+	cut := len(data) > Limit && !r.whole
+	if cut {
+		data = data[:Limit+1] // the last byte may show that a line just fits
+	}
+	if r.utf16 {
+		data = decodeUTF16(data)
+	}
+	if cut {
+		data = wholeLines(data)
+	}
+	// A byte order mark is skipped, also what is left of a damaged one: it would cost the
+	// first line, and that line names the crawler.
+	const bom = "\xEF\xBB\xBF"
+	n := 0
+	for n < len(bom) && n < len(data) && data[n] == bom[n] {
+		n++
+	}
+	return Scanner{Reading: r, Data: data, BOM: n, pos: n, lf: -1, cr: -1, nul: -1, hash: -1, colon: -1}
+}
+
+// wholeLines drops a last line that has no end. If the limit cut it, it may say something
+// else than it did: half of "Disallow: /private" is "Disallow: /".
+func wholeLines(data []byte) []byte {
+	n := len(data)
+	for n > 0 && data[n-1] != '\n' && data[n-1] != '\r' {
+		n--
+	}
+	return data[:n]
+}
+
+// decodeUTF16 decodes a file that begins with a UTF-16 byte order mark. It returns any
+// other file unchanged.
+func decodeUTF16(data []byte) []byte {
+	if len(data) < 2 || !(data[0] == 0xFE && data[1] == 0xFF || data[0] == 0xFF && data[1] == 0xFE) {
+		return data
+	}
+	high, low := 0, 1
+	if data[0] == 0xFF {
+		high, low = 1, 0
+	}
+	text := make([]byte, 0, len(data))
+	for data = data[2:]; len(data) >= 2; data = data[2:] {
+		r := rune(data[high])<<8 | rune(data[low])
+		if utf16.IsSurrogate(r) {
+			var second rune
+			if len(data) >= 4 {
+				second = rune(data[2+high])<<8 | rune(data[2+low])
+			}
+			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
+				data = data[2:]
+			}
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return text
+}
+
+// ahead returns where c stands next, not before from, or len(Data). It searches only after
+// passing the last place. Some files have no "#", or a single LF while their lines end in
+// CR. Searching anew for every line would take the square of the length.
+func (s *Scanner) ahead(known *int, c byte, from int) int {
+	if *known < from {
+		*known = len(s.Data)
+		if i := bytes.IndexByte(s.Data[from:], c); i >= 0 {
+			*known = from + i
+		}
+	}
+	return *known
+}
+
+// Next reads the next line: comment, white space, field, value (§2.2). A line end at the
+// end of the file is followed by one more, blank line.
+func (s *Scanner) Next() bool {
+	if !s.nextLine() {
+		return false
+	}
+	start, end := s.Start, s.End
+	s.FieldAt, s.FieldEnd, s.ValueAt, s.ValueEnd = end, end, end, end
+	s.Comment, s.Misspelt, s.NoColon, s.Cut = false, false, false, false
+	if s.lineLimit > 0 && end-start > s.lineLimit {
+		end, s.Cut = start+s.lineLimit, true
+	}
+	// A NUL, which no grammar allows, ends the line as it does for Google's parser, whose
+	// lines are C strings: a rule that contains it would match nothing that is sent.
+	if s.nul < end && !s.whole { // or not looked for yet
+		end = min(end, s.ahead(&s.nul, 0, start))
+	}
+	if hash := s.ahead(&s.hash, '#', start); hash < end {
+		end, s.Comment = hash, true
+	}
+	s.CommentAt = end
+	start, end = s.trim(start, end)
+	switch {
+	case start < end:
+		s.split(start, end)
+	case s.Comment:
+		s.Kind = Comment
+	default:
+		s.Kind = Blank
+	}
+	return true
+}
+
+// nextLine finds the next line, which CR, LF or CR LF ends.
+func (s *Scanner) nextLine() bool {
+	if s.pos > len(s.Data) {
+		return false
+	}
+	lf := s.ahead(&s.lf, '\n', s.pos)
+	s.Start, s.End = s.pos, min(lf, s.ahead(&s.cr, '\r', s.pos))
+	s.pos = s.End + 1
+	if s.pos == lf && lf < len(s.Data) {
+		s.pos++ // CR LF
+	}
+	s.Number++
+	return true
+}
+
+// split divides a line that is not blank into field and value.
+func (s *Scanner) split(start, end int) {
+	s.Kind = Invalid
+	colon := s.ahead(&s.colon, ':', start)
+	if colon >= end {
+		if !s.lenient {
+			return
+		}
+		gap := soleGap(s.Data[start:end])
+		if gap < 0 {
+			return
+		}
+		colon, s.NoColon = start+gap, true
+	}
+	_, fieldEnd := s.trim(start, colon)
+	if fieldEnd <= start {
+		return
+	}
+	s.FieldAt, s.FieldEnd = start, fieldEnd
+	s.ValueAt, s.ValueEnd = s.trim(colon+1, end)
+	s.Kind, s.Misspelt = s.KindOf(s.Field())
+}
+
+// Field returns what stands before the colon, without white space around it.
+func (s *Scanner) Field() []byte { return s.Data[s.FieldAt:s.FieldEnd] }
+
+// Value returns what stands after the colon, without white space around it and comment.
+func (s *Scanner) Value() []byte { return s.Data[s.ValueAt:s.ValueEnd] }
+
+// trim leaves out white space at both ends: SP and HTAB (§2.2), and in a lenient reading VT
+// and FF too.
+func (s *Scanner) trim(start, end int) (int, int) {
+	for start < end && s.Data[start] <= ' ' && s.isSpace(s.Data[start]) {
+		start++
+	}
+	for start < end && s.Data[end-1] <= ' ' && s.isSpace(s.Data[end-1]) {
+		end--
+	}
+	return start, end
+}
+
+func (r *Reading) isSpace(c byte) bool {
+	return c == ' ' || c == '\t' || r.lenient && (c == '\v' || c == '\f')
+}
+
+// soleGap returns where the white space begins that separates exactly two words, or -1 for
+// any other line.
+func soleGap(line []byte) int {
+	gap := bytes.IndexAny(line, " \t")
+	if gap < 0 || bytes.ContainsAny(bytes.TrimLeft(line[gap:], " \t"), " \t") {
+		return -1
+	}
+	return gap
+}

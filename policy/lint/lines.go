@@ -1,0 +1,70 @@
+package lint
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
+)
+
+// A Line is one line of a robots.txt file as a dialect reads it. It is meant for tools that
+// show a file to people; permission is asked of a [policy.Policy].
+type Line struct {
+	Number int // counted from 1
+	Kind   LineKind
+
+	// Field and Value stand before and after the colon, without white space around them
+	// and without comment. Both are empty if the line has no field.
+	Field, Value string
+
+	Comment  bool // has a "#"
+	Misspelt bool // Field is a misspelling that the dialect accepts (Google)
+	NoColon  bool // white space stands for the colon (Google)
+	Cut      bool // longer than the dialect reads; Value lacks the rest (Google)
+}
+
+// A LineKind tells what a line is to the dialect.
+type LineKind uint8
+
+// The kinds of lines.
+const (
+	LineBlank     = LineKind(scan.Blank)     // only white space
+	LineComment   = LineKind(scan.Comment)   // only a comment
+	LineUserAgent = LineKind(scan.UserAgent) // begins or widens a group
+	LineAllow     = LineKind(scan.Allow)     // a rule
+	LineDisallow  = LineKind(scan.Disallow)  // a rule
+	LineSitemap   = LineKind(scan.Sitemap)   // a record that names a sitemap
+	LineRecord    = LineKind(scan.Record)    // any other field
+	LineInvalid   = LineKind(scan.Invalid)   // no field, or nothing before the colon: skipped
+)
+
+// String returns the kind in a word.
+func (k LineKind) String() string {
+	names := [...]string{"", "blank", "comment", "user-agent", "allow", "disallow", "sitemap", "record", "invalid"}
+	if k == 0 || int(k) >= len(names) {
+		return fmt.Sprintf("LineKind(%d)", uint8(k))
+	}
+	return names[k]
+}
+
+// Lines yields the lines of a file, up to 500 KiB, as the dialect's parser reads them. If
+// the file ends with a line end, one more line follows, which is blank.
+func Lines(d policy.Dialect, data []byte) iter.Seq[Line] {
+	reading := scan.RFC9309 // all dialects but one divide lines alike
+	if d == policy.Google {
+		reading = scan.Google
+	}
+	return func(yield func(Line) bool) {
+		for s := scan.New(reading, data); s.Next(); {
+			l := Line{
+				Number: s.Number, Kind: LineKind(s.Kind),
+				Field: string(s.Field()), Value: string(s.Value()),
+				Comment: s.Comment, Misspelt: s.Misspelt, NoColon: s.NoColon, Cut: s.Cut,
+			}
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
