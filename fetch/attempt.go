@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
 // ask sends the request for one hop, and sends it again after a failure that may pass.
@@ -44,7 +47,7 @@ func (r *resolution) retries(a answer) int {
 
 // permanent reports whether err would come again.
 func permanent(err error) bool {
-	if _, ok := errors.AsType[final](err); ok {
+	if _, ok := errors.AsType[harden.Final](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -63,24 +66,24 @@ func backoff(try int) time.Duration {
 // attempt sends one request.
 func (r *resolution) attempt(ctx context.Context, h hop) answer {
 	if r.attempts == maxAttempts {
-		return answer{err: final("too many requests for one robots.txt")}
+		return answer{err: harden.Final("too many requests for one robots.txt")}
 	}
 	r.attempts++
-	ctx, cancel := withTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
+	ctx, cancel := harden.WithTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
 	defer cancel()
-	if err := r.guard.checkHost(h.url.Hostname(), len(r.chain)); err != nil {
+	if err := r.guard.CheckHost(h.url.Hostname(), len(r.chain)); err != nil {
 		return answer{err: err}
 	}
 	base := r.base
 	if h.origin != r.asked {
 		base = r.abroad
 	}
-	ctx = withLeash(ctx, &r.guard, len(r.chain))
-	req := r.request(httptrace.WithClientTrace(ctx, leashOf(ctx).trace(h.address())), h)
+	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address())
+	req := r.request(leashed, h)
 	// A RoundTripper need not return when its context ends, nor a function that the caller
 	// has set in an *http.Transport. Fetch does.
 	done := make(chan answer, 1)
-	go func() { done <- r.exchange(base, req) }()
+	go func() { done <- r.exchange(base, req, leash) }()
 	select {
 	case a := <-done:
 		return a
@@ -110,41 +113,37 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 
 // exchange sends req and reads what is needed of the answer. It closes the body. It
 // touches nothing of r that a later attempt could: it may outlive its own.
-func (r *resolution) exchange(base http.RoundTripper, req *http.Request) (a answer) {
+func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = answer{err: final(fmt.Sprintf("panic in the transport: %v", p))}
+			a = answer{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	l := leashOf(req.Context())
 	res, err := base.RoundTrip(req)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
-	credential := l.credential.Load()
-	if credential != nil {
-		r.warn(*credential)
+	credential := leash.Credential()
+	if credential != "" {
+		r.warn(credential)
 	}
+	refused := leash.RefusedByProxy(res, err)
 	switch {
-	case errors.Is(err, errProxyAuth), // to CONNECT; what is below another transport tells its reason phrase only
-		err != nil && l.detour.Load() && strings.HasSuffix(err.Error(), http.StatusText(http.StatusProxyAuthRequired)):
-		return answer{status: http.StatusProxyAuthRequired, at: time.Now(), err: errProxyAuth}
+	case err != nil && refused:
+		return answer{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
 	case err != nil:
-		return answer{err: cause(req.Context(), err)}
+		return answer{err: harden.Cause(req.Context(), err)}
 	case res == nil:
-		return answer{err: final("the transport returned neither a response nor an error")}
+		return answer{err: harden.Final("the transport returned neither a response nor an error")}
 	case res.Body == nil:
 		res.Body = http.NoBody
 	}
-	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header)}
-	if credential != nil {
-		a.credential = *credential
-	}
+	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
 	if a.header, a.err = kept(res.Header); a.err != nil {
 		return a
 	}
-	if a.status == http.StatusProxyAuthRequired && (l.proxied.Load() || l.detour.Load()) {
-		a.err = errProxyAuth
+	if refused {
+		a.err = harden.ErrProxyAuth
 		return a
 	}
 	if a.status >= 200 && a.status <= 399 {
@@ -180,23 +179,10 @@ func (f *Fetcher) warn(credential string) {
 func wellNamed(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {
-			return final(fmt.Sprintf("white space in the field name %q", cut(name)))
+			return harden.Final(fmt.Sprintf("white space in the field name %q", cut(name)))
 		}
 	}
 	return nil
-}
-
-// withTimeout gives ctx an end and, for the Result, the reason of it.
-func withTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no %s within %v", missing, d))
-}
-
-// cause prefers the reason why ctx ended to what became of the connection then.
-func cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // kept copies a response's header, so that the memory it was read into is not held by a
@@ -206,8 +192,8 @@ func kept(h http.Header) (http.Header, error) {
 	c := make(http.Header, len(h))
 	for name, values := range h {
 		for _, v := range values {
-			if size += len(name) + len(v); size > maxHeader {
-				return nil, final("more than 64 KiB of header were sent")
+			if size += len(name) + len(v); size > harden.MaxHeader {
+				return nil, harden.Final("more than 64 KiB of header were sent")
 			}
 			if name != "Set-Cookie" {
 				c[strings.Clone(name)] = append(c[name], strings.Clone(v))
@@ -215,4 +201,123 @@ func kept(h http.Header) (http.Header, error) {
 		}
 	}
 	return c, nil
+}
+
+// maxValidator bounds what is sent back of an answer. Validators are some dozens of octets.
+const maxValidator = 1 << 10
+
+// storedURL returns the URL that prev's file came from, which alone its validators may be
+// sent to; "" if there is no file to validate, or it was read in another dialect.
+func (r *resolution) storedURL(first hop) string {
+	p := r.prev
+	switch {
+	case p == nil, p.Err != nil, p.Policy == nil, p.Dialect != r.Dialect, p.StatusCode < 200, p.StatusCode > 299:
+		return ""
+	case p.UserAgent != "" && p.UserAgent != r.agent():
+		return "" // a 304 by date would give us what was written for another
+	case len(p.Redirects) > 0:
+		return p.Redirects[len(p.Redirects)-1]
+	}
+	return first.String()
+}
+
+// setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
+// may come from a store that others write to: what is no validator is not sent.
+func setValidators(req, stored http.Header) {
+	if tag := stored.Get("ETag"); len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
+		req.Set("If-None-Match", tag)
+	}
+	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {
+		req.Set("If-Modified-Since", t.UTC().Format(http.TimeFormat))
+	}
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+func hasValidators(req http.Header) bool {
+	return req.Get("If-None-Match") != "" || req.Get("If-Modified-Since") != ""
+}
+
+// renews reports whether a 304 speaks of prev: its ETag, or without one its Last-Modified,
+// must be prev's, if it has either (RFC 9111 §4.3.4). Weak comparison does: either way the
+// server says that the file in hand is good. But a server that compares dates only says so
+// of the older file, too, that was put back under its older date.
+func (r *resolution) renews(a answer) bool {
+	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
+	if tag := opaque(a.header); tag != "" {
+		return tag == opaque(r.prev.Header)
+	}
+	modified := a.header.Get("Last-Modified")
+	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
+}
+
+// renewed returns prev as a 304 renews it.
+func (r *resolution) renewed(h hop, a answer) *Result {
+	header, err := kept(updated(r.prev.Header, a.header))
+	if err != nil { // a little more of it each time
+		return r.unreachable(h, a, err)
+	}
+	a.header = header
+	res := r.conclude(a, r.prev.Policy)
+	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
+	return res
+}
+
+// updated is RFC 9111 §3.2. Age and Date say when and how old one message was, so that
+// the stored ones go even if the 304 has none.
+func updated(stored, by http.Header) http.Header {
+	h := maps.Clone(stored)
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Del("Age")
+	h.Del("Date")
+	for name, values := range by {
+		switch name {
+		case "Connection", "Content-Length", "Content-Encoding", "Content-Range", "Content-Type":
+			continue // about the 304 itself, or about a body that it does not have
+		}
+		h[name] = values
+	}
+	return h
+}
+
+// maxRetryAfter is as long as rules hold without being asked for again (RFC 9309 §2.4).
+const maxRetryAfter = 24 * time.Hour
+
+// RetryAfter returns how long the Retry-After field of a status that passes (408, 421, 425,
+// 428, 429, 431, or 5xx) asks to stay away (RFC 9110 §10.2.3), at most 24 h. 0 if the status
+// is another, or the field is absent, cannot be read, or names no later time. A date counts from the Date of the same header, or, if
+// it has none, from now: a clock that is wrong on either side does not matter then.
+func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" || !passes(status) {
+		return 0
+	}
+	if strings.Trim(v, "0123456789") == "" {
+		// ParseUint saturates, and the comparison comes before the multiplication.
+		seconds, _ := strconv.ParseUint(v, 10, 64)
+		if seconds > uint64(maxRetryAfter/time.Second) {
+			return maxRetryAfter
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	date, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return min(max(date.Sub(now), 0), maxRetryAfter)
+}
+
+// passes reports whether a status is about one request or one moment, not about the file.
+func passes(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
+		return true
+	}
+	return status >= 500 && status <= 599
 }

@@ -11,21 +11,16 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
-
-// A final error would come again, so that another try is no use.
-type final string
-
-func (e final) Error() string { return string(e) }
-
-const errTooMuch = final("more than 4 MiB were sent")
 
 // readFile returns the decoded body of res, at most MaxBytes of it. An error means that
 // the body did not arrive whole: nothing of it may be used, because what is missing could
 // forbid what the rest permits.
 func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
-		return nil, false, final("status 206 with a part of the file, which was not asked for")
+		return nil, false, harden.Final("status 206 with a part of the file, which was not asked for")
 	}
 	coded, err := isGzip(res.Header)
 	if err != nil {
@@ -33,7 +28,7 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	}
 	// The connection has the same limit, where it is ours. This one holds for any
 	// transport: empty gzip members could go on for ever without one decoded octet.
-	var r io.Reader = &limitedReader{r: res.Body, left: maxConn, err: errTooMuch}
+	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
 	if coded {
 		if r, err = gunzip(res, r); err != nil {
 			return nil, false, err
@@ -44,7 +39,7 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 		return nil, false, corrupt(err)
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
-		return nil, false, final("chunks in HTTP/1.0, whose sizes are no part of the file")
+		return nil, false, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
 	if len(body) > MaxBytes {
 		body, truncated = wholeLines(body), true
@@ -97,7 +92,7 @@ func isGzip(h http.Header) (bool, error) {
 	case len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip"): // RFC 9110 §8.4.1.3
 		return true, nil
 	}
-	return false, final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
+	return false, harden.Final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
 }
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
@@ -152,7 +147,7 @@ func (m *members) Read(p []byte) (int, error) {
 // corrupt makes final those errors of a body that are not a failure of the network.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
-		return final("the gzip coding is damaged: " + err.Error())
+		return harden.Final("the gzip coding is damaged: " + err.Error())
 	}
 	return err
 }
@@ -174,20 +169,4 @@ func wholeLines(b []byte) []byte {
 		}
 	}
 	return b[:0]
-}
-
-// limitedReader fails where io.LimitReader would pretend that the end was reached.
-type limitedReader struct {
-	r    io.Reader
-	left int64
-	err  error
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, l.err
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
 }

@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -37,15 +38,9 @@ const (
 	MaxRedirects = 5         // redirects followed in a row (§2.3.1.2)
 )
 
-// The other limits of one Fetch. A base *http.Transport may make the first four smaller.
+// The other limits of one Fetch; those of a connection are package harden's.
 const (
-	dialTimeout   = 5 * time.Second // resolving a name and connecting
-	tlsTimeout    = 5 * time.Second
-	headerTimeout = 10 * time.Second
-	maxHeader     = 64 << 10 // octets of a response's header
-	maxConn       = 4 << 20  // octets read from a connection: a legal file in chunks of one octet takes 3.1 MB
-	maxAddresses  = 8        // addresses of one name that are tried, of IPv4 and of IPv6
-	maxAttempts   = (MaxRedirects + 1) * (1 + defaultRetries)
+	maxAttempts = (MaxRedirects + 1) * (1 + defaultRetries)
 
 	defaultTimeout        = 30 * time.Second
 	defaultAttemptTimeout = 15 * time.Second
@@ -214,7 +209,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 
 	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx
 	// responses, and its deadline could pass here before it has passed there.
-	own, cancel := withTimeout(context.Background(), orDefault(f.Timeout, defaultTimeout), "complete answer")
+	own, cancel := harden.WithTimeout(context.Background(), orDefault(f.Timeout, defaultTimeout), "complete answer")
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
@@ -222,7 +217,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}
-	r := resolution{Fetcher: f, until: until, asked: o, prev: prev, guard: guard{publicOnly: f.PublicOnly}}
+	r := resolution{Fetcher: f, until: until, asked: o, prev: prev, guard: harden.Guard{PublicOnly: f.PublicOnly}}
 	res := r.run(own, o)
 	switch err := ctx.Err(); {
 	case err == nil || res.Err == nil:
@@ -241,8 +236,8 @@ func (f *Fetcher) setUp() {
 	}
 	f.abroad = f.base
 	if t, ok := f.base.(*http.Transport); ok {
-		hardened := harden(t)
-		f.base, f.abroad = hardened, anonymous(hardened)
+		hardened := harden.Transport(t)
+		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
 	r := resolution{Fetcher: f}
 	f.self = r.unreachable(hop{url: Origin{}.RobotsURL()}, answer{}, errNoOrigin)

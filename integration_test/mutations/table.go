@@ -19,10 +19,10 @@ var table = []mutation{
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 
 	// What a status means.
-	{"fetch/status.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{400, 499, [5]outcome{unavailable,", "{400, 499, [5]outcome{unreachable,", "a 4xx forbids everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{400, 499, [5]outcome{unavailable,", "{400, 499, [5]outcome{unreachable,", "a 4xx forbids everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
 	{"fetch/resolution.go", "return r.unreachable(h, a, fmt.Errorf(\"status %d %s\", a.status, http.StatusText(a.status)))", "return map[bool]*Result{true: r.conclude(a, policy.Unavailable()), false: r.unreachable(h, a, fmt.Errorf(\"status %d\", a.status))}[len(r.chain) > 0]", "a 5xx behind a redirect allows everything", "./fetch", "TestAStatusMeansTheSameBehindRedirects"},
 	{"fetch/resolution.go", "if len(r.chain) == MaxRedirects || ", "if len(r.chain) == MaxRedirects+1 || ", "six redirects are followed", "./fetch", "TestMoreThanFiveRedirectsOrALoopAreUnavailable"},
 	{"fetch/resolution.go", "if err != nil || ref.Host == \"\" && strings.HasPrefix(location, \"//\") {", "if err != nil {", "a redirect to no host is followed", "./fetch", "TestRedirects"},
@@ -32,16 +32,16 @@ var table = []mutation{
 	{"fetch/body.go", "\tif err != nil {\n\t\treturn nil, false, corrupt(err)", "\tif err != nil && len(body) == 0 {\n\t\treturn nil, false, corrupt(err)", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"fetch/body.go", "body, truncated = wholeLines(body), true", "truncated = true", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/attempt.go", "a.err = context.Cause(req.Context())", "a.err = nil", "a time-out passes for the end of the file", "./fetch", "TestATimeoutIsNotTheEndOfTheFile"},
-	{"fetch/origin.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
+	{"fetch/canonical.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
 	{"fetch/attempt.go", "if strings.ContainsAny(name, \" \\t\") {", "if false {", "a field that net/http did not see passes unseen", "./integration_test", "TestAFieldNameWithWhiteSpaceGivesNoPermission"},
 	{"fetch/resolution.go", "if err == nil && a.credential != \"\" && next.origin != h.origin {", "if false {", "credentials follow a redirect to another origin", "./integration_test", "TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin"},
 
 	// The redirect guard.
-	{"fetch/guard.go", "if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {", "if redirects > 0 && p > origin+1 && !(g.tunnel.IsValid() && addr == g.tunnel) {", "a public site may redirect to a private one", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
-	{"fetch/guard.go", "if g.publicOnly && p != global {", "if g.publicOnly && p == special {", "PublicOnly permits private addresses", "./fetch", "TestPublicOnlyRefusesTheOriginItself"},
-	{"fetch/guard.go", "if !g.known || p < g.origin {", "if !g.known || p > g.origin {", "an origin counts as what is most private of it", "./fetch", "TestAnOriginCannotMoveInwardsBetweenRetries"},
-	{"fetch/guard.go", "addr = addr.Unmap().WithZone(\"\")", "addr = addr.WithZone(\"\")", "an IPv4 address in IPv6 is not known", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
-	{"fetch/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
+	{"fetch/internal/harden/guard.go", "if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {", "if redirects > 0 && p > origin+1 && !(g.tunnel.IsValid() && addr == g.tunnel) {", "a public site may redirect to a private one", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/internal/harden/guard.go", "if g.PublicOnly && p != global {", "if g.PublicOnly && p == special {", "PublicOnly permits private addresses", "./fetch", "TestPublicOnlyRefusesTheOriginItself"},
+	{"fetch/internal/harden/guard.go", "if !g.known || p < g.origin {", "if !g.known || p > g.origin {", "an origin counts as what is most private of it", "./fetch", "TestAnOriginCannotMoveInwardsBetweenRetries"},
+	{"fetch/internal/harden/guard.go", "addr = addr.Unmap().WithZone(\"\")", "addr = addr.WithZone(\"\")", "an IPv4 address in IPv6 is not known", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/internal/harden/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
 
 	// Freshness and outages.
 	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},

@@ -1,4 +1,4 @@
-package fetch
+package harden
 
 import (
 	"fmt"
@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// guard refuses connections that a redirect must not lead to. The caller chose the origin
+// Guard refuses connections that a redirect must not lead to. The caller chose the origin
 // and the origin chooses the redirects: none may reach a more private network than it is in.
-type guard struct {
-	publicOnly bool
+type Guard struct {
+	// PublicOnly refuses every address that is not globally reachable, the origin's own too.
+	PublicOnly bool
 
 	named privacy // of the origin, as far as its name tells
 
@@ -37,16 +38,16 @@ func (p privacy) String() string {
 
 // check says whether addr may be connected to, after so many redirects. An origin that is
 // not known then is behind a proxy, where the addresses that need none should not be seen.
-func (g *guard) check(addr netip.Addr, redirects int) error {
+func (g *Guard) check(addr netip.Addr, redirects int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.judge(addr, redirects, g.origin)
 }
 
-// checkHost does the same for a URL's host that is an address, before any transport, or
+// CheckHost does the same for a URL's host that is an address, before any transport, or
 // the proxy of one, gets to see it. Where the origin's address is not known, to this
 // transport or yet, its name is what the host is judged by.
-func (g *guard) checkHost(host string, redirects int) error {
+func (g *Guard) CheckHost(host string, redirects int) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case isLocalhost(host):
@@ -62,24 +63,24 @@ func (g *guard) checkHost(host string, redirects int) error {
 	return g.judge(addr, redirects, g.origin)
 }
 
-func (g *guard) judge(addr netip.Addr, redirects int, origin privacy) error {
+func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	p := privacyOf(addr)
-	if g.publicOnly && p != global {
-		return final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
+	if g.PublicOnly && p != global {
+		return Final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
 	}
 	if origin == hidden && p != hidden {
 		origin = g.named // that we are not told its address makes nothing else accessible
 	}
 	// Without a tunnel, g.tunnel is the zero Addr, and so is an address that we are not told.
 	if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
-		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
+		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
 	}
 	return nil
 }
 
 // reached notes that the origin is at addr. One that embeds another is a way through this
 // network to a site that may be anywhere: it opens itself, and else what any public site may.
-func (g *guard) reached(addr netip.Addr) {
+func (g *Guard) reached(addr netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := privacyOf(addr)
@@ -91,9 +92,9 @@ func (g *guard) reached(addr netip.Addr) {
 	}
 }
 
-// presume sets what the origin's name tells. It may be in a private network, but it is not
+// Presume sets what the origin's name tells. It may be in a private network, but it is not
 // this machine unless it says so.
-func (g *guard) presume(host string) {
+func (g *Guard) Presume(host string) {
 	switch addr, err := netip.ParseAddr(host); {
 	case err == nil && embedsAnother(addr):
 		g.named, g.tunnel = global, addr
