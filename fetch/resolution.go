@@ -120,7 +120,7 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 			// for the file itself.
 			r.stored = ""
 		default:
-			return r.unreachable(h, a, fmt.Errorf("status %d %s", a.status, http.StatusText(a.status)))
+			return r.unreachable(h, a, statusError(a.status))
 		}
 	}
 }
@@ -171,25 +171,65 @@ func cachingFields(h http.Header) http.Header {
 const maxLocation = 8000
 
 func (r *resolution) rules(a answer) *Result {
-	// "More than 500 KB" is one of the conditions under which Yandex takes a site to be open.
-	if a.truncated && r.Dialect == policy.Yandex {
-		res := r.conclude(a, policy.Unavailable())
-		res.Truncated = true
-		return res
-	}
-	res := r.conclude(a, r.Dialect.Parse(a.body))
+	res := r.conclude(a, read(r.Dialect, a.body, a.truncated))
 	res.Body, res.Truncated = a.body, a.truncated
 	return res
 }
 
+// read returns what a file permits in a dialect. "More than 500 KB" is one of the conditions
+// under which Yandex takes a site to be open.
+func read(d policy.Dialect, body []byte, truncated bool) *policy.Policy {
+	if truncated && d == policy.Yandex {
+		return policy.Unavailable()
+	}
+	return d.Parse(body)
+}
+
+// In returns the same answer as a Fetcher of dialect d would have read it: d decides what
+// the status means and what the file says. If d is r's own dialect, In returns r.
+//
+// Rules are read from Body. Without one, the Result is unreachable, and Err says so: the
+// Body was dropped, or no rules came with this status in r's own dialect, as with a 206 in
+// Yandex. An answer that broke off, or that could not be used, stays unreachable.
+func (r *Result) In(d policy.Dialect) *Result {
+	if d == r.Dialect {
+		return r
+	}
+	in := *r
+	in.Dialect = d
+	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
+	switch {
+	case r.Err != nil && was != unreachable: // not because of its status
+	case is == rules && r.Body != nil:
+		in.Policy = read(d, r.Body, r.Truncated)
+	case is == rules:
+		in.lose(errors.New("its file was not kept, and another dialect needs it"))
+	case is == was: // whatever the status was taken for
+	case is == unavailable:
+		in.Policy, in.Err = policy.Unavailable(), nil
+	default:
+		in.lose(statusError(r.StatusCode))
+	}
+	return &in
+}
+
+// lose makes r unreachable.
+func (r *Result) lose(why error) {
+	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
+	r.Err = errors.New(printable("fetch: " + why.Error()))
+}
+
+func statusError(status int) error {
+	return fmt.Errorf("status %d %s", status, http.StatusText(status))
+}
+
 func (r *resolution) unreachable(h hop, a answer, err error) *Result {
-	res := r.conclude(a, policy.Unreachable())
-	res.UserAgent = "" // no answer, so for all
+	res := r.conclude(a, nil)
 	tries := ""
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.Err = errors.New(printable(fmt.Sprintf("fetch: %s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries)))
+	res.lose(fmt.Errorf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries))
 	return res
 }
 
@@ -238,7 +278,7 @@ const (
 //   - 206 holds the file or a part of it: see isPart.
 //   - 429 asks for fewer requests. Google reads that as a server error.
 //   - Yandex takes any other final answer than 200 to mean that the site is open; see also
-//     resolution.rules for a file that is too long.
+//     read for a file that is too long.
 //   - The Internet-Draft of 1996 (Original) has 401 and 403 close the site.
 var statuses = [...]struct {
 	from, to int
