@@ -18,7 +18,7 @@ import (
 )
 
 // ask sends the request for one hop, and sends it again after a failure that may pass.
-func (r *resolution) ask(ctx context.Context, h hop) answer {
+func (r *resolution) ask(ctx context.Context, h hop) response {
 	for try := 0; ; try++ {
 		a := r.attempt(ctx, h)
 		pause := max(backoff(try), a.retryAfter)
@@ -34,7 +34,7 @@ func (r *resolution) ask(ctx context.Context, h hop) answer {
 }
 
 // retries is how often a request is repeated after a.
-func (r *resolution) retries(a answer) int {
+func (r *resolution) retries(a response) int {
 	n := max(orDefault(r.Retries, defaultRetries), 0)
 	switch {
 	case a.err == nil && (a.status < 500 || a.status > 599), permanent(a.err):
@@ -64,15 +64,15 @@ func backoff(try int) time.Duration {
 }
 
 // attempt sends one request.
-func (r *resolution) attempt(ctx context.Context, h hop) answer {
+func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if r.attempts == maxAttempts {
-		return answer{err: harden.Final("too many requests for one robots.txt")}
+		return response{err: harden.Final("too many requests for one robots.txt")}
 	}
 	r.attempts++
-	ctx, cancel := harden.WithTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
+	ctx, cancel := harden.WithTimeout(ctx, r.attemptTimeout(), "complete answer to one request")
 	defer cancel()
 	if err := r.guard.CheckHost(h.url.Hostname(), len(r.chain)); err != nil {
-		return answer{err: err}
+		return response{err: err}
 	}
 	base := r.base
 	if h.origin != r.asked {
@@ -82,20 +82,20 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 	req := r.request(leashed, h)
 	// A RoundTripper need not return when its context ends, nor a function that the caller
 	// has set in an *http.Transport. Fetch does.
-	done := make(chan answer, 1)
+	done := make(chan response, 1)
 	go func() { done <- r.exchange(base, req, leash) }()
 	select {
 	case a := <-done:
 		return a
 	case <-ctx.Done():
-		return answer{err: context.Cause(ctx)}
+		return response{err: context.Cause(ctx)}
 	}
 }
 
 // request is made from nothing: what a page request carries has no place in it.
 func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	req := &http.Request{
-		Method: http.MethodGet, URL: h.url, Host: h.origin.Host(),
+		Method: http.MethodGet, URL: h.url, Host: h.origin.HostField(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
@@ -113,10 +113,10 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 
 // exchange sends req and reads what is needed of the answer. It closes the body. It
 // touches nothing of r that a later attempt could: it may outlive its own.
-func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a answer) {
+func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a response) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = answer{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
+			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
 	res, err := base.RoundTrip(req)
@@ -130,15 +130,15 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	refused := leash.RefusedByProxy(res, err)
 	switch {
 	case err != nil && refused:
-		return answer{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
+		return response{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
 	case err != nil:
-		return answer{err: harden.Cause(req.Context(), err)}
+		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
-		return answer{err: harden.Final("the transport returned neither a response nor an error")}
+		return response{err: harden.Final("the transport returned neither a response nor an error")}
 	case res.Body == nil:
 		res.Body = http.NoBody
 	}
-	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
+	a = response{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
 	if a.header, a.err = kept(res.Header); a.err != nil {
 		return a
 	}
@@ -242,7 +242,7 @@ func hasValidators(req http.Header) bool {
 // must be prev's, if it has either (RFC 9111 §4.3.4). Weak comparison does: either way the
 // server says that the file in hand is good. But a server that compares dates only says so
 // of the older file, too, that was put back under its older date.
-func (r *resolution) renews(a answer) bool {
+func (r *resolution) renews(a response) bool {
 	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
 	if tag := opaque(a.header); tag != "" {
 		return tag == opaque(r.prev.Header)
@@ -252,7 +252,7 @@ func (r *resolution) renews(a answer) bool {
 }
 
 // renewed returns prev as a 304 renews it.
-func (r *resolution) renewed(h hop, a answer) *Result {
+func (r *resolution) renewed(h hop, a response) *Result {
 	header, err := kept(updated(r.prev.Header, a.header))
 	if err != nil { // a little more of it each time
 		return r.unreachable(h, a, err)

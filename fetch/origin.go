@@ -7,23 +7,20 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unsafe"
 )
 
-// Origin is the place that one robots.txt file speaks for: scheme, host and port
-// (RFC 6454 §4, RFC 9309 §2.3). There is one Origin value per origin, so that ==
-// and map keys are right: scheme and host in lower case, the host in its ASCII form
-// (IDNA), the scheme's own port left out, one trailing dot of the host dropped.
+// Origin is what one robots.txt file speaks for: scheme, host and port (RFC 6454 §4,
+// RFC 9309 §2.3).
 //
-// The zero value names no place; a Fetcher answers "unreachable" for it.
+// Each origin has exactly one Origin value, so == and map keys work. Scheme and host are in
+// lower case, and the host is in its ASCII form (IDNA), without a trailing dot. The port is
+// left out if it is the scheme's own.
+//
+// The zero value names no origin; a Fetcher answers "unreachable" for it.
 type Origin struct {
-	// The host, and the port after a colon if it is not the scheme's own; brackets around
-	// IPv6, zone included. Where the origin is reached under another name than that (by a
-	// request with its own Host field), via and that name follow. It is one string, so
-	// that an Origin is small enough to travel in registers.
-	name   string
-	scheme scheme
-	extra  extra
+	name    string // host[:port] of the Host field; IPv6 in brackets, with its zone
+	reached string // host[:port] to connect to, if it is not name
+	scheme  scheme
 }
 
 type scheme uint8
@@ -34,23 +31,25 @@ const (
 	schemeFTP
 )
 
-// extra is what an Origin's name has besides the Host field.
-type extra uint8
-
-const (
-	hasVia  extra = 1 + iota // and zones, perhaps
-	hasZone                  // and nothing else
+// schemeNames and ownPorts (RFC 6454 §4) are by scheme.
+var (
+	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
+	ownPorts    = [...]string{"", "80", "443", "21"}
 )
 
-const via = " via " // a space is part of no host
+func (s scheme) String() string { return schemeNames[s] }
+
+// schemeOf returns 0 for a scheme that has no origins here.
+func schemeOf(name string) scheme {
+	return scheme(max(0, slices.Index(schemeNames[:], strings.ToLower(name))))
+}
 
 // OriginOf returns the origin of u. Path, query, fragment and userinfo play no part.
 //
-// It fails where u has no origin that robots.txt could be read from: another scheme
-// than http, https or ftp, an opaque URL, no host, a port outside 1 to 65535, or a
-// host that is neither an IP address nor a name that can be looked up. Short, octal
-// and hexadecimal spellings of IPv4 ("127.1") are refused, not guessed: what a
-// dialer makes of them depends on the resolver it was built with.
+// It fails if u has no origin that robots.txt could be read from: another scheme than
+// http, https or ftp, an opaque URL, no host, a port outside 1 to 65535, or a host that is
+// neither an IP address nor a name that can be looked up. Short, octal and hexadecimal
+// spellings of IPv4 ("127.1") are refused: each dialer reads them in its own way.
 func OriginOf(u *url.URL) (Origin, error) {
 	// The warm path of every gated request: no copy, no allocation.
 	if u != nil && u.Opaque == "" {
@@ -79,13 +78,20 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{host, scheme, zoneOf(host)}, nil
+	return Origin{name: host, scheme: scheme}, nil
 }
 
-// OriginOfRequest returns the origin that r names on the wire: r.Host where it is set
-// (RFC 9112 §3.2), else the host of r.URL. Where the two differ, the connection goes to
-// the URL's host and robots.txt is asked for there, under the name in r.Host; such an
-// origin differs from the one that is reached under its own name.
+func originError(u *url.URL, why error) error {
+	bare := *u
+	bare.User = nil // a password has no place in an error
+	return fmt.Errorf("fetch: no origin in URL %q: %w", cut(bare.String()), why)
+}
+
+// OriginOfRequest returns the origin that r names on the wire: r.Host if it is set
+// (RFC 9112 §3.2), else the host of r.URL.
+//
+// If they differ, the connection goes to the URL's host, and robots.txt is read there
+// under the name in r.Host. That origin is not the one reached under its own name.
 func OriginOfRequest(r *http.Request) (Origin, error) {
 	if r.URL == nil {
 		return Origin{}, errors.New("fetch: no origin in a request without URL")
@@ -97,7 +103,7 @@ func OriginOfRequest(r *http.Request) (Origin, error) {
 	return reached.underName(r.Host)
 }
 
-// underName is the origin that o is when it is asked for by another name.
+// underName returns the origin that o is if it is asked for by another name.
 func (o Origin) underName(name string) (Origin, error) {
 	host, err := canonicalAuthority(o.scheme, name)
 	if err != nil {
@@ -106,92 +112,86 @@ func (o Origin) underName(name string) (Origin, error) {
 	if host == o.name {
 		return o, nil
 	}
-	return Origin{host + via + o.name, o.scheme, hasVia}, nil
+	return Origin{host, o.name, o.scheme}, nil
 }
 
-// String returns scheme://host[:port], the serialisation of RFC 6454 §6.2. Two cases have
-// more: an IPv6 zone is kept, and " via host[:port]" follows where the origin is reached
-// under another name. Two origins with the same String are the same.
+const via = " via " // a space is part of no host
+
+// String returns scheme://host[:port], the serialization of RFC 6454 §6.2, with two
+// additions. It keeps an IPv6 zone, and appends " via host[:port]" if the origin is reached
+// under another name. Two origins with the same String are equal.
 func (o Origin) String() string {
-	if o.scheme == 0 {
+	switch {
+	case o.scheme == 0:
 		return ""
+	case o.reached != "":
+		return o.scheme.String() + "://" + o.name + via + o.reached
 	}
 	return o.scheme.String() + "://" + o.name
 }
 
-// host is Host with the zone.
-func (o Origin) host() string {
-	host, _, _ := strings.Cut(o.name, via)
-	return host
+// MarshalText returns String, "" for the zero Origin.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads what MarshalText returns, in any spelling of the host. It fails if
+// the text is not an origin, such as a URL with a path: OriginOf takes those.
+func (o *Origin) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*o = Origin{}
+		return nil
+	}
+	named, reached, differ := strings.Cut(string(text), via)
+	scheme, name, ok := strings.Cut(named, "://")
+	if !ok {
+		return fmt.Errorf("fetch: %q is no origin: write it as scheme://host", cut(string(text)))
+	}
+	if !differ {
+		reached = name
+	}
+	read, err := OriginOf(&url.URL{Scheme: scheme, Host: reached})
+	if err == nil {
+		read, err = read.underName(name)
+	}
+	if err != nil {
+		return err
+	}
+	*o = read
+	return nil
 }
 
-// RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is
-// the one to connect to; see Host for the name to ask for.
+// RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is the
+// one to connect to; HostField is the name to ask for.
 func (o Origin) RobotsURL() *url.URL {
-	return &url.URL{Scheme: o.scheme.String(), Host: o.Authority(), Path: "/robots.txt"}
+	return &url.URL{Scheme: o.scheme.String(), Host: o.URLHost(), Path: "/robots.txt"}
 }
 
-// Authority returns the host, and the port if it is not the scheme's own, that a
-// connection to the origin is made to: canonical, as a url.URL's Host holds it. It is
-// what the Host of a page's URL must be rewritten to where the two differ, because
-// net/http dials one name and sends another for some spellings.
-func (o Origin) Authority() string {
-	if o.extra != hasVia {
-		return o.name
+// URLHost returns the host to connect to, in canonical form, as the Host of a url.URL holds
+// it: with the port if it is not the scheme's own. A page's URL that spells its host
+// otherwise must get this one before it is sent: net/http dials one name and sends another
+// for some spellings.
+func (o Origin) URLHost() string {
+	if o.reached != "" {
+		return o.reached
 	}
-	_, reached, _ := strings.Cut(o.name, via)
-	return reached
+	return o.name
 }
 
-// Host returns the Host field (RFC 9110 §7.2) that requests to the origin carry. An IPv6
-// zone has a meaning on this machine only and is never sent (RFC 6874 §4).
-func (o Origin) Host() string {
-	if o.extra == 0 {
-		return o.name
+// HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone
+// has a meaning on this machine only and is never sent (RFC 6874 §4).
+func (o Origin) HostField() string {
+	if strings.HasPrefix(o.name, "[") {
+		if i := strings.IndexByte(o.name, '%'); i >= 0 {
+			return o.name[:i] + o.name[strings.IndexByte(o.name, ']'):]
+		}
 	}
-	host := o.host()
-	if i := strings.IndexByte(host, '%'); i >= 0 {
-		return host[:i] + host[strings.IndexByte(host, ']'):]
-	}
-	return host
+	return o.name
 }
 
-// Clone returns an equal origin that shares no memory with the URL it was made of. To
-// keep an Origin is to keep the text of that URL, which a Clone does not.
-func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme, o.extra} }
-
-// CloneIn is Clone with the text in buf, if it fits there: for a table of many origins, to
-// have the text beside what is known of the origin. buf must not be written to from then on.
-func (o Origin) CloneIn(buf []byte) Origin {
-	if o.name == "" || len(o.name) > len(buf) {
-		return o.Clone()
-	}
-	return Origin{unsafe.String(&buf[0], copy(buf, o.name)), o.scheme, o.extra}
+// Clone returns an equal origin that shares no memory with the URL it was made of. Any
+// other copy keeps the text of that URL in memory.
+func (o Origin) Clone() Origin {
+	return Origin{strings.Clone(o.name), strings.Clone(o.reached), o.scheme}
 }
 
-func originError(u *url.URL, why error) error {
-	bare := *u
-	bare.User = nil // a password has no place in an error
-	return fmt.Errorf("fetch: no origin in URL %q: %w", cut(bare.String()), why)
-}
-
-// schemeNames and ownPorts (RFC 6454 §4) are by scheme.
-var (
-	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3 has ftp origins; a Fetcher does not read them
-	ownPorts    = [...]string{"", "80", "443", "21"}
-)
-
-func (s scheme) String() string { return schemeNames[s] }
-
-// schemeOf returns 0 for a scheme that has no origins here.
-func schemeOf(name string) scheme {
-	return scheme(max(0, slices.Index(schemeNames[:], strings.ToLower(name))))
-}
-
-// zoneOf is hasZone for an IPv6 address that has one.
-func zoneOf(host string) extra {
-	if strings.IndexByte(host, '%') >= 0 {
-		return hasZone
-	}
-	return 0
-}
+// CloneIn is Clone.
+func (o Origin) CloneIn([]byte) Origin { return o.Clone() }

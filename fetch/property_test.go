@@ -121,7 +121,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 	}
 	defer n.Close()
 	base := n.Transport()
-	f := fetch.Fetcher{Transport: base, Timeout: timeout, AttemptTimeout: time.Second, Retries: retries}
+	f := fetch.Fetcher{Transport: base, Timeout: timeout, Retries: retries}
 	slots := make(chan struct{}, 32)
 	sites := make([]*origins.Origin, servers)
 	took := make([]time.Duration, servers)
@@ -143,7 +143,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 			r, err := f.Fetch(context.Background(), originOf(t, "http://"+o.Name), nil)
 			took[i] = time.Since(start)
 			if err != nil || r.Policy == nil || (r.Err != nil) != (verdict(r) == "disallow") || len(r.Body) > fetch.MaxBytes {
-				t.Errorf("server %d: %+v, %v", i, r, err)
+				t.Errorf("server %d: %v, %v", i, r, err)
 			}
 		})
 	}

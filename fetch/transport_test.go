@@ -191,7 +191,7 @@ func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
 				var gone time.Time
 				base := silent("", &gone)
 				base.ResponseHeaderTimeout, base.TLSHandshakeTimeout = c.base, c.base
-				f := fetch.Fetcher{Transport: base, AttemptTimeout: c.attempt, Retries: -1}
+				f := fetch.Fetcher{Transport: base, Timeout: 2 * c.attempt, Retries: -1}
 				start := time.Now()
 				r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
 				check(t, r, err, "disallow")

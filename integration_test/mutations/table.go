@@ -14,7 +14,7 @@ var table = []mutation{
 	{"client/pacer_again.go", "return err != nil || a.Allowed", "return true", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
 	{"client/pacer_blame.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
 	{"client/client.go", "if !a.Allowed {\n", "if !a.Allowed && a.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
-	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
+	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 
@@ -60,7 +60,7 @@ var table = []mutation{
 	{"cache/variant.go", "return r == nil || r.UserAgent == \"\" || p.agent != \"\" || r.UserAgent == agentOf(load)", "return true", "an answer is given to another User-Agent", "./cache", "TestAFlightsAnswerIsNotForAllWhoJoinedIt"},
 
 	// Flights.
-	{"cache/flight.go", "DoChan(o.String(), ", "DoChan(o.Host(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
+	{"cache/flight.go", "DoChan(o.String(), ", "DoChan(o.HostField(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
 	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNobodyIsKeptBeyondTheDeadline"},
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
 	{"cache/flight.go", "if known := e.state.Load(); known != s {", "if false {\n\t\t\tknown := e.state.Load()", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
