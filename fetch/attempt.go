@@ -17,7 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// ask sends the request for one hop, and sends it again after a failure that may pass.
+// ask sends the request for one hop, and repeats it after a failure that may pass.
 func (r *resolution) ask(ctx context.Context, h hop) response {
 	for try := 0; ; try++ {
 		a := r.attempt(ctx, h)
@@ -33,7 +33,7 @@ func (r *resolution) ask(ctx context.Context, h hop) response {
 	}
 }
 
-// retries is how often a request is repeated after a.
+// retries returns how often a request is repeated after a.
 func (r *resolution) retries(a response) int {
 	n := max(orDefault(r.Retries, defaultRetries), 0)
 	switch {
@@ -45,7 +45,7 @@ func (r *resolution) retries(a response) int {
 	return n
 }
 
-// permanent reports whether err would come again.
+// permanent reports whether err would recur.
 func permanent(err error) bool {
 	if _, ok := errors.AsType[harden.Final](err); ok {
 		return true
@@ -57,8 +57,8 @@ func permanent(err error) bool {
 	return ok && dns.IsNotFound
 }
 
-// backoff is a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s: "full jitter",
-// so that clients which failed together do not return together.
+// backoff returns a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s. Clients
+// that failed together must not return together: this is "full jitter".
 func backoff(try int) time.Duration {
 	return rand.N(250 * time.Millisecond << min(try, 4))
 }
@@ -80,8 +80,8 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	}
 	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address())
 	req := r.request(leashed, h)
-	// A RoundTripper need not return when its context ends, nor a function that the caller
-	// has set in an *http.Transport. Fetch does.
+	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
+	// Fetch must not, so it waits for either.
 	done := make(chan response, 1)
 	go func() { done <- r.exchange(base, req, leash) }()
 	select {
@@ -92,14 +92,15 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	}
 }
 
-// request is made from nothing: what a page request carries has no place in it.
+// request returns the request for h. It is made from nothing: what a page request carries
+// has no place in it.
 func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	req := &http.Request{
 		Method: http.MethodGet, URL: h.url, Host: h.origin.HostField(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
-			"Accept-Encoding": {"gzip"}, // said by us, so that net/http leaves decoding, and its errors, to us
+			"Accept-Encoding": {"gzip"}, // if we say so, net/http leaves decoding, and its errors, to us
 		},
 	}
 	if r.UserAgent != "" {
@@ -111,8 +112,8 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	return req.WithContext(ctx)
 }
 
-// exchange sends req and reads what is needed of the answer. It closes the body. It
-// touches nothing of r that a later attempt could: it may outlive its own.
+// exchange sends req, reads what is needed of the response, and closes its body. It may
+// outlive its attempt, so it touches nothing of r that a later one could.
 func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a response) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,27 +156,28 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.truncated, a.err = readFile(res)
 	}
-	// Where reading a connection that we have closed ourselves says io.EOF, as it does on
-	// some multiplexed streams, a time-out would pass for the end of the file.
+	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
+	// A time-out would then pass for the end of the file.
 	if a.err == nil {
 		a.err = context.Cause(req.Context())
 	}
 	return a
 }
 
-// warn says once that the transport adds credentials to what it is given. A handler that
-// panics has no say in what the origin answered.
+// warn logs, once, that the transport adds credentials. A handler that panics must not
+// change what the origin answered.
 func (f *Fetcher) warn(credential string) {
 	if f.warned.Swap(true) {
 		return
 	}
 	defer func() { _ = recover() }()
-	slog.Warn("fetch: the transport adds credentials to requests for robots.txt, and so gives them to every origin: put what adds them above the gate, not below it", "field", credential)
+	slog.Warn("fetch: the transport adds credentials to requests for robots.txt, and so gives them to every origin: "+
+		"put what adds them above the gate, not below it", "field", credential)
 }
 
-// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field
-// under another name, so that one which says how long, how coded or how much of the file the
-// body is, or where a redirect leads, would count for nothing.
+// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a
+// field under another name. The length, the coding or the range of the body, or where a
+// redirect leads, would then not count.
 func wellNamed(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {
@@ -185,8 +187,8 @@ func wellNamed(h http.Header) error {
 	return nil
 }
 
-// kept copies a response's header, so that the memory it was read into is not held by a
-// field of it. Cookies are nobody's business after the response.
+// kept copies a response's header: a field must not hold the memory that the whole header
+// was read into. Cookies are dropped.
 func kept(h http.Header) (http.Header, error) {
 	size := 0
 	c := make(http.Header, len(h))
@@ -203,11 +205,11 @@ func kept(h http.Header) (http.Header, error) {
 	return c, nil
 }
 
-// maxValidator bounds what is sent back of an answer. Validators are some dozens of octets.
+// maxValidator bounds what is sent back of a response. Validators have some dozens of bytes.
 const maxValidator = 1 << 10
 
-// storedURL returns the URL that prev's file came from, which alone its validators may be
-// sent to; "" if there is no file to validate, or it was read in another dialect.
+// storedURL returns the URL that prev's file came from: only there may its validators be
+// sent. It returns "" if there is no file to validate, or it was read in another dialect.
 func (r *resolution) storedURL(first hop) string {
 	p := r.prev
 	switch {
@@ -222,7 +224,7 @@ func (r *resolution) storedURL(first hop) string {
 }
 
 // setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
-// may come from a store that others write to: what is no validator is not sent.
+// may come from a store that others write to, so only valid validators are sent.
 func setValidators(req, stored http.Header) {
 	if tag := stored.Get("ETag"); len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
 		req.Set("If-None-Match", tag)
@@ -238,10 +240,10 @@ func hasValidators(req http.Header) bool {
 	return req.Get("If-None-Match") != "" || req.Get("If-Modified-Since") != ""
 }
 
-// renews reports whether a 304 speaks of prev: its ETag, or without one its Last-Modified,
-// must be prev's, if it has either (RFC 9111 §4.3.4). Weak comparison does: either way the
-// server says that the file in hand is good. But a server that compares dates only says so
-// of the older file, too, that was put back under its older date.
+// renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or
+// without one its Last-Modified, if it has either. Weak comparison suffices: either way the
+// server says that the file in hand is good. But a server that compares dates also says so
+// if an older file was put back under its older date.
 func (r *resolution) renews(a response) bool {
 	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
 	if tag := opaque(a.header); tag != "" {
@@ -254,7 +256,7 @@ func (r *resolution) renews(a response) bool {
 // renewed returns prev as a 304 renews it.
 func (r *resolution) renewed(h hop, a response) *Result {
 	header, err := kept(updated(r.prev.Header, a.header))
-	if err != nil { // a little more of it each time
+	if err != nil { // each 304 may add to it
 		return r.unreachable(h, a, err)
 	}
 	a.header = header
@@ -263,8 +265,8 @@ func (r *resolution) renewed(h hop, a response) *Result {
 	return res
 }
 
-// updated is RFC 9111 §3.2. Age and Date say when and how old one message was, so that
-// the stored ones go even if the 304 has none.
+// updated returns stored as RFC 9111 §3.2 updates it. Age and Date describe one message
+// only: the stored ones go even if the 304 has none.
 func updated(stored, by http.Header) http.Header {
 	h := maps.Clone(stored)
 	if h == nil {
@@ -282,13 +284,16 @@ func updated(stored, by http.Header) http.Header {
 	return h
 }
 
-// maxRetryAfter is as long as rules hold without being asked for again (RFC 9309 §2.4).
+// maxRetryAfter is how long rules hold without being asked for again (RFC 9309 §2.4).
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter returns how long the Retry-After field of a status that passes (408, 421, 425,
-// 428, 429, 431, or 5xx) asks to stay away (RFC 9110 §10.2.3), at most 24 h. 0 if the status
-// is another, or the field is absent, cannot be read, or names no later time. A date counts from the Date of the same header, or, if
-// it has none, from now: a clock that is wrong on either side does not matter then.
+// RetryAfter returns how long the Retry-After field asks to stay away (RFC 9110 §10.2.3), at
+// most 24 h. The field counts with a status that passes: 408, 421, 425, 428, 429, 431 or
+// 5xx. RetryAfter returns 0 for any other status, and if the field is absent, cannot be
+// read, or names no later time.
+//
+// A date counts from the Date of the same header, so wrong clocks do not matter. If there
+// is no Date, it counts from now.
 func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" || !passes(status) {

@@ -15,9 +15,9 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// readFile returns the decoded body of res, at most MaxBytes of it. An error means that
-// the body did not arrive whole: nothing of it may be used, because what is missing could
-// forbid what the rest permits.
+// readFile returns the decoded body of res, at most MaxBytes of it. If there is an error, the
+// body did not arrive whole, and none of it may be used: what is missing could forbid what
+// the rest permits.
 func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
 		return nil, false, harden.Final("status 206 with a part of the file, which was not asked for")
@@ -26,8 +26,8 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	// The connection has the same limit, where it is ours. This one holds for any
-	// transport: empty gzip members could go on for ever without one decoded octet.
+	// A connection of ours has the same limit. This one holds for any transport: empty gzip
+	// members could go on for ever without one decoded byte.
 	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
 	if coded {
 		if r, err = gunzip(res, r); err != nil {
@@ -48,10 +48,9 @@ func readFile(res *http.Response) (body []byte, truncated bool, err error) {
 	return bytes.Clone(body), truncated, nil // ReadAll leaves room to grow, which would be kept
 }
 
-// isPart reports whether a 206 holds less than the file (RFC 9110 §15.3.7), or does not
-// show that it holds all of it: half of the rules permits what the others forbid. We asked
-// for no range, so that one without Content-Range, in which every part has its place, is
-// the whole file under the wrong status.
+// isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the
+// rules permits what the others forbid. Every part has a Content-Range. We asked for no
+// range, so a 206 without that field is the whole file under the wrong status.
 func isPart(h http.Header) bool {
 	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges") {
 		return true
@@ -67,8 +66,8 @@ func isPart(h http.Header) bool {
 }
 
 // beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty
-// framing (§6.1), but net/http drops the field that says so and takes the chunks for the
-// file, where the size of one can part "Disallow:" from its path.
+// framing (§6.1), but net/http drops the field that tells and takes the chunks for the
+// file. The size of a chunk could then part "Disallow:" from its path.
 func beginsWithChunk(b []byte) bool {
 	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
 	size, _, _ := bytes.Cut(line, []byte(";"))
@@ -76,8 +75,8 @@ func beginsWithChunk(b []byte) bool {
 	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(rest[n:], []byte("\r\n")))
 }
 
-// isGzip says whether the body has to be decoded. A coding that was not offered, or one
-// on top of another, is an error: the octets would parse as a file without rules.
+// isGzip reports whether the body has to be decoded. A coding that was not offered, or two
+// of them, is an error: undecoded bytes would parse as a file without rules.
 func isGzip(h http.Header) (bool, error) {
 	var codings []string
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
@@ -98,8 +97,8 @@ func isGzip(h http.Header) (bool, error) {
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	z, err := gzip.NewReader(in)
-	// Servers label an empty file, too. It counts as one if the message says its length;
-	// where only the end of the connection does, it may as well be cut off.
+	// Servers label empty files too. An empty body counts as one if the message tells its
+	// length. If only the end of the connection does, it may have been cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
 		return http.NoBody, nil
 	}
@@ -114,7 +113,7 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 }
 
 // members reads gzip members up to the end (RFC 1952 §2.2). Zeros may follow the last one:
-// files are padded so to a whole block, and gzip(1) takes no notice of it.
+// they pad files to whole blocks, and gzip(1) ignores them.
 type members struct {
 	in *bufio.Reader
 	z  *gzip.Reader
@@ -144,7 +143,7 @@ func (m *members) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// corrupt makes final those errors of a body that are not a failure of the network.
+// corrupt makes errors of a body final unless the network failed.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
 		return harden.Final("the gzip coding is damaged: " + err.Error())

@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// full returns a file of n octets: the text, then comment lines, then the end.
+// full returns a file of n bytes: the text, then comment lines, then the end.
 func full(n int, text, end string) string {
 	b := strings.Repeat("# a comment of 32 octets, ended.\n", n/33+1)
 	return text + b[:n-len(text)-len(end)-1] + "\n" + end
@@ -37,13 +37,13 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 		truncated  bool
 		last       string // how the body that is kept ends
 	}{
-		{"one octet less", full(max-1, file, "x\n"), false, "x\n"},
+		{"one byte less", full(max-1, file, "x\n"), false, "x\n"},
 		{"exactly", full(max, file, "Disallow: /x"), false, "Disallow: /x"},
-		{"one octet more, a line end", full(max+1, file, "Disallow: /x\n"), true, "Disallow: /x"},
-		{"one octet more, in a line", full(max+1, file, "Disallow: /x"), true, "\n"},
-		{"the last octet is a line end", full(max, file, "Disallow: /x\n") + "more", true, "Disallow: /x\n"},
-		{"the last octet is a CR", full(max, file, "Disallow: /x\r") + "more", true, "Disallow: /x\r"},
-		{"the last octet is the CR of CRLF", full(max, file, "Disallow: /x\r") + "\nmore", true, "Disallow: /x\r"},
+		{"one byte more, a line end", full(max+1, file, "Disallow: /x\n"), true, "Disallow: /x"},
+		{"one byte more, in a line", full(max+1, file, "Disallow: /x"), true, "\n"},
+		{"the last byte is a line end", full(max, file, "Disallow: /x\n") + "more", true, "Disallow: /x\n"},
+		{"the last byte is a CR", full(max, file, "Disallow: /x\r") + "more", true, "Disallow: /x\r"},
+		{"the last byte is the CR of CRLF", full(max, file, "Disallow: /x\r") + "\nmore", true, "Disallow: /x\r"},
 		{"no line end", strings.Repeat("x", max+1), true, ""},
 		{"no line end but the first", "a\n" + strings.Repeat("x", max+1), true, "a\n"},
 		{"UTF-16, little-endian", "\xFF\xFE" + wide(full(max, file, "Disallow: /x"), false), true, "\n\x00"},
@@ -57,13 +57,13 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 			check(t, r, err, verdict(r))
 			body := string(r.Body)
 			if r.Truncated != c.truncated || !strings.HasPrefix(c.body, body) || !strings.HasSuffix(body, c.last) {
-				t.Fatalf("truncated %v, %d octets that end in %.20q", r.Truncated, len(body), body[max0(len(body)-20):])
+				t.Fatalf("truncated %v, %d bytes that end in %.20q", r.Truncated, len(body), body[max0(len(body)-20):])
 			}
 			if c.last == "" && len(body) > 0 || c.last == "a\n" && body != "a\n" {
-				t.Errorf("kept %d octets", len(body))
+				t.Errorf("kept %d bytes", len(body))
 			}
 			if cap(r.Body) > len(r.Body)+len(r.Body)/8+64 {
-				t.Errorf("%d octets hold %d of memory", len(r.Body), cap(r.Body))
+				t.Errorf("%d bytes hold %d of memory", len(r.Body), cap(r.Body))
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestContentCodings(t *testing.T) {
 		{[]string{"deflate"}, file, "disallow"},
 		{[]string{"gzip", "br"}, file, "disallow"},
 		{[]string{"none"}, file, "disallow"},
-		{nil, origins.Gzip(file), "allow"}, // not labelled: octets without a rule
+		{nil, origins.Gzip(file), "allow"}, // not labelled: bytes without a rule
 	} {
 		var header []string
 		for _, v := range c.coding {
@@ -134,7 +134,7 @@ func TestContentCodings(t *testing.T) {
 		rt, n := answers(response(200, c.body, header...))
 		f := fetch.Fetcher{Transport: rt, Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-		t.Run(fmt.Sprintf("%q of %d octets", c.coding, len(c.body)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%q of %d bytes", c.coding, len(c.body)), func(t *testing.T) {
 			check(t, r, err, c.want)
 			if *n != 1 {
 				t.Errorf("got %d requests", *n)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// isCanonical reports whether authority is one that canonicalAuthority would return as it
-// is. It may say no to one that is: that costs time only.
+// isCanonical reports whether canonicalAuthority would return authority unchanged. False
+// negatives only cost time.
 func isCanonical(authority, ownPort string) bool {
 	label, end := 0, len(authority) // where the current label begins, and the name ends
 	for i := 0; i < end; i++ {
@@ -29,7 +29,7 @@ func isCanonical(authority, ownPort string) bool {
 	if label == end || end-label > maxLabel || end > maxName {
 		return false
 	}
-	// A last label that begins with a digit makes it an address, or it is for others to say.
+	// If the last label begins with a digit, only dotted decimal is canonical for certain.
 	return authority[label] > '9' || isDottedDecimal(authority[:end])
 }
 
@@ -53,14 +53,14 @@ func isDottedDecimal(host string) bool {
 	return err == nil && addr.Is4()
 }
 
-// Limits of RFC 1035 §2.3.4; of a name's 255 octets, 253 are left for its text.
+// Limits of RFC 1035 §2.3.4: of a name's 255 octets, 253 are left for its text.
 const (
 	maxLabel = 63
 	maxName  = 253
 )
 
-// canonicalAuthority returns the one form of host[:port] that an Origin holds. This is
-// the only place where it is made.
+// canonicalAuthority returns host[:port] in the one form that an Origin holds. No other
+// function makes that form.
 func canonicalAuthority(scheme scheme, authority string) (string, error) {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
@@ -104,8 +104,8 @@ func canonicalHost(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
 	}
-	// The dot of a fully qualified name: with and without it the same site answers, and
-	// the answer must not depend on which spelling was asked first.
+	// The trailing dot of a fully qualified name: the same site answers without it, and the
+	// answer must not depend on the spelling.
 	name = strings.TrimSuffix(name, ".")
 	if err := checkName(name); err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
@@ -113,7 +113,7 @@ func canonicalHost(host string) (string, error) {
 	return name, nil
 }
 
-// canonicalIPv6 keeps an IPv4-mapped address apart from the IPv4 address, as URLs do.
+// canonicalIPv6 distinguishes an IPv4-mapped address from the IPv4 address, as URLs do.
 func canonicalIPv6(host string) (string, error) {
 	addr, err := netip.ParseAddr(host[1 : len(host)-1])
 	if err != nil || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
@@ -125,8 +125,8 @@ func canonicalIPv6(host string) (string, error) {
 	return host, nil
 }
 
-// nameProfile is UTS #46 non-transitional processing for lookup, less the two checks
-// that refuse names the web uses: STD3 rules (an underscore) and hyphens ("r3---sn-x").
+// nameProfile is UTS #46 non-transitional processing for lookup, without two checks that
+// refuse names in use: STD3 rules (an underscore) and hyphens ("r3---sn-x").
 var nameProfile = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -135,16 +135,16 @@ var nameProfile = idna.New(
 	idna.CheckHyphens(false),
 )
 
-// asciiName maps a name to lower case and A-labels. An ASCII name is lower-cased only:
-// what the profile thinks of its A-labels is for the resolver to say.
+// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the
+// resolver judges its A-labels.
 func asciiName(host string) (string, error) {
 	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host), nil
 	}
-	if len(host) > 4*maxName { // what mapping costs is for the URL's author to say, else
+	if len(host) > 4*maxName { // the URL's author must not decide what mapping costs
 		return "", errors.New("the name is too long")
 	}
-	// The profile would map octets that are not UTF-8 to a valid name.
+	// The profile would map bytes that are not UTF-8 to a valid name.
 	if !utf8.ValidString(host) {
 		return "", errors.New("the name is not UTF-8")
 	}
@@ -156,18 +156,18 @@ func asciiName(host string) (string, error) {
 }
 
 // checkName checks an ASCII name in lower case, without trailing dot. It runs after all
-// mapping, because mapping makes delimiters of some code points and digits of others.
+// mapping, which turns some code points into delimiters and others into digits.
 func checkName(name string) error {
 	if name == "" {
 		return errors.New("the name is empty")
 	}
 	if len(name) > maxName {
-		return fmt.Errorf("the name has %d octets, more than %d", len(name), maxName)
+		return fmt.Errorf("the name has %d bytes, more than %d", len(name), maxName)
 	}
 	last := ""
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > maxLabel {
-			return fmt.Errorf("a label is empty or longer than %d octets", maxLabel)
+			return fmt.Errorf("a label is empty or longer than %d bytes", maxLabel)
 		}
 		for i := range len(label) {
 			if c := rune(label[i]); isReserved(c) && !isSubDelim(c) {
@@ -180,13 +180,13 @@ func checkName(name string) error {
 		return nil
 	}
 	if !isDottedDecimal(name) {
-		return errors.New("its last label is a number, but it is no IPv4 address in dotted decimal")
+		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
 	}
 	return nil
 }
 
-// isReserved and isSubDelim: a registered name consists of octets that are not reserved
-// and sub-delims (RFC 3986 §3.2.2), a zone of the former only (RFC 6874 §2).
+// isReserved and isSubDelim: a registered name consists of unreserved characters and
+// sub-delims (RFC 3986 §3.2.2), a zone of unreserved ones only (RFC 6874 §2).
 func isReserved(c rune) bool {
 	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	return !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._~", c)
@@ -194,8 +194,8 @@ func isReserved(c rune) bool {
 
 func isSubDelim(c rune) bool { return strings.ContainsRune("!$&'()*+,;=", c) }
 
-// isNumber reports whether a last label makes the whole name an IPv4 address for some
-// readers: digits, or 0x and hexadecimal digits.
+// isNumber reports whether some readers take a name with this last label for an IPv4
+// address: digits, or 0x and hexadecimal digits.
 func isNumber(label string) bool {
 	digits, set := label, "0123456789"
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {

@@ -16,7 +16,7 @@ func cutTo(s string, n int) string {
 	return s
 }
 
-// printable escapes what a log or terminal could take for a command, and bounds the rest.
+// printable escapes what a log or terminal could take for a command, and bounds the text.
 func printable(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -83,7 +83,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	}
 	text := r.Err.Error()
 	if !strings.HasPrefix(text, "fetch: ") || len(text) > 1024 || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		t.Errorf("Err is %.200q, of %d octets", text, len(text))
+		t.Errorf("Err is %.200q, of %d bytes", text, len(text))
 	}
 	if errors.Unwrap(r.Err) != nil {
 		t.Errorf("Err wraps %v", errors.Unwrap(r.Err))

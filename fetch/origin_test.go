@@ -135,7 +135,7 @@ func TestOriginOf(t *testing.T) {
 				t.Errorf("OriginOf(%q) = %q, %v, want %q", c.url, o, err, c.origin)
 			}
 			if err != nil && (!strings.HasPrefix(err.Error(), "fetch: ") || len(err.Error()) > 1024) {
-				t.Errorf("OriginOf(%q): error %.80q of %d octets", c.url, err, len(err.Error()))
+				t.Errorf("OriginOf(%q): error %.80q of %d bytes", c.url, err, len(err.Error()))
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// piped is a transport whose server reads a request, writes the octets of message, and
+// piped is a transport whose server reads a request, writes the bytes of message, and
 // closes, in memory.
 func piped(message func() []byte) *http.Transport {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -159,7 +159,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 			}
 		}
 		if c.Octets > int64(c.Dials)*(4<<20) {
-			t.Errorf("server %d: %d octets over %d connections", i, c.Octets, c.Dials)
+			t.Errorf("server %d: %d bytes over %d connections", i, c.Octets, c.Dials)
 		}
 		if took[i] > timeout+3*time.Second { // patience for a busy machine: without a bound, many would never end
 			t.Errorf("server %d: took %v", i, took[i])

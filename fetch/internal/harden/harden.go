@@ -1,8 +1,9 @@
-// Package harden makes an http.Transport that no server can keep busy, and that no redirect
-// can lead into a more private network. It knows what a connection costs, and nothing of
-// what is read over it.
+// Package harden bounds what a server can make an http.Transport do: how often it dials,
+// how much it reads, how long it takes, and where redirects lead. It knows nothing of
+// robots.txt.
 //
-// Each request through a hardened Transport needs a Leash in its context.
+// Each request through a hardened Transport needs a Leash in its context, from the Guard of
+// the origin that it is for.
 package harden
 
 import (
@@ -41,14 +42,14 @@ const (
 	ErrProxyAuth = Final("the proxy answered 407 Proxy Authentication Required: give the URL that the transport's Proxy returns the right credentials")
 )
 
-// Transport returns a copy of base that a server cannot make open more than one connection
-// per request, read more than MaxConn, or live longer than its Leash.
+// Transport returns a copy of base that opens one connection per request, reads at most
+// MaxConn from it, and ends it with the request's context, whatever the server does.
 func Transport(base *http.Transport) *http.Transport {
 	t := base.Clone()
 
-	// HTTP/1.1 only: in HTTP/2 a server can have a client dial again for as long as it
+	// HTTP/1.1 only: in HTTP/2 a server can make a client dial again for as long as it
 	// likes (go.dev/issue/52459), and send frames without end that hold no body. A
-	// transport that has spoken HTTP/2 offers it in TLS, even so: NextProtos must go.
+	// transport that has spoken HTTP/2 still offers it in TLS: NextProtos must go.
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.ForceAttemptHTTP2 = false
@@ -73,8 +74,8 @@ func Transport(base *http.Transport) *http.Transport {
 	return t
 }
 
-// Anonymous returns t, or a copy of it, that has no client certificate to present, nor a
-// session to resume in which one was.
+// Anonymous returns t, or a copy of it, without client certificates and without sessions to
+// resume in which one was presented.
 func Anonymous(t *http.Transport) *http.Transport {
 	if t.TLSClientConfig == nil {
 		return t
@@ -86,8 +87,8 @@ func Anonymous(t *http.Transport) *http.Transport {
 	return t
 }
 
-// guardProxy notes which requests go through a proxy, and holds the panics of what the
-// caller has set for proxies.
+// guardProxy notes which requests go through a proxy, and holds the panics of the caller's
+// functions for proxies.
 func guardProxy(t *http.Transport) {
 	if proxy := t.Proxy; proxy != nil {
 		t.Proxy = func(req *http.Request) (*url.URL, error) {
@@ -135,7 +136,7 @@ func smaller[T int64 | time.Duration](set, ours T) T {
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 func plainDialer(t *http.Transport) dialFunc {
-	//lint:ignore SA1019 a transport that still has it is to be used as it is meant
+	//lint:ignore SA1019 a transport may still have it
 	switch dial := t.Dial; {
 	case t.DialContext != nil:
 		return t.DialContext
@@ -157,8 +158,7 @@ func tlsDialer(t *http.Transport) dialFunc {
 }
 
 // overHTTP1 refuses the connections of a leashed TLS dialer that are for another protocol.
-// It finishes the handshake to see that: net/http, which does so for a *tls.Conn, gets to
-// see a leashedConn.
+// It finishes the handshake to tell: net/http would for a *tls.Conn, but sees a leashedConn.
 func overHTTP1(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -191,8 +191,8 @@ func agreesOnHTTP1(ctx context.Context, conn net.Conn) (err error) {
 	return nil
 }
 
-// WithTimeout gives ctx an end, and a cause that names what was missing then. A negative d
-// gives it none.
+// WithTimeout gives ctx an end, and a cause that names what was missing then. If d is
+// negative, there is none.
 func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
 	if d < 0 {
 		return context.WithCancel(ctx)
@@ -200,7 +200,8 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no %s within %v", missing, d))
 }
 
-// Cause prefers the reason why ctx ended to what became of the connection then.
+// Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what
+// became of the connection.
 func Cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -208,8 +209,8 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// LimitedReader reads from R until Left bytes are used up, and fails then with Err, where
-// an io.LimitedReader would pretend that the end was reached.
+// LimitedReader reads Left bytes from R and then fails with Err. An io.LimitedReader would
+// pretend that the end was reached.
 type LimitedReader struct {
 	R    io.Reader
 	Left int64

@@ -87,8 +87,8 @@ func (l *Leash) trace(addr string) *httptrace.ClientTrace {
 	}
 }
 
-// isCredential reports whether a field is, by its name, one that should not get to another
-// origin than it is meant for. We set no such field ourselves.
+// isCredential reports whether a field, by its name, must reach no other origin than it is
+// meant for. We set no such field ourselves.
 func isCredential(name string) bool {
 	switch name = strings.ToLower(name); name {
 	case "authorization", "proxy-authorization", "cookie":
@@ -111,7 +111,7 @@ func (l *Leash) check(addr netip.Addr) error {
 }
 
 // checkAddress is called with each address before it is connected to. IPv4 and IPv6 are
-// counted apart: where one of them does not work, its addresses must not spend the others'.
+// counted apart: if one of them does not work, it must not use up the other's share.
 func checkAddress(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	l := leashOf(ctx)
 	tried := &l.addresses
@@ -125,8 +125,8 @@ func checkAddress(ctx context.Context, network, address string, _ syscall.RawCon
 	return l.check(addr.Addr())
 }
 
-// leashed makes dial end with the attempt, dial once in it, and return a connection that
-// ends with it.
+// leashed makes dial, and the connection that it returns, end with their Leash. It allows
+// one dial for each.
 func leashed(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		l := leashOf(ctx)
@@ -172,14 +172,14 @@ func addressOf(conn net.Conn) netip.Addr {
 	return addr.Addr()
 }
 
-// shut closes a connection of the caller's, whose panic would end the process.
+// shut closes a connection of the caller's and holds its panic.
 func shut(conn net.Conn) (err error) {
 	defer caught(&err, "connection")
 	return conn.Close()
 }
 
-// told is the address that a connection of the caller's tells, copied. It is never nil:
-// net/http asks one for its text.
+// told returns a copy of the address that a connection of the caller's tells. It is never
+// nil: net/http asks for its text.
 func told(by func() net.Addr) (a address) {
 	defer func() { _ = recover() }() // unknown, then
 	if addr := by(); addr != nil {
@@ -193,9 +193,9 @@ type address struct{ network, text string }
 func (a address) Network() string { return a.network }
 func (a address) String() string  { return a.text }
 
-// leashedConn counts what is read, below TLS where TLS is ours. It reads nothing before the
-// first write: what a server says unasked, net/http would print to the standard log. It
-// holds the panics of the connection, which a dialer of the caller's may have made.
+// leashedConn counts what is read, below TLS if TLS is ours. It reads nothing before the
+// first write: net/http would print what a server says unasked to the standard log. It
+// holds the panics of the connection, which may be of the caller's making.
 type leashedConn struct {
 	net.Conn
 	in    LimitedReader
@@ -217,8 +217,8 @@ func (c *leashedConn) Read(p []byte) (n int, err error) {
 	if n, err = c.in.Read(p); n < 0 || n > len(p) { // net/http would panic
 		return 0, Final("the transport's connection says that it has read an impossible number of bytes")
 	}
-	// crypto/tls forgives an end without close_notify, and anybody on the path can make
-	// one. A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
+	// crypto/tls forgives an end without close_notify, and anyone on the path can cause it.
+	// A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
 	if err == io.EOF && c.secure.Load() {
 		if err = errNoCloseNotify; n > 0 {
 			err = nil // what came first is read first
