@@ -39,7 +39,7 @@ func (x *index) init() {
 
 // hash leaves out the scheme, of which there are two.
 func (x *index) hash(o fetch.Origin) uint64 {
-	host, reached := o.Host(), o.Authority()
+	host, reached := o.HostField(), o.URLHost()
 	hash := maphash.String(x.seed, host)
 	if reached != host {
 		hash ^= maphash.String(x.seed, reached)

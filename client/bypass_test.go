@@ -211,15 +211,15 @@ func FuzzTheHostSentIsTheHostDecidedOn(f *testing.F) {
 			t.Fatalf("sent without origin: %v", oerr)
 		}
 		s := <-ch
-		want := o.Authority()
+		want := o.URLHost()
 		if _, _, e := net.SplitHostPort(want); e != nil {
 			want += ":80"
 		}
 		if !strings.EqualFold(s.addr, want) {
 			t.Errorf("%q %q: dialled %q, decided for %q", urlHost, hostField, s.addr, want)
 		}
-		if !strings.EqualFold(strings.TrimSuffix(s.host, ":80"), strings.TrimSuffix(o.Host(), ":80")) {
-			t.Errorf("%q %q: named %q, decided for %q", urlHost, hostField, s.host, o.Host())
+		if !strings.EqualFold(strings.TrimSuffix(s.host, ":80"), strings.TrimSuffix(o.HostField(), ":80")) {
+			t.Errorf("%q %q: named %q, decided for %q", urlHost, hostField, s.host, o.HostField())
 		}
 	})
 }

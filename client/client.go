@@ -122,7 +122,7 @@ func (t *Transport) fetcher() *fetch.Fetcher {
 	}
 	filled := &fetch.Fetcher{
 		Transport: f.Transport, UserAgent: f.UserAgent,
-		Dialect: f.Dialect, Timeout: f.Timeout, AttemptTimeout: f.AttemptTimeout, Retries: f.Retries,
+		Dialect: f.Dialect, Timeout: f.Timeout, Retries: f.Retries,
 		MaxFetches: f.MaxFetches, PublicOnly: f.PublicOnly,
 	}
 	if filled.Transport == nil {

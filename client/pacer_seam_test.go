@@ -126,7 +126,7 @@ func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 		})
 		c := &cache.Cache{Store: store}
 		pacer := &client.Pacer{Delay: 85 * time.Second}
-		f := &fetch.Fetcher{Timeout: time.Minute, AttemptTimeout: time.Minute}
+		f := &fetch.Fetcher{Timeout: 2 * time.Minute}
 		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Fetcher: f, Cache: c, Pacer: pacer}
 		pacer.Wait(t.Context(), parse("http://a.example/"))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -53,18 +53,18 @@ func (t *Transport) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *ht
 		}
 		out.Header.Set("User-Agent", t.UserAgent)
 	}
-	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.Authority(), scheme) {
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)
 		u := *req.URL
-		u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()
+		u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()
 		out.URL = &u
 		if req.Host == req.URL.Host {
 			out.Host = "" // net/http takes it from the URL
 		}
 	}
-	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.Host(), req.URL.Scheme) {
+	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.HostField(), req.URL.Scheme) {
 		out = shallowCopy(out, req)
-		out.Host = o.Host()
+		out.Host = o.HostField()
 	}
 	return out
 }

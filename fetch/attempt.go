@@ -1,21 +1,25 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// ask sends the request for one hop, and sends it again after a failure that may pass.
-func (r *resolution) ask(ctx context.Context, h hop) answer {
+// ask sends the request for one hop, and repeats it after a failure that may pass.
+func (r *resolution) ask(ctx context.Context, h hop) response {
 	for try := 0; ; try++ {
 		a := r.attempt(ctx, h)
 		pause := max(backoff(try), a.retryAfter)
@@ -30,8 +34,8 @@ func (r *resolution) ask(ctx context.Context, h hop) answer {
 	}
 }
 
-// retries is how often a request is repeated after a.
-func (r *resolution) retries(a answer) int {
+// retries returns how often a request is repeated after a.
+func (r *resolution) retries(a response) int {
 	n := max(orDefault(r.Retries, defaultRetries), 0)
 	switch {
 	case a.err == nil && (a.status < 500 || a.status > 599), permanent(a.err):
@@ -42,9 +46,9 @@ func (r *resolution) retries(a answer) int {
 	return n
 }
 
-// permanent reports whether err would come again.
+// permanent reports whether err would recur.
 func permanent(err error) bool {
-	if _, ok := errors.AsType[final](err); ok {
+	if _, ok := errors.AsType[harden.Final](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -54,49 +58,50 @@ func permanent(err error) bool {
 	return ok && dns.IsNotFound
 }
 
-// backoff is a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s: "full jitter",
-// so that clients which failed together do not return together.
+// backoff returns a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s. Clients
+// that failed together must not return together: this is "full jitter".
 func backoff(try int) time.Duration {
 	return rand.N(250 * time.Millisecond << min(try, 4))
 }
 
 // attempt sends one request.
-func (r *resolution) attempt(ctx context.Context, h hop) answer {
+func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if r.attempts == maxAttempts {
-		return answer{err: final("too many requests for one robots.txt")}
+		return response{err: harden.Final("too many requests for one robots.txt")}
 	}
 	r.attempts++
-	ctx, cancel := withTimeout(ctx, orDefault(r.AttemptTimeout, defaultAttemptTimeout), "complete answer to one request")
+	ctx, cancel := harden.WithTimeout(ctx, r.attemptTimeout(), "complete answer to one request")
 	defer cancel()
-	if err := r.guard.checkHost(h.url.Hostname(), len(r.chain)); err != nil {
-		return answer{err: err}
+	if err := r.guard.CheckHost(h.url.Hostname(), len(r.chain)); err != nil {
+		return response{err: err}
 	}
 	base := r.base
 	if h.origin != r.asked {
 		base = r.abroad
 	}
-	ctx = withLeash(ctx, &r.guard, len(r.chain))
-	req := r.request(httptrace.WithClientTrace(ctx, leashOf(ctx).trace(h)), h)
-	// A RoundTripper need not return when its context ends, nor a function that the caller
-	// has set in an *http.Transport. Fetch does.
-	done := make(chan answer, 1)
-	go func() { done <- r.exchange(base, req) }()
+	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP)
+	req := r.request(leashed, h)
+	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
+	// Fetch must not, so it waits for either.
+	done := make(chan response, 1)
+	go func() { done <- r.exchange(base, req, leash) }()
 	select {
 	case a := <-done:
 		return a
 	case <-ctx.Done():
-		return answer{err: context.Cause(ctx)}
+		return response{err: context.Cause(ctx)}
 	}
 }
 
-// request is made from nothing: what a page request carries has no place in it.
+// request returns the request for h. It is made from nothing: what a page request carries
+// has no place in it.
 func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	req := &http.Request{
-		Method: http.MethodGet, URL: h.url, Host: h.origin.Host(),
+		Method: http.MethodGet, URL: h.url, Host: h.origin.HostField(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
-			"Accept-Encoding": {"gzip"}, // said by us, so that net/http leaves decoding, and its errors, to us
+			"Accept-Encoding": {"gzip"}, // if we say so, net/http leaves decoding, and its errors, to us
 		},
 	}
 	if r.UserAgent != "" {
@@ -108,43 +113,39 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	return req.WithContext(ctx)
 }
 
-// exchange sends req and reads what is needed of the answer. It closes the body. It
-// touches nothing of r that a later attempt could: it may outlive its own.
-func (r *resolution) exchange(base http.RoundTripper, req *http.Request) (a answer) {
+// exchange sends req, reads what is needed of the response, and closes its body. It may
+// outlive its attempt, so it touches nothing of r that a later one could.
+func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a response) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = answer{err: final(fmt.Sprintf("panic in the transport: %v", p))}
+			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	l := leashOf(req.Context())
 	res, err := base.RoundTrip(req)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
-	credential := l.credential.Load()
-	if credential != nil {
-		r.warn(*credential)
+	credential := leash.Credential()
+	if credential != "" {
+		r.warn(credential)
 	}
+	refused := leash.RefusedByProxy(res, err)
 	switch {
-	case errors.Is(err, errProxyAuth), // to CONNECT; what is below another transport tells its reason phrase only
-		err != nil && l.detour.Load() && strings.HasSuffix(err.Error(), http.StatusText(http.StatusProxyAuthRequired)):
-		return answer{status: http.StatusProxyAuthRequired, at: time.Now(), err: errProxyAuth}
+	case err != nil && refused:
+		return response{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
 	case err != nil:
-		return answer{err: cause(req.Context(), err)}
+		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
-		return answer{err: final("the transport returned neither a response nor an error")}
+		return response{err: harden.Final("the transport returned neither a response nor an error")}
 	case res.Body == nil:
 		res.Body = http.NoBody
 	}
-	a = answer{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header)}
-	if credential != nil {
-		a.credential = *credential
-	}
+	a = response{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
 	if a.header, a.err = kept(res.Header); a.err != nil {
 		return a
 	}
-	if a.status == http.StatusProxyAuthRequired && (l.proxied.Load() || l.detour.Load()) {
-		a.err = errProxyAuth
+	if refused {
+		a.err = harden.ErrProxyAuth
 		return a
 	}
 	if a.status >= 200 && a.status <= 399 {
@@ -156,58 +157,46 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request) (a answ
 	if outcomeOf(a.status, r.Dialect) == rules {
 		a.body, a.err = readFile(res)
 	}
-	// Where reading a connection that we have closed ourselves says io.EOF, as it does on
-	// some multiplexed streams, a time-out would pass for the end of the file.
+	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
+	// A time-out would then pass for the end of the file.
 	if a.err == nil {
 		a.err = context.Cause(req.Context())
 	}
 	return a
 }
 
-// warn says once that the transport adds credentials to what it is given. A handler that
-// panics has no say in what the origin answered.
+// warn logs, once, that the transport adds credentials. A handler that panics must not
+// change what the origin answered.
 func (f *Fetcher) warn(credential string) {
 	if f.warned.Swap(true) {
 		return
 	}
 	defer func() { _ = recover() }()
-	slog.Warn("fetch: the transport adds credentials to requests for robots.txt, and so gives them to every origin: put what adds them above the gate, not below it", "field", credential)
+	slog.Warn("fetch: the transport adds credentials to requests for robots.txt, and so gives them to every origin: "+
+		"put what adds them above the gate, not below it", "field", credential)
 }
 
-// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field
-// under another name, so that one which says how long, how coded or how much of the file the
-// body is, or where a redirect leads, would count for nothing.
+// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a
+// field under another name. The length, the coding or the range of the body, or where a
+// redirect leads, would then not count.
 func wellNamed(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {
-			return final(fmt.Sprintf("white space in the field name %q", cut(name)))
+			return harden.Final(fmt.Sprintf("white space in the field name %q", cut(name)))
 		}
 	}
 	return nil
 }
 
-// withTimeout gives ctx an end and, for the Result, the reason of it.
-func withTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no %s within %v", missing, d))
-}
-
-// cause prefers the reason why ctx ended to what became of the connection then.
-func cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// kept copies a response's header, so that the memory it was read into is not held by a
-// field of it. Cookies are nobody's business after the response.
+// kept copies a response's header: a field must not hold the memory that the whole header
+// was read into. Cookies are dropped.
 func kept(h http.Header) (http.Header, error) {
 	size := 0
 	c := make(http.Header, len(h))
 	for name, values := range h {
 		for _, v := range values {
-			if size += len(name) + len(v); size > maxHeader {
-				return nil, final("more than 64 KiB of header were sent")
+			if size += len(name) + len(v); size > harden.MaxHeader {
+				return nil, harden.Final("more than 64 KiB of header were sent")
 			}
 			if name != "Set-Cookie" {
 				c[strings.Clone(name)] = append(c[name], strings.Clone(v))
@@ -215,4 +204,127 @@ func kept(h http.Header) (http.Header, error) {
 		}
 	}
 	return c, nil
+}
+
+// maxValidator bounds what is sent back of a response. Validators have some dozens of bytes.
+const maxValidator = 1 << 10
+
+// storedURL returns the URL that prev's file came from: only there may its validators be
+// sent. It returns "" if there is no file to validate, or it was read in another dialect.
+func (r *resolution) storedURL(first hop) string {
+	p := r.prev
+	switch {
+	case p == nil, p.Err != nil, p.Policy == nil, p.Dialect != r.Dialect, p.StatusCode < 200, p.StatusCode > 299:
+		return ""
+	case p.UserAgent != "" && p.UserAgent != r.agent():
+		return "" // a 304 by date would give us what was written for another
+	case len(p.Redirects) > 0:
+		return p.Redirects[len(p.Redirects)-1]
+	}
+	return first.String()
+}
+
+// setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
+// may come from a store that others write to, so only valid validators are sent.
+func setValidators(req, stored http.Header) {
+	if tag := stored.Get("ETag"); len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
+		req.Set("If-None-Match", tag)
+	}
+	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {
+		req.Set("If-Modified-Since", t.UTC().Format(http.TimeFormat))
+	}
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+func hasValidators(req http.Header) bool {
+	return req.Get("If-None-Match") != "" || req.Get("If-Modified-Since") != ""
+}
+
+// renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or
+// without one its Last-Modified, if it has either. Weak comparison suffices: either way the
+// server says that the file in hand is good. But a server that compares dates also says so
+// if an older file was put back under its older date.
+func (r *resolution) renews(a response) bool {
+	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
+	if tag := opaque(a.header); tag != "" {
+		return tag == opaque(r.prev.Header)
+	}
+	modified := a.header.Get("Last-Modified")
+	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
+}
+
+// renewed returns prev as a 304 renews it.
+func (r *resolution) renewed(h hop, a response) *Result {
+	header, err := kept(updated(r.prev.Header, a.header))
+	if err != nil { // each 304 may add to it
+		return r.unreachable(h, a, err)
+	}
+	a.header = header
+	res := r.conclude(a, r.prev.Policy)
+	res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent) // a Vary that is too long is not kept
+	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
+	return res
+}
+
+// updated returns stored as RFC 9111 §3.2 updates it. Age and Date describe one message
+// only: the stored ones go even if the 304 has none.
+func updated(stored, by http.Header) http.Header {
+	h := maps.Clone(stored)
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Del("Age")
+	h.Del("Date")
+	for name, values := range by {
+		switch name {
+		case "Connection", "Content-Length", "Content-Encoding", "Content-Range", "Content-Type":
+			continue // about the 304 itself, or about a body that it does not have
+		}
+		h[name] = values
+	}
+	return h
+}
+
+// maxRetryAfter is how long rules hold without being asked for again (RFC 9309 §2.4).
+const maxRetryAfter = 24 * time.Hour
+
+// RetryAfter returns how long the Retry-After field asks to stay away (RFC 9110 §10.2.3), at
+// most 24 h. The field counts with a status that passes: 408, 421, 425, 428, 429, 431 or
+// 5xx. RetryAfter returns 0 for any other status, and if the field is absent, cannot be
+// read, or names no later time.
+//
+// A date counts from the Date of the same header, so wrong clocks do not matter. If there
+// is no Date, it counts from now.
+func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" || !passes(status) {
+		return 0
+	}
+	if strings.Trim(v, "0123456789") == "" {
+		// ParseUint saturates, and the comparison comes before the multiplication.
+		seconds, _ := strconv.ParseUint(v, 10, 64)
+		if seconds > uint64(maxRetryAfter/time.Second) {
+			return maxRetryAfter
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	date, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return min(max(date.Sub(now), 0), maxRetryAfter)
+}
+
+// passes reports whether a status is about one request or one moment, not about the file.
+func passes(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
+		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
+		return true
+	}
+	return status >= 500 && status <= 599
 }

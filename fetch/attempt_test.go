@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -50,7 +51,7 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, AttemptTimeout: time.Minute, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
 					n++
 					status, header := c.answer(n)
 					return response(status, "", header[:]...), nil
@@ -281,10 +282,77 @@ func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-				t.Errorf("got %+v, %v", r, err)
+				t.Errorf("got %v, %v", r, err)
 			}
 		})
 	})
+}
+
+// Without a time-out of ours the caller's context and the connection's limits are left.
+func TestANegativeTimeoutIsNone(t *testing.T) {
+	slow := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(time.Hour):
+			return response(200, file), nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	})
+	for _, timeout := range []time.Duration{-1, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			f := fetch.Fetcher{Transport: slow, Timeout: timeout}
+			start := time.Now()
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			check(t, r, err, "rules")
+			if took := time.Since(start); took != time.Hour {
+				t.Errorf("took %v, want 1h", took)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
+				t.Errorf("got %v, %v", r, err)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			rt, n := answers(response(503, "", "Retry-After", "3600"))
+			f := fetch.Fetcher{Transport: rt, Timeout: timeout}
+			start := time.Now()
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			check(t, r, err, "disallow")
+			if took := time.Since(start); took != 0 || *n != 1 {
+				t.Errorf("waited %v for a server that asks for an hour, %d requests", took, *n)
+			}
+		})
+	}
+}
+
+// Whoever waits for a silent server leaves the first places after a tenth of the time.
+func TestTheFirstPlacesAreGivenBack(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Second, 10 * time.Second: time.Second, -1: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan struct{})
+			f := fetch.Fetcher{Timeout: timeout, Retries: -1, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Host == "quick.test" {
+					return response(200, file), nil
+				}
+				<-over
+				return nil, io.EOF
+			})}
+			var silent sync.WaitGroup
+			for range 256 {
+				silent.Go(func() { f.Fetch(t.Context(), originOf(t, "http://silent.test"), nil) })
+			}
+			synctest.Wait()
+			start := time.Now()
+			r, err := f.Fetch(t.Context(), originOf(t, "http://quick.test"), nil)
+			check(t, r, err, "rules")
+			if took := time.Since(start); took != want {
+				t.Errorf("Timeout %v: the 257th began after %v, want %v", timeout, took, want)
+			}
+			close(over)
+			silent.Wait()
+		})
+	}
 }
 
 type stuckConn struct {

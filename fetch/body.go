@@ -11,30 +11,24 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// A final error would come again, so that another try is no use.
-type final string
-
-func (e final) Error() string { return string(e) }
-
-const errTooMuch = final("more than 4 MiB were sent")
-
-// readFile returns the decoded body of res, at most MaxBytes and one byte of it: by that
-// byte Parse sees that the file is longer. An error means that the body did not arrive
-// whole: nothing of it may be used, because what is missing could forbid what the rest
-// permits.
+// readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells
+// Parse that the file is longer. If there is an error, the body did not arrive whole, and
+// none of it may be used: what is missing could forbid what the rest permits.
 func readFile(res *http.Response) (body []byte, err error) {
 	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
-		return nil, final("status 206 with a part of the file, which was not asked for")
+		return nil, harden.Final("status 206 with a part of the file, which was not asked for")
 	}
 	coded, err := isGzip(res.Header)
 	if err != nil {
 		return nil, err
 	}
-	// The connection has the same limit, where it is ours. This one holds for any
-	// transport: empty gzip members could go on for ever without one decoded octet.
-	var r io.Reader = &limitedReader{r: res.Body, left: maxConn, err: errTooMuch}
+	// A connection of ours has the same limit. This one holds for any transport: empty gzip
+	// members could go on for ever without one decoded byte.
+	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
 	if coded {
 		if r, err = gunzip(res, r); err != nil {
 			return nil, err
@@ -45,15 +39,14 @@ func readFile(res *http.Response) (body []byte, err error) {
 		return nil, corrupt(err)
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
-		return nil, final("chunks in HTTP/1.0, whose sizes are no part of the file")
+		return nil, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
 	return bytes.Clone(body), nil // ReadAll leaves room to grow, which would be kept
 }
 
-// isPart reports whether a 206 holds less than the file (RFC 9110 §15.3.7), or does not
-// show that it holds all of it: half of the rules permits what the others forbid. We asked
-// for no range, so that one without Content-Range, in which every part has its place, is
-// the whole file under the wrong status.
+// isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the
+// rules permits what the others forbid. Every part has a Content-Range. We asked for no
+// range, so a 206 without that field is the whole file under the wrong status.
 func isPart(h http.Header) bool {
 	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges") {
 		return true
@@ -69,8 +62,8 @@ func isPart(h http.Header) bool {
 }
 
 // beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty
-// framing (§6.1), but net/http drops the field that says so and takes the chunks for the
-// file, where the size of one can part "Disallow:" from its path.
+// framing (§6.1), but net/http drops the field that tells and takes the chunks for the
+// file. The size of a chunk could then part "Disallow:" from its path.
 func beginsWithChunk(b []byte) bool {
 	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
 	size, _, _ := bytes.Cut(line, []byte(";"))
@@ -78,8 +71,8 @@ func beginsWithChunk(b []byte) bool {
 	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(rest[n:], []byte("\r\n")))
 }
 
-// isGzip says whether the body has to be decoded. A coding that was not offered, or one
-// on top of another, is an error: the octets would parse as a file without rules.
+// isGzip reports whether the body has to be decoded. A coding that was not offered, or two
+// of them, is an error: undecoded bytes would parse as a file without rules.
 func isGzip(h http.Header) (bool, error) {
 	var codings []string
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
@@ -94,14 +87,14 @@ func isGzip(h http.Header) (bool, error) {
 	case len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip"): // RFC 9110 §8.4.1.3
 		return true, nil
 	}
-	return false, final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
+	return false, harden.Final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
 }
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	z, err := gzip.NewReader(in)
-	// Servers label an empty file, too. It counts as one if the message says its length;
-	// where only the end of the connection does, it may as well be cut off.
+	// Servers label empty files too. An empty body counts as one if the message tells its
+	// length. If only the end of the connection does, it may have been cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
 		return http.NoBody, nil
 	}
@@ -116,7 +109,7 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 }
 
 // members reads gzip members up to the end (RFC 1952 §2.2). Zeros may follow the last one:
-// files are padded so to a whole block, and gzip(1) takes no notice of it.
+// they pad files to whole blocks, and gzip(1) ignores them.
 type members struct {
 	in *bufio.Reader
 	z  *gzip.Reader
@@ -146,26 +139,10 @@ func (m *members) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// corrupt makes final those errors of a body that are not a failure of the network.
+// corrupt makes errors of a body final unless the network failed.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
-		return final("the gzip coding is damaged: " + err.Error())
+		return harden.Final("the gzip coding is damaged: " + err.Error())
 	}
 	return err
-}
-
-// limitedReader fails where io.LimitReader would pretend that the end was reached.
-type limitedReader struct {
-	r    io.Reader
-	left int64
-	err  error
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, l.err
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// full returns a file of n octets: the text, then comment lines, then the end.
+// full returns a file of n bytes: the text, then comment lines, then the end.
 func full(n int, text, end string) string {
 	b := strings.Repeat("# a comment of 32 octets, ended.\n", n/33+1)
 	return text + b[:n-len(text)-len(end)-1] + "\n" + end
@@ -121,7 +121,7 @@ func TestContentCodings(t *testing.T) {
 		{[]string{"deflate"}, file, "disallow"},
 		{[]string{"gzip", "br"}, file, "disallow"},
 		{[]string{"none"}, file, "disallow"},
-		{nil, origins.Gzip(file), "allow"}, // not labelled: octets without a rule
+		{nil, origins.Gzip(file), "allow"}, // not labelled: bytes without a rule
 	} {
 		var header []string
 		for _, v := range c.coding {
@@ -130,7 +130,7 @@ func TestContentCodings(t *testing.T) {
 		rt, n := answers(response(200, c.body, header...))
 		f := fetch.Fetcher{Transport: rt, Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-		t.Run(fmt.Sprintf("%q of %d octets", c.coding, len(c.body)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%q of %d bytes", c.coding, len(c.body)), func(t *testing.T) {
 			check(t, r, err, c.want)
 			if *n != 1 {
 				t.Errorf("got %d requests", *n)

@@ -103,7 +103,7 @@ func TestAPanicOfADialersConnectionIsHeld(t *testing.T) {
 					conn.Conn, err = new(net.Dialer).DialContext(ctx, network, addr)
 					return conn, err
 				}
-				f := fetch.Fetcher{Transport: base, Retries: -1, AttemptTimeout: 5 * time.Second}
+				f := fetch.Fetcher{Transport: base, Retries: -1, Timeout: 10 * time.Second}
 				r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
 				check(t, r, err, c.want)
 			})

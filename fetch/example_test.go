@@ -62,5 +62,5 @@ func ExampleOriginOf() {
 	// Output:
 	// http://www.xn--mller-kva.eu has http://www.xn--mller-kva.eu/robots.txt
 	// https://example.com:8443 has https://example.com:8443/robots.txt
-	// fetch: no origin in URL "http://127.1/": host "127.1": its last label is a number, but it is no IPv4 address in dotted decimal
+	// fetch: no origin in URL "http://127.1/": host "127.1": its last label is a number, but it is not an IPv4 address in dotted decimal
 }

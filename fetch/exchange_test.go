@@ -25,11 +25,12 @@ func TestATimeoutIsNotTheEndOfTheFile(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	r := resolution{Fetcher: &Fetcher{Transport: endingTransport(func() { end(late) })}}
 	r.once.Do(r.setUp)
-	req, err := http.NewRequestWithContext(withLeash(ctx, new(guard), 0), http.MethodGet, "http://a.test/robots.txt", nil)
+	ctx, leash := r.guard.Leash(ctx, 0, "a.test:80", true)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/robots.txt", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := r.exchange(r.base, req); a.err != late {
+	if a := r.exchange(r.base, req, leash); a.err != late {
 		t.Errorf("%d bytes, %v, want %v", len(a.body), a.err, late)
 	}
 }

@@ -69,7 +69,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	case err != nil:
 		t.Fatalf("got error %v, want a Result", err)
 	case r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > fetch.MaxRedirects:
-		t.Fatalf("incomplete or unbounded Result: %+v", r)
+		t.Fatalf("incomplete or unbounded Result: %v", r)
 	}
 	if got := verdict(r); got != want {
 		t.Errorf("got verdict %s, want %s (status %d, Err %v)", got, want, r.StatusCode, r.Err)
@@ -83,7 +83,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	}
 	text := r.Err.Error()
 	if !strings.HasPrefix(text, "fetch: ") || len(text) > 1024 || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		t.Errorf("Err is %.200q, of %d octets", text, len(text))
+		t.Errorf("Err is %.200q, of %d bytes", text, len(text))
 	}
 	if errors.Unwrap(r.Err) != nil {
 		t.Errorf("Err wraps %v", errors.Unwrap(r.Err))
@@ -97,7 +97,7 @@ func TestTheZeroValueFetches(t *testing.T) {
 	r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
 	check(t, r, err, "rules")
 	if r.StatusCode != 200 || string(r.Body) != file || r.Redirects != nil || r.Truncated || r.RetryAfter != 0 {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestFetchesWaitForTheirTurn(t *testing.T) {
 			busy += by
 			most = max(most, busy)
 		}
-		f := fetch.Fetcher{MaxFetches: 2, Timeout: 10 * time.Second, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{MaxFetches: 2, Timeout: 18 * time.Second, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
 			count(1)
 			defer count(-1)
 			time.Sleep(8 * time.Second)
@@ -301,7 +301,7 @@ func TestFetchesWaitForTheirTurn(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 6 {
 			all.Go(func() {
-				// The last wait 16 s, and then have their 10 s.
+				// The last wait 16 s, and then have their 18 s.
 				r, err := f.Fetch(t.Context(), originOf(t, fmt.Sprintf("http://a%d.test", i)), nil)
 				if err != nil || r.Err != nil {
 					t.Errorf("%v, %v", err, r.Err)
@@ -390,6 +390,25 @@ func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
 	for range 20 { // a select would be right every other time
 		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
 			t.Fatalf("got %v, %v, %d requests", r, err, *n)
+		}
+	}
+}
+
+// What a test or a log prints of a Result is a line, whatever the file.
+func TestAResultIsOneLine(t *testing.T) {
+	for _, c := range []struct {
+		r    *fetch.Result
+		want string
+	}{
+		{&fetch.Result{}, "status 0"},
+		{&fetch.Result{Policy: policy.Parse([]byte(file)), StatusCode: 200, Body: []byte(file)}, "status 200 in RFC9309: rules in 33 bytes"},
+		{&fetch.Result{Policy: policy.Unavailable(), Dialect: policy.Yandex, StatusCode: 503}, "status 503 in Yandex: robots.txt is unavailable"},
+		{&fetch.Result{Policy: policy.Unreachable(), Err: errors.New("fetch: no")}, "status 0: fetch: no"},
+	} {
+		for _, verb := range []string{"%v", "%+v", "%s"} {
+			if got := fmt.Sprintf(verb, c.r); got != c.want {
+				t.Errorf("%s: got %q, want %q", verb, got, c.want)
+			}
 		}
 	}
 }

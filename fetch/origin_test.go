@@ -1,8 +1,10 @@
 package fetch_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -133,7 +135,7 @@ func TestOriginOf(t *testing.T) {
 				t.Errorf("OriginOf(%q) = %q, %v, want %q", c.url, o, err, c.origin)
 			}
 			if err != nil && (!strings.HasPrefix(err.Error(), "fetch: ") || len(err.Error()) > 1024) {
-				t.Errorf("OriginOf(%q): error %.80q of %d octets", c.url, err, len(err.Error()))
+				t.Errorf("OriginOf(%q): error %.80q of %d bytes", c.url, err, len(err.Error()))
 			}
 		})
 	}
@@ -150,7 +152,7 @@ func TestOriginIsAMapKey(t *testing.T) {
 			t.Errorf("%s and %s are one key", s, c.origin)
 		}
 		distinct[o] = c.origin
-		if o.Clone() != o || o.CloneIn(nil) != o || o.CloneIn(make([]byte, 16)) != o || o.CloneIn(make([]byte, 512)) != o {
+		if o.Clone() != o {
 			t.Errorf("%s does not equal its Clone", o)
 		}
 	}
@@ -226,8 +228,8 @@ func TestOriginOfRequest(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", c.name, o, err, c.origin)
 			continue
 		}
-		if err == nil && (o.RobotsURL().String() != c.robots || o.Host() != c.sent) {
-			t.Errorf("%s: robots.txt at %s under the name %q, want %s, %q", c.name, o.RobotsURL(), o.Host(), c.robots, c.sent)
+		if err == nil && (o.RobotsURL().String() != c.robots || o.HostField() != c.sent) {
+			t.Errorf("%s: robots.txt at %s under the name %q, want %s, %q", c.name, o.RobotsURL(), o.HostField(), c.robots, c.sent)
 		}
 	}
 	if _, err := fetch.OriginOfRequest(&http.Request{Host: "a.test"}); err == nil {
@@ -237,8 +239,8 @@ func TestOriginOfRequest(t *testing.T) {
 
 func TestTheZeroOriginNamesNothing(t *testing.T) {
 	var o fetch.Origin
-	if o.String() != "" || o.Host() != "" || o.Authority() != "" {
-		t.Errorf("got %q, %q, %q", o, o.Host(), o.Authority())
+	if o.String() != "" || o.HostField() != "" || o.URLHost() != "" {
+		t.Errorf("got %q, %q, %q", o, o.HostField(), o.URLHost())
 	}
 }
 
@@ -298,14 +300,17 @@ func FuzzOriginOf(f *testing.F) {
 		if again, err := fetch.OriginOf(o.RobotsURL()); err != nil || again != o {
 			t.Errorf("%q: origin %q, of its robots.txt %q, %v", raw, o, again, err)
 		}
+		if again, err := unmarshal(o.String()); err != nil || again != o {
+			t.Errorf("%q: origin %q, from its text %q, %v", raw, o, again, err)
+		}
 		text := o.RobotsURL().String()
 		if again := originOf(t, text); again != o {
 			t.Errorf("%q: origin %q, of %q %q", raw, o, text, again)
 		}
-		if strings.ContainsAny(o.Host(), "%@/?# ") || o.Host() != strings.ToLower(o.Host()) {
-			t.Errorf("%q: Host field %q", raw, o.Host())
+		if strings.ContainsAny(o.HostField(), "%@/?# ") || o.HostField() != strings.ToLower(o.HostField()) {
+			t.Errorf("%q: Host field %q", raw, o.HostField())
 		}
-		r := &http.Request{URL: u, Host: o.Host()}
+		r := &http.Request{URL: u, Host: o.HostField()}
 		if strings.ContainsRune(o.String(), '%') {
 			return // the zone is not part of a Host field
 		}
@@ -313,6 +318,56 @@ func FuzzOriginOf(f *testing.F) {
 			t.Errorf("%q: origin %q, of a request for it %q, %v", raw, o, same, err)
 		}
 	})
+}
+
+func TestAnOriginIsReadFromItsText(t *testing.T) {
+	for _, c := range []struct{ text, want string }{ // want "": an error
+		{"https://example.com", "https://example.com"},
+		{"https://example.com:8443", "https://example.com:8443"},
+		{"HTTP://WWW.Müller.eu.:80", "http://www.xn--mller-kva.eu"},
+		{"ftp://example.com", "ftp://example.com"},
+		{"http://[fe80::1%eth0]:81", "http://[fe80::1%eth0]:81"},
+		{"http://a.test via 127.0.0.1:8080", "http://a.test via 127.0.0.1:8080"},
+		{"http://[fe80::1%eth1] via [fe80::1%eth0]", "http://[fe80::1%eth1] via [fe80::1%eth0]"},
+		{"http://a.test via A.TEST:80", "http://a.test"},
+		{"example.com", ""},
+		{"gopher://example.com", ""},
+		{"https://example.com/", ""},
+		{"https://example.com/robots.txt", ""},
+		{"https://example.com?x", ""},
+		{"https://u:p@example.com", ""},
+		{"http://127.1", ""},
+		{"http://", ""},
+		{"http://a.test via ", ""},
+		{"http:// via a.test", ""},
+		{"http://a.test via b.test via c.test", ""},
+		{" ", ""},
+	} {
+		o, err := unmarshal(c.text)
+		if (err == nil) != (c.want != "") || o.String() != c.want {
+			t.Errorf("%q: got %q, %v, want %q", c.text, o, err, c.want)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "fetch: ") {
+			t.Errorf("%q: got error %q", c.text, err)
+		}
+	}
+}
+
+func TestOriginsAreTextInJSON(t *testing.T) {
+	at := map[fetch.Origin][]fetch.Origin{originOf(t, "https://Example.com/x"): {originOf(t, "http://a.test:8080"), {}}}
+	text, err := json.Marshal(at)
+	if want := `{"https://example.com":["http://a.test:8080",""]}`; err != nil || string(text) != want {
+		t.Fatalf("got %s, %v, want %s", text, err, want)
+	}
+	var again map[fetch.Origin][]fetch.Origin
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, at) {
+		t.Errorf("got %v, %v, want %v", again, err, at)
+	}
+}
+
+func unmarshal(text string) (o fetch.Origin, err error) {
+	err = o.UnmarshalText([]byte(text))
+	return o, err
 }
 
 func BenchmarkOriginOf(b *testing.B) {

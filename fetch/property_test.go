@@ -19,7 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// piped is a transport whose server reads a request, writes the octets of message, and
+// piped is a transport whose server reads a request, writes the bytes of message, and
 // closes, in memory.
 func piped(message func() []byte) *http.Transport {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -121,7 +121,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 	}
 	defer n.Close()
 	base := n.Transport()
-	f := fetch.Fetcher{Transport: base, Timeout: timeout, AttemptTimeout: time.Second, Retries: retries}
+	f := fetch.Fetcher{Transport: base, Timeout: timeout, Retries: retries}
 	slots := make(chan struct{}, 32)
 	sites := make([]*origins.Origin, servers)
 	took := make([]time.Duration, servers)
@@ -143,7 +143,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 			r, err := f.Fetch(context.Background(), originOf(t, "http://"+o.Name), nil)
 			took[i] = time.Since(start)
 			if err != nil || r.Policy == nil || (r.Err != nil) != (verdict(r) == "disallow") || len(r.Body) > fetch.MaxBytes+1 {
-				t.Errorf("server %d: %+v, %v", i, r, err)
+				t.Errorf("server %d: %v, %v", i, r, err)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 			}
 		}
 		if c.Octets > int64(c.Dials)*(4<<20) {
-			t.Errorf("server %d: %d octets over %d connections", i, c.Octets, c.Dials)
+			t.Errorf("server %d: %d bytes over %d connections", i, c.Octets, c.Dials)
 		}
 		if took[i] > timeout+3*time.Second { // patience for a busy machine: without a bound, many would never end
 			t.Errorf("server %d: took %v", i, took[i])

@@ -10,23 +10,23 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"github.com/robotsgate/robotsgate/policy"
 	"golang.org/x/net/http/httpguts"
 )
 
-// resolution is one Fetch on its way: from the origin's robots.txt over redirects and
+// resolution is one Fetch under way: from the origin's robots.txt over redirects and
 // retries to a Result.
 type resolution struct {
 	*Fetcher
-	guard    guard
-	until    time.Time // a pause must end before: our Timeout, or the caller's deadline
+	guard    harden.Guard
+	until    time.Time // pauses must have ended
 	asked    Origin
 	prev     *Result
 	stored   string        // the URL that prev came from, while its validators are of use; else ""
 	chain    []string      // URLs redirected to
-	headers  []http.Header // of the answers that redirected to them, what is kept of those
+	headers  []http.Header // cachingFields of the responses that redirected to them
 	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int
 }
@@ -37,14 +37,14 @@ type hop struct {
 	url    *url.URL // its Host is where to connect to; the name to ask for is the origin's
 }
 
-// String is the URL as the server is asked for it.
+// String returns the URL as the server is asked for it.
 func (h hop) String() string {
 	u := *h.url
-	u.Host = h.origin.host()
+	u.Host = h.origin.name
 	return u.String()
 }
 
-// address is where a transport without a proxy connects to.
+// address returns where a transport without a proxy connects to.
 func (h hop) address() string {
 	port := h.url.Port()
 	if port == "" {
@@ -53,9 +53,9 @@ func (h hop) address() string {
 	return net.JoinHostPort(h.url.Hostname(), port)
 }
 
-// answer is what one attempt brought: a response, of which the body was read if it holds
-// rules, or an error.
-type answer struct {
+// response is what one attempt brought: a status with its header, and the body if it holds
+// rules; or an error.
+type response struct {
 	status     int
 	header     http.Header
 	body       []byte
@@ -68,15 +68,15 @@ type answer struct {
 
 var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
 
-func (r *resolution) run(ctx context.Context, o Origin) *Result {
-	h := hop{o, o.RobotsURL()}
-	if o.scheme != schemeHTTP && o.scheme != schemeHTTPS {
-		return r.unreachable(h, answer{}, errNoOrigin)
+func (r *resolution) run(ctx context.Context) *Result {
+	h := hop{r.asked, r.asked.RobotsURL()}
+	if r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS {
+		return r.unreachable(h, response{}, errNoOrigin)
 	}
 	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
-		return r.unreachable(h, answer{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
+		return r.unreachable(h, response{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
 	}
-	r.guard.presume(h.url.Hostname())
+	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
 	for {
 		a := r.ask(ctx, h)
@@ -89,39 +89,50 @@ func (r *resolution) run(ctx context.Context, o Origin) *Result {
 		case unavailable:
 			return r.conclude(a, policy.Unavailable())
 		case redirect:
-			next, err := h.follow(a.header)
-			// What the transport gives one request it gives the next: a credential would get
-			// to whatever origin the first one names.
-			if err == nil && a.credential != "" && next.origin != h.origin {
-				err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); put what adds them above the gate",
-					cut(next.origin.String()), cut(a.credential))
+			next, res := r.redirected(h, a)
+			if res != nil {
+				return res
 			}
-			if err != nil {
-				return r.unreachable(h, a, err)
-			}
-			// RFC 9309 §2.3.1.2: beyond five, MAY assume that the file is unavailable. A URL
-			// that was asked before leads there, too, only slower.
-			name := next.String()
-			if len(r.chain) == MaxRedirects || name == (hop{o, o.RobotsURL()}).String() || slices.Contains(r.chain, name) {
-				return r.conclude(a, policy.Unavailable())
-			}
-			r.chain, h = append(r.chain, name), next
-			r.headers = append(r.headers, cachingFields(a.header))
-			r.varies = r.varies || variesByUserAgent(a.header)
+			h = next
 		case notModified:
 			switch {
 			case !a.asked:
-				return r.unreachable(h, a, errors.New("status 304 without having been asked whether it was modified"))
+				return r.unreachable(h, a, errors.New("status 304 to a request without validators"))
 			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !variesByUserAgent(a.header)):
 				return r.renewed(h, a)
 			}
-			// It speaks of another copy than ours, or of one for another User-Agent, perhaps: ask
-			// for the file itself.
+			// It may speak of another copy, or of one for another User-Agent: ask for the file
+			// itself.
 			r.stored = ""
 		default:
-			return r.unreachable(h, a, fmt.Errorf("status %d %s", a.status, http.StatusText(a.status)))
+			return r.unreachable(h, a, statusError(a.status))
 		}
 	}
+}
+
+// redirected returns the hop that a redirect leads to, or the Result if it ends there.
+func (r *resolution) redirected(h hop, a response) (hop, *Result) {
+	next, err := h.follow(a.header)
+	// The transport gives the next request what it gave this one: a credential would get to
+	// whatever origin the server names.
+	if err == nil && a.credential != "" && next.origin != h.origin {
+		err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); put what adds them above the gate",
+			cut(next.origin.String()), cut(a.credential))
+	}
+	if err != nil {
+		return hop{}, r.unreachable(h, a, err)
+	}
+	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A URL
+	// that was asked before leads there too, only slower.
+	name := next.String()
+	first := hop{r.asked, r.asked.RobotsURL()}
+	if len(r.chain) == MaxRedirects || name == first.String() || slices.Contains(r.chain, name) {
+		return hop{}, r.conclude(a, policy.Unavailable())
+	}
+	r.chain = append(r.chain, name)
+	r.headers = append(r.headers, cachingFields(a.header))
+	r.varies = r.varies || variesByUserAgent(a.header)
+	return next, nil
 }
 
 // follow returns where a redirect leads. It must be a URL that robots.txt could be at: a
@@ -132,10 +143,10 @@ func (h hop) follow(header http.Header) (hop, error) {
 		return hop{}, errors.New("redirect without Location")
 	}
 	if len(location) > maxLocation {
-		return hop{}, fmt.Errorf("redirect to a URL of %d octets", len(location))
+		return hop{}, fmt.Errorf("redirect to a URL of %d bytes", len(location))
 	}
 	ref, err := url.Parse(location)
-	// "//" begins a host (RFC 3986 §4.2): without one, url.Parse takes it for a path.
+	// "//" begins a host (RFC 3986 §4.2). If none follows, url.Parse takes it for a path.
 	if err != nil || ref.Host == "" && strings.HasPrefix(location, "//") {
 		return hop{}, fmt.Errorf("redirect to %q, which is no URL", cut(location))
 	}
@@ -145,17 +156,17 @@ func (h hop) follow(header http.Header) (hop, error) {
 			return hop{}, fmt.Errorf("redirect to %q, which cannot be followed", cut(location))
 		}
 	}
-	// A new URL, so that nothing else of the given one is sent or kept.
+	// A new URL: nothing else of the given one is sent or kept.
 	next.url = &url.URL{
-		Scheme: next.origin.scheme.String(), Host: next.origin.Authority(),
+		Scheme: next.origin.scheme.String(), Host: next.origin.URLHost(),
 		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery,
-		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"), // url.Parse lets it pass, and a request line ends with it
+		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"), // url.Parse lets it pass, and it would end the target
 	}
 	return next, nil
 }
 
-// cachingFields are what a redirect says about its own reuse. What its answer is reused for
-// depends on both.
+// cachingFields returns what a redirect says about its own reuse, which bounds the reuse of
+// what it leads to.
 func cachingFields(h http.Header) http.Header {
 	fields := http.Header{}
 	for _, name := range [...]string{"Age", "Cache-Control", "Date", "Expires", "Vary"} {
@@ -166,27 +177,26 @@ func cachingFields(h http.Header) http.Header {
 	return fields
 }
 
-// maxLocation is what RFC 9110 §4.1 recommends that everybody can deal with.
+// maxLocation is the length that RFC 9110 §4.1 recommends everyone to support.
 const maxLocation = 8000
 
-func (r *resolution) rules(a answer) *Result {
+func (r *resolution) rules(a response) *Result {
 	res := r.conclude(a, r.Dialect.Parse(a.body))
 	res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
 	return res
 }
 
-func (r *resolution) unreachable(h hop, a answer, err error) *Result {
-	res := r.conclude(a, policy.Unreachable())
-	res.UserAgent = "" // no answer, so for all
+func (r *resolution) unreachable(h hop, a response, err error) *Result {
+	res := r.conclude(a, nil)
 	tries := ""
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.Err = errors.New(printable(fmt.Sprintf("fetch: %s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries)))
+	res.lose(fmt.Errorf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries))
 	return res
 }
 
-func (r *resolution) conclude(a answer, p *policy.Policy) *Result {
+func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 	if a.at.IsZero() {
 		a.at = time.Now()
 	}
@@ -212,18 +222,89 @@ func variesByUserAgent(h http.Header) bool {
 	return false
 }
 
-// printable escapes what a log or terminal could take for a command, and bounds the rest.
-func printable(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		switch {
-		case c == unicode.ReplacementChar:
-			b.WriteByte('?')
-		case unicode.IsPrint(c):
-			b.WriteRune(c)
-		default:
-			fmt.Fprintf(&b, "\\u%04x", c)
+// In returns the same answer as a Fetcher of dialect d would have read it: d decides what
+// the status means and what the file says. If d is r's own dialect, In returns r.
+//
+// Rules are read from Body. If there is none, the Result is unreachable, and Err says so:
+// the Body was dropped, or r's own dialect reads no file with that status, as Yandex with a
+// 206. An answer that broke off, or could not be used, stays unreachable.
+func (r *Result) In(d policy.Dialect) *Result {
+	if d == r.Dialect {
+		return r
+	}
+	in := *r
+	in.Dialect = d
+	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
+	switch {
+	case r.Err != nil && was != unreachable: // not because of its status
+	case is == rules && r.Body != nil:
+		in.Policy = d.Parse(r.Body)
+	case is == rules:
+		in.lose(errors.New("its file was not kept, and another dialect needs it"))
+	case is == was: // whatever the status was taken for
+	case is == unavailable:
+		in.Policy, in.Err = policy.Unavailable(), nil
+	default:
+		in.lose(statusError(r.StatusCode))
+	}
+	return &in
+}
+
+// lose makes r unreachable.
+func (r *Result) lose(why error) {
+	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
+	r.Err = errors.New(printable("fetch: " + why.Error()))
+}
+
+func statusError(status int) error {
+	return fmt.Errorf("status %d %s", status, http.StatusText(status))
+}
+
+// outcome is what a status code means for robots.txt (RFC 9309 §2.3.1). The zero value
+// allows nothing.
+type outcome uint8
+
+const (
+	unreachable outcome = iota // §2.3.1.4: nothing is allowed
+	rules                      // §2.3.1.1: the body decides
+	unavailable                // §2.3.1.3: everything is allowed
+	redirect                   // §2.3.1.2
+	notModified                // RFC 9111 §4.3.3; unreachable unless it was asked for
+)
+
+// statuses has the meaning of a status in the first row that fits. A status without a row
+// is unreachable: an answer that cannot be used never gives permission. These are 1xx as a
+// final answer, 300, 304 unasked, 305, 306, and what lies outside 100 to 599.
+//
+//   - 206 holds the file or a part of it; see isPart.
+//   - 429 asks for fewer requests. Google takes that for a server error.
+//   - Yandex takes a site to be open if its final answer is not 200.
+//   - The Internet-Draft of 1996 (Original) has 401 and 403 close the site.
+var statuses = [...]struct {
+	from, to int
+	in       [5]outcome
+}{
+	//         policy.RFC9309 Google       Yandex       Bing         Original
+	{200, 200, [5]outcome{rules, rules, rules, rules, rules}},
+	{201, 299, [5]outcome{rules, rules, unavailable, rules, rules}},
+	{301, 303, [5]outcome{redirect, redirect, redirect, redirect, redirect}},
+	{304, 304, [5]outcome{notModified, notModified, notModified, notModified, notModified}},
+	{307, 308, [5]outcome{redirect, redirect, redirect, redirect, redirect}},
+	{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}},
+	{403, 403, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}},
+	{429, 429, [5]outcome{unavailable, unreachable, unavailable, unavailable, unavailable}},
+	{400, 499, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}},
+	{500, 599, [5]outcome{unreachable, unreachable, unavailable, unreachable, unreachable}},
+}
+
+func outcomeOf(status int, d policy.Dialect) outcome {
+	if int(d) >= len(statuses[0].in) {
+		d = policy.RFC9309
+	}
+	for _, row := range statuses {
+		if row.from <= status && status <= row.to {
+			return row.in[d]
 		}
 	}
-	return cutTo(b.String(), 1000) // and the ellipsis
+	return unreachable
 }

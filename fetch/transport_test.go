@@ -191,7 +191,7 @@ func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
 				var gone time.Time
 				base := silent("", &gone)
 				base.ResponseHeaderTimeout, base.TLSHandshakeTimeout = c.base, c.base
-				f := fetch.Fetcher{Transport: base, AttemptTimeout: c.attempt, Retries: -1}
+				f := fetch.Fetcher{Transport: base, Timeout: 2 * c.attempt, Retries: -1}
 				start := time.Now()
 				r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
 				check(t, r, err, "disallow")
@@ -221,7 +221,7 @@ func TestAHeaderHas64KiB(t *testing.T) {
 		f := fetch.Fetcher{Transport: base, Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 		if err != nil || verdict(r) != c.want {
-			t.Errorf("header of %d octets, base allows %d: got %s, want %s (%v, %v)", c.size, c.base, verdict(r), c.want, err, r.Err)
+			t.Errorf("header of %d bytes, base allows %d: got %s, want %s (%v, %v)", c.size, c.base, verdict(r), c.want, err, r.Err)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestAForeignTransportMayDoAnything(t *testing.T) {
 		{"header without end", "disallow", func(*http.Request) (*http.Response, error) {
 			return response(200, file, "X", strings.Repeat("x", 64<<10)), nil
 		}},
-		{"error of many octets", "disallow", func(*http.Request) (*http.Response, error) {
+		{"error of many bytes", "disallow", func(*http.Request) (*http.Response, error) {
 			return nil, errors.New(strings.Repeat("\x00\xff\u2028é", 10_000))
 		}},
 	} {

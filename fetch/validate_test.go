@@ -88,7 +88,7 @@ func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
 		t.Errorf("sent %q", sent)
 	}
 	if r.Policy != prev.Policy || len(r.Redirects) != 2 {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestRFC9111_A304RenewsWhatIsStored(t *testing.T) {
 	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
 	check(t, r, err, "rules")
 	if r == prev || r.Policy != prev.Policy || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 	for name, want := range map[string]string{
 		"Etag": tag, "Age": "", "Date": "", "Cache-Control": "max-age=3600", "X-Old": "kept", "X-New": "added",

@@ -48,7 +48,7 @@ func run(n *origins.Net, visits []*visit) {
 // make asks the gate, and then sends the pages whatever it said.
 func (v *visit) make(base *http.Transport) {
 	defer base.CloseIdleConnections()
-	if v.fetcher.AttemptTimeout > 3*time.Second {
+	if v.fetcher.Timeout > 6*time.Second {
 		base.TLSHandshakeTimeout, base.ResponseHeaderTimeout = 3*time.Second, 3*time.Second
 	}
 	gate := &client.Transport{Base: base, UserAgent: "examplebot/1.0", Fetcher: v.fetcher}
@@ -152,7 +152,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			visits = append(visits, &visit{
 				https: f.HTTPS, sites: f.Site(fmt.Sprintf("f%d-%d.test", i, d)),
 				// Patience for a busy machine.
-				fetcher: &fetch.Fetcher{Dialect: d, Timeout: 6 * time.Second, AttemptTimeout: 4 * time.Second, Retries: retries},
+				fetcher: &fetch.Fetcher{Dialect: d, Timeout: 8 * time.Second, Retries: retries},
 			})
 		}
 	}
@@ -194,7 +194,7 @@ func TestAFaultThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	f := fetch.Fetcher{Transport: n.Transport(), AttemptTimeout: time.Second, Retries: -1}
+	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 2 * time.Second, Retries: -1}
 	seen := 0
 	for i, fault := range origins.Faults() {
 		if fault.Then == "" {

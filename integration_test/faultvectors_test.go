@@ -109,7 +109,7 @@ func TestFaultVectors(t *testing.T) {
 				name := fmt.Sprintf("%s.d%d.r%d", f.ID, d, r+1)
 				v := &visit{
 					https: f.ID == "v26-expired-cert", sites: site(name + ".test"),
-					fetcher: &fetch.Fetcher{Dialect: d, Timeout: 5 * time.Second, AttemptTimeout: 3 * time.Second, Retries: r},
+					fetcher: &fetch.Fetcher{Dialect: d, Timeout: 6 * time.Second, Retries: r},
 				}
 				visits = append(visits, v)
 				rows = append(rows, row{f, name, v, want})

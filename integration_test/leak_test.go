@@ -27,7 +27,7 @@ func TestNothingIsLeftOf5000Origins(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults := origins.Faults()
-	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 3 * time.Second, AttemptTimeout: 3 * time.Second, Retries: -1}
+	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 6 * time.Second, Retries: -1}
 	var mu sync.Mutex
 	peak, healthy, unreachable := 0, 0, 0
 	var all sync.WaitGroup

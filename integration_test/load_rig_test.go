@@ -24,8 +24,7 @@ import (
 // few cores need some patience with honest ones.
 const (
 	robotsDial    = 3 * time.Second // also for TLS and a header
-	robotsAttempt = 4 * time.Second
-	robotsTimeout = 6 * time.Second
+	robotsTimeout = 8 * time.Second // one attempt may have half of it
 )
 
 // rig is an internet, a gate into it, and what the process held before there was either.
@@ -67,7 +66,7 @@ func newRig(t *testing.T, size scale, c *cache.Cache) *rig {
 		Base: pages, UserAgent: userAgent, Cache: c,
 		Fetcher: &fetch.Fetcher{
 			Transport: robots, UserAgent: userAgent,
-			Timeout: robotsTimeout, AttemptTimeout: robotsAttempt, Retries: 1, MaxFetches: size.fetches,
+			Timeout: robotsTimeout, Retries: 1, MaxFetches: size.fetches,
 		},
 	}
 	return r

@@ -53,7 +53,7 @@ func TestSilentOriginsStarveNobody(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, to.Addr().String())
 		},
-	}, Fetcher: &fetch.Fetcher{Timeout: 20 * time.Second, AttemptTimeout: 10 * time.Second}}
+	}, Fetcher: &fetch.Fetcher{Timeout: 20 * time.Second}}
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -74,47 +70,11 @@ type reading struct {
 }
 
 // inAllDialects reads res, which is an answer in RFC9309, as every dialect would have
-// read it: what the status means, how long a file may be, and the file itself. A Fetcher
-// for each does that, over a replay, so that the site is asked once and the table of
-// statuses stays where it is.
-//
-// RFC9309 is the one to start with: no dialect reads a file that it does not.
-func inAllDialects(ctx context.Context, o fetch.Origin, res *fetch.Result) ([]reading, error) {
+// read it. RFC9309 is the one to start with: no dialect reads a file that it does not.
+func inAllDialects(res *fetch.Result) []reading {
 	var all []reading
 	for _, d := range dialects {
-		again := fetch.Fetcher{Transport: replay{res}, Dialect: d, Retries: -1}
-		r, err := again.Fetch(ctx, o, nil)
-		if err != nil {
-			return nil, err
-		}
-		r.Redirects, r.RedirectHeaders, r.Time = res.Redirects, res.RedirectHeaders, res.Time
-		if r.Err != nil && res.Err != nil {
-			r.Err = res.Err
-		}
-		r.Body = res.Body
-		all = append(all, reading{d, r})
+		all = append(all, reading{d, res.In(d)})
 	}
-	return all, nil
-}
-
-// replay gives the answer of a Result again, without asking the server.
-type replay struct{ *fetch.Result }
-
-// RoundTrip answers any request. An answer that broke off, or that could not be decoded,
-// is an error again and not an empty file, which would permit everything.
-func (r replay) RoundTrip(req *http.Request) (*http.Response, error) {
-	if r.StatusCode == 0 || r.StatusCode/100 == 2 && r.Err != nil {
-		return nil, r.Err
-	}
-	header := r.Header.Clone()
-	header.Del("Content-Encoding") // Body is decoded
-	header.Del("Content-Length")
-	body := r.Body
-	if r.Truncated { // make it too long again, without a line more
-		body = append(bytes.Clone(body), bytes.Repeat([]byte{'\n'}, fetch.MaxBytes)...)
-	}
-	return &http.Response{
-		StatusCode: r.StatusCode, ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: req,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: -1,
-	}, nil
+	return all
 }

@@ -32,7 +32,7 @@ func answering(status int, header http.Header, body string) roundTripFunc {
 	}
 }
 
-// What the replay of one answer says in a dialect is what a Fetcher of that dialect says
+// What one answer says in a dialect is what a Fetcher of that dialect says
 // when it asks the server itself.
 func TestOneAnswerReadInAllDialectsIsAskingInEach(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /private\n"
@@ -66,11 +66,7 @@ func TestOneAnswerReadInAllDialectsIsAskingInEach(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			readings, err := inAllDialects(t.Context(), o, once)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range readings {
+			for _, r := range inAllDialects(once) {
 				want, err := (&fetch.Fetcher{Transport: base, Dialect: r.dialect, Retries: -1}).Fetch(t.Context(), o, nil)
 				if err != nil {
 					t.Fatal(err)

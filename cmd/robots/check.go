@@ -109,9 +109,7 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	}
 	readings := []reading{{c.dialect.Dialect, res}}
 	if c.all {
-		if readings, err = inAllDialects(ctx, o, res); err != nil {
-			return err
-		}
+		readings = inAllDialects(res)
 	}
 	var out output
 	for i, r := range readings {

@@ -14,16 +14,16 @@ var table = []mutation{
 	{"client/pacer_again.go", "return err != nil || a.Allowed", "return true", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
 	{"client/pacer_blame.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
 	{"client/client.go", "if !a.Allowed {\n", "if !a.Allowed && a.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
-	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.Authority()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
+	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 
 	// What a status means.
-	{"fetch/status.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{400, 499, [5]outcome{unavailable,", "{400, 499, [5]outcome{unreachable,", "a 4xx forbids everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
-	{"fetch/status.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
-	{"fetch/resolution.go", "return r.unreachable(h, a, fmt.Errorf(\"status %d %s\", a.status, http.StatusText(a.status)))", "return map[bool]*Result{true: r.conclude(a, policy.Unavailable()), false: r.unreachable(h, a, fmt.Errorf(\"status %d\", a.status))}[len(r.chain) > 0]", "a 5xx behind a redirect allows everything", "./fetch", "TestAStatusMeansTheSameBehindRedirects"},
+	{"fetch/resolution.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{400, 499, [5]outcome{unavailable,", "{400, 499, [5]outcome{unreachable,", "a 4xx forbids everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
+	{"fetch/resolution.go", "return r.unreachable(h, a, statusError(a.status))", "return map[bool]*Result{true: r.conclude(a, policy.Unavailable()), false: r.unreachable(h, a, fmt.Errorf(\"status %d\", a.status))}[len(r.chain) > 0]", "a 5xx behind a redirect allows everything", "./fetch", "TestAStatusMeansTheSameBehindRedirects"},
 	{"fetch/resolution.go", "if len(r.chain) == MaxRedirects || ", "if len(r.chain) == MaxRedirects+1 || ", "six redirects are followed", "./fetch", "TestMoreThanFiveRedirectsOrALoopAreUnavailable"},
 	{"fetch/resolution.go", "if err != nil || ref.Host == \"\" && strings.HasPrefix(location, \"//\") {", "if err != nil {", "a redirect to no host is followed", "./fetch", "TestRedirects"},
 	{"fetch/resolution.go", "case !a.asked:", "case false:", "a 304 that was not asked for renews", "./fetch", "TestStatuses"},
@@ -32,16 +32,16 @@ var table = []mutation{
 	{"fetch/body.go", "MaxBytes+1))\n\tif err != nil {", "MaxBytes+1))\n\tif err != nil && len(body) == 0 {", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"policy/internal/scan/scan.go", "\tif cut {\n\t\tdata = wholeLines(data)", "\tif false {\n\t\tdata = wholeLines(data)", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/attempt.go", "a.err = context.Cause(req.Context())", "a.err = nil", "a time-out passes for the end of the file", "./fetch", "TestATimeoutIsNotTheEndOfTheFile"},
-	{"fetch/origin.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
+	{"fetch/canonical.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
 	{"fetch/attempt.go", "if strings.ContainsAny(name, \" \\t\") {", "if false {", "a field that net/http did not see passes unseen", "./integration_test", "TestAFieldNameWithWhiteSpaceGivesNoPermission"},
 	{"fetch/resolution.go", "if err == nil && a.credential != \"\" && next.origin != h.origin {", "if false {", "credentials follow a redirect to another origin", "./integration_test", "TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin"},
 
 	// The redirect guard.
-	{"fetch/guard.go", "if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {", "if redirects > 0 && p > origin+1 && !(g.tunnel.IsValid() && addr == g.tunnel) {", "a public site may redirect to a private one", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
-	{"fetch/guard.go", "if g.publicOnly && p != global {", "if g.publicOnly && p == special {", "PublicOnly permits private addresses", "./fetch", "TestPublicOnlyRefusesTheOriginItself"},
-	{"fetch/guard.go", "if !g.known || p < g.origin {", "if !g.known || p > g.origin {", "an origin counts as what is most private of it", "./fetch", "TestAnOriginCannotMoveInwardsBetweenRetries"},
-	{"fetch/guard.go", "addr = addr.Unmap().WithZone(\"\")", "addr = addr.WithZone(\"\")", "an IPv4 address in IPv6 is not known", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
-	{"fetch/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
+	{"fetch/internal/harden/guard.go", "if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {", "if redirects > 0 && p > origin+1 && !(g.tunnel.IsValid() && addr == g.tunnel) {", "a public site may redirect to a private one", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/internal/harden/guard.go", "if g.PublicOnly && p != global {", "if g.PublicOnly && p == special {", "PublicOnly permits private addresses", "./fetch", "TestPublicOnlyRefusesTheOriginItself"},
+	{"fetch/internal/harden/guard.go", "if !g.known || p < g.origin {", "if !g.known || p > g.origin {", "an origin counts as what is most private of it", "./fetch", "TestAnOriginCannotMoveInwardsBetweenRetries"},
+	{"fetch/internal/harden/guard.go", "addr = addr.Unmap().WithZone(\"\")", "addr = addr.WithZone(\"\")", "an IPv4 address in IPv6 is not known", "./fetch", "TestARedirectDoesNotReachAMorePrivateNetwork"},
+	{"fetch/internal/harden/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
 
 	// Freshness and outages.
 	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
@@ -60,7 +60,7 @@ var table = []mutation{
 	{"cache/variant.go", "return r == nil || r.UserAgent == \"\" || p.agent != \"\" || r.UserAgent == agentOf(load)", "return true", "an answer is given to another User-Agent", "./cache", "TestAFlightsAnswerIsNotForAllWhoJoinedIt"},
 
 	// Flights.
-	{"cache/flight.go", "DoChan(o.String(), ", "DoChan(o.Host(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
+	{"cache/flight.go", "DoChan(o.String(), ", "DoChan(o.HostField(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
 	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNobodyIsKeptBeyondTheDeadline"},
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},

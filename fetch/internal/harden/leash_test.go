@@ -1,4 +1,4 @@
-package fetch
+package harden
 
 import (
 	"context"
@@ -14,7 +14,8 @@ func held(t *testing.T) (conn, server net.Conn) {
 	t.Helper()
 	client, server := net.Pipe()
 	dial := leashed(func(context.Context, string, string) (net.Conn, error) { return client, nil })
-	conn, err := dial(withLeash(t.Context(), new(guard), 0), "tcp", "a.test:80")
+	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true)
+	conn, err := dial(ctx, "tcp", "a.test:80")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +37,8 @@ func TestAConnectionGives4MiB(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := io.Copy(io.Discard, conn)
-	if n != 4<<20 || !errors.Is(err, errTooMuch) {
-		t.Errorf("read %d octets, %v", n, err)
+	if n != MaxConn || !errors.Is(err, ErrTooMuch) {
+		t.Errorf("read %d bytes, %v", n, err)
 	}
 }
 
@@ -76,7 +77,7 @@ func TestOneRequestHasOneDial(t *testing.T) {
 		client, _ := net.Pipe()
 		return client, nil
 	})
-	ctx := withLeash(t.Context(), new(guard), 0)
+	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true)
 	conn, err := dial(ctx, "tcp", "a.test:80")
 	if err != nil {
 		t.Fatal(err)

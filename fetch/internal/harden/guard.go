@@ -1,4 +1,4 @@
-package fetch
+package harden
 
 import (
 	"fmt"
@@ -8,17 +8,19 @@ import (
 	"sync"
 )
 
-// guard refuses connections that a redirect must not lead to. The caller chose the origin
-// and the origin chooses the redirects: none may reach a more private network than it is in.
-type guard struct {
-	publicOnly bool
+// Guard refuses connections that a redirect must not lead to. The caller chose the origin,
+// but the origin chooses the redirects: none may reach a more private network than the
+// origin's. A Guard serves the requests for one origin and their redirects.
+type Guard struct {
+	// PublicOnly refuses every address that is not globally reachable, the origin's own too.
+	PublicOnly bool
 
 	named privacy // of the origin, as far as its name tells
 
-	mu     sync.Mutex // a dial goes on in its own goroutine
-	origin privacy    // of the origin, the most public that it was reached at
-	known  bool
-	tunnel netip.Addr // the origin's, if it is one that embeds another
+	mu     sync.Mutex // guards what follows: a dial may outlive its request
+	origin privacy    // of the most public address that the origin was reached at
+	known  bool       // whether it was reached
+	tunnel netip.Addr // the origin's address, if it embeds another one
 }
 
 // privacy is how private the network is that an address belongs to.
@@ -27,32 +29,33 @@ type privacy uint8
 const (
 	global privacy = iota
 	private
-	special // this machine, this link, and what no site is at
-	hidden  // not an IP address that we are told
+	special // this machine, this link, and addresses without sites
+	hidden  // no IP address that we are told
 )
 
 func (p privacy) String() string {
 	return [...]string{"public", "private", "local or reserved", "unknown"}[p]
 }
 
-// check says whether addr may be connected to, after so many redirects. An origin that is
-// not known then is behind a proxy, where the addresses that need none should not be seen.
-func (g *guard) check(addr netip.Addr, redirects int) error {
+// check returns an error if addr must not be connected to after so many redirects. If the
+// origin's address is still unknown, the origin was reached through a proxy. It counts as
+// public then: no redirect reaches a private host past the proxy.
+func (g *Guard) check(addr netip.Addr, redirects int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.judge(addr, redirects, g.origin)
 }
 
-// checkHost does the same for a URL's host that is an address, before any transport, or
-// the proxy of one, gets to see it. Where the origin's address is not known, to this
-// transport or yet, its name is what the host is judged by.
-func (g *guard) checkHost(host string, redirects int) error {
+// CheckHost returns an error if a URL's host is an address, or localhost, that must not be
+// connected to after so many redirects. It is called before a transport, or its proxy,
+// sees the host. While the origin's address is unknown, its name is what counts.
+func (g *Guard) CheckHost(host string, redirects int) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case isLocalhost(host):
 		addr = netip.IPv6Loopback()
 	case err != nil:
-		return nil // another name: checked when it is connected to
+		return nil // any other name is checked when it is connected to
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,24 +65,25 @@ func (g *guard) checkHost(host string, redirects int) error {
 	return g.judge(addr, redirects, g.origin)
 }
 
-func (g *guard) judge(addr netip.Addr, redirects int, origin privacy) error {
+func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	p := privacyOf(addr)
-	if g.publicOnly && p != global {
-		return final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
+	if g.PublicOnly && p != global {
+		return Final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
 	}
 	if origin == hidden && p != hidden {
-		origin = g.named // that we are not told its address makes nothing else accessible
+		origin = g.named // an unknown address opens no network
 	}
-	// Without a tunnel, g.tunnel is the zero Addr, and so is an address that we are not told.
+	// Without a tunnel, g.tunnel is the zero Addr; so is a hidden address.
 	if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
-		return final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
+		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
 	}
 	return nil
 }
 
-// reached notes that the origin is at addr. One that embeds another is a way through this
-// network to a site that may be anywhere: it opens itself, and else what any public site may.
-func (g *guard) reached(addr netip.Addr) {
+// reached notes that the origin is at addr. An address that embeds another leads through
+// this network to a site that may be anywhere. It opens itself, and otherwise only what a
+// public site may.
+func (g *Guard) reached(addr netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := privacyOf(addr)
@@ -91,9 +95,9 @@ func (g *guard) reached(addr netip.Addr) {
 	}
 }
 
-// presume sets what the origin's name tells. It may be in a private network, but it is not
-// this machine unless it says so.
-func (g *guard) presume(host string) {
+// Presume notes what the origin's name tells. A name may belong to a private network, but
+// only localhost is this machine.
+func (g *Guard) Presume(host string) {
 	switch addr, err := netip.ParseAddr(host); {
 	case err == nil && embedsAnother(addr):
 		g.named, g.tunnel = global, addr
@@ -106,17 +110,17 @@ func (g *guard) presume(host string) {
 	}
 }
 
-// isLocalhost: RFC 6761 §6.3.
+// isLocalhost reports whether a name is this machine's (RFC 6761 §6.3).
 func isLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1). One that has it
-// under a prefix of its own, among public addresses, does not tell us.
+// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1). Networks that use a
+// prefix of their own, among public addresses, cannot be told.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// tunnels are the others whose addresses hold one of another network: NAT64 with a prefix
-// of the network's own (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
+// tunnels are the other prefixes whose addresses hold one of another network: local NAT64
+// (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
 var tunnels = [...]netip.Prefix{
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
 }
@@ -132,8 +136,8 @@ func privacyOf(addr netip.Addr) privacy {
 		return hidden
 	}
 	// The threat is a private address behind the prefix (RFC 6052 §5.1), which must not be
-	// there (§3.1). A public one is what every host that has IPv4 only looks like on such a
-	// network: to refuse it would refuse each redirect from a site with IPv6 to one without.
+	// there (§3.1). On such a network every host with IPv4 only has a public one there. To
+	// refuse it would refuse each redirect from a site with IPv6 to a site without.
 	if nat64.Contains(addr) {
 		if b := addr.As16(); privacyOf(netip.AddrFrom4([4]byte(b[12:]))) == global {
 			return global
@@ -151,9 +155,9 @@ func privacyOf(addr netip.Addr) privacy {
 	return special // outside 2000::/3 nothing is globally routed
 }
 
-// networks has the first row that fits for each address: the special-purpose registries
-// of IANA (RFC 6890), less what they call globally reachable. Addresses that hold another
-// one (6to4, Teredo, NAT64 of RFC 8215) are special whatever they hold: nobody needs them.
+// networks has the privacy of an address in the first row that fits. It follows the
+// special-purpose registries of IANA (RFC 6890), less what they call globally reachable.
+// 6to4, Teredo and local NAT64 are special whatever they hold: sites do without them.
 var networks = func() []network {
 	var all []network
 	for _, row := range []struct {

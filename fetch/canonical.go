@@ -1,0 +1,205 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// isCanonical reports whether canonicalAuthority would return authority unchanged. False
+// negatives only cost time.
+func isCanonical(authority, ownPort string) bool {
+	label, end := 0, len(authority) // where the current label begins, and the name ends
+	for i := 0; i < end; i++ {
+		switch c := authority[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+		case c == '.' && i > label && i-label <= maxLabel:
+			label = i + 1
+		case c == ':' && isCanonicalPort(authority[i+1:], ownPort):
+			end = i
+		default:
+			return false
+		}
+	}
+	if label == end || end-label > maxLabel || end > maxName {
+		return false
+	}
+	// If the last label begins with a digit, only dotted decimal is canonical for certain.
+	return authority[label] > '9' || isDottedDecimal(authority[:end])
+}
+
+func isCanonicalPort(port, own string) bool {
+	if len(port) == 0 || len(port) > 5 || port[0] == '0' || port == own {
+		return false
+	}
+	n := 0
+	for i := range len(port) {
+		digit := int(port[i]) - '0'
+		if digit < 0 || digit > 9 {
+			return false
+		}
+		n = 10*n + digit
+	}
+	return n <= 65535
+}
+
+func isDottedDecimal(host string) bool {
+	addr, err := netip.ParseAddr(host) // which refuses leading zeros
+	return err == nil && addr.Is4()
+}
+
+// Limits of RFC 1035 §2.3.4: of a name's 255 octets, 253 are left for its text.
+const (
+	maxLabel = 63
+	maxName  = 253
+)
+
+// canonicalAuthority returns host[:port] in the one form that an Origin holds. No other
+// function makes that form.
+func canonicalAuthority(scheme scheme, authority string) (string, error) {
+	host, port := authority, ""
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+		host, port = authority[:i], authority[i+1:]
+	}
+	host, err := canonicalHost(host)
+	if err != nil {
+		return "", err
+	}
+	port, err = canonicalPort(scheme, port)
+	switch {
+	case err != nil:
+		return "", err
+	case port == "":
+		return host, nil
+	case authority == host+":"+port:
+		return authority, nil
+	}
+	return host + ":" + port, nil
+}
+
+// canonicalPort returns port without leading zeros, or "" for the scheme's own
+// (RFC 3986 §6.2.3).
+func canonicalPort(scheme scheme, port string) (string, error) {
+	digits := strings.TrimLeft(port, "0")
+	if port == "" || digits == ownPorts[scheme] {
+		return "", nil
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not within 1 to 65535", cut(port))
+	}
+	return digits, nil
+}
+
+func canonicalHost(host string) (string, error) {
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		return canonicalIPv6(host)
+	}
+	name, err := asciiName(host)
+	if err != nil {
+		return "", fmt.Errorf("host %q: %w", cut(host), err)
+	}
+	// The trailing dot of a fully qualified name: the same site answers without it, and the
+	// answer must not depend on the spelling.
+	name = strings.TrimSuffix(name, ".")
+	if err := checkName(name); err != nil {
+		return "", fmt.Errorf("host %q: %w", cut(host), err)
+	}
+	return name, nil
+}
+
+// canonicalIPv6 distinguishes an IPv4-mapped address from the IPv4 address, as URLs do.
+func canonicalIPv6(host string) (string, error) {
+	addr, err := netip.ParseAddr(host[1 : len(host)-1])
+	if err != nil || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
+		return "", fmt.Errorf("host %q is not an IPv6 address in brackets", cut(host))
+	}
+	if canonical := addr.String(); canonical != host[1:len(host)-1] {
+		return "[" + canonical + "]", nil
+	}
+	return host, nil
+}
+
+// nameProfile is UTS #46 non-transitional processing for lookup, without two checks that
+// refuse names in use: STD3 rules (an underscore) and hyphens ("r3---sn-x").
+var nameProfile = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.BidiRule(),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+)
+
+// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the
+// resolver judges its A-labels.
+func asciiName(host string) (string, error) {
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(host), nil
+	}
+	if len(host) > 4*maxName { // the URL's author must not decide what mapping costs
+		return "", errors.New("the name is too long")
+	}
+	// The profile would map bytes that are not UTF-8 to a valid name.
+	if !utf8.ValidString(host) {
+		return "", errors.New("the name is not UTF-8")
+	}
+	name, err := nameProfile.ToASCII(host)
+	if err != nil {
+		return "", errors.New("the name is not a valid internationalised one")
+	}
+	return name, nil
+}
+
+// checkName checks an ASCII name in lower case, without trailing dot. It runs after all
+// mapping, which turns some code points into delimiters and others into digits.
+func checkName(name string) error {
+	if name == "" {
+		return errors.New("the name is empty")
+	}
+	if len(name) > maxName {
+		return fmt.Errorf("the name has %d bytes, more than %d", len(name), maxName)
+	}
+	last := ""
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel {
+			return fmt.Errorf("a label is empty or longer than %d bytes", maxLabel)
+		}
+		for i := range len(label) {
+			if c := rune(label[i]); isReserved(c) && !isSubDelim(c) {
+				return fmt.Errorf("%q cannot be part of a name", c)
+			}
+		}
+		last = label
+	}
+	if !isNumber(last) {
+		return nil
+	}
+	if !isDottedDecimal(name) {
+		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
+	}
+	return nil
+}
+
+// isReserved and isSubDelim: a registered name consists of unreserved characters and
+// sub-delims (RFC 3986 §3.2.2), a zone of unreserved ones only (RFC 6874 §2).
+func isReserved(c rune) bool {
+	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._~", c)
+}
+
+func isSubDelim(c rune) bool { return strings.ContainsRune("!$&'()*+,;=", c) }
+
+// isNumber reports whether some readers take a name with this last label for an IPv4
+// address: digits, or 0x and hexadecimal digits.
+func isNumber(label string) bool {
+	digits, set := label, "0123456789"
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		digits, set = hex, "0123456789abcdef"
+	}
+	return strings.Trim(digits, set) == ""
+}

@@ -1,0 +1,104 @@
+package fetch_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
+
+// One answer that is read in another dialect is what asking in that dialect would have
+// given, whatever it was first read in.
+func TestAnAnswerReadInAnotherDialectIsAskingInIt(t *testing.T) {
+	long := full(fetch.MaxBytes+1, file, "")
+	type answer struct {
+		status int
+		body   string
+		header []string
+	}
+	served := []answer{
+		{200, "", nil}, {200, long, nil}, {206, long, nil}, {200, file, []string{"Content-Encoding", "br"}},
+		{407, file, []string{"Content Length", "1"}}, {200, file, []string{"Content Length", "1"}},
+		{302, "", []string{"Location", "/robots.txt"}}, {302, "", []string{"Location", "mailto:a"}}, {302, "", nil},
+		{200, file, []string{"Vary", "User-Agent"}}, {404, file, []string{"Vary", "User-Agent"}},
+		{429, "", []string{"Retry-After", "60"}}, {503, "", []string{"Retry-After", "60"}},
+	}
+	for status := range 601 {
+		served = append(served, answer{status, file, nil})
+	}
+	for _, s := range served {
+		in := make([]*fetch.Result, len(dialects)) // as asked in each dialect
+		for i, d := range dialects {
+			rt, _ := answers(response(302, "", "Location", "/r", "Cache-Control", "max-age=60"), response(s.status, s.body, s.header...))
+			f := fetch.Fetcher{Transport: rt, Dialect: d, Retries: -1, UserAgent: agent}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in[i] = r
+		}
+		for i, from := range dialects {
+			for j, to := range dialects {
+				got, want := in[i].In(to), in[j]
+				name := fmt.Sprintf("%d %v, %v read in %v", s.status, s.header, from, to)
+				if from == to {
+					if got != in[i] {
+						t.Errorf("%s: another Result", name)
+					}
+					continue
+				}
+				if in[i].Body == nil && want.Body != nil { // Yandex reads no file that comes with another status than 200
+					if from != policy.Yandex || verdict(got) != "disallow" || !strings.Contains(fmt.Sprint(got.Err), "not kept") {
+						t.Errorf("%s without the file: %s, %v", name, verdict(got), got.Err)
+					}
+					continue
+				}
+				if verdict(got) != verdict(want) || got.Policy.String() != want.Policy.String() || (got.Err == nil) != (want.Err == nil) || got.Dialect != to {
+					t.Errorf("%s: %s, %v, want %s, %v", name, verdict(got), got.Err, verdict(want), want.Err)
+				}
+				if got.StatusCode != want.StatusCode || got.UserAgent != want.UserAgent || got.RetryAfter != want.RetryAfter ||
+					!reflect.DeepEqual(got.Header, want.Header) || !reflect.DeepEqual(got.Redirects, want.Redirects) ||
+					!reflect.DeepEqual(got.RedirectHeaders, want.RedirectHeaders) {
+					t.Errorf("%s: another answer", name)
+				}
+				if want.Body != nil && (string(got.Body) != string(want.Body) || got.Truncated != want.Truncated) {
+					t.Errorf("%s: %d bytes of the file, want %d", name, len(got.Body), len(want.Body))
+				}
+			}
+		}
+	}
+}
+
+// A cache may have dropped the file, but what it was read as does not speak for others.
+func TestRulesInAnotherDialectNeedTheFile(t *testing.T) {
+	rt, _ := answers(response(200, file))
+	f := fetch.Fetcher{Transport: rt}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+	check(t, r, err, "rules")
+	dropped := *r
+	dropped.Body = nil
+	check(t, dropped.In(policy.Google), nil, "disallow")
+	check(t, dropped.In(policy.RFC9309), nil, "rules")
+	check(t, r.In(policy.Google).In(policy.Yandex).In(policy.Original), nil, "rules")
+}
+
+// What could not be used as an answer permits nothing in any dialect, even if its status does.
+func TestABrokenAnswerIsUnreachableInEveryDialect(t *testing.T) {
+	for _, status := range []int{0, 200, 206, 302, 304, 404, 407} {
+		r := &fetch.Result{Policy: policy.Unreachable(), StatusCode: status, Time: time.Now(), Err: errors.New("fetch: it broke off")}
+		for _, d := range dialects {
+			in := r.In(d)
+			check(t, in, nil, "disallow")
+			if in.Err != r.Err {
+				t.Errorf("%d in %v: got Err %v", status, d, in.Err)
+			}
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package harden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Leash ties a connection to the one request that it serves. net/http goes on dialing, and
+// keeps the connection, after the request has ended: so the Leash comes in the context.
+type Leash struct {
+	ctx        context.Context
+	guard      *Guard
+	redirects  int
+	proxied    atomic.Bool // the transport's Proxy has named one
+	detour     atomic.Bool // the connection is to another address than the URL's
+	credential atomic.Pointer[string]
+	dials      atomic.Int32
+	addresses  atomic.Int32
+	addresses6 atomic.Int32
+}
+
+type leashKey struct{}
+
+// Leash returns the context for a request to addr, after so many redirects, and its Leash.
+// The guard decides where the request may connect to; the connection ends with ctx. plain
+// says that the request is in no tunnel, where a proxy between reads its fields.
+func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain bool) (context.Context, *Leash) {
+	l := &Leash{guard: g, redirects: redirects}
+	l.ctx = context.WithValue(ctx, leashKey{}, l)
+	return httptrace.WithClientTrace(l.ctx, l.trace(addr, plain)), l
+}
+
+func leashOf(ctx context.Context) *Leash {
+	return ctx.Value(leashKey{}).(*Leash)
+}
+
+// Credential returns the name of a field with credentials that the transport has added to
+// the request, as far as httptrace tells; "" if there is none.
+func (l *Leash) Credential() string {
+	if name := l.credential.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// RefusedByProxy reports whether what RoundTrip returned is a proxy's 407, which says
+// nothing about the origin. A transport below another one tells its reason phrase only.
+func (l *Leash) RefusedByProxy(res *http.Response, err error) bool {
+	switch {
+	case err != nil:
+		return errors.Is(err, ErrProxyAuth) ||
+			l.detour.Load() && strings.HasSuffix(err.Error(), http.StatusText(http.StatusProxyAuthRequired))
+	case res == nil:
+		return false
+	}
+	return res.StatusCode == http.StatusProxyAuthRequired && (l.proxied.Load() || l.detour.Load())
+}
+
+// trace watches what any transport that tells it does with the request to addr: where it
+// connects to, and which credentials it adds.
+func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(to string) {
+			if to != addr {
+				l.detour.Store(true)
+			}
+		},
+		WroteHeaderField: func(name string, _ []string) {
+			name = http.CanonicalHeaderKey(name)
+			if name == "Proxy-Authorization" && (l.proxied.Load() || plain && l.detour.Load()) {
+				return // of the proxy's URL, and for that proxy only
+			}
+			if isCredential(name) {
+				l.credential.CompareAndSwap(nil, &name)
+			}
+		},
+	}
+}
+
+// isCredential reports whether a field, by its name, must reach no other origin than it is
+// meant for. We set no such field ourselves.
+func isCredential(name string) bool {
+	switch name = strings.ToLower(name); name {
+	case "authorization", "proxy-authorization", "cookie":
+		return true
+	}
+	for _, end := range [...]string{"key", "token", "secret", "auth"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// check returns an error if no connection to addr may be made.
+func (l *Leash) check(addr netip.Addr) error {
+	if l.proxied.Load() {
+		return nil // the proxy's address says nothing about the site's
+	}
+	return l.guard.check(addr, l.redirects)
+}
+
+// checkAddress is called with each address before it is connected to. IPv4 and IPv6 are
+// counted apart: if one of them does not work, it must not use up the other's share.
+func checkAddress(ctx context.Context, network, address string, _ syscall.RawConn) error {
+	l := leashOf(ctx)
+	tried := &l.addresses
+	if network == "tcp6" {
+		tried = &l.addresses6
+	}
+	if tried.Add(1) > maxAddresses {
+		return Final(fmt.Sprintf("none of the first %d addresses answered", maxAddresses))
+	}
+	addr, _ := netip.ParseAddrPort(address)
+	return l.check(addr.Addr())
+}
+
+// leashed makes dial, and the connection that it returns, end with their Leash. It allows
+// one dial for each.
+func leashed(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		l := leashOf(ctx)
+		if l.dials.Add(1) > 1 {
+			return nil, Final("the transport dialled twice for one request")
+		}
+		defer caught(&err, "dialer")
+		ctx, cancel := WithTimeout(l.ctx, dialTimeout, "connection")
+		defer cancel()
+		dialled, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, Cause(ctx, err)
+		}
+		if dialled == nil {
+			return nil, Final("the transport's dialer returned neither a connection nor an error")
+		}
+		return l.hold(dialled)
+	}
+}
+
+func (l *Leash) hold(conn net.Conn) (net.Conn, error) {
+	addr := addressOf(conn)
+	if err := l.check(addr); err != nil {
+		shut(conn)
+		return nil, err
+	}
+	if l.redirects == 0 && !l.proxied.Load() {
+		l.guard.reached(addr)
+	}
+	c := &leashedConn{
+		Conn: conn, in: LimitedReader{R: conn, Left: MaxConn, Err: ErrTooMuch},
+		ended: l.ctx.Done(), wrote: make(chan struct{}),
+	}
+	c.stop = context.AfterFunc(l.ctx, func() { shut(conn) })
+	return c, nil
+}
+
+func addressOf(conn net.Conn) netip.Addr {
+	addr, err := netip.ParseAddrPort(told(conn.RemoteAddr).String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr()
+}
+
+// shut closes a connection of the caller's and holds its panic.
+func shut(conn net.Conn) (err error) {
+	defer caught(&err, "connection")
+	return conn.Close()
+}
+
+// told returns a copy of the address that a connection of the caller's tells. It is never
+// nil: net/http asks for its text.
+func told(by func() net.Addr) (a address) {
+	defer func() { _ = recover() }() // unknown, then
+	if addr := by(); addr != nil {
+		a = address{addr.Network(), addr.String()}
+	}
+	return a
+}
+
+type address struct{ network, text string }
+
+func (a address) Network() string { return a.network }
+func (a address) String() string  { return a.text }
+
+// leashedConn counts what is read, below TLS if TLS is ours. It reads nothing before the
+// first write: net/http would print what a server says unasked to the standard log. It
+// holds the panics of the connection, which may be of the caller's making.
+type leashedConn struct {
+	net.Conn
+	in    LimitedReader
+	stop  func() bool
+	ended <-chan struct{}
+
+	once   sync.Once
+	wrote  chan struct{}
+	secure atomic.Bool // TLS has begun, here or within a proxy's tunnel
+}
+
+func (c *leashedConn) Read(p []byte) (n int, err error) {
+	select {
+	case <-c.wrote:
+	case <-c.ended:
+		return 0, net.ErrClosed
+	}
+	defer caught(&err, "connection")
+	if n, err = c.in.Read(p); n < 0 || n > len(p) { // net/http would panic
+		return 0, Final("the transport's connection says that it has read an impossible number of bytes")
+	}
+	// crypto/tls forgives an end without close_notify, and anyone on the path can cause it.
+	// A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
+	if err == io.EOF && c.secure.Load() {
+		if err = errNoCloseNotify; n > 0 {
+			err = nil // what came first is read first
+		}
+	}
+	return n, err
+}
+
+func (c *leashedConn) Write(p []byte) (n int, err error) {
+	c.once.Do(func() { close(c.wrote) })
+	// A record of the handshake: RFC 8446 §5.1. Neither HTTP nor SOCKS begins a write so.
+	if len(p) > 0 && p[0] == 0x16 {
+		c.secure.Store(true)
+	}
+	defer caught(&err, "connection")
+	return c.Conn.Write(p)
+}
+
+func (c *leashedConn) Close() error {
+	c.stop()
+	return shut(c.Conn)
+}
+
+func (c *leashedConn) LocalAddr() net.Addr  { return told(c.Conn.LocalAddr) }
+func (c *leashedConn) RemoteAddr() net.Addr { return told(c.Conn.RemoteAddr) }
+
+func (c *leashedConn) SetDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *leashedConn) SetReadDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *leashedConn) SetWriteDeadline(t time.Time) (err error) {
+	defer caught(&err, "connection")
+	return c.Conn.SetWriteDeadline(t)
+}
