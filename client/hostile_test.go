@@ -191,6 +191,30 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 		if reads < 2 {
 			t.Error("the healthy one is not renewed behind its callers for a minute")
 		}
-		rt.Close(t.Context())
+		rt.Cache.Close(t.Context())
+	})
+}
+
+// A robots.txt that goes on to answer 429, which allows, puts a request off by a pause, not
+// for ever.
+func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				reads++
+				return answer(429, "120", ""), nil
+			}
+			return answer(200, "", ""), nil
+		})
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+		begin := time.Now()
+		_, err := (&http.Client{Transport: rt}).Do(req)
+		if err != nil || time.Since(begin) > 10*time.Minute {
+			t.Errorf("after %v: %v; robots.txt was read %d times", time.Since(begin), err, reads)
+		}
 	})
 }

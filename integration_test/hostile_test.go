@@ -27,7 +27,9 @@ func TestAProxyThatWantsACertificateGetsItForRedirectsAsWell(t *testing.T) {
 	p := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
 			sites[r.URL.Host](w, r)
+			return
 		}
+		w.Write([]byte("page"))
 	}))
 	p.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	p.StartTLS()
