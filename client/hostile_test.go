@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -217,4 +220,20 @@ func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 			t.Errorf("after %v: %v; robots.txt was read %d times", time.Since(begin), err, reads)
 		}
 	})
+}
+
+// net/http refuses a trailer with such a name while it writes the request.
+func TestPacerBlamesNoSiteForATrailer(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	pacer := &client.Pacer{Delay: -1}
+	rt := &client.Transport{Base: &http.Transport{}, UserAgent: "ExampleBot/1.0", Pacer: pacer}
+	req, err := http.NewRequest("POST", s.URL, io.NopCloser(strings.NewReader("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Trailer = http.Header{"Content-Length": nil}
+	if _, err = rt.RoundTrip(req); err == nil || time.Until(pacer.Next(req.URL)) > 0 {
+		t.Errorf("%v puts the next turn %v away", err, time.Until(pacer.Next(req.URL)))
+	}
 }
