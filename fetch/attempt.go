@@ -72,7 +72,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) answer {
 		return answer{err: err}
 	}
 	base := r.base
-	if h.origin != r.asked {
+	if h.origin != r.asked && h.origin.scheme == schemeHTTPS { // else only a proxy could ask for a certificate
 		base = r.abroad
 	}
 	ctx = withLeash(ctx, &r.guard, len(r.chain))
