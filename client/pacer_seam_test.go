@@ -147,7 +147,6 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 
 // A reading that waits for its turn takes no place of those that could be done.
 func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
-	t.Skip("known: a load that had no turn keeps its place among the 32 renewals for two minutes")
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		reads := 0 // of the healthy one
