@@ -151,7 +151,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // load runs on its own context with a deadline of two minutes, and its result is kept
 // for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
 // goes wrong with the origin is a Result with Err set. fetch.ErrNoTurn of a load says that
-// the origin has not been asked: nothing is kept of it, and once its time is over load is
+// the origin has not been asked: nothing is kept of it, and five seconds later load is
 // called again for those who still wait.
 //
 // With LastGood, where the last copy would serve in an outage, Get waits for another 3

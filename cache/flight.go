@@ -26,6 +26,10 @@ const (
 	// returnTimeout is for a load to see that its time is over.
 	returnTimeout = time.Second
 
+	// turnPause keeps a load that says at once that it has no turn from being called without
+	// end.
+	turnPause = 5 * time.Second
+
 	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
 	// take.
 	maxBridged = 3 * time.Second
@@ -128,6 +132,7 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (
 	patience := time.NewTimer(maxBridged)
 	defer patience.Stop()
 	landed := c.fly(o, seen, load)
+	var again <-chan time.Time // when to start another, if that had no turn
 	for {
 		select {
 		case flown := <-landed:
@@ -140,6 +145,8 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (
 			case flown.Err != errNoTurn:
 				return r, flown.Err
 			}
+			landed, again = nil, time.After(turnPause)
+		case <-again:
 			seen = nil
 			if e := c.find(o); e != nil {
 				seen = e.state.Load()
@@ -158,13 +165,14 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (
 
 // bridge returns the copy of o that takes the place of a refresh which has taken too long,
 // and sees to it that nobody else waits for that before it has landed; nil: there is none.
+// A nil landed is a refresh that is still to be started.
 func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
 	e := c.find(o)
 	if e == nil {
 		return nil
 	}
 	r := c.terms.bridge(e.state.Load(), time.Now())
-	if r != nil && e.overdue.CompareAndSwap(false, true) {
+	if r != nil && landed != nil && e.overdue.CompareAndSwap(false, true) {
 		go func() {
 			<-landed // it does: a flight has a deadline
 			e.overdue.Store(false)
@@ -329,17 +337,12 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	defer hangs.Stop()
 	select {
 	case r := <-loaded:
-		if r != nil {
-			return r, nil
+		if r == nil {
+			return nil, errNoTurn
 		}
+		return r, nil
 	case <-hangs.C:
 		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
-	case <-c.flights.closed:
-		return nil, ErrClosed
-	}
-	select {
-	case <-ctx.Done(): // not sooner, or a load that is never ready would be called without end
-		return nil, errNoTurn
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}

@@ -31,6 +31,12 @@ func blames(req *http.Request, reading *reading, err error) bool {
 
 // sendable reports whether net/http would begin to send req.
 func sendable(req *http.Request) bool {
+	for name := range req.Trailer { // RFC 9110 §6.5.1
+		switch http.CanonicalHeaderKey(name) {
+		case "Content-Length", "Trailer", "Transfer-Encoding":
+			return false
+		}
+	}
 	return req.Header != nil && sendableFields(req.Header) && sendableFields(req.Trailer) &&
 		(req.Method == "" || httpguts.ValidHeaderFieldName(req.Method)) && // a token, like a name
 		(req.Body != nil || req.ContentLength == 0) &&

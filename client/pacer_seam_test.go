@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -141,3 +144,94 @@ func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A reading that waits for its turn takes no place of those that could be done.
+func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		reads := 0 // of the healthy one
+		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path != "/robots.txt" {
+				return answer(200, "", ""), nil
+			}
+			body := "User-agent: *\nAllow: /\n"
+			if req.URL.Host == "healthy.example" {
+				mu.Lock()
+				reads++
+				mu.Unlock()
+			} else {
+				body += "Crawl-delay: 3600\n"
+			}
+			res := answer(200, "", body)
+			res.Header.Set("Cache-Control", "max-age=1000")
+			return res, nil
+		})
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{}, Pacer: &client.Pacer{MaxDelay: -1}}
+		decide := func(host string) {
+			if d, err := rt.Decide(t.Context(), parse("http://"+host+"/x")); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+		}
+		hosts := []string{}
+		for i := range 40 {
+			hosts = append(hosts, fmt.Sprint("slow", i, ".example"))
+		}
+		hosts = append(hosts, "healthy.example")
+		for _, h := range hosts {
+			decide(h)
+		}
+		time.Sleep(810 * time.Second) // past 80 % of each lifetime
+		for range 60 {
+			for _, h := range hosts {
+				decide(h)
+			}
+			time.Sleep(time.Second)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if reads < 2 {
+			t.Error("the healthy one is not renewed behind its callers for a minute")
+		}
+		rt.Cache.Close(t.Context())
+	})
+}
+
+// A robots.txt that goes on to answer 429, which allows, puts a request off by a pause, not
+// for ever.
+func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				reads++
+				return answer(429, "120", ""), nil
+			}
+			return answer(200, "", ""), nil
+		})
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+		begin := time.Now()
+		_, err := (&http.Client{Transport: rt}).Do(req)
+		if err != nil || time.Since(begin) > 10*time.Minute {
+			t.Errorf("after %v: %v; robots.txt was read %d times", time.Since(begin), err, reads)
+		}
+	})
+}
+
+// net/http refuses a trailer with such a name while it writes the request.
+func TestPacerBlamesNoSiteForATrailer(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	pacer := &client.Pacer{Delay: -1}
+	rt := &client.Transport{Base: &http.Transport{}, UserAgent: "ExampleBot/1.0", Pacer: pacer}
+	req, err := http.NewRequest("POST", s.URL, io.NopCloser(strings.NewReader("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Trailer = http.Header{"Content-Length": nil}
+	if _, err = rt.RoundTrip(req); err == nil || time.Until(pacer.Next(req.URL)) > 0 {
+		t.Errorf("%v puts the next turn %v away", err, time.Until(pacer.Next(req.URL)))
+	}
+}

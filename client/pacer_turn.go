@@ -74,7 +74,7 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 	e := l.join(w)
 	defer l.leave(e)
 	deadline, hasDeadline := ctx.Deadline()
-	begin, checked := time.Now(), false
+	begin, checked, resume := time.Now(), false, time.Time{}
 	for now := begin; ; now = time.Now() {
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
@@ -92,12 +92,16 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		case mayGo && !at.After(now):
 			// Without the lock, so that robots.txt can go ahead. What is learned of it
 			// may put the turn off: then the answer is too old when the turn comes.
-			newest := later(l.read, l.resume) // a pause may be longer than what was looked up is good for
+			newest := l.read
+			if l.resume.After(resume) {
+				newest = later(newest, l.resume) // a pause may be longer than what was looked up is good for
+			}
 			func() {
 				p.mu.Unlock()
 				defer p.mu.Lock()
 				checked = r.holds(ctx, newest)
 			}()
+			resume = l.resume // what came of looking it up is no reason to do so again
 			held = time.Since(begin)
 			switch {
 			case ctx.Err() != nil:

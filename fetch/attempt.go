@@ -76,7 +76,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		return response{err: err}
 	}
 	base := r.base
-	if h.origin != r.asked {
+	if h.origin != r.asked && h.origin.scheme == schemeHTTPS { // else only a proxy could ask for a certificate
 		base = r.abroad
 	}
 	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP)

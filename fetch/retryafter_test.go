@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,7 +85,8 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, value, date string) {
 		h := http.Header{"Retry-After": {value}, "Date": {date}}
 		got := fetch.RetryAfter(status, h, retryNow)
-		if got < 0 || got > 24*time.Hour || got != 0 && status != 429 && (status < 500 || status > 599) {
+		passes := slices.Contains([]int{408, 421, 425, 428, 429, 431}, status) || status >= 500 && status <= 599
+		if got < 0 || got > 24*time.Hour || got != 0 && !passes {
 			t.Fatalf("%d with %q, dated %q: got %v", status, value, date, got)
 		}
 	})
