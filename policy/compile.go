@@ -101,8 +101,8 @@ const (
 	stemWords
 )
 
-// maxText bounds what is kept of one file: patterns grow to three times their
-// length if all of their octets must be escaped.
+// maxText bounds what is kept of one file: patterns grow to three times their length if
+// all of their bytes must be escaped.
 const maxText = 1 << 20
 
 // maxKept bounds text and tab together: short wildcard rules, each with a stem of its own,
@@ -110,7 +110,7 @@ const maxText = 1 << 20
 // 1.25 MiB.
 const maxKept = 1180 << 10
 
-// maxCopied bounds how many octets of patterns are kept twice because groups that
+// maxCopied bounds how many bytes of patterns are kept twice because groups that
 // share some of their names are combined for some and not for others. Past it
 // such groups are searched one after the other.
 const maxCopied = 32 << 10
@@ -122,8 +122,8 @@ type compiler struct {
 	tab    []uint32
 	sorted []sortedRule         // the rules of one block
 	keys   []uint64             // by which they are sorted
-	width  int                  // octets per line number
-	copied int                  // octets of patterns that are kept twice
+	width  int                  // bytes per line number
+	copied int                  // bytes of patterns that are kept twice
 	shared map[string]blockWord // of groups that were combined, by their numbers
 }
 
@@ -178,9 +178,9 @@ func retain(tab []uint32, text []byte) *Policy {
 	words := make([]uint32, len(tab)+(len(text)+3)/4)
 	p := &Policy{tab: words[:copy(words, tab)]} // text follows: nothing may be appended
 	if len(text) > 0 {
-		octets := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
-		copy(octets, text)
-		p.text = view(octets) // nobody writes to it again
+		copied := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
+		copy(copied, text)
+		p.text = view(copied) // never written to again
 	}
 	return p
 }
@@ -385,7 +385,7 @@ func (c *compiler) same(a, b ruleLine) bool {
 const keyWild = 1 << 63
 
 // setKeys gives each rule of a large block keys that sort like its stem as far as
-// they go: the top bit for wildcards, then fifteen octets after what all stems
+// they go: the top bit for wildcards, then fifteen bytes after what all stems
 // have in common.
 func (c *compiler) setKeys() {
 	first := c.pattern(c.rules[c.sorted[0].rule])
@@ -477,7 +477,7 @@ func (c *compiler) writeIndex(pos uint32, literals int) {
 	}
 }
 
-// commonPrefix returns how many octets a and b have in common at their beginning.
+// commonPrefix returns how many bytes a and b have in common at their beginning.
 func commonPrefix[A, B string | []byte](a A, b B) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -51,7 +51,7 @@ func (h hit) line() int {
 	return line
 }
 
-// asRule returns the rule as it stands in the file.
+// asRule returns the rule as the file has it.
 func (h hit) asRule() Rule {
 	if h.derived() {
 		h = h.source()
@@ -107,7 +107,7 @@ func (b block) find(target string) uint32 {
 				return uint32(i)
 			}
 		} else if n := int(end - start); n <= len(target) {
-			// Most patterns differ from the target in their last octet.
+			// Most patterns differ from the target in their last byte.
 			if n == 0 || text[end-1] == target[n-1] && text[start:end] == target[:n] {
 				return uint32(i)
 			}
@@ -135,7 +135,7 @@ func (b block) search(target string) uint32 {
 		return best.rule
 	}
 	// Rules that begin with a wildcard all hang on the same stem. What tells most
-	// of them from target at a glance is a pair of octets that target lacks; its
+	// of them from target at a glance is a pair of bytes that target lacks; its
 	// own pairs are worth finding only if there are some rules to try.
 	const some = 8
 	var pairs uint64
@@ -345,7 +345,7 @@ func after(target string, at int, piece string, more bool) int {
 	return at + i + len(piece)
 }
 
-// signature returns a set of the pairs of octets that stand side by side in s.
+// signature returns a set of the pairs of bytes that stand side by side in s.
 // A pattern can match only if the set of its pairs is part of the target's.
 func signature[S string | []byte](s S, pattern bool) (set uint64) {
 	if pattern && s[len(s)-1] == '$' {

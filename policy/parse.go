@@ -36,7 +36,7 @@ type builder struct {
 	*reading
 
 	body    []byte // the file
-	extra   []byte // octets of patterns whose normal form differs from the file
+	extra   []byte // bytes of patterns whose normal form differs from the file
 	plain   []byte // scratch space of plainPattern
 	rules   []ruleLine
 	names   []nameLine
@@ -68,12 +68,12 @@ const (
 
 // nameLine says that a group has a name.
 type nameLine struct {
-	key    uint64 // the first eight octets, folded, to sort by before anything else
+	key    uint64 // the first eight bytes, folded, to sort by before anything else
 	off, n uint32 // in body
 	group  uint32 // in groups
 }
 
-// fileGroup is a group as it stands in the file.
+// fileGroup is a group of the file.
 type fileGroup struct {
 	line        uint32 // of its first user-agent line; identifies it
 	first, last uint32 // its rules, as a range of builder.rules
