@@ -2,13 +2,13 @@ package policy
 
 import "slices"
 
-// Combined returns the group of a crawler that answers to several product
-// tokens at once: the groups of all of them, combined (RFC 9309 §2.2.1), and
-// the default group only if no token has a group. This differs from
-// Group(token, fallbacks...), where the first token that has a group is the only
-// one that counts.
+// Combined returns the group of a crawler that answers to several product tokens at once.
+// It combines the groups of all tokens (RFC 9309 §2.2.1). If no token has a group, it is the
+// default group. By contrast, Group(token, fallbacks...) returns the first group that
+// exists.
 //
-// The group is compiled anew on every call and keeps nothing of the policy.
+// Each call compiles the group anew. It does not retain p: a program that acts as a single
+// crawler can keep it in a fraction of the memory.
 func (p *Policy) Combined(tokens ...string) Group {
 	var groups []Group
 	for _, t := range tokens {

@@ -101,18 +101,18 @@ const (
 	stemWords
 )
 
-// maxText bounds what is kept of one file: patterns grow to three times their
-// length if all of their octets must be escaped.
+// maxText bounds what is kept of one file: patterns grow to three times their length if
+// all of their bytes must be escaped.
 const maxText = 1 << 20
 
 // maxKept bounds text and tab together: short wildcard rules, each with a stem of its own,
-// take more than twice their file. With what a cache keeps beside it, a file stays below
+// take more than twice their file. Including what a cache keeps with it, a file stays below
 // 1.25 MiB.
 const maxKept = 1180 << 10
 
-// maxCopied bounds how many octets of patterns are kept twice because groups that
-// share some of their names are combined for some and not for others. Past it
-// such groups are searched one after the other.
+// maxCopied bounds how many bytes of patterns are kept twice. Groups that share only some of
+// their names are kept combined for those and alone for the others. Past the bound, such
+// groups are searched one after the other instead.
 const maxCopied = 32 << 10
 
 // compiler writes the retained form of what its builder gathered.
@@ -122,8 +122,8 @@ type compiler struct {
 	tab    []uint32
 	sorted []sortedRule         // the rules of one block
 	keys   []uint64             // by which they are sorted
-	width  int                  // octets per line number
-	copied int                  // octets of patterns that are kept twice
+	width  int                  // bytes per line number
+	copied int                  // bytes of patterns that are kept twice
 	shared map[string]blockWord // of groups that were combined, by their numbers
 }
 
@@ -131,9 +131,8 @@ type compiler struct {
 // but the policy.
 var compilers = sync.Pool{New: func() any { return new(compiler) }}
 
-// release gives the scratch space back, emptied: neither the file nor anything
-// that points into it may outlive the parse. What a rare huge file needed goes
-// with the next garbage collections.
+// release returns the scratch space, emptied: nothing may retain the file after the parse.
+// The garbage collector takes what a rare huge file needed.
 func (c *compiler) release() {
 	*c = compiler{
 		builder: builder{
@@ -145,9 +144,8 @@ func (c *compiler) release() {
 	compilers.Put(c)
 }
 
-// sortedRule is a rule on its way to its place in a block. The keys sort before
-// anything else is compared: comparing words instead of texts more than halves
-// the time that a large file takes.
+// sortedRule is a rule on its way to its place in a block. Keys are compared first:
+// comparing words instead of texts more than halves the time that a large file takes.
 type sortedRule struct {
 	high, low uint64 // of a large block
 	rule      uint32 // in builder.rules
@@ -178,9 +176,9 @@ func retain(tab []uint32, text []byte) *Policy {
 	words := make([]uint32, len(tab)+(len(text)+3)/4)
 	p := &Policy{tab: words[:copy(words, tab)]} // text follows: nothing may be appended
 	if len(text) > 0 {
-		octets := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
-		copy(octets, text)
-		p.text = view(octets) // nobody writes to it again
+		copied := unsafe.Slice((*byte)(unsafe.Pointer(&words[len(tab)])), len(text))
+		copy(copied, text)
+		p.text = view(copied) // never written to again
 	}
 	return p
 }
@@ -384,8 +382,8 @@ func (c *compiler) same(a, b ruleLine) bool {
 // keyWild sorts wildcard rules behind literal ones.
 const keyWild = 1 << 63
 
-// setKeys gives each rule of a large block keys that sort like its stem as far as
-// they go: the top bit for wildcards, then fifteen octets after what all stems
+// setKeys gives each rule of a large block keys that sort like its stem, as far as
+// they go: the top bit for wildcards, then fifteen bytes after what all stems
 // have in common.
 func (c *compiler) setKeys() {
 	first := c.pattern(c.rules[c.sorted[0].rule])
@@ -477,7 +475,7 @@ func (c *compiler) writeIndex(pos uint32, literals int) {
 	}
 }
 
-// commonPrefix returns how many octets a and b have in common at their beginning.
+// commonPrefix returns how many bytes a and b have in common at their beginning.
 func commonPrefix[A, B string | []byte](a A, b B) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -8,8 +8,8 @@ import (
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
 type Rule struct {
 	Allow   bool
-	Pattern string // in the normal form whose octets count (§2.2.2, percent-encoding)
-	Line    int    // where it stands in the file, counted from 1
+	Pattern string // in normal form, whose octets count (§2.2.2, percent-encoding)
+	Line    int    // in the file, counted from 1
 }
 
 // String returns the rule as a line of robots.txt.
@@ -24,15 +24,15 @@ func (r Rule) String() string {
 	return field + " " + r.Pattern
 }
 
-// A Decision is the answer to one question: may this target be accessed, and
-// what says so? The zero value does not allow and gives no reason.
+// A Decision tells whether a target may be accessed, and why. The zero value does not allow
+// and gives no reason.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
 
-	// Rule is the rule that decided. Without one (ReasonNoRule) it is the zero
-	// Rule, or the rule with an empty pattern if the group has one: it matches
-	// nothing, but it is the line by which the site says "everything".
+	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with
+	// an empty pattern, or else the zero Rule. A rule with an empty pattern matches nothing;
+	// it is how a site states that everything is allowed.
 	Rule Rule
 
 	// Group is the name of the group that decided, as the file writes it: "*" for the
@@ -60,8 +60,7 @@ func (d Decision) String() string {
 	return printable(verdict)
 }
 
-// printable escapes control characters: a file must not write into a terminal or
-// a log what the reader takes for something else.
+// printable escapes control characters: a file must not fake output in a terminal or log.
 func printable(s string) string {
 	var b []byte
 	for i := range len(s) {
@@ -74,8 +73,8 @@ func printable(s string) string {
 	return string(b)
 }
 
-// A Reason says what a Decision rests on. It tells "the site said no" from "the
-// site could not be asked".
+// A Reason is what a Decision rests on. It distinguishes "the site said no" from "the site
+// could not be asked".
 type Reason uint8
 
 const (
@@ -89,7 +88,7 @@ const (
 	// ReasonUnavailable: the site has no robots.txt (§2.3.1.3: allowed).
 	ReasonUnavailable
 
-	// ReasonUnreachable: robots.txt could not be had (§2.3.1.4: disallowed).
+	// ReasonUnreachable: robots.txt could not be fetched (§2.3.1.4: disallowed).
 	ReasonUnreachable
 )
 
@@ -108,13 +107,13 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// reasonNames are the texts of the reasons: programs may rely on them.
+// reasonNames are the texts of the reasons. Programs may rely on them.
 var reasonNames = [...]string{
 	ReasonNoRule: "no-rule", ReasonRule: "rule", ReasonUnavailable: "unavailable", ReasonUnreachable: "unreachable",
 }
 
-// MarshalText returns "no-rule", "rule", "unavailable" or "unreachable", and nothing for
-// the zero Reason.
+// MarshalText returns "no-rule", "rule", "unavailable" or "unreachable". For the zero Reason
+// it returns an empty text.
 func (r Reason) MarshalText() ([]byte, error) {
 	if int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("policy: no Reason has the number %d", uint8(r))

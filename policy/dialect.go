@@ -7,37 +7,33 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Dialect says how a family of crawlers reads robots.txt. The zero value is
-// RFC9309, which is what a new crawler should use; the others answer the
-// question "what would that crawler make of this file?".
-//
-// Where the engine behind a dialect documents nothing, the dialect follows
-// RFC 9309.
+// A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which
+// a new crawler should use. The others answer the question "what would that crawler make of
+// this file?". Whatever an engine does not document follows RFC 9309.
 type Dialect uint8
 
 const (
 	// RFC9309 is the Robots Exclusion Protocol as standardised in 2022.
 	RFC9309 Dialect = iota
 
-	// Google is the reading of Google's published parser: misspelt fields, a
-	// missing colon and fields with a longer name are accepted, a product token
-	// ends at the first octet that is not a letter, "-" or "_", URLs are
-	// compared as given, and allowing index.html also allows its directory.
+	// Google is the reading of Google's published parser. It accepts misspelt fields,
+	// a missing colon and fields with a longer name. A product token ends at the first
+	// byte that is not a letter, "-" or "_". URLs are compared as given. Allowing
+	// index.html also allows its directory.
 	Google
 
-	// Yandex ends a group at a blank line, ignores rules past the 2,048th and
-	// rules longer than 1,024 characters, finds its robots by a part of the
-	// name, and takes a file of more than 500 KiB for permission.
+	// Yandex ends a group at a blank line. It ignores rules past the 2,048th and rules
+	// longer than 1,024 characters. It finds its robots by a part of the name. A file of
+	// more than 500 KiB permits everything.
 	Yandex
 
-	// Bing differs from RFC 9309 in its names, bingbot falls back to msnbot,
-	// and in its Crawl-delay, which is a window of 1 to 30 seconds.
+	// Bing differs from RFC 9309 in two points: bingbot falls back to msnbot, and
+	// Crawl-delay is a window of 1 to 30 seconds.
 	Bing
 
-	// Original is the protocol of 1994 with the Allow lines of the 1996 draft:
-	// records are parted by blank lines, a record is found by a part of the
-	// name and is the only one that counts, "*" and "$" in a path are ordinary,
-	// and the first rule that fits decides.
+	// Original is the protocol of 1994 with the Allow lines of the 1996 draft. Blank lines
+	// separate records. A part of the name finds a record, and no other counts. "*" and "$"
+	// in a path are ordinary. The first rule that fits decides.
 	Original
 )
 
@@ -50,7 +46,7 @@ type reading struct {
 	blankEnds   bool // a blank line ends the group
 	oversizeOK  bool // a file above the parsing limit permits everything; else it is cut
 	ruleLimit   int  // rules of a file that count; 0: all
-	ruleOctets  int  // octets a pattern may have to count, in normal form; 0: any
+	ruleOctets  int  // bytes a pattern may have to count, in normal form; 0: any
 	needsRule   bool // a group without rules is not a group
 	firstRecord bool // only the first group of a name counts; else they are combined
 
@@ -77,8 +73,8 @@ const (
 	delayWindow // seconds, clamped to 1 to 30
 )
 
-// readings holds all there is to the dialects: what is not in this table is the
-// same in all of them. It is never written to.
+// readings are the differences between the dialects: what is not in this table is the same
+// in all of them. It is never written to.
 var readings = [...]reading{
 	RFC9309: {
 		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds,

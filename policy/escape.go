@@ -6,7 +6,7 @@ import (
 )
 
 // escaping names a normal form for percent-encoding. Patterns and targets are
-// brought to it before they are compared octet by octet (RFC 9309 §2.2.2).
+// brought to it before they are compared byte by byte (RFC 9309 §2.2.2).
 type escaping uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	escapeDecode
 )
 
-// Classes of octets, as far as finding out whether a string is in normal form goes.
+// Classes of bytes, by which a string is recognized as being in normal form.
 const (
 	isStar     = 1 << iota // "*"
 	isDollar               // "$"
@@ -63,7 +63,7 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// classesOf returns the union of the classes of all octets of s.
+// classesOf returns the union of the classes of all bytes of s.
 func classesOf[S string | []byte](s S) (set uint8) {
 	for len(s) >= 8 {
 		set |= classes[s[0]] | classes[s[1]] | classes[s[2]] | classes[s[3]] |
@@ -76,7 +76,7 @@ func classesOf[S string | []byte](s S) (set uint8) {
 	return set
 }
 
-// changes reports whether a value with octets of the given classes may differ
+// changes reports whether a value with bytes of the given classes may differ
 // from its normal form as a pattern.
 func (e escaping) changes(set uint8, value []byte) bool {
 	switch e {

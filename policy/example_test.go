@@ -109,3 +109,38 @@ func ExampleGroup_Records() {
 }
 
 // A tool shows a file line by line.
+
+// A rate that names no window holds all day, from minute 0 to 1440.
+func ExampleGroup_RequestRates() {
+	g := policy.Parse([]byte("User-agent: *\nRequest-rate: 100/15m\nRequest-rate: 1/10s 1800-0600\n")).Group("ExampleBot")
+	for r := range g.RequestRates() {
+		fmt.Printf("%d pages in %v, from minute %d to %d\n", r.Pages, r.Period, r.From, r.To)
+	}
+	// Output:
+	// 100 pages in 15m0s, from minute 0 to 1440
+	// 1 pages in 10s, from minute 1080 to 360
+}
+
+// A Reason distinguishes a refusal from a site that gave no answer.
+func ExampleReason() {
+	for _, p := range []*policy.Policy{policy.Parse([]byte(robotsTxt)), policy.Unavailable(), policy.Unreachable()} {
+		d := p.Decide("ExampleBot", "/search")
+		text, _ := d.Reason.MarshalText()
+		fmt.Println(d.Allowed, string(text))
+	}
+	// Output:
+	// false rule
+	// true unavailable
+	// false unreachable
+}
+
+// A crawler with two names obeys the groups of both.
+func ExamplePolicy_Combined() {
+	p := policy.Parse([]byte("User-agent: a\nDisallow: /x\n\nUser-agent: b\nDisallow: /y\n"))
+	for r := range p.Combined("a", "b").Rules() {
+		fmt.Println(r)
+	}
+	// Output:
+	// Disallow: /x
+	// Disallow: /y
+}

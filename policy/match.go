@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// How the rules of a policy are searched. What lies where in text and tab is
-// told in compile.go.
+// This file searches the rules of a policy. The layout of text and tab is in compile.go.
 
 // block is the rules of one group, at a position of the tab of p.
 type block struct {
@@ -18,8 +17,8 @@ type block struct {
 func (b block) size() sizeWord { return sizeWord(b.p.tab[b.pos+blockSize]) }
 func (b block) len() uint32    { return b.size().rules() }
 
-// hit is a rule of a block, a match if a question found it; the zero hit is none.
-// It has no more than four fields: larger structs are not passed in registers.
+// hit is a rule of a block. The zero hit is none. It has no more than four fields: larger
+// structs are not passed in registers.
 type hit struct {
 	block
 	rule  uint32  // its place in the block
@@ -51,7 +50,7 @@ func (h hit) line() int {
 	return line
 }
 
-// asRule returns the rule as it stands in the file.
+// asRule returns the rule as the file has it.
 func (h hit) asRule() Rule {
 	if h.derived() {
 		h = h.source()
@@ -69,8 +68,8 @@ func (h hit) source() hit {
 	return h
 }
 
-// precedes reports whether h decides where o matches as well: it has more octets,
-// or as many and allows (§2.2.2), or stands further up.
+// precedes reports whether h decides if o matches too. It does if it has more octets, or as
+// many and allows (§2.2.2), or else stands further up.
 func (h hit) precedes(o hit) bool {
 	switch {
 	case !o.found() || !h.found():
@@ -107,7 +106,7 @@ func (b block) find(target string) uint32 {
 				return uint32(i)
 			}
 		} else if n := int(end - start); n <= len(target) {
-			// Most patterns differ from the target in their last octet.
+			// Most patterns differ from the target in their last byte.
 			if n == 0 || text[end-1] == target[n-1] && text[start:end] == target[:n] {
 				return uint32(i)
 			}
@@ -117,8 +116,8 @@ func (b block) find(target string) uint32 {
 	return none
 }
 
-// search finds the deciding rule of a large block: the longest literal rule that
-// target begins with, against the wildcard rules whose stem it begins with.
+// search finds the deciding rule of a large block. It compares the longest literal rule that
+// target begins with and the wildcard rules whose stem target begins with.
 func (b block) search(target string) uint32 {
 	text, tab := b.p.text, b.p.tab[b.pos:]
 	total := b.len()
@@ -134,9 +133,9 @@ func (b block) search(target string) uint32 {
 	if stems == 0 {
 		return best.rule
 	}
-	// Rules that begin with a wildcard all hang on the same stem. What tells most
-	// of them from target at a glance is a pair of octets that target lacks; its
-	// own pairs are worth finding only if there are some rules to try.
+	// All rules that begin with a wildcard share one stem. Most of them contain a pair of
+	// bytes that target lacks, which a signature shows at once. Target's own signature is
+	// worth computing only if there are some rules to try.
 	const some = 8
 	var pairs uint64
 	signatures := index[stemWords*stems:]
@@ -207,10 +206,10 @@ func (h hit) matches(target string) bool {
 	return matchWild(h.pattern(), target)
 }
 
-// matchWild reports whether a pattern with "*" or a final "$" matches target
-// (§2.2.3). Cut at its stars, the pieces of the pattern are looked for one after
-// the other, each as far left as it goes: since "*" is the only operator, nothing
-// is gained by going back, and the time is linear whatever the pattern.
+// matchWild reports whether a pattern with "*" or a final "$" matches target (§2.2.3). It
+// searches the pieces between the stars one after the other, each as far left as it goes.
+// Since "*" is the only operator, going back gains nothing: the time is linear for any
+// pattern.
 func matchWild(pattern, target string) bool {
 	i := 0
 	for ; pattern[i] != '*'; i++ {
@@ -251,11 +250,11 @@ func matchWild(pattern, target string) bool {
 // for (§2.2.2, figure 4), with or without special characters. In the target such bytes
 // are decoded.
 //
-// The first "?" of a pattern begins the query, and what stands before the first star is
-// in the path. What stands after a star and before a "?" may be in either: "/*%2Fa" is
-// for the path /x%2Fa, and for the query of /x?u=/a, where "/" and its escape are one.
-// Such a piece is looked for in the path first, and only then in the query. ("/" and "?"
-// themselves need not be looked for twice: the query holds no escapes of them.)
+// The first "?" of a pattern begins the query, and what stands before the first star is in
+// the path. A piece after a star and before a "?" may be in either: "/*%2Fa" matches the
+// path /x%2Fa, and the query of /x?u=/a, where "/" and its escape are one. The path is
+// searched first, then the query. ("/" and "?" themselves need no second search: the query
+// holds no escapes of them.)
 func matchTwofold(pattern, target string) bool {
 	i, at, query := 0, 0, false
 	for ; i < len(pattern) && pattern[i] != '*'; i++ {
@@ -299,8 +298,8 @@ func matchPiecesLong(pattern, target string, at int) bool {
 	return matchPieces(buf[:0], pattern, target, at)
 }
 
-// matchPieces goes on behind the first star of a twofold pattern. What is before at in
-// target is matched.
+// matchPieces continues after the first star of a twofold pattern. Target is matched up to
+// at.
 func matchPieces(buf []byte, pattern, target string, at int) bool {
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
@@ -329,8 +328,8 @@ func matchPieces(buf []byte, pattern, target string, at int) bool {
 	}
 }
 
-// after returns where the piece of a pattern ends whose first match in target begins at
-// or behind at, or -1. No more pieces follow the last one, which may end in "$".
+// after returns the end of the first match of piece in target that begins at or behind at,
+// or -1. The last piece, if there are no more, may end in "$".
 func after(target string, at int, piece string, more bool) int {
 	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
 		if strings.HasSuffix(target[at:], piece[:n]) {
@@ -345,8 +344,8 @@ func after(target string, at int, piece string, more bool) int {
 	return at + i + len(piece)
 }
 
-// signature returns a set of the pairs of octets that stand side by side in s.
-// A pattern can match only if the set of its pairs is part of the target's.
+// signature returns the set of adjacent pairs of bytes in s, as hashes. A pattern can match
+// only if its set is part of the target's.
 func signature[S string | []byte](s S, pattern bool) (set uint64) {
 	if pattern && s[len(s)-1] == '$' {
 		s = s[:len(s)-1]

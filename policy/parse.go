@@ -6,18 +6,17 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// Parse reads a robots.txt file as RFC 9309 says. It is RFC9309.Parse.
+// Parse reads a robots.txt file as RFC 9309 specifies. It is RFC9309.Parse.
 func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 
-// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that
-// make no sense are skipped (RFC 9309 §2.3.1.5). At most 500 KiB are read
-// (§2.5); a line that the limit cuts is dropped. The Policy keeps copies of what
-// it needs and nothing of data.
+// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
+// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
+// that this limit cuts. The Policy does not retain data.
 //
-// Two files are not read but judged whole: one above 500 KiB in the Yandex
-// dialect permits everything, as Unavailable does, and one that no server sends
-// in good faith, whose rules grow above 1 MiB when percent-encoded or above
-// 1,180 KiB with what finds them, forbids everything, as Unreachable does.
+// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
+// everything, as Unavailable does. A file that no server sends in good faith forbids
+// everything, as Unreachable does: its rules take more than 1 MiB percent-encoded, or more
+// than 1,180 KiB with their index.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > scan.Limit {
@@ -31,13 +30,13 @@ func (d Dialect) Parse(data []byte) *Policy {
 	return p
 }
 
-// builder gathers what a file says, in the order of the file, and then compiles it.
+// builder gathers what a file says, in the order of the file, for the compiler.
 type builder struct {
 	dialect Dialect
 	*reading
 
 	body    []byte // the file
-	extra   []byte // octets of patterns whose normal form differs from the file
+	extra   []byte // bytes of patterns whose normal form differs from the file
 	plain   []byte // scratch space of plainPattern
 	rules   []ruleLine
 	names   []nameLine
@@ -69,12 +68,12 @@ const (
 
 // nameLine says that a group has a name.
 type nameLine struct {
-	key    uint64 // the first eight octets, folded, to sort by before anything else
+	key    uint64 // the first eight bytes, folded, to sort by before anything else
 	off, n uint32 // in body
 	group  uint32 // in groups
 }
 
-// fileGroup is a group as it stands in the file.
+// fileGroup is a group of the file.
 type fileGroup struct {
 	line        uint32 // of its first user-agent line; identifies it
 	first, last uint32 // its rules, as a range of builder.rules
@@ -129,7 +128,7 @@ func (b *builder) userAgent(s *scan.Scanner) {
 	}
 }
 
-// maxName is the longest name kept; nobody's product token is as long.
+// maxName is the longest name kept. No real product token is as long.
 const maxName = 1<<nameBits - 1
 
 func (b *builder) name(at, n int) {
@@ -239,7 +238,7 @@ func (b *builder) record(s *scan.Scanner) {
 		g := &b.groups[len(b.groups)-1]
 		group = int(g.line)
 		if d, ok := b.crawlDelay(s.Field(), s.Value()); ok {
-			// Of several values the largest is the one nobody objects to.
+			// No site objects to the largest of several values.
 			g.delay, g.hasDelay = max(g.delay, d), true
 		}
 	}

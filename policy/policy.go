@@ -1,12 +1,11 @@
-// Package policy says what a robots.txt file permits: RFC 9309 §2.2, the Robots
-// Exclusion Protocol's rules and how they match.
+// Package policy decides what a robots.txt file permits. It implements the rules of the
+// Robots Exclusion Protocol and how they match (RFC 9309 §2.2).
 //
-// A file consists of groups. A group names the crawlers it is for by their
-// product tokens, "*" standing for all that are not named elsewhere, and lists
-// rules that allow or disallow paths. Parse reads a file into a Policy;
-// Policy.Decide answers for one crawler and one target, and its Decision names
-// the rule and the line it rests on. A crawler that asks more than once keeps
-// its Group:
+// A file consists of groups. A group names crawlers by their product tokens and lists rules
+// that allow or disallow paths. The token "*" stands for all crawlers that no other group
+// names. [Parse] reads a file into a [Policy]. [Policy.Decide] answers for one crawler and
+// one target; its [Decision] names the rule and line that decided. A crawler that asks more
+// than once keeps its [Group]:
 //
 //	p := policy.Parse(body)
 //	g := p.Group(policy.ProductToken("ExampleBot/1.0 (+https://example.com/bot)"))
@@ -14,18 +13,17 @@
 //		log.Print(d) // disallowed by line 3: Disallow: /search (user-agent: *)
 //	}
 //
-// A target is what a request line carries: path and query in their encoded form,
-// url.URL.RequestURI(). A decoded path, url.URL.Path, is not: it lost the query and
-// the difference between "/" and "%2F".
+// A target is what a request line carries: path and query in their encoded form, as
+// url.URL.RequestURI returns them. Do not pass the decoded url.URL.Path: it has lost the
+// query and the difference between "/" and "%2F".
 //
-// There are crawlers that read the same file differently; see Dialect.
+// Some crawlers read the same file differently; see [Dialect].
 //
-// The package knows nothing of HTTP, time or origins. Whoever fetches the file
-// translates an answer without one into Unavailable or Unreachable (§2.3.1).
+// The package knows nothing of HTTP, time or origins. A caller that received no file uses
+// [Unavailable] or [Unreachable] instead (§2.3.1).
 //
-// All types are safe for concurrent use, and immutable as far as can be seen. Nothing that a
-// server can put into a file makes Parse fail, panic, or take more than time and
-// memory in proportion to its size.
+// All types are safe for concurrent use. A Policy is immutable except for an internal memo.
+// No file makes Parse fail or panic. Time and memory grow in proportion to its size.
 package policy
 
 import (
@@ -35,10 +33,9 @@ import (
 	"unsafe"
 )
 
-// A Policy is what one robots.txt file permits. It is immutable and safe for
-// concurrent use, and must not be copied. The zero Policy has no groups and allows
-// everything; a nil *Policy stands for a file nobody has read and decides as
-// Unreachable does.
+// A Policy is what one robots.txt file permits. It is safe for concurrent use and must not
+// be copied. The zero Policy has no groups and allows everything. A nil *Policy stands for
+// a file that was never read; it decides as Unreachable does.
 type Policy struct {
 	memo      atomic.Pointer[found]
 	text      string
@@ -58,29 +55,29 @@ var (
 	unreachable = Policy{reason: ReasonUnreachable}
 )
 
-// Unavailable returns the policy of a site without robots.txt: everything is
-// allowed (RFC 9309 §2.3.1.3).
+// Unavailable returns the policy of a site without robots.txt. It allows everything (RFC
+// 9309 §2.3.1.3).
 func Unavailable() *Policy { return &unavailable }
 
-// Unreachable returns the policy of a site whose robots.txt could not be had for
-// an error of the server or the network: everything but /robots.txt itself is
-// disallowed (RFC 9309 §2.3.1.4).
+// Unreachable returns the policy of a site whose robots.txt could not be fetched because of
+// an error of the server or the network. It disallows everything but /robots.txt itself
+// (RFC 9309 §2.3.1.4).
 func Unreachable() *Policy { return &unreachable }
 
-// Decide says whether the crawler with the product token may access the target.
+// Decide reports whether the crawler with the product token may access the target, and why.
 // It is Group(token).Decide(target).
 func (p *Policy) Decide(token, target string) Decision {
 	return p.Group(token).Decide(target)
 }
 
-// Group returns the group that a crawler must obey (RFC 9309 §2.2.1): the group
-// for its product token or, where the file has none, for the first of the
-// fallbacks that it has one for; else the default group, "*"; else one without
-// rules. Tokens compare without regard to case, groups with the same token are
-// combined, and the default group is never added to a named one.
+// Group returns the group that a crawler must obey (RFC 9309 §2.2.1). It is the first of
+// these that the file has: a group for the product token, a group for one of the fallbacks
+// in their order, the default group "*". If the file has none of them, the group has no
+// rules. Tokens compare without regard to case. Groups with the same token are combined.
+// The default group is never added to a named one.
 //
-// The Google dialect looks for letters, "-" and "_" only. The Bing dialect lets
-// bingbot fall back to msnbot, the Yandex dialect every token that begins so to
+// The Google dialect compares letters, "-" and "_" only. In the Bing dialect, bingbot falls
+// back to msnbot. In the Yandex dialect, every token that begins with Yandex falls back to
 // Yandex.
 func (p *Policy) Group(token string, fallbacks ...string) Group {
 	switch {
@@ -175,8 +172,8 @@ func (p *Policy) nameAt(i uint32) string {
 	return p.text[word.at():][:word.len()]
 }
 
-// Reason returns what took the place of a file: ReasonUnavailable or ReasonUnreachable if
-// there was none to read (RFC 9309 §2.3.1), otherwise 0.
+// Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
+// 9309 §2.3.1), otherwise 0.
 func (p *Policy) Reason() Reason {
 	if p == nil {
 		return 0
@@ -184,8 +181,8 @@ func (p *Policy) Reason() Reason {
 	return p.reason
 }
 
-// Size returns how many octets of memory the policy keeps, near enough to hold a
-// cache to a bound. Policies that are shared cost nothing.
+// Size estimates the memory that p retains, in bytes, closely enough to bound a cache.
+// Shared policies report 0.
 func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
@@ -197,20 +194,20 @@ func (p *Policy) Size() int {
 	}
 	size := int(unsafe.Sizeof(*p)) + words
 	if p.names > fewNames {
-		size += int(unsafe.Sizeof(found{})) + 16 // most are asked for one token
+		size += int(unsafe.Sizeof(found{})) + 16 // the memo, which fills with the first question
 	}
 	return size
 }
 
-// A Group is what one crawler must obey: a view into a Policy, cheap to copy and
-// safe for concurrent use. The zero Group has no rules and allows everything.
+// A Group is what one crawler must obey. It is a view into a Policy, cheap to copy and safe
+// for concurrent use. The zero Group has no rules and allows everything.
 type Group struct {
 	p    *Policy
 	name uint32 // counted from 1; 0: no group applies
 }
 
-// Token returns the product token of the group as the file writes it, "*" for the
-// default group, and "" if no group applies.
+// Token returns the product token of the group as the file writes it. It is "*" for the
+// default group and "" if no group applies.
 func (g Group) Token() string {
 	if g.p == nil || g.name == 0 {
 		return ""
@@ -218,25 +215,25 @@ func (g Group) Token() string {
 	return g.p.nameAt(g.name - 1)
 }
 
-// Decide says whether the target may be accessed, and by which rule.
+// Decide reports whether the target may be accessed, and by which rule.
 //
-// The target is path and query as they are sent (RFC 9112 §3.2), never with a
-// fragment. An empty target is "/", one without a slash in front gets one, and of
-// an absolute URL the scheme and authority are left out.
+// The target is path and query as they are sent (RFC 9112 §3.2), without fragment. An empty
+// target means "/". A missing slash in front is added. Scheme and authority of an absolute
+// URL are ignored.
 //
-// A byte and its escape are one (§2.2.2), but for those that separate: "/" in the path
-// is not %2F, and the "?" that begins the query is not %3F. Where a rule leaves open
-// which of the two an escape stands in, as "/*%2Fa" does, it matches in both. The Google
-// dialect compares as written, the Original one tells %2F from "/" everywhere.
+// A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the
+// path is not %2F, and the "?" that begins the query is not %3F. In a rule such as "/*%2Fa"
+// the escape may stand in the path or in the query; the rule matches in both. The Google
+// dialect compares as written. The Original dialect distinguishes %2F from "/" everywhere.
 //
-// The rule with the most octets decides, allow before disallow, then the one
-// further up (§2.2.2); in the Original dialect the first one that matches. The
-// target "/robots.txt" is always allowed, also with some of its letters
-// percent-encoded where the dialect decodes them, but not with a query: that is
-// another resource, which nobody needs in order to read the rules.
+// The rule with the most octets decides, then allow before disallow, then the rule further
+// up (§2.2.2). In the Original dialect the first rule that matches decides. The target
+// "/robots.txt" is always allowed, also with letters percent-encoded if the dialect decodes
+// them. With a query it is another resource, and rules apply.
 //
-// Decide allocates nothing for a target in origin form of up to 8 KiB. It takes longer the
-// longer the target is: where strangers choose it, bound its length, as package client does.
+// Decide allocates nothing for a target in origin form of up to 8 KiB. Its time grows with
+// the length of the target. Bound that length if the target is untrusted, as package client
+// does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
@@ -255,9 +252,9 @@ func (g Group) Decide(target string) (d Decision) {
 	return d
 }
 
-// place says where the rule stands that decides: in which block of the policy, 0
-// if no group applies, and there which it is, or none. It is passed around in the
-// place of the decision, which is too large to be copied often.
+// place is where the rule that decides stands: its block in the policy, 0 if no group
+// applies, and its index there, or none. It is passed around because a Decision is too
+// large to copy often.
 type place struct{ block, rule uint32 }
 
 // lookup brings the target to its normal form and finds the rule that decides.
@@ -277,7 +274,7 @@ func (g Group) lookup(target string) (place, Reason) {
 	return g.lookupLong(escape, target)
 }
 
-// originForm gives a target the slash in front that it should have (RFC 9112 §3.2.1).
+// originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
 func originForm(target string) string {
 	if scheme := strings.Index(target, "://"); scheme > 0 && strings.IndexAny(target, "/?") > scheme {
 		target = target[scheme+len("://"):]
@@ -293,8 +290,8 @@ func originForm(target string) string {
 	return target
 }
 
-// lookupShort is for targets that have to be changed. Its buffer must not become
-// part of its caller's frame, which is why it is not inlined.
+// lookupShort is for targets that must be changed. It is not inlined, to keep its buffer out
+// of its caller's frame.
 //
 //go:noinline
 func (g Group) lookupShort(e escaping, target string) (place, Reason) {

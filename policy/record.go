@@ -12,23 +12,23 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Record is a line that is neither a user-agent line nor a rule: Sitemap,
-// Crawl-delay, and whatever else a site chose to say (RFC 9309 §2.2.4).
+// A Record is a line that is neither a user-agent line nor a rule: Sitemap, Crawl-delay or
+// any other field (RFC 9309 §2.2.4).
 type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
 }
 
-// maxRecords bounds what one file's records take in memory, in octets. Records
-// past it are dropped; the largest real file known needs half of it.
+// maxRecords bounds what one file's records take in memory, in bytes. Records past it are
+// dropped. The largest real file known needs half of it.
 const maxRecords = 256 << 10
 
 // maxField is how long a field name may be.
 const maxField = 64
 
-// recordWriter appends records to a stream of octets: for each record the
-// distances of line and group line from the record before, the lengths of field
-// and value, as varints, and the texts.
+// recordWriter appends records to a stream. Each record begins with four varints: the
+// distances of line and group line from the record before, and the lengths of field and
+// value. The two texts follow.
 type recordWriter struct {
 	stream      []byte
 	line, group int // of the last record
@@ -92,18 +92,18 @@ func isFieldName(field []byte) bool {
 	return true
 }
 
-// Records yields the records of the whole file in its order, those with the
-// given field name, in any case, or all if field is empty.
+// Records yields the records of the file with the given field name, in any case, in the
+// order of the file. If field is empty, it yields all.
 //
-// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or
-// spaces. Records of one file are kept up to 256 KiB.
+// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
+// 256 KiB of records are kept of a file.
 func (p *Policy) Records(field string) iter.Seq[Record] {
 	return p.recordsIn(field, func(int) bool { return true })
 }
 
-// Records yields the records that stand in the group, as Policy.Records does for
-// the file. The records of groups that were combined are combined. Sitemap
-// records are for every crawler and stand in no group.
+// Records yields the records in the group, as Policy.Records does for the file. Records of
+// combined groups are combined. Sitemap records are for every crawler and belong to no
+// group.
 func (g Group) Records(field string) iter.Seq[Record] {
 	if g.p == nil || g.name == 0 {
 		return func(func(Record) bool) {}
@@ -151,8 +151,8 @@ func (p *Policy) isField(field, name string) bool {
 	return kind == scan.Sitemap
 }
 
-// Sitemaps yields the absolute URLs of the Sitemap records, in the order of the
-// file, each once. They belong to no group and may lead to any host.
+// Sitemaps yields the absolute URLs of the Sitemap records, each once, in the order of the
+// file. They belong to no group and may lead to any host.
 func (p *Policy) Sitemaps() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := map[string]bool{}
@@ -182,12 +182,12 @@ func isAbsoluteURL(s string) bool {
 	return true
 }
 
-// CrawlDelay returns how long the site asks a crawler to wait between requests,
-// the largest value if the group has several. It reports false where the group
-// says nothing, or nothing but values that are not plain non-negative decimals,
-// and in the dialects that ignore the record (Google, Yandex, Original). In the
-// Bing dialect it is a window of 1 to 30 seconds for one request. A value beyond
-// the range of a Duration is the largest Duration.
+// CrawlDelay returns how long the site asks a crawler to wait between requests. If the group
+// has several values, the largest counts. Values that are not plain non-negative decimals do
+// not count. If no value counts, CrawlDelay reports false. It always does in the dialects
+// that ignore the record (Google, Yandex, Original). In the Bing dialect the value is a
+// window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes
+// the largest Duration.
 //
 // Nothing in this package waits.
 func (g Group) CrawlDelay() (time.Duration, bool) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Rules yields the rules of the group in the order of the file. A rule that
-// repeats another one of the group is left out.
+// Rules yields the rules of the group in the order of the file. It leaves out repeated
+// rules.
 func (g Group) Rules() iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
 		if g.p == nil || g.name == 0 {
@@ -48,11 +48,11 @@ type textLine struct {
 	rule  bool
 }
 
-// String returns the policy as a robots.txt file in canonical form: groups with
-// the names and rules that count, in the order of the file, patterns in normal
-// form, records with the group they stand in. Parsed in the same dialect, the
-// text makes a policy that decides alike, but for line numbers, unless it grew
-// beyond what the dialect reads of a file or of a line.
+// String returns the policy as a robots.txt file in canonical form. It holds the names and
+// rules that count, in the order of the file, with patterns in normal form, and the records
+// in their groups. If the same dialect parses the text, the policy decides alike, except for
+// line numbers. That does not hold for a text that grew beyond what the dialect reads of a
+// file or line.
 func (p *Policy) String() string {
 	if p == nil || p.reason == ReasonUnreachable {
 		return "User-agent: *\nDisallow: /\n"

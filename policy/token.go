@@ -2,13 +2,12 @@ package policy
 
 import "strings"
 
-// ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent
-// header value: "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)",
-// and for the form that browsers began,
-// "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)", as well.
+// ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent header value. It
+// returns "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)", and also for the form
+// that browsers use, "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)".
 //
-// The RFC wants letters, "-" and "_" only; digits are kept all the same, since
-// files name MJ12bot so. The result is empty if the value names no product.
+// The RFC permits letters, "-" and "_" only. ProductToken keeps digits too, because files
+// name MJ12bot that way. The result is empty if the value names no product.
 func ProductToken(userAgent string) string {
 	first := leadingProduct(userAgent)
 	if !foldEqual(first, "mozilla") {
@@ -37,9 +36,8 @@ func leadingProduct(s string) string {
 	return s
 }
 
-// wholeToken trims what the value of a user-agent line says beyond the product
-// token: "ExampleBot/1.0" and "ExampleBot (any)" name ExampleBot. It returns ""
-// if the value has nothing to trim.
+// wholeToken returns the product token of a user-agent line's value: "ExampleBot/1.0" and
+// "ExampleBot (any)" name ExampleBot. It returns nil if the value is nothing else.
 func wholeToken(value []byte) []byte {
 	for i, c := range value {
 		switch c {

@@ -48,7 +48,7 @@ func (f *file) agentChecks() {
 	for _, l := range f.loose { // §2.2.2: rules outside a group are ignored; Yandex calls them an error
 		if l.rule() {
 			f.add("RT201", l, -1, "User-agent: *\n"+l.with(l.value),
-				"no user-agent line stands above this rule, so it binds nobody")
+				"no user-agent line stands above this rule, so it binds no crawler")
 		}
 	}
 	for i := range f.groups {
@@ -72,14 +72,14 @@ func (f *file) agent(l *line) {
 	written := l.value[:min(len(name), len(l.value))]
 	switch {
 	case l.value == "":
-		f.add("RT005", l, -1, "User-agent: *", "the user-agent line names nobody")
+		f.add("RT005", l, -1, "User-agent: *", "the user-agent line names no crawler")
 		return
 	case l.value[0] == '/':
 		f.add("RT003", l, l.valueAt, "Disallow: "+l.value,
 			"%s is a path, not a crawler's name", quote(l.value))
 		return
 	case name == "*":
-		if l.value != "*" { // Google takes "* foo" for "*" and "*foo" for nobody
+		if l.value != "*" { // Google takes "* foo" for "*" and "*foo" for no crawler
 			f.add("RT207", l, l.valueAt, "User-agent: *",
 				"what follows the * in %s is ignored by some readers, and by others the line", quote(l.value))
 		}
@@ -164,8 +164,8 @@ func (f *file) shape(g *group, last bool) {
 
 // blankLines reports the first blank line between the user-agent lines and the
 // rules, and the first between rules. To RFC 9309 a blank line is nothing; to
-// Yandex and to 1994 it ends the group, and the rules below bind nobody. A line
-// that holds a comment is not blank, to anybody.
+// Yandex and to 1994 it ends the group, and the rules below bind no crawler. A line
+// that holds a comment is blank to no reader.
 func (f *file) blankLines(g *group) {
 	var inside *line
 	gaps := 0

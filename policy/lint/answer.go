@@ -10,21 +10,21 @@ import (
 // maxRedirects is how many redirects a crawler follows (RFC 9309 §2.3.1.2).
 const maxRedirects = 5
 
-// Answer is what asking for a robots.txt file brought, as plain data. The zero
-// value is an attempt that nothing answered.
+// Answer is the result of asking for a robots.txt file, as plain data. The zero value is a
+// request without an answer.
 type Answer struct {
-	URL         string   // that was asked for
+	URL         string   // asked for
 	StatusCode  int      // after redirects; 0: no answer came
-	ContentType string   // the header field, "" if there was none
-	RetryAfter  string   // the header field, "" if there was none
-	Redirects   []string // the URLs that were redirected to, in order; relative ones are resolved
+	ContentType string   // header field; "" if there was none
+	RetryAfter  string   // header field; "" if there was none
+	Redirects   []string // URLs redirected to, in order; relative ones are resolved
 	Body        []byte   // after content decoding
-	Truncated   bool     // Body ends at the parsing limit, and the file did not
+	Truncated   bool     // the file is longer than Body
 	Misnamed    int      // status code of /robot.txt at the same origin; 0 if it was not asked for
 }
 
-// Findings returns what is wrong with the answer, and with its body if a crawler
-// would read that (2xx).
+// Findings returns the mistakes in the answer, and in its body if a crawler would read it
+// (2xx).
 func (a Answer) Findings() []Finding {
 	var r report
 	asked, err := url.Parse(a.URL)
@@ -34,14 +34,14 @@ func (a Answer) Findings() []Finding {
 	if err == nil {
 		r.name(asked.Path)
 	}
-	// Only if /robots.txt is missing: otherwise the other file is in nobody's way.
+	// Only if /robots.txt is missing: otherwise the other file does no harm.
 	if a.Misnamed >= 200 && a.Misnamed < 300 && a.unavailable() {
 		r.add("RT002", nil, 0, "robots.txt",
 			"/robot.txt answers %d, but crawlers ask for /robots.txt, which answers %d", a.Misnamed, a.StatusCode)
 	}
 	last := a.redirects(&r, asked)
 	a.status(&r)
-	if a.StatusCode < 200 || a.StatusCode > 299 { // the body is an error page, which nobody reads for rules
+	if a.StatusCode < 200 || a.StatusCode > 299 { // the body is an error page, in which no crawler looks for rules
 		return r.sorted()
 	}
 	if page := last != asked && path.Base(last.Path) != "robots.txt"; page {
@@ -52,7 +52,7 @@ func (a Answer) Findings() []Finding {
 	// The fetcher stops at the limit, so the length of the body does not show it.
 	if a.Truncated && len(a.Body) <= maxBytes { // a longer one reports itself
 		r.add("RT110", nil, 0, "",
-			"the file goes on after %d octets, where crawlers stop; Yandex takes the whole site for open", len(a.Body))
+			"the file goes on after %d bytes, where crawlers stop; Yandex takes the whole site for open", len(a.Body))
 	}
 	return append(r.sorted(), check(a.Body, known(asked))...)
 }
@@ -130,7 +130,7 @@ func (a Answer) redirects(r *report, asked *url.URL) *url.URL {
 				quote(next.Host), quote(asked.Host))
 		case at.Scheme == "https" && next.Scheme == "http":
 			r.add("RT415", nil, 0, "",
-				"the file is redirected from https to http, where anybody on the way can change it")
+				"the file is redirected from https to http, where any host on the way can change it")
 		case at.Scheme == "http" && next.Scheme == "https" && asked.Hostname() == next.Hostname():
 			r.add("RT415", nil, 0, "",
 				"http has no file of its own, only a redirect to https: crawlers that do not follow find none")

@@ -100,9 +100,10 @@ func check(t *testing.T, name string, data []byte) {
 }
 
 func FuzzFile(f *testing.F) {
-	for _, row := range files {
-		f.Add([]byte(short(row.bad)))
-		f.Add([]byte(short(row.good)))
+	for _, cases := range ruleCases(f) {
+		for _, c := range cases {
+			f.Add([]byte(short(string(c.answer.Body))))
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		check(t, "fuzz", data)

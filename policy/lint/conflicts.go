@@ -288,7 +288,7 @@ func tail(path string) string { return path[max(0, strings.LastIndexByte(path, '
 
 // caseVariants reports rules of one kind that differ only in case (RT313). Paths
 // are case-sensitive (RFC 9309 §2.2.2), so both may be right; mostly one is there
-// because nobody knew which.
+// because no crawler knew which.
 func (f *file) caseVariants(rules []*line) {
 	seen := map[string]*line{}
 	for _, r := range rules {

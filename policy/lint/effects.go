@@ -33,7 +33,7 @@ func (f *file) effectChecks() {
 	for _, l := range f.loose {
 		if l.kind == crawlDelay {
 			f.add("RT409", l, -1, "User-agent: *\n"+l.text,
-				"the crawl delay stands before any user-agent line, so it is for nobody")
+				"the crawl delay stands before any user-agent line, so it is for no crawler")
 		}
 	}
 	f.sitemaps()
@@ -61,7 +61,7 @@ func (f *file) closings(g *group) {
 				"%s closes style sheets or scripts to %s, which needs them to render pages",
 				quote(r.value), quote(g.search.value))
 		}
-		// RFC 9309 §3: these rules are no access control, and anybody can read them.
+		// RFC 9309 §3: these rules are no access control, and anyone can read them.
 		if word := sensitive(r.value); word != "" {
 			f.add("RT403", r, r.valueAt, "",
 				"%s tells everybody where to find something %s", quote(r.value), quote(word))
@@ -155,7 +155,7 @@ func (f *file) loneRecord(l *line) {
 			f.add("RT412", l, l.valueAt, "", "%s %s", quote(l.value), problem)
 		}
 	// Host: Yandex, until 2018. Robot-version and Comment: a draft of 2002 that
-	// nobody took up. Revisit-after: meant for pages, and read by none even there.
+	// no other engine took up. Revisit-after: meant for pages, and read by none even there.
 	case hostField, robotVersion, commentField, revisitAfter:
 		f.add("RT413", l, -1, "", "no engine reads %s any more", fieldName(l.kind))
 	}
@@ -176,7 +176,7 @@ func (f *file) absolute(l *line) string {
 
 // hostRecord checks a Host line, the nth of the file (RT006). The line is reported
 // however it is written: what it was for has not worked since 20 March 2018. The
-// form comes first, for those who keep it for some reader of their own.
+// form comes first, for authors who keep it for a reader of their own.
 func (f *file) hostRecord(l *line, nth int) {
 	v, _ := strings.CutPrefix(strings.ToLower(l.value), "https://") // the form for sites on https
 	name, path, _ := strings.Cut(v, "/")

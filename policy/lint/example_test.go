@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -54,4 +55,22 @@ func ExampleLines() {
 	// 1 user-agent User-agent * false false
 	// 2 disallow Disalow /x true false
 	// 3 allow Allow /y false true
+}
+
+func ExampleWriteText() {
+	const text = "User-agent: *\nDisallow: /a /b\n"
+	lint.WriteText(os.Stdout, lint.Report{Name: "robots.txt", Findings: lint.File([]byte(text))})
+	// Output:
+	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
+	// 	Disallow: /a
+	// 	Disallow: /b
+}
+
+func ExampleRules() {
+	for _, r := range lint.Rules()[:2] {
+		fmt.Println(r.ID, r.Name, r.Severity, r.Engines)
+	}
+	// Output:
+	// RT001 file-name-case error all
+	// RT002 file-name-robot error all
 }

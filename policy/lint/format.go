@@ -25,13 +25,13 @@ func (f *file) format() {
 		f.add("RT114", nil, 0, "User-agent: *\nDisallow:",
 			"the file is empty, which allows everything as a missing file does")
 	// Crawlers search a page for records as they search anything (RFC 9309
-	// §2.3.1.5), and find none: the effect is that of an empty file.
+	// §2.3.1.5), and find none: the effect is the same as of an empty file.
 	case f.html:
 		f.add("RT008", first, -1, "",
 			"the file begins with markup, %s, and is a page: crawlers look for plain records", quote(head(f.text)))
 	}
 	// Google and Yandex skip the mark. To a reader that does not, the first
-	// User-agent is an unknown field, and the rules below bind nobody.
+	// User-agent is an unknown field, and the rules below bind no crawler.
 	if f.bom > 0 {
 		f.add("RT106", first, -1, "",
 			"the file begins with a byte order mark, which some readers take for part of the first field")
@@ -41,7 +41,7 @@ func (f *file) format() {
 			"the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
 	} else if f.nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
 		f.add("RT107", nil, 0, "",
-			"the file holds %s, at which some readers end the line", count(f.nuls, "NUL octet"))
+			"the file holds %s, at which some readers end the line", count(f.nuls, "NUL byte"))
 	}
 	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show
 	// that two programs write the file.
@@ -63,7 +63,7 @@ func head(text string) string {
 	return text
 }
 
-// size checks what lies past the limits on octets and rules (RT110, RT111). The
+// size checks what lies past the limits on bytes and rules (RT110, RT111). The
 // line that the cut falls in is lost, too.
 func (f *file) size() {
 	var rules, lost int
@@ -88,7 +88,7 @@ func (f *file) size() {
 	// and the site for open.
 	if len(f.text) > maxBytes {
 		f.add("RT110", past, -1, "",
-			"the file has %d octets; crawlers stop after %d, and Yandex takes the whole site for open: %s past the cut",
+			"the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %s past the cut",
 			len(f.text), maxBytes, count(lost, "rule"))
 	}
 	switch {
@@ -104,14 +104,13 @@ func (f *file) size() {
 
 func (l *line) rule() bool { return l.kind == allow || l.kind == disallow }
 
-// encoding checks the octets of one line. Comments may hold anything: nobody reads
-// them.
+// encoding checks the bytes of one line. Comments may hold anything: no crawler reads them.
 func (f *file) encoding(l *line) {
 	if i := invalidUTF8(l.text); i >= 0 {
-		f.add("RT108", l, i, "", "octet %#02x is not valid UTF-8", l.text[i])
+		f.add("RT108", l, i, "", "byte %#02x is not valid UTF-8", l.text[i])
 	}
-	// Rules that are pasted from a web page bring such characters along: nobody sees
-	// why the rule does not match.
+	// Rules that are pasted from a web page bring such characters along, and they
+	// hide why the rule does not match.
 	if i := strings.IndexFunc(l.value, invisible); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(l.value[i:])
 		f.add("RT113", l, l.valueAt+i, l.with(strings.Map(visible, l.value)),
@@ -121,7 +120,7 @@ func (f *file) encoding(l *line) {
 	// Yandex counts characters, and of the path alone.
 	if len(l.text) > maxGoogleLine && l.kind != "" {
 		f.add("RT112", l, -1, "",
-			"the line has %d octets, and Google drops what lies beyond %d", len(l.text), maxGoogleLine)
+			"the line has %d bytes, and Google drops what lies beyond %d", len(l.text), maxGoogleLine)
 	} else if l.rule() && len(l.value) > maxYandexRule && utf8.RuneCountInString(l.value) > maxYandexRule {
 		f.add("RT112", l, l.valueAt, "",
 			"the path has %d characters, and Yandex refuses more than %d",
@@ -129,7 +128,7 @@ func (f *file) encoding(l *line) {
 	}
 }
 
-// invalidUTF8 returns the offset of the first octet that is not UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(s string) int {
 	if utf8.ValidString(s) {
 		return -1
@@ -189,7 +188,7 @@ func fieldName(kind string) string {
 }
 
 // spelling checks whether the line is a record at all, and how its field is spelt
-// (RT101 to RT105). A field that nobody knows is reported once; seen holds those
+// (RT101 to RT105). An unknown field is reported once; seen holds those
 // that were.
 func (f *file) spelling(l *line, seen map[string]bool) {
 	switch {
@@ -235,7 +234,7 @@ func whoReads(l *line) string {
 }
 
 // absoluteURL tells a URL with scheme and host. It is more lenient than net/url:
-// whether the rest is well-formed is for whoever fetches it.
+// whether the rest is well-formed is for the fetcher.
 func absoluteURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
 	return ok && scheme != "" && strings.Trim(strings.ToLower(scheme), letters+"+-.0123456789") == "" &&

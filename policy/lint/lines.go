@@ -29,14 +29,14 @@ type LineKind uint8
 
 // The kinds of lines.
 const (
-	LineBlank     = LineKind(scan.Blank)     // only white space
-	LineComment   = LineKind(scan.Comment)   // only a comment
-	LineUserAgent = LineKind(scan.UserAgent) // begins or widens a group
-	LineAllow     = LineKind(scan.Allow)     // a rule
-	LineDisallow  = LineKind(scan.Disallow)  // a rule
-	LineSitemap   = LineKind(scan.Sitemap)   // a record that names a sitemap
-	LineRecord    = LineKind(scan.Record)    // any other field
-	LineInvalid   = LineKind(scan.Invalid)   // no field, or nothing before the colon: skipped
+	LineBlank     LineKind = iota + 1 // only white space
+	LineComment                       // only a comment
+	LineUserAgent                     // begins or widens a group
+	LineAllow                         // a rule
+	LineDisallow                      // a rule
+	LineSitemap                       // a record that names a sitemap
+	LineRecord                        // any other field
+	LineInvalid                       // no field, or nothing before the colon: skipped
 )
 
 // String returns the kind in a word.

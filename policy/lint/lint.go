@@ -1,19 +1,18 @@
 // Package lint finds the mistakes in a robots.txt file (RFC 9309) before crawlers
 // do.
 //
-// [File] judges the text alone. [Answer.Findings] also judges how the file was
-// served: its name, status code, redirects and content type. [Name] judges the name
-// of a file on disk. Nothing here uses the network, and nothing fails: a file that
-// cannot be read as robots.txt is itself a finding.
+// [File] judges the text alone. [Answer.Findings] also judges how the file was served: its
+// name, status code, redirects and content type. [Name] judges the name of a file on disk.
+// [Lines] shows a file as a dialect reads it. The package uses no network and never fails: a
+// file that cannot be read as robots.txt is itself a finding.
 //
-// Lines are read as lenient crawlers read them (Google's accepted misspellings, a
-// missing colon), since that is what the author meant; the finding says who reads
-// the line otherwise. Every rule has an identifier that never changes (RT001 to
-// RT510); [Rules] lists them all, also those that no file can show.
+// Lines are read as lenient crawlers read them, with Google's misspellings and without a
+// colon, because the author meant them so. The finding names the engines that read the line
+// otherwise. Every rule has an identifier that never changes, RT001 to RT510. [Rules] lists
+// them all, also those that need more than a file.
 //
-// The work is linear in the size of the file, up to sorting, and the result is
-// bounded: at most [MaxPerRule] findings for each rule, at most 80 octets of the
-// file quoted in a message.
+// The work is linear in the size of the file, except for sorting. The result is bounded: at
+// most [MaxPerRule] findings for each rule, at most 80 bytes of the file in a message.
 package lint
 
 import (
@@ -24,11 +23,11 @@ import (
 	"strings"
 )
 
-// MaxPerRule is how many findings of one rule are listed for one file. If there are
-// more, one last Finding of that rule says how many, in Message and in More.
+// MaxPerRule is how many findings of one rule are listed for one file. If there are more,
+// one last Finding of that rule counts them, in Message and in More.
 const MaxPerRule = 20
 
-// Severity says how bad a finding is. The zero value is Info.
+// Severity is how bad a finding is. The zero value is Info.
 type Severity uint8
 
 // The severities, in rising order.
@@ -111,16 +110,16 @@ type Finding struct {
 	Name       string   `json:"name"` // "missing-colon"
 	Severity   Severity `json:"severity"`
 	Line       int      `json:"line"`           // from 1, as policy.Rule.Line; 0: the file or its answer as a whole
-	Column     int      `json:"column"`         // from 1, in characters, not octets; 0: the whole line
+	Column     int      `json:"column"`         // from 1, in characters, not bytes; 0: the whole line
 	Message    string   `json:"message"`        // one sentence; what it quotes is cut and printable
-	Engines    Engines  `json:"engines"`        // who is affected
-	Suggestion string   `json:"suggestion"`     // text to stand in place of the line, or in words what to do
+	Engines    Engines  `json:"engines"`        // that are affected
+	Suggestion string   `json:"suggestion"`     // text to replace the line, or in words what to do
 	More       int      `json:"more,omitempty"` // findings of this rule beyond MaxPerRule, on the last one only
 }
 
-// File returns what is wrong with the text of a robots.txt file, sorted by line,
-// column and rule. The findings share no memory with data. Answers that hold no
-// rules (a 404) are not for File: an empty file is a finding.
+// File returns the mistakes in the text of a robots.txt file, sorted by line, column and
+// rule. It does not retain data. Do not pass it the body of an answer without rules, such as
+// a 404: an empty file is a finding.
 func File(data []byte) []Finding { return check(data, nil) }
 
 // check judges a file that is served at u, nil if that is not known.
@@ -128,7 +127,7 @@ func check(data []byte, u *url.URL) []Finding {
 	f := readFile(data)
 	f.url = u
 	f.format()
-	if f.wide { // every line would be reported, and none for its own sake
+	if f.wide { // one cause would give a finding for every line
 		return f.sorted()
 	}
 	f.group()
@@ -140,9 +139,8 @@ func check(data []byte, u *url.URL) []Finding {
 	return f.sorted()
 }
 
-// Name judges the name of a file on disk or the path of a URL, of which only the
-// last element counts. A name that is no attempt at robots.txt ("draft.txt") has no
-// findings.
+// Name judges the name of a file on disk or the path of a URL. Only the last element counts.
+// A name that is no attempt at robots.txt, such as "draft.txt", has no findings.
 func Name(name string) []Finding {
 	var r report
 	r.name(name)

@@ -92,7 +92,7 @@ func lostFrom(star, own []string) (lost int, example string) {
 var forgotten = [...]string{"Applebot", "Applebot-Extended", "Amzn-SearchBot", "Google-Extended"}
 
 // allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that
-// lets nobody in is no such list.
+// lets no crawler in is no such list.
 func (f *file) allowlistGap() {
 	named := map[string]bool{}
 	var star *line

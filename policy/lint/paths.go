@@ -30,7 +30,7 @@ func (f *file) path(l *line) {
 			"%s holds a blank, so it is one path that hardly any URL begins with", quote(v))
 		return
 	}
-	// Rules are compared from the first octet of the path on (§2.2.2).
+	// Rules are compared from the first byte of the path on (§2.2.2).
 	if rest, ok := cutScheme(v); ok {
 		_, path, _ := strings.Cut(rest, "/")
 		f.add("RT301", l, l.valueAt, l.with("/"+path),
@@ -62,7 +62,7 @@ func (f *file) pattern(l *line) {
 		f.add("RT315", l, l.valueAt, l.text+"\nAllow: "+dir+"$",
 			"%s also allows %s, for Google only", quote(v), quote(dir))
 	}
-	// A crawler gets another session than whoever wrote the rule.
+	// A crawler gets another session than the author of the rule.
 	if session(v) {
 		f.add("RT308", l, l.valueAt, "", "%s names one session, which no later URL has", quote(v))
 	}
@@ -182,7 +182,7 @@ func findEscapes(v string) escapes {
 // escapes checks percent-encoding and what should have been encoded (RFC 9309
 // §2.2.2, RFC 3986 §2.1). Each kind is reported once a line. Google upper-cases the
 // digits of escapes and decodes none; RFC 9309 decodes those of unreserved
-// characters; the robots of 1994 compare octets.
+// characters; the robots of 1994 compare bytes.
 func (f *file) escapes(l *line) {
 	v := l.value
 	e := findEscapes(v)
@@ -202,7 +202,7 @@ func (f *file) escapes(l *line) {
 			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
 			quote(v[i:i+3]))
 	}
-	// A path may hold %23, but whoever writes it mostly means the fragment of a page.
+	// A path may hold %23, but its author mostly means the fragment of a page.
 	if i := e.fragment; i >= 0 {
 		f.add("RT308", l, l.valueAt+i, "",
 			"%%23 stands for #, and what follows a # is never sent to a server")

@@ -129,7 +129,7 @@ func (c *preferences) usage(l *line, path, member string) {
 		c.add("RT503", l, l.valueAt, "", "the label %s is unknown", quote(label))
 	}
 	if c.usages == nil {
-		return // before any group, where it is for nobody
+		return // before any group, where it is for no crawler
 	}
 	// Statements for one path are combined, and any "n" among them is stronger: the
 	// opposite of allow and disallow.

@@ -2,18 +2,19 @@ package lint
 
 import "slices"
 
-// Rule is one entry of the registry. The identifier and the name never change, so
-// that they can stand in configurations and in links.
+// Rule is one entry of the registry. ID and Name never change: configurations and links may
+// refer to them.
 type Rule struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	Severity  Severity `json:"severity"`
-	Engines   Engines  `json:"engines"` // whom a finding concerns
-	Summary   string   `json:"summary"` // what is wrong, in half a sentence
-	Advice    string   `json:"advice"`  // what to do about it
-	Unchecked string   `json:"unchecked,omitempty"`
-	// Unchecked says why this package cannot find the mistake: it needs more than a file and its answer.
-	// "" for the rules that are checked.
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	Engines  Engines  `json:"engines"` // that a finding concerns
+	Summary  string   `json:"summary"` // the mistake, in half a sentence
+	Advice   string   `json:"advice"`  // how to mend it
+
+	// Unchecked is why this package cannot find the mistake, for rules that need more than
+	// a file and its answer. It is "" for all others.
+	Unchecked string `json:"unchecked,omitempty"`
 }
 
 // Rules returns the registry in the order of the identifiers.
@@ -35,10 +36,9 @@ func ruleIndex(id string) (int, bool) {
 // wild are the readers to whom '*' and '$' are special.
 const wild = RFC9309 | Google | Yandex | Bing
 
-// rules is the registry, sorted by identifier. The severities follow one rule:
-// Error if the line has no effect or the opposite one, Warning if crawlers differ
-// on it, Info for style and for what is merely worth knowing. The engines are
-// those whose readers are misled or lose something, not those that say so.
+// rules is the registry, sorted by identifier. A rule is an Error if the line has no effect
+// or the opposite one, a Warning if crawlers differ on it, and Info if it is a matter of
+// style or merely worth knowing. Engines are those that are misled, not those that warn.
 var rules = [...]Rule{
 	// The fifteen classic mistakes, as articles for site owners have listed them
 	// since the 2000s.
@@ -70,7 +70,7 @@ var rules = [...]Rule{
 		"begin the path with a slash", ""},
 	{"RT014", "content-type", Warning, All, "the answer's content type is not text/plain in UTF-8",
 		"serve the file as text/plain; charset=utf-8", ""},
-	{"RT015", "contradictory-rules", Warning, All, "the same path allowed and disallowed, so that one of the rules never wins",
+	{"RT015", "contradictory-rules", Warning, All, "the same path allowed and disallowed, and one of the rules never wins",
 		"keep one of the two rules", ""},
 
 	// Format and encoding: RFC 9309 §2.2 (lines, UTF-8), §2.5 (500 KiB), and the
@@ -87,9 +87,9 @@ var rules = [...]Rule{
 		"write Sitemap: before the URL if it is one", ""},
 	{"RT106", "bom", Info, RFC9309 | Bing | Original, "a byte order mark at the start of the file",
 		"save the file as UTF-8 without a byte order mark", ""},
-	{"RT107", "utf16", Error, All, "UTF-16 text, or NUL octets",
+	{"RT107", "utf16", Error, All, "UTF-16 text, or NUL bytes",
 		"save the file as UTF-8", ""},
-	{"RT108", "not-utf8", Warning, All, "octets that are not valid UTF-8",
+	{"RT108", "not-utf8", Warning, All, "bytes that are not valid UTF-8",
 		"save the file as UTF-8 and percent-encode what is not ASCII in paths", ""},
 	{"RT109", "bare-cr", Info, Original, "line ends that are only CR, or of several kinds",
 		"end all lines the same way, with LF or CRLF", ""},
@@ -130,7 +130,7 @@ var rules = [...]Rule{
 		"name the crawlers that replaced it", ""},
 	{"RT212", "token-only-agent", Info, Google | Apple, "pacing for a product token that never fetches",
 		"remove the line: the token only grants or refuses a use", ""},
-	{"RT213", "allowlist-gap", Warning, Google | Apple | Amazon, "everybody is shut out except named crawlers, and some that people forget are not named",
+	{"RT213", "allowlist-gap", Warning, Google | Apple | Amazon, "all crawlers are shut out except named ones, and some that are often forgotten are not named",
 		"name them too, each with the rules that are meant for it", ""},
 
 	// Paths: RFC 9309 §2.2.2 (matching, percent-encoding) and §2.2.3 (special
@@ -173,10 +173,10 @@ var rules = [...]Rule{
 	{"RT402", "blocks-assets", Warning, Google | Yandex | Bing, "style sheets or scripts that search engines need to render pages are disallowed",
 		"allow style sheets and scripts", ""},
 	{"RT403", "sensitive-path", Info, All, "a path that reads as confidential is published here",
-		"protect it by a login: this file tells everybody where it is", ""},
+		"protect it by a login: this file tells every visitor where it is", ""},
 	{"RT404", "noindex-in-robots", Error, All, "indexing rules in robots.txt, where no engine reads them",
 		"send X-Robots-Tag or a robots meta element with the page, and let the page be crawled", ""},
-	{"RT405", "noindex-but-blocked", Error, All, "a page says noindex and is disallowed, so nobody sees it",
+	{"RT405", "noindex-but-blocked", Error, All, "a page says noindex and is disallowed, so no crawler sees it",
 		"let the page be crawled until it has left the index", "it is seen in pages, not in robots.txt"},
 	{"RT406", "meta-conflict", Warning, Google | Yandex, "robots rules of one page conflict: Google takes the strictest, Yandex the most permissive",
 		"say it once", "it is seen in pages and their headers, not in robots.txt"},
@@ -184,7 +184,7 @@ var rules = [...]Rule{
 		"write the URL with scheme and host", ""},
 	{"RT408", "sitemap-blocked", Warning, Google | Yandex | Bing, "a sitemap that its readers may not fetch",
 		"allow the sitemap", ""},
-	{"RT409", "crawl-delay-value", Warning, Yandex | Bing | CrawlerCommons, "a crawl delay that is no number, out of bounds or for nobody",
+	{"RT409", "crawl-delay-value", Warning, Yandex | Bing | CrawlerCommons, "a crawl delay that is no number, out of bounds or for no crawler",
 		"write a plain number of seconds from 1 to 30", ""},
 	{"RT410", "crawl-delay-ignored", Info, Google | Yandex | Apple | Amazon, "a crawl delay for a crawler that does not read it",
 		"answer 429 or 503 when there are too many requests, or use the engine's own settings", ""},
@@ -204,7 +204,7 @@ var rules = [...]Rule{
 	// Preferences for the use by AI: draft-ietf-aipref-attach and -vocab, content
 	// signals, RSL 1.0. All of them are other records to RFC 9309, and none changes
 	// whether a URL may be fetched.
-	{"RT501", "content-usage-parse", Error, AIPREF, "a Content-Usage value that does not parse, so that the preference is unknown",
+	{"RT501", "content-usage-parse", Error, AIPREF, "a Content-Usage value that does not parse, which leaves the preference unknown",
 		"write label=y or label=n in lower case, separated by commas", ""},
 	{"RT502", "content-usage-path", Error, AIPREF, "a Content-Usage path that does not begin with /",
 		"begin the path with a slash", ""},

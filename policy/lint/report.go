@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxQuote      = 80  // octets of the file in a message
-	maxSuggestion = 400 // octets; a longer replacement helps nobody and is replaced by the rule's advice
+	maxQuote      = 80  // bytes of the file in a message
+	maxSuggestion = 400 // bytes; instead of a longer replacement, the rule's advice is given
 )
 
 // report collects findings, at most MaxPerRule of each rule. The zero value is
@@ -22,9 +22,9 @@ type report struct {
 	overflow [len(rules)]int // line of the first finding beyond MaxPerRule
 }
 
-// add reports a finding of the rule at octet at of l, or of the whole line if at is
-// negative, or of the whole file if l is nil. Without a suggestion the rule's
-// advice stands in for one. Arguments are formatted only if the finding is kept.
+// add reports a finding of the rule at byte at of l. It is about the whole line if at is
+// negative, and about the whole file if l is nil. If suggestion is empty, the rule's advice
+// is used. Arguments are formatted only if the finding is kept.
 func (r *report) add(id string, l *line, at int, suggestion, format string, args ...any) {
 	i, ok := ruleIndex(id)
 	if !ok {
@@ -59,8 +59,8 @@ func (r Rule) finding(line, column int, message, suggestion string) Finding {
 		Message: message, Engines: r.Engines, Suggestion: suggestion}
 }
 
-// sorted returns the findings by line, column and rule; those that say how many
-// more there are stand last.
+// sorted returns the findings by line, column and rule. Those that count the rest of a rule
+// come last.
 func (r *report) sorted() []Finding {
 	slices.SortStableFunc(r.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.ID, b.ID))
@@ -76,9 +76,8 @@ func (r *report) sorted() []Finding {
 	return r.findings
 }
 
-// quote is text from the file that prints cut, escaped and in quotation marks. It
-// is a type, not a function, so that nothing is done for findings that are not
-// kept.
+// quote is text from the file that prints cut, escaped and in quotation marks. As a type
+// instead of a function it costs nothing for findings that are not kept.
 type quote string
 
 func (q quote) String() string {

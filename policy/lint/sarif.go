@@ -42,8 +42,8 @@ func (s Severity) sarif() string {
 	return s.String()
 }
 
-// sarif returns the finding as a result. Engines and suggestion have no place of
-// their own there: a fix would have to be right for a machine to apply.
+// sarif returns the finding as a result. Engines and suggestion become properties: a fix in
+// the sense of SARIF would have to be right for a machine to apply.
 func (f Finding) sarif(name string) sarifResult {
 	r := sarifResult{
 		RuleID: f.ID, Level: f.Severity.sarif(), Message: sarifText{f.Message},
@@ -61,7 +61,7 @@ func (f Finding) sarif(name string) sarifResult {
 	return r
 }
 
-// sarifURI returns the name of a file as a URI reference, and a URL as it is.
+// sarifURI returns the name of a file as a URI reference, and a URL unchanged.
 func sarifURI(name string) string {
 	if strings.Contains(name, "://") {
 		return name

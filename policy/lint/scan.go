@@ -35,7 +35,7 @@ const (
 	agentPurpose  = "user-agent-purpose"
 )
 
-// maxField is the longest field worth looking up, in octets. What is longer is
+// maxField is the longest field worth looking up, in bytes. What is longer is
 // prose.
 const maxField = 32
 
@@ -52,8 +52,8 @@ type line struct {
 	value      string // as written, without blanks around it and without comment
 	kind       string // the field in lower case as the most lenient engine reads it; "" if none knows it
 	meant      string // the field that the author probably meant; kind is "" if no engine accepts the spelling
-	valueAt    int    // octet offset of value in text
-	commentAt  int    // octet offset of '#' in text, or len(text)
+	valueAt    int    // byte offset of value in text
+	commentAt  int    // byte offset of '#' in text, or len(text)
 	noColon    bool   // blanks stand where the colon should
 	afterBlank bool   // a blank line lies between this line and the one before
 }
@@ -63,12 +63,12 @@ type file struct {
 	report
 	text   string   // without byte order mark
 	url    *url.URL // of the file; nil if not known
-	bom    int      // octets of the byte order mark; fewer than three if it is damaged
+	bom    int      // bytes of the byte order mark; fewer than three if it is damaged
 	nuls   int
 	wide   bool // UTF-16
 	html   bool
 	ends   [3]int // how many lines end in LF, CRLF, CR
-	odd    *line  // first line whose end differs from that of the first line
+	odd    *line  // first line that ends otherwise than line 1
 	lines  []line
 	groups []group
 	loose  []*line // before the first group
@@ -181,7 +181,7 @@ func readField(field string) (kind, meant string) {
 
 // knownField tells the fields that some specification has or had. Apart from
 // user-agent, allow and disallow all of them are other records to RFC 9309 §2.2.4,
-// which nobody needs to read.
+// which no crawler needs to read.
 func knownField(name string) bool {
 	switch name {
 	case userAgent, allow, disallow, sitemap, crawlDelay, requestRate, visitTime, hostField, cleanParam, noindex, nofollow,
@@ -226,13 +226,13 @@ func nearField(name string) string {
 }
 
 // distance returns the number of slips between two words of at most maxField
-// octets, or something above limit.
+// bytes, or something above limit.
 func distance(a, b string, limit int) int {
 	// Most fields differ from most known ones by their length alone.
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1
 	}
-	// d[i][j] is the distance between the first i octets of a and the first j of b.
+	// d[i][j] is the distance between the first i bytes of a and the first j of b.
 	var d [maxField + 1][maxField + 1]uint8
 	for i := range len(a) + 1 {
 		d[i][0] = uint8(i)

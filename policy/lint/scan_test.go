@@ -137,3 +137,16 @@ func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 		t.Errorf("compared only %d records", compared)
 	}
 }
+
+func TestLineKindsAreThoseOfTheScanner(t *testing.T) {
+	for text, want := range map[string]LineKind{
+		" ": LineBlank, "#": LineComment, "User-agent: x": LineUserAgent, "Allow: x": LineAllow, "Disallow: x": LineDisallow,
+		"Sitemap: x": LineSitemap, "Host: x": LineRecord, "x": LineInvalid, ": x": LineInvalid,
+	} {
+		for l := range Lines(policy.RFC9309, []byte(text)) {
+			if l.Kind != want {
+				t.Errorf("%q: got %v, want %v", text, l.Kind, want)
+			}
+		}
+	}
+}

@@ -31,7 +31,7 @@ func WriteText(w io.Writer, reports ...Report) error {
 	return b.Flush() // keeps the first error
 }
 
-// printable replaces what is not seen, or moves the cursor.
+// printable replaces characters that are invisible or move the cursor.
 func printable(r rune) rune {
 	if invisible(r) {
 		return '\uFFFD'
@@ -51,8 +51,8 @@ func (f Finding) place() string {
 	return fmt.Sprintf(":%d:%d", f.Line, f.Column)
 }
 
-// WriteJSON writes one JSON object for each report, each on a line of its own, so
-// that many files make a stream. A file without findings has an empty array.
+// WriteJSON writes one JSON object for each report, on a line of its own. A file without
+// findings has an empty array.
 func WriteJSON(w io.Writer, reports ...Report) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -16,17 +16,16 @@ const (
 )
 
 // spellings are the fields of RFC 9309 §2.2 and of sitemaps.org, in lower case, and the
-// misspellings of them that Google's parser accepts. A correct spelling stands before its
-// misspellings.
+// misspellings of them that Google's parser accepts. The most frequent come first.
 var spellings = [...]struct {
 	text     string
 	kind     Kind
 	misspelt bool
 }{
-	{"user-agent", UserAgent, false}, {"useragent", UserAgent, true}, {"user agent", UserAgent, true},
-	{"allow", Allow, false},
 	{"disallow", Disallow, false}, {"dissallow", Disallow, true}, {"dissalow", Disallow, true},
 	{"disalow", Disallow, true}, {"diasllow", Disallow, true}, {"disallaw", Disallow, true},
+	{"allow", Allow, false},
+	{"user-agent", UserAgent, false}, {"useragent", UserAgent, true}, {"user agent", UserAgent, true},
 	{"sitemap", Sitemap, false}, {"site-map", Sitemap, true},
 }
 
@@ -50,11 +49,7 @@ func (r *Reading) KindOf(field []byte) (kind Kind, misspelt bool) {
 // ASCII: the folding of Unicode would take a long s for an "s".
 func hasPrefix(field []byte, prefix string) bool {
 	for i := range len(prefix) {
-		c := field[i]
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != prefix[i] {
+		if c, p := field[i], prefix[i]; c != p && (c|0x20 != p || p < 'a') {
 			return false
 		}
 	}
