@@ -40,7 +40,7 @@ type hop struct {
 // String returns the URL as the server is asked for it.
 func (h hop) String() string {
 	u := *h.url
-	u.Host = h.origin.name
+	u.Host = h.origin.host()
 	return u.String()
 }
 
