@@ -215,6 +215,3 @@ func (o Origin) HostField() string {
 // Clone returns an equal origin that shares no memory with the URL it was made of. Any
 // other copy keeps the text of that URL in memory.
 func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme, o.extra} }
-
-// CloneIn is Clone.
-func (o Origin) CloneIn([]byte) Origin { return o.Clone() }

@@ -247,7 +247,7 @@ func (r *Result) In(d policy.Dialect) *Result {
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
 	case r.Err != nil && was != unreachable: // not because of its status
-	case is == rules && r.Body != nil:
+	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // one that was not read is not an empty file
 		in.Policy = read(d, r.Body, r.Truncated)
 	case is == rules:
 		in.lose(errors.New("its file was not kept, and another dialect needs it"))

@@ -88,6 +88,8 @@ func TestRulesInAnotherDialectNeedTheFile(t *testing.T) {
 	dropped.Body = nil
 	check(t, dropped.In(policy.Google), nil, "disallow")
 	check(t, dropped.In(policy.RFC9309), nil, "rules")
+	notRead := fetch.Result{Policy: policy.Unavailable(), Dialect: policy.Yandex, StatusCode: 206, Body: []byte{}, Time: time.Now()}
+	check(t, notRead.In(policy.RFC9309), nil, "disallow")
 	check(t, r.In(policy.Google).In(policy.Yandex).In(policy.Original), nil, "rules")
 }
 

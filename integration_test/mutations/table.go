@@ -29,7 +29,7 @@ var table = []mutation{
 	{"fetch/resolution.go", "case !a.asked:", "case false:", "a 304 that was not asked for renews", "./fetch", "TestStatuses"},
 	{"fetch/resolution.go", "if truncated && d == policy.Yandex {", "if truncated {", "a file that is too long allows everything", "./fetch", "TestExtension_AFileThatIsTooLongIsOpenForYandex TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/resolution.go", "case r.Err != nil && was != unreachable:", "case false:", "an answer that broke off permits something in another dialect", "./fetch", "TestABrokenAnswerIsUnreachableInEveryDialect"},
-	{"fetch/resolution.go", "case is == rules && r.Body != nil:", "case is == rules:", "a file that was dropped permits everything in another dialect", "./fetch", "TestRulesInAnotherDialectNeedTheFile"},
+	{"fetch/resolution.go", "case is == rules && r.Body != nil && (", "case is == rules && (", "a file that was dropped permits everything in another dialect", "./fetch", "TestRulesInAnotherDialectNeedTheFile"},
 	{"fetch/body.go", "if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {", "if false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
 	{"fetch/body.go", "\tif err != nil {\n\t\treturn nil, false, corrupt(err)", "\tif err != nil && len(body) == 0 {\n\t\treturn nil, false, corrupt(err)", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"fetch/body.go", "body, truncated = wholeLines(body), true", "truncated = true", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
