@@ -38,8 +38,7 @@ type entry struct {
 	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
-	origin fetch.Origin // not to be given away: who keeps it keeps the entry
-	name   [32]byte     // the origin's text, if that fits
+	origin fetch.Origin
 	own    fetch.Result // state.own, as a copy; its UserAgent is whom the entry is for
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
@@ -57,7 +56,7 @@ func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result
 	if agent := o.agent; agent != "" {
 		e.agent = &agent
 	}
-	e.origin = o.CloneIn(e.name[:])
+	e.origin = o.Clone()
 	moved := *s
 	switch {
 	case s.answer == nil:

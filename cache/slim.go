@@ -134,9 +134,7 @@ func cost(o place, s *state) int64 {
 	if o.agent != "" {
 		n += 2*word + (int64(len(o.agent))+15)&^15
 	}
-	if size := len(o.Origin.String()) - len("http://"); size > len(entry{}.name) {
-		n += int64(size+15) &^ 15
-	}
+	n += int64(len(o.Origin.String())-len("http://")+15) &^ 15
 	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
 		if r == nil {
 			continue

@@ -68,7 +68,7 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 }
 
 func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
-	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original} {
+	for _, d := range dialects {
 		for _, size := range []int{fetch.MaxBytes, fetch.MaxBytes + 1} {
 			rt, _ := answers(response(200, full(size, file, "")))
 			f := fetch.Fetcher{Transport: rt, Dialect: d}

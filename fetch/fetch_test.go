@@ -113,37 +113,6 @@ func TestTheZeroOriginIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestStatuses(t *testing.T) {
-	dialects := []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original, 200}
-	for _, c := range []struct {
-		status int
-		want   string // for each dialect: r rules, a allow, d disallow
-	}{
-		{200, "rrrrrr"}, {201, "rrarrr"}, {204, "rrarrr"}, {206, "rrarrr"}, {299, "rrarrr"},
-		{300, "dddddd"}, {304, "dddddd"}, {305, "dddddd"}, {306, "dddddd"}, {399, "dddddd"},
-		{400, "aaaaaa"}, {401, "aaaada"}, {402, "aaaaaa"}, {403, "aaaada"}, {404, "aaaaaa"},
-		{407, "aaaaaa"}, {410, "aaaaaa"}, {418, "aaaaaa"}, {429, "adaaaa"}, {451, "aaaaaa"}, {499, "aaaaaa"},
-		{500, "ddaddd"}, {502, "ddaddd"}, {503, "ddaddd"}, {520, "ddaddd"}, {599, "ddaddd"},
-		{0, "dddddd"}, {20, "dddddd"}, {99, "dddddd"}, {101, "dddddd"}, {600, "dddddd"}, {999, "dddddd"},
-		{-1, "dddddd"},
-	} {
-		for i, d := range dialects {
-			rt, n := answers(response(c.status, file))
-			f := fetch.Fetcher{Transport: rt, Dialect: d, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			t.Run(fmt.Sprintf("%d %v", c.status, d), func(t *testing.T) {
-				check(t, r, err, map[byte]string{'r': "rules", 'a': "allow", 'd': "disallow"}[c.want[i]])
-				if r.StatusCode != c.status || *n != 1 {
-					t.Errorf("got status %d after %d requests", r.StatusCode, *n)
-				}
-				if (c.want[i] == 'r') != (string(r.Body) == file) {
-					t.Errorf("got body %q", r.Body)
-				}
-			})
-		}
-	}
-}
-
 func TestRFC9309_StatusFacts(t *testing.T) {
 	dialects := map[string]policy.Dialect{"rfc9309": policy.RFC9309, "google": policy.Google}
 	seen := 0

@@ -18,9 +18,12 @@ import (
 //
 // The zero value names no origin; a Fetcher answers "unreachable" for it.
 type Origin struct {
-	name    string // host[:port] of the Host field; IPv6 in brackets, with its zone
-	reached string // host[:port] to connect to, if it is not name
-	scheme  scheme
+	// host[:port] of the Host field, with IPv6 in brackets and its zone. If the origin is
+	// reached under another name, via and that name follow. This is one string because an
+	// Origin is a key that is hashed, compared and passed for every request.
+	name   string
+	scheme scheme
+	extra  extra
 }
 
 type scheme uint8
@@ -30,6 +33,16 @@ const (
 	schemeHTTPS
 	schemeFTP
 )
+
+// extra tells what name has besides the Host field.
+type extra uint8
+
+const (
+	hasVia  extra = 1 + iota // and zones, perhaps
+	hasZone                  // and nothing else
+)
+
+const via = " via " // a space is part of no host
 
 // schemeNames and ownPorts (RFC 6454 §4) are by scheme.
 var (
@@ -78,7 +91,15 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{name: host, scheme: scheme}, nil
+	return Origin{host, scheme, zoneOf(host)}, nil
+}
+
+// zoneOf returns hasZone for an IPv6 address that has one.
+func zoneOf(host string) extra {
+	if strings.IndexByte(host, '%') >= 0 {
+		return hasZone
+	}
+	return 0
 }
 
 func originError(u *url.URL, why error) error {
@@ -112,20 +133,21 @@ func (o Origin) underName(name string) (Origin, error) {
 	if host == o.name {
 		return o, nil
 	}
-	return Origin{host, o.name, o.scheme}, nil
+	return Origin{host + via + o.name, o.scheme, hasVia}, nil
 }
 
-const via = " via " // a space is part of no host
+// host returns HostField with the zone.
+func (o Origin) host() string {
+	host, _, _ := strings.Cut(o.name, via)
+	return host
+}
 
 // String returns scheme://host[:port], the serialization of RFC 6454 §6.2, with two
 // additions. It keeps an IPv6 zone, and appends " via host[:port]" if the origin is reached
 // under another name. Two origins with the same String are equal.
 func (o Origin) String() string {
-	switch {
-	case o.scheme == 0:
+	if o.scheme == 0 {
 		return ""
-	case o.reached != "":
-		return o.scheme.String() + "://" + o.name + via + o.reached
 	}
 	return o.scheme.String() + "://" + o.name
 }
@@ -170,28 +192,26 @@ func (o Origin) RobotsURL() *url.URL {
 // otherwise must get this one before it is sent: net/http dials one name and sends another
 // for some spellings.
 func (o Origin) URLHost() string {
-	if o.reached != "" {
-		return o.reached
+	if o.extra != hasVia {
+		return o.name
 	}
-	return o.name
+	_, reached, _ := strings.Cut(o.name, via)
+	return reached
 }
 
 // HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone
 // has a meaning on this machine only and is never sent (RFC 6874 §4).
 func (o Origin) HostField() string {
-	if strings.HasPrefix(o.name, "[") {
-		if i := strings.IndexByte(o.name, '%'); i >= 0 {
-			return o.name[:i] + o.name[strings.IndexByte(o.name, ']'):]
-		}
+	if o.extra == 0 {
+		return o.name
 	}
-	return o.name
+	host := o.host()
+	if i := strings.IndexByte(host, '%'); i >= 0 {
+		return host[:i] + host[strings.IndexByte(host, ']'):]
+	}
+	return host
 }
 
 // Clone returns an equal origin that shares no memory with the URL it was made of. Any
 // other copy keeps the text of that URL in memory.
-func (o Origin) Clone() Origin {
-	return Origin{strings.Clone(o.name), strings.Clone(o.reached), o.scheme}
-}
-
-// CloneIn is Clone.
-func (o Origin) CloneIn([]byte) Origin { return o.Clone() }
+func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme, o.extra} }

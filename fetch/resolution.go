@@ -40,7 +40,7 @@ type hop struct {
 // String returns the URL as the server is asked for it.
 func (h hop) String() string {
 	u := *h.url
-	u.Host = h.origin.name
+	u.Host = h.origin.host()
 	return u.String()
 }
 
@@ -237,7 +237,7 @@ func (r *Result) In(d policy.Dialect) *Result {
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
 	case r.Err != nil && was != unreachable: // not because of its status
-	case is == rules && r.Body != nil:
+	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // one that was not read is not an empty file
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
 		in.lose(errors.New("its file was not kept, and another dialect needs it"))

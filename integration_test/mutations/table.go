@@ -28,6 +28,8 @@ var table = []mutation{
 	{"fetch/resolution.go", "if err != nil || ref.Host == \"\" && strings.HasPrefix(location, \"//\") {", "if err != nil {", "a redirect to no host is followed", "./fetch", "TestRedirects"},
 	{"fetch/resolution.go", "case !a.asked:", "case false:", "a 304 that was not asked for renews", "./fetch", "TestStatuses"},
 	{"policy/parse.go", "if r.oversizeOK && len(data) > scan.Limit {", "if len(data) > scan.Limit {", "a file that is too long allows everything", "./fetch", "TestExtension_AFileThatIsTooLongIsOpenForYandex TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
+	{"fetch/resolution.go", "case r.Err != nil && was != unreachable:", "case false:", "an answer that broke off permits something in another dialect", "./fetch", "TestABrokenAnswerIsUnreachableInEveryDialect"},
+	{"fetch/resolution.go", "case is == rules && r.Body != nil && (", "case is == rules && (", "a file that was dropped permits everything in another dialect", "./fetch", "TestRulesInAnotherDialectNeedTheFile"},
 	{"fetch/body.go", "if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {", "if false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
 	{"fetch/body.go", "MaxBytes+1))\n\tif err != nil {", "MaxBytes+1))\n\tif err != nil && len(body) == 0 {", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"policy/internal/scan/scan.go", "\tif cut {\n\t\tdata = wholeLines(data)", "\tif false {\n\t\tdata = wholeLines(data)", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
