@@ -16,13 +16,15 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 	o := testOrigin(t, "https", 1)
 	answer, failure := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}, &fetch.Result{StatusCode: 503, Policy: policy.Unreachable()}
 	for name, landed := range map[string]func(*state) *state{
-		"answer":  func(*state) *state { return &state{answer: answer} },
-		"failure": func(s *state) *state { return &state{answer: s.answer, failure: failure} },
+		"answer": func(*state) *state { return &state{answered: answered{answer: answer}} },
+		"failure": func(s *state) *state {
+			return &state{answered: answered{answer: s.answer}, outage: outage{failure: failure}}
+		},
 	} {
 		var m memory
 		m.init(0, 0)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
-		m.put(place{Origin: o}, &state{answer: first}, first, time.Hour)
+		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour)
 		late := m.lookup(o)
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
@@ -56,25 +58,25 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 		return m.lookup(o)
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
-	s := &state{failure: down()}
+	s := &state{outage: outage{failure: down()}}
 	outset := s
 	e := put(s, s.failure)
 	if e.result.Load() != &e.own || e.state.Load().failure != &e.own {
 		t.Error("an unreachable origin's entry does not hold its own result")
 	}
-	s = &state{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}
+	s = &state{answered: answered{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}}
 	up := put(s, s.answer)
 	if up == e || up.result.Load() != &up.own || up.state.Load().answer != &up.own {
 		t.Error("an answer is not held by an entry of its own")
 	}
-	outage := *up.state.Load()
-	outage.failure = down()
-	if again := put(&outage, outage.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &outage {
+	bridged := *up.state.Load()
+	bridged.failure = down()
+	if again := put(&bridged, bridged.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &bridged {
 		t.Error("an outage moved the entry of the answer that bridges it")
 	}
 	// The Store may know an answer to what was met as an outage here.
 	m.put(place{Origin: o}, outset, outset.failure, time.Hour)
-	merged := &state{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}, failure: m.lookup(o).state.Load().failure}
+	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o).state.Load().failure}}
 	before := m.lookup(o)
 	up = put(merged, merged.failure)
 	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {

@@ -70,7 +70,7 @@ func encodeState(key string, s *state, body []byte) ([]byte, error) {
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
 			Dialect: r.Dialect, Rules: isRules(r), Status: r.StatusCode, Header: r.Header,
-			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders,
+			Received: s.at, Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders,
 			UserAgent: r.UserAgent,
 		}
 	}
@@ -129,7 +129,7 @@ func (rec *record) adds(s *state) bool {
 		return true
 	}
 	a, f := rec.Answer, rec.Failure
-	return a != nil && (s.answer == nil || a.Received.After(s.answered.Round(0))) ||
+	return a != nil && (s.answer == nil || a.Received.After(s.at.Round(0))) ||
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 

@@ -306,7 +306,7 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	_, _, due := c.terms.at(s, now)
 	found.enough = due == notDue
 	// The body belongs to this answer only if both are of one moment.
-	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.answered) {
+	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) {
 		whole := *file
 		whole.Body = body
 		found.file = &whole

@@ -15,15 +15,24 @@ import (
 // All periods count from one of three moments, so that either clock can end them: the
 // wall clock jumps, and the monotonic one stands still while a machine sleeps.
 type state struct {
-	answer   *fetch.Result // latest one that was not unreachable; nil: none
-	answered time.Time     // when it arrived
+	answered
+	outage
+}
+
+// answered is the latest answer that was not unreachable. The zero value is none.
+type answered struct {
+	answer   *fetch.Result
+	at       time.Time     // when it arrived
 	lifetime time.Duration // it is fresh for so long
 	ahead    time.Duration // and refreshed in the background from here on, at the first use
 	revising time.Duration // stale, it may be used so long while being refreshed (RFC 5861 §3)
 	kept     time.Duration // and so long while the origin is unreachable (RFC 9309 §2.4)
 	volatile bool          // no-store: neither validated nor written to a Store
+}
 
-	failure  *fetch.Result // latest failed result since answer; nil: none
+// outage is how an origin has failed since its latest answer. The zero value is not at all.
+type outage struct {
+	failure  *fetch.Result // the latest: unreachable, or of the moment
 	failed   time.Time     // when it arrived
 	retry    time.Duration // no further attempt for so long
 	failures int           // results in a row that failed in the same way
@@ -61,7 +70,7 @@ const (
 
 // age is how old the answer is by the faster clock.
 func (s *state) age(now time.Time) time.Duration {
-	_, most := elapsed(now, s.answered)
+	_, most := elapsed(now, s.at)
 	return most
 }
 
@@ -69,7 +78,7 @@ func (s *state) age(now time.Time) time.Duration {
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
 	f := readChain(r, at, t.shared)
-	s := &state{answer: r, answered: at, volatile: f.noStore}
+	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
 	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.foreground {
@@ -125,32 +134,29 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	return n
 }
 
-// merged is what two states of one origin say together: the newer answer, and the newer
-// failure if that came later still. Neither is allowed to take the other's copy away: of
-// two processes that are in an outage, one may have met it without a copy. Wall clocks are
-// compared, because s or other comes from a Store.
+// merged returns the newer answer of two states of one origin, and the newer outage if it
+// goes on after that. Neither state takes away the other's copy: of two processes in an
+// outage, one may have met it without a copy. Wall clocks are compared, because one of the
+// states comes from a Store.
 func (s *state) merged(other *state) *state {
 	if s == nil || other == nil {
 		return cmp.Or(s, other)
 	}
-	answer, failure := s, s
-	if other.answer != nil && (s.answer == nil || other.answered.Round(0).After(s.answered.Round(0))) {
-		answer = other
+	m := *s
+	if after(other.at, m.at) {
+		m.answered = other.answered
 	}
-	if other.failure != nil && (s.failure == nil || other.failed.Round(0).After(s.failed.Round(0))) {
-		failure = other
+	if after(other.failed, m.failed) {
+		m.outage = other.outage
 	}
-	if failure.failure != nil && answer.answer != nil && !failure.failed.Round(0).After(answer.answered.Round(0)) {
-		failure = &state{} // the origin has answered since
+	if m.answer != nil && !after(m.failed, m.at) {
+		m.outage = outage{} // the origin has answered since
 	}
-	if answer == failure {
-		return answer
-	}
-	m := *answer
-	m.failure, m.failed, m.retry = failure.failure, failure.failed, failure.retry
-	m.failures, m.since, m.assumed = failure.failures, failure.since, failure.assumed
 	return &m
 }
+
+// after compares wall clocks.
+func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 
 // assume prepares the result for an outage that is long enough to count as unavailable.
 func (s *state) assume(t *terms) {
@@ -235,13 +241,13 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 
 // during is what holds while the origin fails, once the answer is no longer fresh.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
-	outage, _ := elapsed(now, s.since)
+	lasted, _ := elapsed(now, s.since)
 	copied := s.answer != nil && s.age(now) < s.kept
 	if s.failure.Err == nil {
 		// Of the moment. That everything is allowed then is a permission of RFC 9309 §2.3.1.3,
 		// not to be used where the origin's own rules are known.
 		if t.outage == GoogleLadder {
-			copied = s.answer != nil && isRules(s.answer) && outage < ladderEnd
+			copied = s.answer != nil && isRules(s.answer) && lasted < ladderEnd
 		}
 		if copied && t.outage != Strict {
 			return s.answer
@@ -253,16 +259,16 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 		// what is in memory or in the Store must not give way to permission before.
 		copied = s.answer != nil && isRules(s.answer)
 		switch {
-		case outage < ladderStop:
+		case lasted < ladderStop:
 			return s.failure
-		case outage >= ladderEnd && s.failure.StatusCode == 0:
+		case lasted >= ladderEnd && s.failure.StatusCode == 0:
 			return s.failure // not one HTTP answer: the whole site is down
-		case outage >= ladderEnd || !copied:
+		case lasted >= ladderEnd || !copied:
 			return s.assumed
 		}
 		return s.answer
 	}
-	long := t.allowAfter > 0 && outage >= t.allowAfter
+	long := t.allowAfter > 0 && lasted >= t.allowAfter
 	switch {
 	case copied && (long || t.outage == LastGood):
 		return s.answer

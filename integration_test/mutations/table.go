@@ -53,7 +53,7 @@ var table = []mutation{
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
 	{"cache/state.go", "case copied && (long || t.outage == LastGood):", "case s.answer != nil && (long || t.outage == LastGood):", "a copy holds for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "return max(wait, min(retryAfter, maxRetryAfter))", "return wait", "Retry-After is not kept", "./cache", "TestRetryAfterIsHonouredUpToADay"},
-	{"cache/state.go", "case outage < ladderStop:", "case false:", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
+	{"cache/state.go", "case lasted < ladderStop:", "case false:", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
 	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},
