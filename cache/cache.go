@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is
@@ -114,8 +115,6 @@ type Cache struct {
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
-	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
-
 	closing chan struct{} // holds one element while Close runs
 	flights flights
 	memory
@@ -146,22 +145,34 @@ const (
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
 
-// Get returns what holds for the origin o, from memory, from the Store, or by a call of
-// load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
-// load runs on its own context with a deadline of two minutes, and its result is kept
-// for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
-// goes wrong with the origin is a Result with Err set. fetch.ErrNoTurn of a load says that
-// the origin has not been asked: nothing is kept of it, and once its time is over load is
-// called again for those who still wait.
+// Source is where results come from, and how they are read. It must not be changed once it
+// was given to Get.
+type Source struct {
+	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
+	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
+	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
+	// has not been asked.
+	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+	// UserAgent is what Load sends. It matters where an answer names User-Agent in its Vary:
+	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
+	// it is the one that net/http sends by itself.
+	UserAgent string
+
+	// Dialect is how answers are read, those in a Store included. Each dialect has its own
+	// results in memory. If zero, it is policy.RFC9309.
+	Dialect policy.Dialect
+}
+
+// Get returns the result that holds for the origin o: from memory, from the Store, or from
+// src. It waits no longer than ctx. The result is kept for all callers, unless it is a
+// proxy's 407. The error is ctx.Err() or ErrClosed; what goes wrong with the origin is a
+// Result with Err set. After a fetch.ErrNoTurn nothing is kept, and once the time of that
+// Load is over, it is called again for the callers who still wait.
 //
 // With LastGood, where the last copy would serve in an outage, Get waits for another 3
 // seconds at most, whatever the copy says of its revalidation: then it returns the copy, as
-// it does to all who ask until load, which goes on behind them, is done.
-//
-// An answer whose Vary names User-Agent is kept for the User-Agent it was asked with (RFC
-// 9111 §4.1), beside those for others. Where there is one, load is called with the zero
-// Origin, on any goroutine, and is to say at once what it sends, as Fetch does: a load that
-// wraps Fetch passes that on.
+// it does to all callers until the Load, which goes on behind them, is done.
 //
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.
@@ -169,41 +180,39 @@ var ErrClosed = errors.New("cache: Get after Close")
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
 // Err has the text of the original error but wraps nothing.
-func (c *Cache) Get(ctx context.Context, o fetch.Origin,
-	load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error),
-) (*fetch.Result, error) {
+func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.lookup(o)
+	e := c.lookup(o, src.Dialect)
 	if e == nil {
-		return c.wait(ctx, place{Origin: o}, nil, load)
+		return c.wait(ctx, place{Origin: o, dialect: src.Dialect}, nil, src)
 	}
 	if e.own.UserAgent != "" {
-		return c.getVarying(ctx, e, load)
+		return c.getVarying(ctx, e, src)
 	}
-	return c.getFrom(ctx, e, load)
+	return c.getFrom(ctx, e, src)
 }
 
-func (c *Cache) getFrom(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) getFrom(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.used(e)
 		return e.result.Load(), nil
 	}
-	return c.look(ctx, e, load)
+	return c.look(ctx, e, src)
 }
 
 // look answers from an entry whose time is up, or sends for something newer.
-func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
 		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
-			return c.wait(ctx, e.place(), s, load)
+			return c.wait(ctx, e.place(), s, src)
 		}
 		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
 	}
 	if due == inBackground {
-		c.renew(e, s, load)
+		c.renew(e, s, src)
 	}
 	c.extend(e, s, r, c.until(s, now, period, due))
 	return r, nil

@@ -30,7 +30,7 @@ func ExampleCache_Get() {
 			fmt.Println(err)
 			return
 		}
-		r, err := c.Get(context.Background(), o, load)
+		r, err := c.Get(context.Background(), o, &cache.Source{Load: load})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -69,7 +69,7 @@ func ExampleCache_wrong() {
 	}
 	for range 3 {
 		c := new(cache.Cache)
-		if _, err := c.Get(context.Background(), o, load); err != nil {
+		if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 			fmt.Println(err)
 		}
 	}

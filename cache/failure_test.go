@@ -52,7 +52,7 @@ func TestStoreTimeoutSaysWhatIsAFailure(t *testing.T) {
 		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			return &fetch.Result{Policy: policy.Unavailable(), StatusCode: 404, Time: time.Now()}, nil
 		}
-		if _, err := c.Get(t.Context(), o, load); err != nil {
+		if _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil {
 			t.Fatal(err)
 		}
 		if told.Load() != row.want || stopped.Load() != 0 {
@@ -84,9 +84,9 @@ func TestAnErrorThatPanicsIsAnOutage(t *testing.T) {
 		"beside it":     {nil, panicky{}},
 	} {
 		c := new(cache.Cache)
-		r, err := c.Get(t.Context(), origin(t, "https://a.example"), func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			return answer.r, answer.err
-		})
+		}})
 		if err != nil || r.Err == nil || r.Policy.Decide("x", "/").Allowed {
 			t.Errorf("%s: %+v, %v; want an outage", name, r, err)
 		}

@@ -15,8 +15,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
 const (
 	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
 	// turn first. Those who still wait then start another: so a queue of ours is no failure
@@ -121,22 +119,22 @@ func await(ctx context.Context, wait func()) bool {
 // wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
 // good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
 // memory, if anything, was not enough.
-func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	patience := time.NewTimer(maxBridged)
 	defer patience.Stop()
-	landed := c.fly(o, seen, load)
+	landed := c.fly(o, seen, src)
 	for {
 		select {
 		case flown := <-landed:
 			r, _ := flown.Val.(*fetch.Result)
 			switch {
-			case !c.isFor(o, r, load):
-				return c.getAt(ctx, place{o.Origin, agentOf(load)}, load)
+			case !o.suits(r, src):
+				return c.getAt(ctx, place{o.Origin, src.agent(), o.dialect}, src)
 			case flown.Err == errOthers: // than who led the flight: it is ours
-				return c.getAt(ctx, o, load)
+				return c.getAt(ctx, o, src)
 			case flown.Err != errNoTurn:
 				return r, flown.Err
 			}
@@ -144,9 +142,9 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (
 			if e := c.find(o); e != nil {
 				seen = e.state.Load()
 			}
-			landed = c.fly(o, seen, load)
+			landed = c.fly(o, seen, src)
 		case <-patience.C:
-			if r := c.bridge(o, landed); r != nil && c.isFor(o, r, load) {
+			if r := c.bridge(o, landed); r != nil && o.suits(r, src) {
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
@@ -183,7 +181,7 @@ func (c *Cache) offer(o place, s *state) {
 
 // renew lets a flight for an entry run behind its readers, unless one does or too many do:
 // an origin that hangs, and is asked about again and again, must not take the places of all.
-func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
+func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
 	}
@@ -193,7 +191,7 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 		e.renewing.Store(false)
 		return
 	}
-	landed := c.fly(e.place(), seen, load)
+	landed := c.fly(e.place(), seen, src)
 	// Not in the flight: this may have joined one that was under way.
 	go func() {
 		<-landed // it does: a flight has a deadline
@@ -202,8 +200,8 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 	}()
 }
 
-func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Result {
-	return c.flights.group.DoChan(o.String(), func() (landed any, err error) {
+func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Result {
+	return c.flights.group.DoChan(o.flight(), func() (landed any, err error) {
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
@@ -211,16 +209,16 @@ func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Res
 		defer func() {
 			// The group would end the process.
 			if p := recover(); p != nil {
-				landed, err = unreachable(fmt.Errorf("cache: the fetch panicked: %v", p)), nil
+				landed, err = unreachable(src.Dialect, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
 			}
 		}()
-		return c.flight(o, seen, load)
+		return c.flight(o, seen, src)
 	})
 }
 
 // flight finds out what holds for o and remembers it before it lands: who comes later
 // finds it in memory, and who came too late to see the last flight sees its result here.
-func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 	if e := c.find(o); e != nil {
 		if known := e.state.Load(); known != s {
 			return c.terms.newest(known, time.Now()), nil
@@ -237,7 +235,7 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 			return c.terms.newest(s, now), nil
 		}
 	}
-	if s.forOthers(o, load) {
+	if s.forOthers(o, src) {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
@@ -249,15 +247,12 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r, err := c.call(o.Origin, prev, load)
+	r, err := c.call(o.Origin, prev, src)
 	if err != nil {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
 		return nil, err
-	}
-	if r.Err == nil {
-		c.dialect.Store(int32(r.Dialect) + 1)
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
@@ -298,10 +293,10 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 	c.put(o, s, r, c.until(s, now, period, due))
 }
 
-// call runs load for nobody in particular: with no context of a caller, whose end must
+// call runs Load for nobody in particular: with no context of a caller, whose end must
 // not fail the others and whose trace would be called for them. The result is unreachable
 // whenever load does not give one. The error is ErrClosed, or errNoTurn.
-func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed
 	}
@@ -313,15 +308,15 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	c.flights.loading.Add(1)
 	c.flights.loads.Go(func() {
 		defer c.flights.loading.Add(-1)
-		r := unreachable(errors.New("cache: load ended its goroutine"))
+		r := unreachable(src.Dialect, errors.New("cache: load ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
-				r = unreachable(fmt.Errorf("cache: load panicked: %v", p))
+				r = unreachable(src.Dialect, fmt.Errorf("cache: load panicked: %v", p))
 			}
 			loaded <- r
 		}()
-		res, err := load(ctx, o, prev)
-		if r = checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
+		res, err := src.Load(ctx, o, prev)
+		if r = src.checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
 			r = nil
 		}
 	})
@@ -333,7 +328,7 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 			return r, nil
 		}
 	case <-hangs.C:
-		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
+		return unreachable(src.Dialect, fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}
@@ -345,21 +340,25 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	}
 }
 
-// checked holds a load to its contract.
-func checked(r *fetch.Result, err error) *fetch.Result {
+// checked holds Load to its contract.
+func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
 	switch {
 	case err != nil:
-		return unreachable(errors.New(err.Error()))
+		return unreachable(src.Dialect, errors.New(err.Error()))
 	case r == nil || r.Policy == nil:
-		return unreachable(errors.New("cache: load returned neither a policy nor an error"))
-	case r.Err != nil:
+		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+	}
+	if r.Err != nil {
 		text := *r
 		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
-		return &text
+		r = &text
 	}
-	return r
+	if read := in(r, src.Dialect); read != nil {
+		return read
+	}
+	return unreachable(src.Dialect, fmt.Errorf("cache: Load reads %v, and its Source.Dialect is %v: set both to the same", r.Dialect, src.Dialect))
 }
 
-func unreachable(err error) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}
+func unreachable(d policy.Dialect, err error) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // index finds entries without a lock: a hash table with open addressing, whose slots are
@@ -37,7 +38,7 @@ func (x *index) init() {
 	x.resize(16)
 }
 
-// hash leaves out the scheme, of which there are two.
+// hash leaves out the scheme and the dialect, of which there are few.
 func (x *index) hash(o fetch.Origin) uint64 {
 	host, reached := o.Host(), o.Authority()
 	hash := maphash.String(x.seed, host)
@@ -71,9 +72,9 @@ func (x *index) find(o place) *entry {
 	}
 }
 
-// lookup is find for all callers' place, and the faster for that: with the hash of an
+// lookup is find for the place of all callers who read in a dialect, and the faster for that: with the hash of an
 // agent's place, of which there are 2^64, it may find that, which is marked as for that agent.
-func (x *index) lookup(o fetch.Origin) *entry {
+func (x *index) lookup(o fetch.Origin, d policy.Dialect) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
 		s := &slots[i&uint64(len(slots)-1)]
@@ -81,7 +82,7 @@ func (x *index) lookup(o fetch.Origin) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e != x.removed {
+		if s.hash == hash && e.origin == o && e.own.Dialect == d && e != x.removed {
 			return e
 		}
 	}

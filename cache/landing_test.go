@@ -25,7 +25,7 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		m.init(0, 0)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
 		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour)
-		late := m.lookup(o)
+		late := m.lookup(o, 0)
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
 			t.Fatalf("%s: %+v is held, want the first answer", name, held)
@@ -34,12 +34,12 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		m.put(place{Origin: o}, after, latest(after), time.Hour)
 		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
-		got := m.lookup(o)
+		got := m.lookup(o, 0)
 		if r := got.result.Load(); r.StatusCode != want || got.until.Load() != int64(time.Hour) {
 			t.Errorf("%s: %+v until %v, want the result of the flight", name, r, time.Duration(got.until.Load()))
 		}
 		m.extend(got, got.state.Load(), got.result.Load(), 2*time.Hour)
-		if until := m.lookup(o).until.Load(); until != int64(2*time.Hour) {
+		if until := m.lookup(o, 0).until.Load(); until != int64(2*time.Hour) {
 			t.Errorf("%s: held until %v, want 2h", name, time.Duration(until))
 		}
 	}
@@ -55,7 +55,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
 		m.put(place{Origin: o}, s, r, time.Hour)
-		return m.lookup(o)
+		return m.lookup(o, 0)
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
 	s := &state{outage: outage{failure: down()}}
@@ -76,8 +76,8 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	}
 	// The Store may know an answer to what was met as an outage here.
 	m.put(place{Origin: o}, outset, outset.failure, time.Hour)
-	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o).state.Load().failure}}
-	before := m.lookup(o)
+	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o, 0).state.Load().failure}}
+	before := m.lookup(o, 0)
 	up = put(merged, merged.failure)
 	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {
 		t.Error("the entry of a merged state keeps the one before it, or holds what that held")
@@ -97,10 +97,10 @@ func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
 		fetches++
 		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
 	}
-	if _, err := c.Get(t.Context(), o, load); err != nil {
+	if _, err := c.Get(t.Context(), o, &Source{Load: load}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.wait(t.Context(), place{Origin: o}, nil, load) // has seen nothing
+	r, err := c.wait(t.Context(), place{Origin: o}, nil, &Source{Load: load}) // has seen nothing
 	if err != nil || r.StatusCode != 404 || fetches != 1 {
 		t.Errorf("%+v, %v after %d fetches, want the one", r, err, fetches)
 	}

@@ -40,7 +40,7 @@ type entry struct {
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin // not to be given away: who keeps it keeps the entry
 	name   [32]byte     // the origin's text, if that fits
-	own    fetch.Result // state.own, as a copy; its UserAgent is whom the entry is for
+	own    fetch.Result // state.own, as a copy; its UserAgent and Dialect are whom the entry is for
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -79,9 +79,9 @@ func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result
 
 func (e *entry) place() place {
 	if e.agent == nil {
-		return place{Origin: e.origin}
+		return place{Origin: e.origin, dialect: e.own.Dialect}
 	}
-	return place{e.origin, *e.agent}
+	return place{e.origin, *e.agent, e.own.Dialect}
 }
 
 // hold publishes a result: before its time is up, so that a reader who sees the time

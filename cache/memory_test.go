@@ -123,7 +123,7 @@ func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.R
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return answer(i), nil }
-		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), load); err != nil {
+		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestLongNamesAreCounted(t *testing.T) {
 				load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 					return populations[0].answer(i), nil
 				}
-				if _, err := c.Get(t.Context(), o, load); err != nil {
+				if _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -212,7 +212,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 					kept[o]++
 					return fileResult(body), nil
 				}
-				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), load); err != nil {
+				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 				for start := time.Now(); time.Since(start) <= time.Nanosecond; { // until it is stale

@@ -204,7 +204,7 @@ type consultation struct {
 // To wait for a result is no fault of the Store. Nor is it one if many wait for it, as long
 // as it answers them: with a Locker a fetch is what all of this is to avoid.
 func (c *Cache) consult(o place, s *state) consultation {
-	key, start := o.String(), time.Now()
+	key, start := o.key(), time.Now()
 	end := start.Add(max(maxCrowded, c.second.patience))
 	last := end.Add(-c.second.patience / 2) // a later look would have no fair chance
 	offered := false
@@ -212,7 +212,7 @@ func (c *Cache) consult(o place, s *state) consultation {
 	var nextLock time.Time
 	for {
 		before, reads, locks := c.second.before(end), c.second.reads.answers(), c.second.locks.answers()
-		found, err := c.compare(key, s, before)
+		found, err := c.compare(o, s, before)
 		if found.enough {
 			return found
 		}
@@ -225,7 +225,7 @@ func (c *Cache) consult(o place, s *state) consultation {
 			var unlock func()
 			unlock, err = c.second.lock(key, before)
 			if unlock != nil {
-				return c.locked(key, found, unlock, before, end)
+				return c.locked(o, found, unlock, before, end)
 			}
 			if goesOn = err == nil || c.second.busy(err, &c.second.locks, locks); err == nil {
 				nextLock = time.Now().Add(pause)
@@ -248,10 +248,10 @@ func (c *Cache) consult(o place, s *state) consultation {
 }
 
 // locked looks once more under the lock: who had it before may have put a result since.
-func (c *Cache) locked(key string, found consultation, unlock func(), before, end time.Time) consultation {
+func (c *Cache) locked(o place, found consultation, unlock func(), before, end time.Time) consultation {
 	for ; ; before = c.second.before(end) {
 		reads := c.second.reads.answers()
-		again, err := c.compare(key, found.state, before)
+		again, err := c.compare(o, found.state, before)
 		if again.enough {
 			go unlock()
 			return again
@@ -273,8 +273,8 @@ func (s *second) before(end time.Time) time.Time {
 
 // compare reads the Store and takes what is newer there. An error means that it could not be
 // read.
-func (c *Cache) compare(key string, s *state, before time.Time) (found consultation, err error) {
-	rec, body, stored, err := c.second.read(key, before)
+func (c *Cache) compare(o place, s *state, before time.Time) (found consultation, err error) {
+	rec, body, stored, err := c.second.read(o.key(), before)
 	now := time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
 	if rec != nil && rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(now.Add(clockSlack)) {
@@ -287,17 +287,14 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 		// known: it may be good again once this one has been set.
 		rec, found.unread = nil, true
 	}
-	if known := c.dialect.Load(); rec != nil && rec.Answer != nil && known != 0 && known != int32(rec.Answer.Dialect)+1 {
-		c.second.reads.note()
-		c.second.failures.tell("get", key, fmt.Errorf("cache: stored by a Fetcher of dialect %v; give each dialect its own keys", rec.Answer.Dialect))
-		rec, found.unread = nil, true // of use to others: a failure must not displace it
-	}
 	if rec != nil && rec.Answer != nil && s != nil && s.answer != nil &&
 		rec.Answer.UserAgent != "" && s.answer.UserAgent != "" && rec.Answer.UserAgent != s.answer.UserAgent {
 		rec, found.unread = nil, true // for others, who put it when ours was not there
 	}
 	if rec != nil && rec.adds(s) {
-		s = s.merged(rec.state(&c.terms, body, c.draw))
+		theirs, whole := rec.state(&c.terms, body, o.dialect, c.draw)
+		s = s.merged(theirs)
+		found.unread = found.unread || !whole // of use to others: a failure must not displace it
 	}
 	found.state = s
 	if s == nil {
@@ -305,8 +302,9 @@ func (c *Cache) compare(key string, s *state, before time.Time) (found consultat
 	}
 	_, _, due := c.terms.at(s, now)
 	found.enough = due == notDue
-	// The body belongs to this answer only if both are of one moment.
-	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) {
+	// The body belongs to this answer only if both are of one moment. One that a policy has
+	// written down is not given back as a file.
+	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.isFile() {
 		whole := *file
 		whole.Body = body
 		found.file = &whole
@@ -329,8 +327,8 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	if r.Err != nil {
 		file = stored.file // of the answer before, which the outage does not displace
 	}
-	key := o.String()
-	data, err := encodeState(key, s, fileOf(s, file))
+	key := o.key()
+	data, err := encodeState(key, s, file)
 	ttl := s.retention(now)
 	volatile := s.answer != nil && s.volatile
 	superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy) // else a 304 renews what is there
@@ -348,15 +346,10 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	c.second.behind.put(key, data, ttl, unlock)
 }
 
-// fileOf returns the octets to parse the answer's policy from. Memory has none: they come
-// with a new answer, or from the Store, or the policy can write itself down, with its
-// lines renumbered.
-func fileOf(s *state, file *fetch.Result) []byte {
-	switch {
-	case s.answer == nil || !isRules(s.answer):
+// fileOf returns the file of a result, which has none if it was renewed without it.
+func fileOf(r *fetch.Result) []byte {
+	if r == nil {
 		return nil
-	case file != nil && file.Body != nil:
-		return file.Body
 	}
-	return []byte(s.answer.Policy.String())
+	return r.Body
 }

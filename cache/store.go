@@ -20,10 +20,8 @@ import (
 // for Get no longer than 100 ms and for Put not at all, and leaves a Store alone for
 // five seconds after five failures in a row, with reads, writes and locks each on their own.
 //
-// All Caches that share a Store should use Fetchers of one dialect, because each takes over
-// what the others have read; for several dialects, give each its own keys. A Cache learns
-// the dialect of its Fetcher from the first answer. From then on a value of another dialect
-// is fetched again, and counted in Stats.StoreErrors; until then it is used as it is.
+// A value holds what the origin said: status, header and file. What that means is decided by
+// the Source.Dialect of its reader, so Caches of all dialects can share a Store.
 type Store interface {
 	// Get returns what was last put under the key, or an error that wraps ErrMiss if
 	// there is nothing. The caller must not modify the bytes.

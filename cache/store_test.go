@@ -86,7 +86,7 @@ func (s *memStore) misbehave(before func(context.Context, string) error) {
 // get asks for an origin and fails the test for any error.
 func get(t *testing.T, c *cache.Cache, s *site, raw string) *fetch.Result {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, raw), s.load)
+	r, err := c.Get(t.Context(), origin(t, raw), &cache.Source{Load: s.load, Dialect: s.dialect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,15 +106,14 @@ func TestARestartStartsWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memStore)
 		a := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=7200")
-		a.Dialect = policy.Google
 		a.Redirects = []string{"https://b.example/r.txt"}
-		first := &site{serve: always(a)}
+		first := &site{serve: always(a), dialect: policy.Google}
 		c := &cache.Cache{Store: store}
 		before := get(t, c, first, "https://a.example")
 		closeCache(t, c)
 
 		time.Sleep(time.Hour)
-		second := &site{serve: always(rules("/other"))}
+		second := &site{serve: always(rules("/other")), dialect: policy.Google}
 		c = (&cache.Cache{Store: store}).WithoutSpread()
 		after := get(t, c, second, "https://a.example")
 		if second.count() != 0 {
@@ -245,7 +244,7 @@ func TestADamagedValueIsAMiss(t *testing.T) {
 			if r := get(t, c, s, "https://a.example"); r.Err != nil || s.count() != fetches+1 {
 				t.Errorf("%s: %d fetches, want 1", name, s.count()-fetches)
 			}
-			if closeCache(t, c); !bytes.HasPrefix(store.values["https://a.example"], []byte("RGC2")) {
+			if closeCache(t, c); !bytes.HasPrefix(store.values["https://a.example"], []byte("RGC3")) {
 				t.Errorf("%s: not replaced", name)
 			}
 		}
@@ -563,7 +562,7 @@ func TestARecordFromTheFutureDoesNotDisplaceAGoodCopy(t *testing.T) {
 		get(t, c, s, "https://a.example")
 		synctest.Wait()
 		later := time.Now().Add(365 * 24 * time.Hour).Format(time.RFC3339Nano)
-		store.seal("https://a.example", `{"origin":"https://a.example","answer":{"dialect":"RFC9309","rules":true,"status":200,"received":"`+later+`"}}`, "")
+		store.seal("https://a.example", `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"`+later+`"}}`, "")
 		time.Sleep(time.Hour)
 		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed {
 			t.Errorf("%+v, want the copy in memory", r)
@@ -624,7 +623,7 @@ func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
 		store, s := new(lockStore), &site{serve: always(rules("/private"))}
 		store.before = func(_ context.Context, call string) error {
 			if call == "Lock" {
-				store.seal("https://a.example", `{"origin":"https://a.example","answer":{"dialect":"RFC9309","rules":true,"status":200,"received":"`+time.Now().Format(time.RFC3339Nano)+`"}}`, "User-agent: *\n")
+				store.seal("https://a.example", `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"`+time.Now().Format(time.RFC3339Nano)+`"}}`, "User-agent: *\n")
 			}
 			return nil
 		}

@@ -205,7 +205,7 @@ func verdict(ctx context.Context, t *testing.T, c *cache.Cache, f *fetch.Fetcher
 		t.Error(err)
 		return "error"
 	}
-	r, err := c.Get(ctx, o, f.Fetch)
+	r, err := c.Get(ctx, o, sourceOf(f))
 	switch {
 	case err != nil:
 		return "error"
@@ -462,7 +462,7 @@ func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 	for ; i < len(v.Responses); i++ {
 		notModified = false
 		start := time.Now()
-		r, err := c.Get(t.Context(), o, f.Fetch)
+		r, err := c.Get(t.Context(), o, sourceOf(f))
 		if err != nil {
 			t.Fatal(err)
 		}

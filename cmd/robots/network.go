@@ -145,16 +145,14 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	return g.Cache.Get(ctx, o, func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-		if o == (fetch.Origin{}) { // a question of the Cache's, which nothing is read for
-			return g.Fetcher.Fetch(ctx, o, prev)
-		}
+	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		if g.file != nil {
 			g.file.room(ctx)
 		}
 		g.fetches.Add(1)
 		return g.Fetcher.Fetch(ctx, o, prev)
-	})
+	}
+	return g.Cache.Get(ctx, o, &cache.Source{Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect})
 }
 
 // end writes to the store what is not there yet, and closes it. That has to be done
