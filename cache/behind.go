@@ -19,10 +19,9 @@ const (
 // behind writes to a Store without anybody waiting. Its goroutines end when there is
 // nothing left to write.
 type behind struct {
-	store    Store
-	failures *watchers
-	writes   breaker
-	slots    chan struct{} // holds one element for each call of a writer
+	store  Store
+	writes breaker
+	slots  chan struct{} // holds one element for each call of a writer
 
 	mu      sync.Mutex        // guards what follows
 	queued  map[string]*write // waiting, by key
@@ -48,8 +47,8 @@ type write struct {
 	tries int      // that failed although the Store was well
 }
 
-func (b *behind) init(store Store, log *slog.Logger, failures *watchers) {
-	b.store, b.failures = store, failures
+func (b *behind) init(store Store, log *slog.Logger) {
+	b.store = store
 	b.writes.init("writing", log)
 	b.slots = make(chan struct{}, maxWriters)
 	b.queued = make(map[string]*write)
@@ -139,7 +138,6 @@ func (b *behind) write() {
 		_, err := within(b.slots, writeTimeout, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, b.store.Put(ctx, w.key, w.data, w.ttl)
 		}, nil)
-		b.failures.tell("put", w.key, err)
 		b.writes.record(err)
 		for _, then := range w.then {
 			then()

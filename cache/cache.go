@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -34,79 +35,69 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Cache keeps results in memory and, if it has a Store, behind it. The zero value is
-// ready to use, with the bounds and lifetimes given at each field; a negative duration
-// stands for none. Fields must not be changed once Get has been called.
+// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
+// to use. Fields must not be changed once Get has been called.
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
 // dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
-// to hold as in an outage. Without one, and with Strict, what they mean by themselves holds
-// for their Retry-After, at most 24 hours, or else for 5 minutes, doubling to an hour; never
-// for less than MinTTL. No Store gets them.
+// to hold as in an outage. Without a copy, and with Strict, what they mean by themselves
+// holds for their Retry-After, at most 24 hours. If they state none, it holds for 5 minutes,
+// doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
-	// Size bounds the number of origins in memory; zero or less: 50,000. The origin
-	// that has not been asked for the longest gives way.
+	// Size bounds the number of origins in memory. The origin that has not been asked for
+	// the longest gives way. If zero, it is 50,000. If negative, there is none.
 	Size int
 
-	// MaxBytes bounds the memory that they take, by an estimate that is within 20 %
-	// of the heap; zero or less: 64 MiB. No origin takes more than 1.25 MiB. What
-	// would not fit by itself is not kept.
+	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
+	// origin takes more than 1.25 MiB. A result that would not fit by itself is not kept. If
+	// zero, it is 64 MiB. If negative, there is none.
 	MaxBytes int64
 
-	// MinTTL is the least time a result holds, whatever its header says, so that
-	// robots.txt is not fetched for every request. Zero: 1 minute.
+	// MinTTL is the shortest time a result holds, whatever its header says: without it,
+	// some robots.txt would be fetched for every request. If zero, it is 1 minute. If
+	// negative, there is none.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest a result holds while the origin can be reached. Zero: 24
-	// hours, the most that RFC 9309 §2.4 recommends. A 401 or 403 holds for an hour
-	// at most.
+	// MaxTTL is the longest time a result holds while the origin can be reached. A 401 or
+	// 403 holds for an hour at most. If zero, it is 24 hours, the most that RFC 9309 §2.4
+	// recommends. If negative, there is none.
 	MaxTTL time.Duration
 
-	// DefaultTTL is for a result whose header states no lifetime. Zero: 24 hours.
+	// DefaultTTL is the lifetime of a result whose header states none. If zero, it is 24
+	// hours. If negative, there is none: such a result holds for MinTTL.
 	DefaultTTL time.Duration
 
-	// MaxStale is how long past its lifetime a copy is kept for an outage. Zero: 30
-	// days; math.MaxInt64: as long as there is room. A stale-if-error of the origin
-	// (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its own rule.
+	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
+	// of the origin (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its
+	// own rule. If zero, it is 30 days. If negative, there is none.
 	MaxStale time.Duration
 
-	// MinRetry and MaxRetry space the attempts to fetch from an unreachable origin:
-	// first MinRetry after the failure, then doubling up to MaxRetry, each ± 20 %. A
-	// longer Retry-After is honoured up to 24 hours. Zero: 30 seconds and 1 hour.
-	MinRetry, MaxRetry time.Duration
+	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with
+	// each further failure, up to an hour or MinRetry, ± 20 %. A longer Retry-After is
+	// honoured up to 24 hours. If zero, it is 30 seconds. If negative, there is none.
+	MinRetry time.Duration
 
-	// Outage says what holds while an origin is unreachable. Zero: LastGood.
+	// Outage says what holds while an origin is unreachable. If zero, it is LastGood.
 	Outage Outage
 
-	// AllowAfter is how long an origin must have been unreachable to be treated as
-	// unavailable, which allows everything (RFC 9309 §2.3.1.4 permits that after "a
-	// reasonably long period", say 30 days). Zero: never. A copy that is still kept
-	// goes first, then in Strict too. GoogleLadder has its own rule.
-	AllowAfter time.Duration
+	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the
+	// lifetime, those in an origin's stale-while-revalidate window (RFC 5861 §3), and
+	// retries in an outage that is bridged by a copy.
+	NoRefresh bool
 
-	// Foreground switches off all fetches that no caller waits for: those after 80 %
-	// of the lifetime, those in an origin's stale-while-revalidate window (RFC 5861
-	// §3), and retries in an outage that is bridged by a copy.
-	Foreground bool
-
-	// Shared makes this a shared cache in the sense of RFC 9111: s-maxage counts, and
-	// private keeps a result out of the Store. For crawlers of several owners behind
-	// one Store; zero is right for the crawlers of one.
-	Shared bool
-
-	// Store is a second level behind the memory. Nil: none.
+	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
-	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
-	// With a Locker, the time goes from when the Store last answered anybody: hundreds may
-	// have to wait for their turn, and for what another process fetches, up to 15 seconds or
-	// StoreTimeout in all.
-	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
-	// twice sets more.
+	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, in
+	// all. A call that takes longer is a failure of the Store, and robots.txt is fetched.
+	// With a Locker, the time starts again whenever the Store answers a call, because callers
+	// may queue for their turn and for what another process fetches: up to 15 seconds, or
+	// StoreTimeout, in all. If zero, it is 100 ms. A program that would rather wait for its
+	// own file than ask a site twice sets more. If negative, there is none.
 	StoreTimeout time.Duration
 
-	// Logger hears of a Store that fails and of its recovery. Nil: slog.Default.
+	// Logger is told when a Store fails and when it works again; Stats counts the failures.
+	// If nil, it is slog.Default.
 	Logger *slog.Logger
 
 	once     sync.Once // sets up what follows
@@ -118,8 +109,7 @@ type Cache struct {
 	closing chan struct{} // holds one element while Close runs
 	flights flights
 	memory
-	second   second
-	failures watchers
+	second second
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -231,31 +221,36 @@ func (c *Cache) init() {
 	c.clock.init(time.Now())
 	c.draws.Store(rand.Uint64())
 	c.terms = terms{
-		minTTL:     resolve(c.MinTTL, defaultMinTTL),
-		maxTTL:     resolve(c.MaxTTL, defaultTTL),
-		defaultTTL: resolve(c.DefaultTTL, defaultTTL),
-		maxStale:   resolve(c.MaxStale, defaultMaxStale),
-		minRetry:   resolve(c.MinRetry, defaultMinRetry),
-		maxRetry:   resolve(c.MaxRetry, defaultMaxRetry),
-		allowAfter: resolve(c.AllowAfter, 0),
+		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
+		maxTTL:     orDefault(c.MaxTTL, defaultTTL, century),
+		defaultTTL: orDefault(c.DefaultTTL, defaultTTL, 0),
+		maxStale:   orDefault(c.MaxStale, defaultMaxStale, 0),
+		minRetry:   orDefault(c.MinRetry, defaultMinRetry, 0),
 		outage:     c.Outage,
-		shared:     c.Shared,
-		foreground: c.Foreground,
+		noRefresh:  c.NoRefresh,
 	}
-	c.memory.init(c.Size, c.MaxBytes)
+	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
+	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
-	c.second.init(c.Store, c.StoreTimeout, c.Logger, &c.failures)
+	c.second.init(c.Store, orDefault(c.StoreTimeout, readTimeout, flightTimeout), c.Logger)
 }
 
-// resolve gives a field its meaning: zero is the default, less is none. A century is
-// for ever, and keeps sums from overflowing.
-func resolve(d, zero time.Duration) time.Duration {
-	const century = 100 * 365 * 24 * time.Hour
-	if d == 0 {
-		d = zero
+// century is as long as for ever, and keeps sums from overflowing.
+const century = 100 * 365 * 24 * time.Hour
+
+// orDefault gives a field its meaning: zero stands for the default, less for none.
+func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
+	switch {
+	case v == 0:
+		return zero
+	case v < 0:
+		return none
 	}
-	return min(max(0, d), century)
+	if d, ok := any(v).(time.Duration); ok {
+		return T(min(d, century))
+	}
+	return v
 }
 
 // draw returns a number in [lo, hi). The draws follow a Weyl sequence (multiples of the
@@ -267,6 +262,22 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	}
 	const golden = 0x9E3779B97F4A7C15 // 2^64 / φ
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
+}
+
+// Until returns until when the result holds that memory has for o and src. An origin that
+// has failed is asked again then, unless a copy still holds for longer. The time is not in
+// the past: a result whose time is over holds no longer than now. If memory has no result,
+// Until returns the zero Time.
+func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
+	c.once.Do(c.init)
+	e := c.lookup(o, src.Dialect)
+	if e != nil && e.own.UserAgent != "" && e.own.UserAgent != src.agent() {
+		e = c.find(place{o, src.agent(), src.Dialect})
+	}
+	if e == nil {
+		return time.Time{}
+	}
+	return c.terms.until(e.state.Load(), time.Now())
 }
 
 // Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
@@ -296,7 +307,7 @@ func (c *Cache) Close(ctx context.Context) error {
 	return errors.Join(c.second.behind.close(ctx), c.flights.ended(ctx))
 }
 
-// Stats is what a Cache has come to, for metrics.
+// Stats is a snapshot of the counters of a Cache.
 type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes

@@ -63,11 +63,11 @@ func TestEitherClockEndsAndBothClocksGrant(t *testing.T) {
 }
 
 func TestNoClockMakesAnAnswerLast(t *testing.T) {
-	c := &Cache{noSpread: true, AllowAfter: 30 * 24 * time.Hour}
+	c := &Cache{noSpread: true, Outage: GoogleLadder}
 	c.init()
 	t0 := time.Now()
 	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
-	bad := &fetch.Result{Policy: policy.Unreachable(), Err: errRecord}
+	bad := &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errRecord}
 	fresh := c.next(nil, good, t0)
 	outage := c.next(nil, bad, t0)
 

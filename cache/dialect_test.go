@@ -57,7 +57,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 						}
 						o, store := origin(t, "https://a.example"), new(memStore)
 						read := func(d policy.Dialect) *fetch.Result {
-							c := &cache.Cache{Store: store, Logger: quiet, Foreground: true}
+							c := &cache.Cache{Store: store, Logger: quiet, NoRefresh: true}
 							r, err := c.Get(t.Context(), o, source(d))
 							if err != nil {
 								t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAFileWrittenByAPolicyIsReadInItsDialectOnly(t *testing.T) {
 		}
 		down := &fetch.Result{Err: errDown, Policy: policy.Unreachable()}
 		google := &site{serve: inTurn(file(policy.Google), down), dialect: policy.Google}
-		c := &cache.Cache{Store: store, Foreground: true}
+		c := &cache.Cache{Store: store, NoRefresh: true}
 		get(t, c, google, "https://a.example")
 		synctest.Wait()
 		store.mu.Lock()
@@ -151,7 +151,7 @@ func TestAFileWrittenByAPolicyIsReadInItsDialectOnly(t *testing.T) {
 
 		for _, d := range []policy.Dialect{policy.Google, policy.RFC9309} {
 			s := &site{serve: always(down), dialect: d}
-			c := &cache.Cache{Store: store, Foreground: true}
+			c := &cache.Cache{Store: store, NoRefresh: true}
 			r := get(t, c, s, "https://a.example")
 			if read := r.Policy.Reason() == 0; read != (d == policy.Google) {
 				t.Errorf("%v takes it for %v", d, r.Policy.Reason())

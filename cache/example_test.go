@@ -49,9 +49,9 @@ func ExampleFreshnessLifetime() {
 		"Cache-Control": {"max-age=604800"},
 		"Age":           {"86400"}, // it was a day in a cache on the way
 	}}
-	fmt.Println(cache.FreshnessLifetime(r)) // a Cache makes it 24 hours
+	fmt.Println(cache.FreshnessLifetime(r)) // stated; a Cache makes it 24 hours
 	// Output:
-	// 144h0m0s
+	// 144h0m0s true
 }
 
 // Wrong: a Cache that is made for one request has nothing to remember. Make one for the

@@ -43,7 +43,7 @@ func FuzzStoredValue(f *testing.F) {
 			}
 			return rules("/private")
 		}}
-		c := &cache.Cache{Store: store, Logger: quiet, AllowAfter: 1, Outage: cache.GoogleLadder}
+		c := &cache.Cache{Store: store, Logger: quiet, Outage: cache.GoogleLadder}
 		r := get(t, c, s, "https://a.example")
 		if r == nil || r.Policy == nil {
 			t.Fatalf("got %+v", r)

@@ -22,7 +22,7 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		},
 	} {
 		var m memory
-		m.init(0, 0)
+		m.init(100, 1<<20)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
 		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour)
 		late := m.lookup(o, 0)
@@ -51,7 +51,7 @@ func latest(s *state) *fetch.Result { return cmp.Or(s.failure, s.answer) }
 // earlier answers stays, and one that does not change the answer leaves the entry where it is.
 func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	var m memory
-	m.init(0, 0)
+	m.init(100, 1<<20)
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
 		m.put(place{Origin: o}, s, r, time.Hour)

@@ -92,12 +92,6 @@ func (e *entry) hold(r *fetch.Result, until time.Duration) {
 }
 
 func (m *memory) init(size int, limit int64) {
-	if size <= 0 {
-		size = defaultSize
-	}
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
 	m.limit = limit
 	m.index.init()
 	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1

@@ -204,7 +204,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 	const n = 300
 	body := hostileFile(0)[:20_000]
 	grown := weight(func() any {
-		c := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond, Foreground: true, MaxBytes: math.MaxInt64}
+		c := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond, NoRefresh: true, MaxBytes: math.MaxInt64}
 		kept := map[fetch.Origin]int{}
 		for i := range n {
 			for range 3 {

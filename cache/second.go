@@ -29,7 +29,6 @@ const (
 type second struct {
 	store    Store
 	patience time.Duration // what it may cost a caller, in all
-	failures *watchers
 	reads    breaker
 	slots    chan struct{} // holds one element for each call of a reader
 	locks    breaker       // its own: that values are read and written says nothing about locks
@@ -37,19 +36,16 @@ type second struct {
 	behind   behind
 }
 
-func (s *second) init(store Store, patience time.Duration, log *slog.Logger, failures *watchers) {
+func (s *second) init(store Store, patience time.Duration, log *slog.Logger) {
 	if log == nil {
 		log = slog.Default()
 	}
-	if patience <= 0 {
-		patience = readTimeout
-	}
-	s.store, s.patience, s.failures = store, patience, failures
+	s.store, s.patience = store, patience
 	s.reads.init("reading", log)
 	s.slots = make(chan struct{}, maxReads)
 	s.locks.init("locking", log)
 	s.locking = make(chan struct{}, maxReads)
-	s.behind.init(store, log, failures)
+	s.behind.init(store, log)
 }
 
 var (
@@ -120,8 +116,8 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 
 // read returns the record of an origin with its file, before a time; nil if there is none
 // that can be had and trusted. It also reports whether there was any value; an error means
-// that there may be. Silence and errors are failures of the Store; a value that is no record
-// is as good as none, but somebody may want to hear of it.
+// that there may be. Silence and errors are failures of the Store; a value that is no record is as
+// good as none, but counts.
 func (s *second) read(key string, before time.Time) (rec *record, body []byte, stored bool, err error) {
 	left := time.Until(before)
 	if left <= 0 {
@@ -139,7 +135,6 @@ func (s *second) read(key string, before time.Time) (rec *record, body []byte, s
 	if errors.Is(err, errStoreBusy) {
 		return nil, nil, false, err
 	}
-	s.failures.tell("get", key, err)
 	if s.reads.record(err); err != nil {
 		return nil, nil, false, err
 	}
@@ -149,7 +144,6 @@ func (s *second) read(key string, before time.Time) (rec *record, body []byte, s
 	rec, body, err = decodeRecord(key, data)
 	if err != nil {
 		s.reads.note()
-		s.failures.tell("get", key, err)
 	}
 	return rec, body, true, nil
 }
@@ -182,10 +176,17 @@ func (s *second) lock(key string, before time.Time) (unlock func(), err error) {
 		return calm(unlock), err
 	}, release)
 	if !errors.Is(err, errStoreBusy) {
-		s.failures.tell("lock", key, err)
 		s.locks.record(err)
 	}
 	return unlock, err
+}
+
+// calm returns unlock without its panics: it runs where one would end the process.
+func calm(unlock func()) func() {
+	return func() {
+		defer func() { _ = recover() }()
+		unlock()
+	}
 }
 
 // consultation is what the second level adds to what the first knows of an origin.

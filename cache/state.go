@@ -45,12 +45,10 @@ func (s *state) own() *fetch.Result { return cmp.Or(s.answer, s.failure) }
 
 // terms are the fields of a Cache with their zero values resolved.
 type terms struct {
-	minTTL, maxTTL, defaultTTL time.Duration
-	maxStale, allowAfter       time.Duration
-	minRetry, maxRetry         time.Duration
-	outage                     Outage
-	shared                     bool
-	foreground                 bool
+	minTTL, maxTTL, defaultTTL, maxStale time.Duration
+	minRetry, maxRetry                   time.Duration
+	outage                               Outage
+	noRefresh                            bool
 }
 
 const (
@@ -61,7 +59,7 @@ const (
 	maxMomentTTL      = time.Hour           // and after repetitions
 	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
 	defaultMinRetry   = 30 * time.Second
-	defaultMaxRetry   = time.Hour
+	maxRetry          = time.Hour
 	maxRetryAfter     = 24 * time.Hour
 
 	ladderStop = 12 * time.Hour      // Google: no crawling at first,
@@ -77,11 +75,11 @@ func (s *state) age(now time.Time) time.Duration {
 // answeredWith is the state after an answer other than unreachable. The past does not
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
-	f := readChain(r, at, t.shared)
+	f := readChain(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
 	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
-	if !t.foreground {
+	if !t.noRefresh {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
 		if !f.mustRevalidate {
 			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, f.redirectStale, t.maxTTL))
@@ -160,7 +158,7 @@ func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 
 // assume prepares the result for an outage that is long enough to count as unavailable.
 func (s *state) assume(t *terms) {
-	if t.outage == GoogleLadder || t.allowAfter > 0 {
+	if t.outage == GoogleLadder {
 		s.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: s.failure.StatusCode, Time: s.failure.Time}
 	}
 }
@@ -221,7 +219,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		return t.during(s, now), wait, notDue
 	case s.failure == nil && s.answer != nil && age < s.revising:
 		return s.answer, s.revising - age, inBackground
-	case s.failure != nil && !t.foreground:
+	case s.failure != nil && !t.noRefresh:
 		// An outage is met by retrying behind the callers, as long as they can be
 		// served from the copy.
 		if r = t.during(s, now); r == s.answer {
@@ -229,6 +227,22 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		}
 	}
 	return nil, 0, awaited
+}
+
+// until is when what holds at a time may end, at the latest: with the lifetime of an answer,
+// or with the next attempt after a failure.
+func (t *terms) until(s *state, now time.Time) time.Time {
+	left := time.Duration(0)
+	if s.failure != nil {
+		_, since := elapsed(now, s.failed)
+		left = s.retry - since
+	}
+	if s.answer != nil {
+		if fresh := s.lifetime - s.age(now); fresh > 0 {
+			left = fresh
+		}
+	}
+	return now.Add(max(0, left))
 }
 
 // newest is what has just been found out, fresh or not.
@@ -268,12 +282,8 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 		}
 		return s.answer
 	}
-	long := t.allowAfter > 0 && lasted >= t.allowAfter
-	switch {
-	case copied && (long || t.outage == LastGood):
+	if copied && t.outage == LastGood {
 		return s.answer
-	case long:
-		return s.assumed
 	}
 	return s.failure
 }

@@ -205,18 +205,17 @@ func TestAnOutageIsRememberedAcrossARestart(t *testing.T) {
 func TestNoStoreIsNotPut(t *testing.T) {
 	for _, tt := range []struct {
 		cacheControl string
-		shared       bool
 		want         int
 	}{
-		{"max-age=60", false, 1}, {"no-store", false, 0}, {"private", false, 1}, {"private", true, 0},
+		{"max-age=60", 1}, {"no-store", 0}, {"private", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, s := new(memStore), &site{serve: always(rules("/private", "Cache-Control", tt.cacheControl))}
-			c := &cache.Cache{Store: store, Shared: tt.shared}
+			c := &cache.Cache{Store: store}
 			get(t, c, s, "https://a.example")
 			closeCache(t, c)
 			if got := len(store.keys()); got != tt.want {
-				t.Errorf("Cache-Control: %s, shared %v: %d values in the store, want %d", tt.cacheControl, tt.shared, got, tt.want)
+				t.Errorf("Cache-Control: %s: %d values in the store, want %d", tt.cacheControl, got, tt.want)
 			}
 		})
 	}
@@ -348,7 +347,7 @@ func TestTheQueueOfWritesIsBoundedAndKeepsTheLatest(t *testing.T) {
 			return nil
 		}}
 		s := &site{serve: func(n int, _ *fetch.Result) *fetch.Result { return rules(fmt.Sprintf("/%d", n)) }}
-		c := &cache.Cache{Store: store, Logger: quiet, MinTTL: -1, MaxTTL: -1}
+		c := &cache.Cache{Store: store, Logger: quiet, MinTTL: -1, DefaultTTL: -1}
 		get(t, c, s, "https://a.example")
 		synctest.Wait() // it is being written
 		for range 3 {

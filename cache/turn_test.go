@@ -148,7 +148,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 		{name: "must-revalidate", cache: &cache.Cache{}, cacheControl: "max-age=60, must-revalidate", want: 3 * time.Second},
 		{name: "no-cache", cache: &cache.Cache{}, cacheControl: "no-cache", want: 3 * time.Second},
 		{name: "no-store", cache: &cache.Cache{}, cacheControl: "no-store", want: 3 * time.Second},
-		{name: "in the foreground", cache: &cache.Cache{Foreground: true}, cacheControl: "max-age=60", want: 3 * time.Second},
+		{name: "in the foreground", cache: &cache.Cache{NoRefresh: true}, cacheControl: "max-age=60", want: 3 * time.Second},
 		{name: "while another process fetches", cache: &cache.Cache{}, locked: true, cacheControl: "max-age=60", want: 3 * time.Second},
 		{name: "only in the Store", cache: &cache.Cache{}, restart: true, cacheControl: "max-age=60, must-revalidate", want: 3 * time.Second},
 		{name: "only in the Store, while another process fetches", cache: &cache.Cache{}, restart: true, locked: true, cacheControl: "max-age=60", want: 3 * time.Second},
@@ -218,7 +218,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 // waited for again.
 func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{Foreground: true}).WithoutSpread()
+		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
 		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), down(), rules("/new"))}
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Hour)

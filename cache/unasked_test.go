@@ -27,7 +27,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &memStore{}
-			cached := &cache.Cache{Outage: c.outage, Store: store, Foreground: true}
+			cached := &cache.Cache{Outage: c.outage, Store: store, NoRefresh: true}
 			o, asked := origin(t, "https://a.example"), 0
 			late := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				asked++

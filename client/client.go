@@ -98,7 +98,6 @@ func (t *Transport) ready() *gate {
 		f := t.fetcher()
 		t.gate.misuse = t.misuse(t.gate.base, f)
 		t.gate.source = cache.Source{Load: t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks), UserAgent: f.UserAgent, Dialect: f.Dialect}
-		t.gate.unwatch = t.Trace.watch(t.gate.cache, &t.gate.hooks)
 	})
 	return &t.gate
 }

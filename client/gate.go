@@ -25,7 +25,6 @@ type gate struct {
 	userToken string // product token of Transport.UserAgent
 	misuse    error  // what is wrong with the Transport, or nil
 	hooks     hooks
-	unwatch   func() // ends what Trace hears of the cache
 }
 
 // answer is a Decision, the origin it is about, and why its robots.txt is unreachable,

@@ -234,7 +234,7 @@ func childWrites(file, first string) {
 	if err != nil {
 		fail(err)
 	}
-	c := &cache.Cache{Store: store, MinTTL: -1, MaxTTL: -1}
+	c := &cache.Cache{Store: store, MinTTL: -1, DefaultTTL: -1}
 	for ; ; version++ {
 		i := version % killedOrigins
 		o, err := fetch.OriginOf(siteURL(i))

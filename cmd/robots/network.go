@@ -130,11 +130,11 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 			Token:   n.agent.String(),
 			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
 			Cache: &cache.Cache{
-				Size:       maxOrigins,
-				MaxBytes:   maxPolicies,
-				Store:      store,
-				Foreground: true, // a refresh that nobody waits for would come after the run
-				Logger:     slog.New(slog.NewTextHandler(errs, nil)),
+				Size:      maxOrigins,
+				MaxBytes:  maxPolicies,
+				Store:     store,
+				NoRefresh: true, // a refresh that nobody waits for would come after the run
+				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
 				// A list can wait for its own file; a site need not be asked twice for that.
 				StoreTimeout: 10 * time.Second,
 			},

@@ -45,13 +45,12 @@ var table = []mutation{
 
 	// Freshness and outages.
 	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/freshness.go", "if shared && sMaxAge != noDelta {", "if sMaxAge != noDelta {", "s-maxage counts in a private cache", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "if d == noDelta || other >= 0 && delta(other) < d {", "if d == noDelta || other >= 0 && delta(other) > d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "f.explicit, f.mustRevalidate = true, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(ttl)*spread))", "return time.Duration(float64(ttl) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
-	{"cache/state.go", "case copied && (long || t.outage == LastGood):", "case s.answer != nil && (long || t.outage == LastGood):", "a copy holds for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
+	{"cache/state.go", "if copied && t.outage == LastGood {", "if s.answer != nil && t.outage == LastGood {", "a copy holds for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "return max(wait, min(retryAfter, maxRetryAfter))", "return wait", "Retry-After is not kept", "./cache", "TestRetryAfterIsHonouredUpToADay"},
 	{"cache/state.go", "case lasted < ladderStop:", "case false:", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
