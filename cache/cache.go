@@ -13,8 +13,8 @@
 // earlier or later for each origin, so that they do not expire together.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several
-// processes. It is read for 100 ms at most, written behind the callers, and left alone
-// while it fails: a Cache with a broken Store is a Cache without one.
+// processes. It costs a caller 100 ms at most, is written behind the callers, and is left
+// alone while it fails: a Cache with a broken Store is a Cache without one.
 //
 // Nothing here knows product tokens or matches rules: what goes in and comes out is a
 // fetch.Result. A Cache is safe for concurrent use.
@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -89,7 +90,8 @@ type Cache struct {
 	Store Store
 
 	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, in
-	// all. A call that takes longer is a failure of the Store, and robots.txt is fetched.
+	// all. A call that takes longer is a failure of the Store, and robots.txt is fetched. What
+	// is left of the time a caller waits if too many values are yet to be written.
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
 	// may queue for their turn and for what another process fetches: up to 15 seconds, or
 	// StoreTimeout, in all. If zero, it is 100 ms. A program that would rather wait for its
@@ -103,13 +105,14 @@ type Cache struct {
 	once     sync.Once // sets up what follows
 	terms    terms
 	clock    clock
+	patience time.Duration    // StoreTimeout
+	backing  *backing.Backing // nil: no Store
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
 	closing chan struct{} // holds one element while Close runs
 	flights flights
 	memory
-	second second
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -233,7 +236,10 @@ func (c *Cache) init() {
 	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
-	c.second.init(c.Store, orDefault(c.StoreTimeout, readTimeout, flightTimeout), c.Logger)
+	c.patience = orDefault(c.StoreTimeout, readTimeout, flightTimeout)
+	if c.Store != nil {
+		c.backing = backing.New(c.Store, c.patience, c.Logger)
+	}
 }
 
 // century is as long as for ever, and keeps sums from overflowing.
@@ -304,7 +310,11 @@ func (c *Cache) Close(ctx context.Context) error {
 	c.flights.close()
 	c.clear()
 	c.flights.landed(ctx) // what they bring is to be written, too
-	return errors.Join(c.second.behind.close(ctx), c.flights.ended(ctx))
+	var err error
+	if c.backing != nil {
+		err = c.backing.Close(ctx)
+	}
+	return errors.Join(err, c.flights.ended(ctx))
 }
 
 // Stats is a snapshot of the counters of a Cache.
@@ -312,15 +322,15 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or refused eight times
+	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or that it refused eight times
 }
 
 // Stats returns a snapshot.
 func (c *Cache) Stats() Stats {
 	c.once.Do(c.init)
-	s := Stats{
-		StoreErrors: c.second.reads.total() + c.second.locks.total() + c.second.behind.writes.total(),
-		StoreDrops:  c.second.behind.lost(),
+	var s Stats
+	if c.backing != nil {
+		s.StoreErrors, s.StoreDrops = c.backing.Failures(), c.backing.Drops()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

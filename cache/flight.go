@@ -227,7 +227,7 @@ func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 	// Another process may know what this one does not, or know it better: with a Store
 	// that is asked before every fetch, memory is just a copy of some of it.
 	var stored consultation
-	if c.second.store != nil {
+	if c.backing != nil {
 		stored = c.consult(o, s)
 		if s = stored.state; stored.enough {
 			now := time.Now()
@@ -263,7 +263,7 @@ func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 		return c.terms.newest(s, now), nil
 	}
 	c.publish(o, s, now)
-	if c.second.store != nil {
+	if c.backing != nil {
 		c.keep(o, s, r, prev, stored, now)
 	}
 	return c.terms.newest(s, now), nil

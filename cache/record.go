@@ -24,10 +24,6 @@ import (
 const (
 	recordMagic  = "RGC3"
 	recordPrefix = len(recordMagic) + 8
-
-	// tombstone takes the place of rules that have been superseded by what cannot be
-	// stored. It reads as no value, whether or not the Store has forgotten it by then.
-	tombstone = recordMagic
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

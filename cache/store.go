@@ -2,8 +2,9 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 )
 
 // Store is an optional second level behind the memory of a Cache: for a restart that
@@ -17,8 +18,9 @@ import (
 // write a Store can write rules.
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
-// for Get no longer than 100 ms and for Put not at all, and leaves a Store alone for
-// five seconds after five failures in a row, with reads, writes and locks each on their own.
+// for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
+// each value and up to 64 at a time. A Cache leaves a Store alone for five seconds after five
+// failures in a row, with reads, writes and locks each on their own.
 //
 // A value holds what the origin said: status, header and file. What that means is decided by
 // the Source.Dialect of its reader, so Caches of all dialects can share a Store.
@@ -44,7 +46,7 @@ type Locker interface {
 }
 
 // ErrMiss is returned, as it is or wrapped, by Store.Get if there is no value for the key.
-var ErrMiss = errors.New("cache: no value")
+var ErrMiss = backing.ErrMiss
 
 // MaxValue is the most bytes that a Cache puts under one key. A longer value is none of
 // its own, so that a Store need not read it.
