@@ -112,7 +112,7 @@ type Cache struct {
 
 	closing chan struct{} // holds one element while Close runs
 	flights flights
-	memory
+	memory  memory
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -175,7 +175,7 @@ type Source struct {
 // Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.lookup(o, src.Dialect)
+	e := c.memory.lookup(o, src.Dialect)
 	if e == nil {
 		return c.wait(ctx, place{Origin: o, dialect: src.Dialect}, nil, src)
 	}
@@ -187,7 +187,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Re
 
 func (c *Cache) getFrom(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
-		c.used(e)
+		c.memory.used(e)
 		return e.result.Load(), nil
 	}
 	return c.look(ctx, e, src)
@@ -201,13 +201,13 @@ func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
 			return c.wait(ctx, e.place(), s, src)
 		}
-		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
+		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
 	}
 	if due == inBackground {
 		c.renew(e, s, src)
 	}
-	c.extend(e, s, r, c.until(s, now, period, due))
+	c.memory.extend(e, s, r, c.until(s, now, period, due))
 	return r, nil
 }
 
@@ -276,9 +276,9 @@ func (c *Cache) draw(lo, hi float64) float64 {
 // Until returns the zero Time.
 func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	c.once.Do(c.init)
-	e := c.lookup(o, src.Dialect)
+	e := c.memory.lookup(o, src.Dialect)
 	if e != nil && e.own.UserAgent != "" && e.own.UserAgent != src.agent() {
-		e = c.find(place{o, src.agent(), src.Dialect})
+		e = c.memory.find(place{o, src.agent(), src.Dialect})
 	}
 	if e == nil {
 		return time.Time{}
@@ -308,7 +308,7 @@ func (c *Cache) Close(ctx context.Context) error {
 	}
 	defer func() { <-c.closing }()
 	c.flights.close()
-	c.clear()
+	c.memory.clear()
 	c.flights.landed(ctx) // what they bring is to be written, too
 	var err error
 	if c.backing != nil {
@@ -332,8 +332,6 @@ func (c *Cache) Stats() Stats {
 	if c.backing != nil {
 		s.StoreErrors, s.StoreDrops = c.backing.Failures(), c.backing.Drops()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.Origins, s.Bytes = c.recent.Len(), c.bytes
+	s.Origins, s.Bytes = c.memory.size()
 	return s
 }

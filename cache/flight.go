@@ -139,7 +139,7 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 				return r, flown.Err
 			}
 			seen = nil
-			if e := c.find(o); e != nil {
+			if e := c.memory.find(o); e != nil {
 				seen = e.state.Load()
 			}
 			landed = c.fly(o, seen, src)
@@ -157,7 +157,7 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 // bridge returns the copy of o that takes the place of a refresh which has taken too long,
 // and sees to it that nobody else waits for that before it has landed; nil: there is none.
 func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
-	e := c.find(o)
+	e := c.memory.find(o)
 	if e == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result
 // that the Store has.
 func (c *Cache) offer(o place, s *state) {
 	if now := time.Now(); c.terms.bridge(s, now) != nil {
-		c.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
+		c.memory.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
 	}
 }
 
@@ -219,7 +219,7 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 // flight finds out what holds for o and remembers it before it lands: who comes later
 // finds it in memory, and who came too late to see the last flight sees its result here.
 func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
-	if e := c.find(o); e != nil {
+	if e := c.memory.find(o); e != nil {
 		if known := e.state.Load(); known != s {
 			return c.terms.newest(known, time.Now()), nil
 		}
@@ -278,10 +278,10 @@ func ofAProxy(r *fetch.Result) bool {
 // next is the state after r has arrived.
 func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 	if failed(r) {
-		return s.failedWith(&c.terms, slim(r), now, c.draw)
+		return s.failedWith(&c.terms, trim(r), now, c.draw)
 	}
 	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
-	s.answer = slim(r)
+	s.answer = trim(r)
 	return s
 }
 
@@ -290,7 +290,7 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 	if due == awaited {
 		r = c.terms.newest(s, now) // for nobody but those who waited
 	}
-	c.put(o, s, r, c.until(s, now, period, due))
+	c.memory.put(o, s, r, c.until(s, now, period, due))
 }
 
 // call runs Load for nobody in particular: with no context of a caller, whose end must

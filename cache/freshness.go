@@ -63,7 +63,7 @@ func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 func readChain(r *fetch.Result, received time.Time) freshness {
 	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
-	for _, h := range slimRedirects(r.RedirectHeaders) { // as a Store will have them
+	for _, h := range trimRedirects(r.RedirectHeaders) { // as a Store will have them
 		hop := readFreshness(h, received)
 		if hop.explicit {
 			f.redirect = min(f.redirect, hop.lifetime)

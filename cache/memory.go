@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -168,10 +170,75 @@ func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration
 	}
 }
 
+// size returns how many entries there are, and what they cost.
+func (m *memory) size() (entries int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent.Len(), m.bytes
+}
+
 // clear drops all entries, and leaves no room for more.
 func (m *memory) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recent.Purge()
 	m.limit = 0
+}
+
+const word = int64(unsafe.Sizeof(uintptr(0)))
+
+// cost estimates the heap that an origin takes, within 20 %.
+func cost(o place, s *state) int64 {
+	const (
+		node = 20 * word // in the map and the list, with their slack
+		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
+	)
+	n := room
+	if o.agent != "" {
+		n += 2*word + (int64(len(o.agent))+15)&^15
+	}
+	if size := len(o.Origin.String()) - len("http://"); size > len(entry{}.name) {
+		n += int64(size+15) &^ 15
+	}
+	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
+		if r == nil {
+			continue
+		}
+		n += resultCost(r)
+		if r != s.own() { // which is part of the entry
+			n += int64(unsafe.Sizeof(*r))
+		}
+	}
+	return n
+}
+
+// resultCost counts what the result keeps alive besides itself. Policies that say the
+// same for all origins are shared, and have a Size of zero.
+func resultCost(r *fetch.Result) int64 {
+	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
+	for _, h := range r.RedirectHeaders {
+		n += word + headerCost(h)
+	}
+	if r.Err != nil {
+		n += 4*word + int64(len(r.Err.Error()))
+	}
+	return n
+}
+
+func headerCost(h http.Header) (n int64) {
+	if len(h) == 0 {
+		return 0
+	}
+	n = 47 * word // a map of up to eight fields
+	for _, lines := range h {
+		n += stringsCost(lines)
+	}
+	return n
+}
+
+func stringsCost(all []string) (n int64) {
+	for _, s := range all {
+		n += 2*word + (int64(len(s))+15)&^15 // with what is lost to the size classes
+	}
+	return n
 }

@@ -161,7 +161,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)
-			s.answer = slim(r)
+			s.answer = trim(r)
 		}
 	}
 	if f := rec.Failure; f != nil {
@@ -169,7 +169,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 		// dialect had met it.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
 		if r != nil && r.Err != nil {
-			s.failure = slim(r)
+			s.failure = trim(r)
 			// A wait that was not to be shorter than a Retry-After is at most a day.
 			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
 			s.assume(t)

@@ -68,7 +68,7 @@ func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.R
 
 // getAt is Get for one place.
 func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
-	if e := c.find(p); e != nil {
+	if e := c.memory.find(p); e != nil {
 		return c.getFrom(ctx, e, src)
 	}
 	return c.wait(ctx, p, nil, src)
