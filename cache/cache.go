@@ -1,22 +1,22 @@
 // Package cache keeps the robots.txt result of each origin and decides how long it
 // holds (RFC 9309 §2.4, RFC 9111).
 //
-// A result is fresh for the lifetime its header states, within bounds, and from then
-// on only until the next one is fetched. One fetch runs per origin, however many
-// callers wait; it belongs to none of them, so that a caller who gives up fails nobody.
-// While an origin is unreachable its last good copy goes on to hold (see Outage), and
-// the origin is asked again after 30 seconds, then less and less often. The same copy goes
-// on to hold when an answer is of the moment: see [Cache].
+// A result is fresh for the lifetime that its header states, within bounds. From then on it
+// holds only until the next one is fetched. One fetch runs per origin, however many callers
+// wait. It belongs to none of them: a caller that gives up fails no other. While an origin is
+// unreachable, its last good copy goes on to hold (see [Outage]), and the origin is asked
+// again after 30 seconds, then less and less often. The same copy goes on to hold when an
+// answer is of the moment (see [Cache]).
 //
-// A hit takes no lock and allocates nothing. Results that are in use are fetched again
-// behind their callers, before they expire, so that nobody waits for that; and a little
-// earlier or later for each origin, so that they do not expire together.
+// A hit takes no lock and allocates nothing. Results in use are fetched again behind their
+// callers, before they expire: no caller waits for that. Each origin has its own moment for
+// it, a little earlier or later, and so they do not expire together.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several
 // processes. It costs a caller 100 ms at most, is written behind the callers, and is left
 // alone while it fails: a Cache with a broken Store is a Cache without one.
 //
-// Nothing here knows product tokens or matches rules: what goes in and comes out is a
+// This package knows no product tokens and matches no rules: what goes in and comes out is a
 // fetch.Result. A Cache is safe for concurrent use.
 package cache
 
@@ -121,8 +121,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed. With one, nobody waits longer than
-	// 3 seconds to find out.
+	// permits. Without a copy everything is disallowed. With one, no caller waits longer
+	// than 3 seconds to find out.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC

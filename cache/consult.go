@@ -30,11 +30,11 @@ type consultation struct {
 	holds  bool          // there is, or may be, a value
 }
 
-// consult asks the Store, and sees to it that nobody else is fetching. Whoever is, gets
-// maxCrowded to put a result; if its process dies, its lock lapses.
+// consult asks the Store, and takes its lock for a fetch. Another process that is fetching gets
+// maxCrowded to put a result; if it dies, its lock lapses.
 //
-// To wait for a result is no fault of the Store. Nor is it one if many wait for it, as long
-// as it answers them: with a Locker a fetch is what all of this is to avoid.
+// Waiting for a result is no fault of the Store. Nor is a long queue, as long as the Store
+// answers: a Locker is there to save fetches.
 func (c *Cache) consult(o place, s *state) (found consultation) {
 	start := time.Now()
 	defer func() { found.took = time.Since(start) }()
@@ -140,7 +140,7 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultatio
 	}
 	if rec != nil && rec.Answer != nil && s != nil && s.answer != nil &&
 		rec.Answer.UserAgent != "" && s.answer.UserAgent != "" && rec.Answer.UserAgent != s.answer.UserAgent {
-		rec, found.unread = nil, true // for others, who put it when ours was not there
+		rec, found.unread = nil, true // for others, put when ours was not there
 	}
 	if rec != nil && rec.adds(s) {
 		theirs, whole := rec.state(&c.terms, body, o.dialect, c.draw)

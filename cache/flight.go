@@ -17,8 +17,8 @@ import (
 
 const (
 	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
-	// turn first. Those who still wait then start another: so a queue of ours is no failure
-	// of the origin, and what nobody waits for leaves it.
+	// turn first. Callers that still wait then start another flight. So a queue of ours is no
+	// failure of the origin, and a fetch that no caller waits for leaves the queue.
 	flightTimeout = 2 * time.Minute
 
 	// returnTimeout is for a load to see that its time is over.
@@ -28,13 +28,12 @@ const (
 	// take.
 	maxBridged = 3 * time.Second
 
-	// maxRenewals bounds the fetches that nobody waits for, so that they do not stand
-	// in the way of those that somebody does.
+	// maxRenewals bounds the fetches that no caller waits for: they must not stand in the way
+	// of the others.
 	maxRenewals = 32
 )
 
-// errNoTurn is how a flight ends whose load was not done with what comes before asking the
-// origin: with a queue, in most cases.
+// errNoTurn ends a flight whose Load has not come to ask the origin, mostly because of a queue.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
@@ -133,7 +132,7 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 			switch {
 			case !o.suits(r, src):
 				return c.getAt(ctx, place{o.Origin, src.agent(), o.dialect}, src)
-			case flown.Err == errOthers: // than who led the flight: it is ours
+			case flown.Err == errOthers: // not for the caller that led the flight, but for this one
 				return c.getAt(ctx, o, src)
 			case flown.Err != errNoTurn:
 				return r, flown.Err
@@ -154,8 +153,8 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 	}
 }
 
-// bridge returns the copy of o that takes the place of a refresh which has taken too long,
-// and sees to it that nobody else waits for that before it has landed; nil: there is none.
+// bridge returns the copy of o that takes the place of a refresh which has taken too long; nil
+// if there is none. No other caller then waits for the refresh until it has landed.
 func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
 	e := c.memory.find(o)
 	if e == nil {
@@ -171,16 +170,16 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result
 	return r
 }
 
-// offer lets those who wait for the flight of o, and may have to wait for long, have a copy
-// that the Store has.
+// offer gives the callers of the flight of o, who may have to wait for long, a copy from the
+// Store.
 func (c *Cache) offer(o place, s *state) {
 	if now := time.Now(); c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
+		c.memory.put(o, s, s.answer, c.clock.at(now)) // its finder looks whether it will do
 	}
 }
 
-// renew lets a flight for an entry run behind its readers, unless one does or too many do:
-// an origin that hangs, and is asked about again and again, must not take the places of all.
+// renew starts a flight for an entry behind its readers, unless there is one, or too many: an
+// origin that hangs, and is asked for again and again, must not take the places of others.
 func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
@@ -216,8 +215,8 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 	})
 }
 
-// flight finds out what holds for o and remembers it before it lands: who comes later
-// finds it in memory, and who came too late to see the last flight sees its result here.
+// flight determines what holds for o and publishes it before it lands, so callers that arrive
+// later find it in memory. A caller that just missed the last flight gets its result here.
 func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 	if e := c.memory.find(o); e != nil {
 		if known := e.state.Load(); known != s {
@@ -270,7 +269,7 @@ func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 }
 
 // ofAProxy reports a 407 that a proxy gave in place of the origin (RFC 9110 §15.5.8). It
-// says nothing about the origin, and so it is for those who waited and kept nowhere.
+// says nothing about the origin: the callers that waited get it, and it is kept nowhere.
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
@@ -288,14 +287,13 @@ func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 func (c *Cache) publish(o place, s *state, now time.Time) {
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		r = c.terms.newest(s, now) // for nobody but those who waited
+		r = c.terms.newest(s, now) // only for the callers that waited
 	}
 	c.memory.put(o, s, r, c.until(s, now, period, due))
 }
 
-// call runs Load for nobody in particular: with no context of a caller, whose end must
-// not fail the others and whose trace would be called for them. The result is unreachable
-// whenever load does not give one. The error is ErrClosed, or errNoTurn.
+// call runs Load with a context of its own: the end of a caller's must not fail the others,
+// and its trace must not be called for them. The result is unreachable if Load gives none. The error is ErrClosed, or errNoTurn.
 func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed

@@ -59,7 +59,7 @@ func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 
 // readChain reads an answer and the redirects that led to it: it may be reused as long as
 // all of them may, those that state a lifetime. A redirect that states none does not count,
-// or the default of a file would be that of a way to it.
+// or the default lifetime would apply to every way to a file.
 func readChain(r *fetch.Result, received time.Time) freshness {
 	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second

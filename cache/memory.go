@@ -23,8 +23,8 @@ const (
 type memory struct {
 	index // of the entries in recent; changed under mu
 
-	// turn counts what was added. The order of use matters for nothing else, so that an
-	// entry takes its place in it only once a part of the others could have been evicted.
+	// turn counts the entries added. The order of use matters only for eviction, so an entry
+	// moves in it only once a part of the others could have been evicted.
 	turn atomic.Int64
 
 	mu     sync.Mutex // guards what follows; nothing is called under it
@@ -40,9 +40,9 @@ type entry struct {
 	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
-	origin fetch.Origin // not to be given away: who keeps it keeps the entry
+	origin fetch.Origin // not to be given away: its text is part of the entry
 	name   [32]byte     // the origin's text, if that fits
-	own    fetch.Result // state.own, as a copy; its UserAgent and Dialect are whom the entry is for
+	own    fetch.Result // state.own, as a copy; its UserAgent and Dialect are those of the entry
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -86,8 +86,8 @@ func (e *entry) place() place {
 	return place{e.origin, *e.agent, e.own.Dialect}
 }
 
-// hold publishes a result: before its time is up, so that a reader who sees the time
-// sees the result or a later one.
+// hold publishes a result, and then its time: a reader that sees the time sees this result or
+// a later one.
 func (e *entry) hold(r *fetch.Result, until time.Duration) {
 	e.result.Store(r)
 	e.until.Store(int64(until))

@@ -64,7 +64,7 @@ type failureRecord struct {
 	Count    int           `json:"count"`
 }
 
-// encodeState returns the bytes to store. The file is that of the answer, if it has rules.
+// encodeState returns the bytes to store. The file is the answer's, if it has rules.
 func encodeState(key string, s *state, file *fetch.Result) ([]byte, error) {
 	rec := record{Origin: key}
 	var body []byte

@@ -12,8 +12,8 @@ import (
 // in, if any. A state is immutable. The functions in this file have no side effects:
 // the time comes in as an argument, and so does chance.
 //
-// All periods count from one of three moments, so that either clock can end them: the
-// wall clock jumps, and the monotonic one stands still while a machine sleeps.
+// All periods count from one of three moments, and either clock can end them: the wall clock
+// jumps, and the monotonic one stands still while a machine sleeps.
 type state struct {
 	answered
 	outage
@@ -188,7 +188,7 @@ func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) ti
 	return max(t.minTTL, wait)
 }
 
-// refresh says who fetches next.
+// refresh tells whether a fetch is due, and whether callers wait for it.
 type refresh uint8
 
 const (

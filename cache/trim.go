@@ -98,7 +98,7 @@ func trimField(name string, h http.Header) []string {
 		}
 		return nil // that it names User-Agent is in the Result
 	}
-	first := trimStrings(h[name][:1]) // the only one that is read of the others
+	first := trimStrings(h[name][:1]) // of the other fields, only this line is read
 	if first == nil && name == "Expires" {
 		return []string{"0"}
 	}

@@ -12,13 +12,12 @@ import (
 
 // An origin may answer different crawlers with different files. It then names User-Agent in
 // Vary, and its answer is for requests with the same User-Agent only (RFC 9111 §4.1). No
-// other field that is sent can differ between two Fetchers. A Result says in its UserAgent
-// whom it is for, if not for all.
+// other field that is sent can differ between two Fetchers. Result.UserAgent names the
+// crawler, if the answer is not for all.
 //
 // So an origin has one place for all callers who read in one dialect. While the answer there
-// varies, it serves the callers whom it is for, and marks the origin for the others: each
-// User-Agent has a further place, with its own entry in memory, its own flight and its own
-// key in the Store.
+// varies, it serves the callers it is for, and marks the origin for the others. Each of their
+// User-Agents has a further place, with its own entry in memory, flight, and key in the Store.
 
 // place is where what is known of an origin is kept, as read in a dialect: for all callers,
 // or for one User-Agent if the answer for all is another's.

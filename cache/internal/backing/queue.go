@@ -126,7 +126,7 @@ func (q *queue) await(key string, size int, wait time.Duration) bool {
 	return q.fits(key, size)
 }
 
-// roomy lets those who wait for room look again; the lock is held.
+// roomy wakes the puts that wait for room; the lock is held.
 func (q *queue) roomy() {
 	if q.room != nil {
 		close(q.room)
