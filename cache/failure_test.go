@@ -64,7 +64,7 @@ func TestAnErrorThatPanicsIsAnOutage(t *testing.T) {
 			return answer.r, answer.err
 		}})
 		if err != nil || r.Err == nil || r.Policy.Decide("x", "/").Allowed {
-			t.Errorf("%s: %+v, %v; want an outage", name, r, err)
+			t.Errorf("%s: %s, %v; want an outage", name, brief(r), err)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func TestFreshnessLifetimeDependsOnTheStatus(t *testing.T) {
 		{nil, 0},
 	} {
 		if got, _ := cache.FreshnessLifetime(tt.r); got != tt.want {
-			t.Errorf("%+v: %v, want %v", tt.r, got, tt.want)
+			t.Errorf("%s: %v, want %v", brief(tt.r), got, tt.want)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestFreshnessLifetimeSaysWhetherItIsStated(t *testing.T) {
 		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, true},
 	} {
 		if _, got := cache.FreshnessLifetime(tt.r); got != tt.want {
-			t.Errorf("%v: stated %v, want %v", tt.r, got, tt.want)
+			t.Errorf("%s: stated %v, want %v", brief(tt.r), got, tt.want)
 		}
 	}
 }

@@ -39,14 +39,14 @@ func FuzzStoredValue(f *testing.F) {
 		store := &memStore{values: map[string][]byte{"https://a.example": value}, calls: map[string]int{}}
 		s := &site{serve: func(_ int, prev *fetch.Result) *fetch.Result {
 			if prev != nil && (prev.Policy == nil || prev.Err != nil) {
-				t.Errorf("%+v was given to be validated", prev)
+				t.Errorf("%s was given to be validated", brief(prev))
 			}
 			return rules("/private")
 		}}
 		c := &cache.Cache{Store: store, Logger: quiet, Outage: cache.GoogleLadder}
 		r := get(t, c, s, "https://a.example")
 		if r == nil || r.Policy == nil {
-			t.Fatalf("got %+v", r)
+			t.Fatalf("got %s", brief(r))
 		}
 		if reason := r.Policy.Decide("x", "/").Reason; (reason == policy.ReasonUnreachable) != (r.Err != nil) {
 			t.Errorf("reason %v with error %v", reason, r.Err)

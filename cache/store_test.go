@@ -125,7 +125,7 @@ func TestARestartStartsWarm(t *testing.T) {
 			}
 		}
 		if after.Dialect != policy.Google || after.Header.Get("ETag") != `"v1"` || !after.Time.Equal(before.Time) || len(after.Redirects) != 1 {
-			t.Errorf("after the restart %+v, before %+v", after, before)
+			t.Errorf("after the restart %s, before %s", brief(after), brief(before))
 		}
 		time.Sleep(time.Hour + time.Second)
 		if get(t, c, second, "https://a.example"); second.count() != 1 {
@@ -179,7 +179,7 @@ func TestRulesSurviveAStoreThatForgets(t *testing.T) {
 		c = &cache.Cache{Store: store}
 		r := get(t, c, s, "https://a.example")
 		if r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed || !r.Policy.Decide("x", "/public").Allowed {
-			t.Errorf("%+v, want the rules as the policy writes them", r)
+			t.Errorf("%s, want the rules as the policy writes them", brief(r))
 		}
 		closeCache(t, c)
 	})
@@ -191,7 +191,7 @@ func TestAnOutageIsRememberedAcrossARestart(t *testing.T) {
 		for i := range 5 {
 			c := (&cache.Cache{Store: store}).WithoutSpread()
 			if r := get(t, c, s, "https://a.example"); r.Err == nil || r.Err.Error() != errDown.Error() {
-				t.Errorf("%+v, want the error of the outage", r)
+				t.Errorf("%s, want the error of the outage", brief(r))
 			}
 			closeCache(t, c)
 			if want := []int{1, 1, 2, 2, 2}[i]; s.count() != want {
@@ -564,7 +564,7 @@ func TestARecordFromTheFutureDoesNotDisplaceAGoodCopy(t *testing.T) {
 		store.seal("https://a.example", `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"`+later+`"}}`, "")
 		time.Sleep(time.Hour)
 		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed {
-			t.Errorf("%+v, want the copy in memory", r)
+			t.Errorf("%s, want the copy in memory", brief(r))
 		}
 		closeCache(t, c)
 	})
