@@ -14,19 +14,18 @@ import (
 func BenchmarkGet(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		c, s := new(cache.Cache), &site{serve: always(rules("/private"))}
-		origins := make([]fetch.Origin, n)
+		src, origins := &cache.Source{Load: s.load}, make([]fetch.Origin, n)
 		for i := range origins {
 			origins[i] = origin(b, fmt.Sprintf("https://www%d.example.com", i))
-			if _, err := c.Get(b.Context(), origins[i], s.load); err != nil {
+			if _, err := c.Get(b.Context(), origins[i], src); err != nil {
 				b.Fatal(err)
 			}
 		}
-		load := s.load
 		for _, goroutines := range []int{1, 2, 8} {
 			b.Run(fmt.Sprintf("origins=%d/goroutines=%d", n, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
 				each(b, goroutines, func(i int) {
-					if r, err := c.Get(b.Context(), origins[i%n], load); err != nil || r.Err != nil {
+					if r, err := c.Get(b.Context(), origins[i%n], src); err != nil || r.Err != nil {
 						b.Error(err)
 					}
 				})

@@ -1,22 +1,22 @@
 // Package cache keeps the robots.txt result of each origin and decides how long it
 // holds (RFC 9309 §2.4, RFC 9111).
 //
-// A result is fresh for the lifetime its header states, within bounds, and from then
-// on only until the next one is fetched. One fetch runs per origin, however many
-// callers wait; it belongs to none of them, so that a caller who gives up fails nobody.
-// While an origin is unreachable its last good copy goes on to hold (see Outage), and
-// the origin is asked again after 30 seconds, then less and less often. The same copy goes
-// on to hold when an answer is of the moment: see [Cache].
+// A result is fresh for the lifetime that its header states, within bounds. From then on it
+// holds only until the next one is fetched. One fetch runs per origin, however many callers
+// wait. It belongs to none of them: a caller that gives up fails no other. While an origin is
+// unreachable, its last good copy goes on to hold (see [Outage]), and the origin is asked
+// again after 30 seconds, then less and less often. The same copy goes on to hold when an
+// answer is of the moment (see [Cache]).
 //
-// A hit takes no lock and allocates nothing. Results that are in use are fetched again
-// behind their callers, before they expire, so that nobody waits for that; and a little
-// earlier or later for each origin, so that they do not expire together.
+// A hit takes no lock and allocates nothing. Results in use are fetched again behind their
+// callers, before they expire: no caller waits for that. Each origin has its own moment for
+// it, a little earlier or later, and so they do not expire together.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several
-// processes. It is read for 100 ms at most, written behind the callers, and left alone
-// while it fails: a Cache with a broken Store is a Cache without one.
+// processes. It costs a caller 100 ms at most, is written behind the callers, and is left
+// alone while it fails: a Cache with a broken Store is a Cache without one.
 //
-// Nothing here knows product tokens or matches rules: what goes in and comes out is a
+// This package knows no product tokens and matches no rules: what goes in and comes out is a
 // fetch.Result. A Cache is safe for concurrent use.
 package cache
 
@@ -25,102 +25,94 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Cache keeps results in memory and, if it has a Store, behind it. The zero value is
-// ready to use, with the bounds and lifetimes given at each field; a negative duration
-// stands for none. Fields must not be changed once Get has been called.
+// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
+// to use. Fields must not be changed once Get has been called.
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
 // dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
-// to hold as in an outage. Without one, and with Strict, what they mean by themselves holds
-// for their Retry-After, at most 24 hours, or else for 5 minutes, doubling to an hour; never
-// for less than MinTTL. No Store gets them.
+// to hold as in an outage. Without a copy, and with Strict, what they mean by themselves
+// holds for their Retry-After, at most 24 hours. If they state none, it holds for 5 minutes,
+// doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
-	// Size bounds the number of origins in memory; zero or less: 50,000. The origin
-	// that has not been asked for the longest gives way.
+	// Size bounds the number of origins in memory. The origin that has not been asked for
+	// the longest gives way. If zero, it is 50,000. If negative, there is none.
 	Size int
 
-	// MaxBytes bounds the memory that they take, by an estimate that is within 20 %
-	// of the heap; zero or less: 64 MiB. No origin takes more than 1.25 MiB. What
-	// would not fit by itself is not kept.
+	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
+	// origin takes more than 1.25 MiB. A result that would not fit by itself is not kept. If
+	// zero, it is 64 MiB. If negative, there is none.
 	MaxBytes int64
 
-	// MinTTL is the least time a result holds, whatever its header says, so that
-	// robots.txt is not fetched for every request. Zero: 1 minute.
+	// MinTTL is the shortest time a result holds, whatever its header says: without it,
+	// some robots.txt would be fetched for every request. If zero, it is 1 minute. If
+	// negative, there is none.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest a result holds while the origin can be reached. Zero: 24
-	// hours, the most that RFC 9309 §2.4 recommends. A 401 or 403 holds for an hour
-	// at most.
+	// MaxTTL is the longest time a result holds while the origin can be reached. A 401 or
+	// 403 holds for an hour at most. If zero, it is 24 hours, the most that RFC 9309 §2.4
+	// recommends. If negative, there is none.
 	MaxTTL time.Duration
 
-	// DefaultTTL is for a result whose header states no lifetime. Zero: 24 hours.
+	// DefaultTTL is the lifetime of a result whose header states none. If zero, it is 24
+	// hours. If negative, there is none: such a result holds for MinTTL.
 	DefaultTTL time.Duration
 
-	// MaxStale is how long past its lifetime a copy is kept for an outage. Zero: 30
-	// days; math.MaxInt64: as long as there is room. A stale-if-error of the origin
-	// (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its own rule.
+	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
+	// of the origin (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its
+	// own rule. If zero, it is 30 days. If negative, there is none.
 	MaxStale time.Duration
 
-	// MinRetry and MaxRetry space the attempts to fetch from an unreachable origin:
-	// first MinRetry after the failure, then doubling up to MaxRetry, each ± 20 %. A
-	// longer Retry-After is honoured up to 24 hours. Zero: 30 seconds and 1 hour.
-	MinRetry, MaxRetry time.Duration
+	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with
+	// each further failure, up to an hour or MinRetry, ± 20 %. A longer Retry-After is
+	// honoured up to 24 hours. If zero, it is 30 seconds. If negative, there is none.
+	MinRetry time.Duration
 
-	// Outage says what holds while an origin is unreachable. Zero: LastGood.
+	// Outage says what holds while an origin is unreachable. If zero, it is LastGood.
 	Outage Outage
 
-	// AllowAfter is how long an origin must have been unreachable to be treated as
-	// unavailable, which allows everything (RFC 9309 §2.3.1.4 permits that after "a
-	// reasonably long period", say 30 days). Zero: never. A copy that is still kept
-	// goes first, then in Strict too. GoogleLadder has its own rule.
-	AllowAfter time.Duration
+	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the
+	// lifetime, those in an origin's stale-while-revalidate window (RFC 5861 §3), and
+	// retries in an outage that is bridged by a copy.
+	NoRefresh bool
 
-	// Foreground switches off all fetches that no caller waits for: those after 80 %
-	// of the lifetime, those in an origin's stale-while-revalidate window (RFC 5861
-	// §3), and retries in an outage that is bridged by a copy.
-	Foreground bool
-
-	// Shared makes this a shared cache in the sense of RFC 9111: s-maxage counts, and
-	// private keeps a result out of the Store. For crawlers of several owners behind
-	// one Store; zero is right for the crawlers of one.
-	Shared bool
-
-	// Store is a second level behind the memory. Nil: none.
+	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout is what the Store may cost a caller whose origin is not in memory, in
-	// all. What takes longer counts as a failure of the Store, and robots.txt is fetched.
-	// With a Locker, the time goes from when the Store last answered anybody: hundreds may
-	// have to wait for their turn, and for what another process fetches, up to 15 seconds or
-	// StoreTimeout in all.
-	// Zero: 100 ms. A program that would rather wait for its own file than ask a site
-	// twice sets more.
+	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, in
+	// all. A call that takes longer is a failure of the Store, and robots.txt is fetched. What
+	// is left of the time a caller waits if too many values are yet to be written.
+	// With a Locker, the time starts again whenever the Store answers a call, because callers
+	// may queue for their turn and for what another process fetches: up to 15 seconds, or
+	// StoreTimeout, in all. If zero, it is 100 ms. A program that would rather wait for its
+	// own file than ask a site twice sets more. If negative, there is none.
 	StoreTimeout time.Duration
 
-	// Logger hears of a Store that fails and of its recovery. Nil: slog.Default.
+	// Logger is told when a Store fails and when it works again; Stats counts the failures.
+	// If nil, it is slog.Default.
 	Logger *slog.Logger
 
 	once     sync.Once // sets up what follows
 	terms    terms
 	clock    clock
+	patience time.Duration    // StoreTimeout
+	backing  *backing.Backing // nil: no Store
 	draws    atomic.Uint64
 	noSpread bool // for tests that count seconds
 
-	dialect atomic.Int32 // of the latest answer, plus one; zero: none yet
-
 	closing chan struct{} // holds one element while Close runs
 	flights flights
-	memory
-	second   second
-	failures watchers
+	memory  memory
 }
 
 // Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
@@ -129,8 +121,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed. With one, nobody waits longer than
-	// 3 seconds to find out.
+	// permits. Without a copy everything is disallowed. With one, no caller waits longer
+	// than 3 seconds to find out.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC
@@ -146,22 +138,34 @@ const (
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
 
-// Get returns what holds for the origin o, from memory, from the Store, or by a call of
-// load, which has the signature of (*fetch.Fetcher).Fetch. It waits no longer than ctx;
-// load runs on its own context with a deadline of two minutes, and its result is kept
-// for all callers, unless it is a proxy's 407. The error is ctx.Err() or ErrClosed: what
-// goes wrong with the origin is a Result with Err set. fetch.ErrNoTurn of a load says that
-// the origin has not been asked: nothing is kept of it, and five seconds later load is
-// called again for those who still wait.
+// Source is where results come from, and how they are read. It must not be changed once it
+// was given to Get.
+type Source struct {
+	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
+	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
+	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
+	// has not been asked.
+	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+	// UserAgent is what Load sends. It matters where an answer names User-Agent in its Vary:
+	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
+	// it is the one that net/http sends by itself.
+	UserAgent string
+
+	// Dialect is how answers are read, those in a Store included. Each dialect has its own
+	// results in memory. If zero, it is policy.RFC9309.
+	Dialect policy.Dialect
+}
+
+// Get returns the result that holds for the origin o: from memory, from the Store, or from
+// src. It waits no longer than ctx. The result is kept for all callers, unless it is a
+// proxy's 407. The error is ctx.Err() or ErrClosed; what goes wrong with the origin is a
+// Result with Err set. After a fetch.ErrNoTurn nothing is kept, and five seconds later Load
+// is called again for the callers who still wait.
 //
 // With LastGood, where the last copy would serve in an outage, Get waits for another 3
 // seconds at most, whatever the copy says of its revalidation: then it returns the copy, as
-// it does to all who ask until load, which goes on behind them, is done.
-//
-// An answer whose Vary names User-Agent is kept for the User-Agent it was asked with (RFC
-// 9111 §4.1), beside those for others. Where there is one, load is called with the zero
-// Origin, on any goroutine, and is to say at once what it sends, as Fetch does: a load that
-// wraps Fetch passes that on.
+// it does to all callers until the Load, which goes on behind them, is done.
 //
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.
@@ -169,46 +173,44 @@ var ErrClosed = errors.New("cache: Get after Close")
 // The Result is shared and must not be modified. Its Body is nil, its Header has only
 // the fields that this package needs (validators, dates, Cache-Control, Vary), and its
 // Err has the text of the original error but wraps nothing.
-func (c *Cache) Get(ctx context.Context, o fetch.Origin,
-	load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error),
-) (*fetch.Result, error) {
+func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.lookup(o)
+	e := c.memory.lookup(o, src.Dialect)
 	if e == nil {
-		return c.wait(ctx, place{Origin: o}, nil, load)
+		return c.wait(ctx, place{Origin: o, dialect: src.Dialect}, nil, src)
 	}
 	if e.own.UserAgent != "" {
-		return c.getVarying(ctx, e, load)
+		return c.getVarying(ctx, e, src)
 	}
-	return c.getFrom(ctx, e, load)
+	return c.getFrom(ctx, e, src)
 }
 
-func (c *Cache) getFrom(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) getFrom(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
-		c.used(e)
+		c.memory.used(e)
 		return e.result.Load(), nil
 	}
-	return c.look(ctx, e, load)
+	return c.look(ctx, e, src)
 }
 
 // look answers from an entry whose time is up, or sends for something newer.
-func (c *Cache) look(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
 		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
-			return c.wait(ctx, e.place(), s, load)
+			return c.wait(ctx, e.place(), s, src)
 		}
-		c.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
+		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
 	}
-	if !c.isFor(e.place(), r, load) { // of the moment, and for another
-		return c.getAt(ctx, place{e.origin, agentOf(load)}, load)
+	if !e.place().suits(r, src) { // of the moment, and for another
+		return c.getAt(ctx, place{e.origin, src.agent(), e.own.Dialect}, src)
 	}
 	if due == inBackground {
-		c.renew(e, s, load)
+		c.renew(e, s, src)
 	}
-	c.extend(e, s, r, c.until(s, now, period, due))
+	c.memory.extend(e, s, r, c.until(s, now, period, due))
 	return r, nil
 }
 
@@ -228,31 +230,39 @@ func (c *Cache) init() {
 	c.clock.init(time.Now())
 	c.draws.Store(rand.Uint64())
 	c.terms = terms{
-		minTTL:     resolve(c.MinTTL, defaultMinTTL),
-		maxTTL:     resolve(c.MaxTTL, defaultTTL),
-		defaultTTL: resolve(c.DefaultTTL, defaultTTL),
-		maxStale:   resolve(c.MaxStale, defaultMaxStale),
-		minRetry:   resolve(c.MinRetry, defaultMinRetry),
-		maxRetry:   resolve(c.MaxRetry, defaultMaxRetry),
-		allowAfter: resolve(c.AllowAfter, 0),
+		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
+		maxTTL:     orDefault(c.MaxTTL, defaultTTL, century),
+		defaultTTL: orDefault(c.DefaultTTL, defaultTTL, 0),
+		maxStale:   orDefault(c.MaxStale, defaultMaxStale, 0),
+		minRetry:   orDefault(c.MinRetry, defaultMinRetry, 0),
 		outage:     c.Outage,
-		shared:     c.Shared,
-		foreground: c.Foreground,
+		noRefresh:  c.NoRefresh,
 	}
-	c.memory.init(c.Size, c.MaxBytes)
+	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
+	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
-	c.second.init(c.Store, c.StoreTimeout, c.Logger, &c.failures)
+	c.patience = orDefault(c.StoreTimeout, readTimeout, flightTimeout)
+	if c.Store != nil {
+		c.backing = backing.New(c.Store, c.patience, c.Logger)
+	}
 }
 
-// resolve gives a field its meaning: zero is the default, less is none. A century is
-// for ever, and keeps sums from overflowing.
-func resolve(d, zero time.Duration) time.Duration {
-	const century = 100 * 365 * 24 * time.Hour
-	if d == 0 {
-		d = zero
+// century is as long as for ever, and keeps sums from overflowing.
+const century = 100 * 365 * 24 * time.Hour
+
+// orDefault gives a field its meaning: zero stands for the default, less for none.
+func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
+	switch {
+	case v == 0:
+		return zero
+	case v < 0:
+		return none
 	}
-	return min(max(0, d), century)
+	if d, ok := any(v).(time.Duration); ok {
+		return T(min(d, century))
+	}
+	return v
 }
 
 // draw returns a number in [lo, hi). The draws follow a Weyl sequence (multiples of the
@@ -264,6 +274,22 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	}
 	const golden = 0x9E3779B97F4A7C15 // 2^64 / φ
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
+}
+
+// Until returns until when the result holds that memory has for o and src. An origin that
+// has failed is asked again then, unless a copy still holds for longer. The time is not in
+// the past: a result whose time is over holds no longer than now. If memory has no result,
+// Until returns the zero Time.
+func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
+	c.once.Do(c.init)
+	e := c.memory.lookup(o, src.Dialect)
+	if e != nil && e.own.UserAgent != "" && e.own.UserAgent != src.agent() {
+		e = c.memory.find(place{o, src.agent(), src.Dialect})
+	}
+	if e == nil {
+		return time.Time{}
+	}
+	return c.terms.until(e.state.Load(), time.Now())
 }
 
 // Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
@@ -288,28 +314,30 @@ func (c *Cache) Close(ctx context.Context) error {
 	}
 	defer func() { <-c.closing }()
 	c.flights.close()
-	c.clear()
+	c.memory.clear()
 	c.flights.landed(ctx) // what they bring is to be written, too
-	return errors.Join(c.second.behind.close(ctx), c.flights.ended(ctx))
+	var err error
+	if c.backing != nil {
+		err = c.backing.Close(ctx)
+	}
+	return errors.Join(err, c.flights.ended(ctx))
 }
 
-// Stats is what a Cache has come to, for metrics.
+// Stats is a snapshot of the counters of a Cache.
 type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or refused eight times
+	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or that it refused eight times
 }
 
 // Stats returns a snapshot.
 func (c *Cache) Stats() Stats {
 	c.once.Do(c.init)
-	s := Stats{
-		StoreErrors: c.second.reads.total() + c.second.locks.total() + c.second.behind.writes.total(),
-		StoreDrops:  c.second.behind.lost(),
+	var s Stats
+	if c.backing != nil {
+		s.StoreErrors, s.StoreDrops = c.backing.Failures(), c.backing.Drops()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.Origins, s.Bytes = c.recent.Len(), c.bytes
+	s.Origins, s.Bytes = c.memory.size()
 	return s
 }

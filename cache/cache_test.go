@@ -3,6 +3,7 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -36,6 +37,8 @@ type site struct {
 	serve func(n int, prev *fetch.Result) *fetch.Result // n: how many fetches there were before
 	delay time.Duration
 
+	dialect policy.Dialect // that it is read in
+
 	mu      sync.Mutex
 	fetches int
 }
@@ -51,8 +54,26 @@ func (s *site) load(ctx context.Context, _ fetch.Origin, prev *fetch.Result) (*f
 		return nil, ctx.Err()
 	}
 	r := *s.serve(n, prev)
+	r.Dialect = s.dialect
 	r.Time = time.Now()
 	return &r, nil
+}
+
+// brief is what a failing test prints of a result.
+func brief(r *fetch.Result) string {
+	if r == nil {
+		return "no result"
+	}
+	reason := "no policy"
+	if r.Policy != nil {
+		reason = fmt.Sprintf("policy %.80q", r.Policy)
+	}
+	return fmt.Sprintf("%d %.200v at %v in %v, %s, %v", r.StatusCode, r.Header, r.Time, r.Dialect, reason, r.Err)
+}
+
+// sourceOf is what a Fetcher brings.
+func sourceOf(f *fetch.Fetcher) *cache.Source {
+	return &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent, Dialect: f.Dialect}
 }
 
 func (s *site) count() int {
@@ -95,7 +116,7 @@ func inTurn(answers ...*fetch.Result) func(int, *fetch.Result) *fetch.Result {
 // allowed asks the cache and then its answer.
 func allowed(t *testing.T, c *cache.Cache, s *site, target string) bool {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, "https://a.example"), s.load)
+	r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +153,7 @@ func TestOneFetchServesAllWhoAskMeanwhile(t *testing.T) {
 		first := make(chan *fetch.Result, 10_000)
 		for range cap(first) {
 			go func() {
-				r, err := c.Get(t.Context(), o, s.load)
+				r, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
 				if err != nil {
 					t.Error(err)
 				}
@@ -159,20 +180,20 @@ func TestACallerWhoLeavesFailsNobody(t *testing.T) {
 		defer cancel()
 		var left sync.WaitGroup
 		left.Go(func() {
-			if r, err := c.Get(ctx, o, s.load); err != context.DeadlineExceeded || r != nil {
+			if r, err := c.Get(ctx, o, &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
 				t.Errorf("the leader got %v, %v, want the error of its context", r, err)
 			}
 		})
 		synctest.Wait()
-		r, err := c.Get(t.Context(), o, s.load)
+		r, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
 		if err != nil || r.Err != nil {
 			t.Errorf("the follower got %v, %v", r, err)
 		}
 		left.Wait()
-		if _, err := c.Get(t.Context(), o, s.load); err != nil || s.count() != 1 {
+		if _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load}); err != nil || s.count() != 1 {
 			t.Errorf("afterwards: %v and %d fetches, want 1", err, s.count())
 		}
-		if _, err := c.Get(ctx, origin(t, "https://b.example"), s.load); err != context.DeadlineExceeded || s.count() != 1 {
+		if _, err := c.Get(ctx, origin(t, "https://b.example"), &cache.Source{Load: s.load}); err != context.DeadlineExceeded || s.count() != 1 {
 			t.Errorf("a caller who is gone already: %v and %d fetches, want none for it", err, s.count())
 		}
 	})
@@ -201,9 +222,9 @@ func TestALoadThatMisbehavesIsUnreachable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, start := new(cache.Cache), time.Now()
-				r, err := c.Get(t.Context(), origin(t, "https://a.example"), load)
+				r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: load})
 				if err != nil || r.Err == nil || r.Policy.Decide("examplebot", "/").Reason != policy.ReasonUnreachable {
-					t.Errorf("got %+v, %v, want an unreachable result", r, err)
+					t.Errorf("got %s, %v, want an unreachable result", brief(r), err)
 				}
 				if d := time.Since(start); d > 2*time.Minute {
 					t.Errorf("took %v", d)
@@ -305,7 +326,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		allowed(t, c, s, "/x")
 		waiting := make(chan error)
 		go func() {
-			_, err := c.Get(t.Context(), origin(t, "https://b.example"), (&site{delay: time.Minute}).load)
+			_, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: (&site{delay: time.Minute}).load})
 			waiting <- err
 		}()
 		synctest.Wait()
@@ -315,7 +336,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		if err := <-waiting; err != cache.ErrClosed {
 			t.Errorf("a waiting caller got %v", err)
 		}
-		if _, err := c.Get(t.Context(), origin(t, "https://a.example"), s.load); err != cache.ErrClosed {
+		if _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
 			t.Errorf("a later caller got %v", err)
 		}
 		if err := c.Close(t.Context()); err != nil {
@@ -329,7 +350,7 @@ func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	r := rules("/private", "Set-Cookie", long, "ETag", `"`+long+`"`, "Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT", "Cache-Control", "max-age=3600, x="+long)
 	r.Redirects = []string{"https://b.example/" + long}
 	s := &site{serve: always(r)}
-	got, err := new(cache.Cache).Get(t.Context(), origin(t, "https://a.example"), s.load)
+	got, err := new(cache.Cache).Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,13 +364,13 @@ func TestCloseWaitsForTheLoadItself(t *testing.T) {
 		var running atomic.Bool
 		c := new(cache.Cache)
 		o := origin(t, "http://a.example")
-		go c.Get(context.Background(), o, func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		go c.Get(context.Background(), o, &cache.Source{Load: func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 			running.Store(true)
 			defer running.Store(false)
 			<-ctx.Done()
 			time.Sleep(100 * time.Millisecond) // closing connections takes its time
 			return nil, ctx.Err()
-		})
+		}})
 		synctest.Wait()
 		if err := c.Close(t.Context()); err != nil || running.Load() {
 			t.Errorf("Close returned %v while load still runs (%t)", err, running.Load())

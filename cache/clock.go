@@ -45,8 +45,8 @@ func (c *clock) at(now time.Time) time.Duration {
 }
 
 // look compares the clocks. A wall clock that was set ahead, or a monotonic one that
-// stood still, brings expiry nearer; one that was set back does not put it off. That one
-// of them is slewed is neither.
+// stood still, brings expiry nearer; one that was set back does not put it off. A clock that
+// is slewed does neither. One goroutine at a time may look: now sees to that.
 func (c *clock) look(now time.Time) {
 	lead := now.Round(0).Sub(c.start.Round(0)) - now.Sub(c.start)
 	gained := lead - time.Duration(c.lead.Load())

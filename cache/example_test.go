@@ -30,7 +30,7 @@ func ExampleCache_Get() {
 			fmt.Println(err)
 			return
 		}
-		r, err := c.Get(context.Background(), o, load)
+		r, err := c.Get(context.Background(), o, &cache.Source{Load: load})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -49,9 +49,9 @@ func ExampleFreshnessLifetime() {
 		"Cache-Control": {"max-age=604800"},
 		"Age":           {"86400"}, // it was a day in a cache on the way
 	}}
-	fmt.Println(cache.FreshnessLifetime(r)) // a Cache makes it 24 hours
+	fmt.Println(cache.FreshnessLifetime(r)) // stated; a Cache makes it 24 hours
 	// Output:
-	// 144h0m0s
+	// 144h0m0s true
 }
 
 // Wrong: a Cache that is made for one request has nothing to remember. Make one for the
@@ -69,7 +69,7 @@ func ExampleCache_wrong() {
 	}
 	for range 3 {
 		c := new(cache.Cache)
-		if _, err := c.Get(context.Background(), o, load); err != nil {
+		if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -6,3 +6,10 @@ func (c *Cache) WithoutSpread() *Cache {
 	c.noSpread = true
 	return c
 }
+
+// WithSteadyRetry has all attempts MinRetry apart, for vectors that count them.
+func (c *Cache) WithSteadyRetry() *Cache {
+	c.once.Do(c.init)
+	c.terms.maxRetry = c.terms.minRetry
+	return c
+}

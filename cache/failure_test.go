@@ -2,10 +2,8 @@ package cache_test
 
 import (
 	"context"
-	"errors"
-	"net/url"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -27,47 +25,25 @@ func (s slowStore) Get(ctx context.Context, _ string) ([]byte, error) {
 
 func (slowStore) Put(context.Context, string, []byte, time.Duration) error { return nil }
 
-// What takes longer than StoreTimeout is a failure, and is told to those who watch.
+// What takes longer than StoreTimeout is a failure, and counts.
 func TestStoreTimeoutSaysWhatIsAFailure(t *testing.T) {
 	for _, row := range []struct {
 		timeout time.Duration
-		want    int32
+		want    uint64
 	}{
 		{0, 1}, // 100 ms
 		{time.Minute, 0},
+		{-1, 0},
 	} {
-		var told, stopped atomic.Int32
-		c := &cache.Cache{Store: slowStore(300 * time.Millisecond), StoreTimeout: row.timeout}
-		c.OnStoreFailure(func(op, origin string, err error) {
-			if op != "get" || origin != "http://a.example" || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("told of %s, %s, %v", op, origin, err)
+		synctest.Test(t, func(t *testing.T) {
+			c := &cache.Cache{Store: slowStore(300 * time.Millisecond), StoreTimeout: row.timeout}
+			start := time.Now()
+			get(t, c, &site{serve: always(unavailable(404))}, "http://a.example")
+			if took, n := time.Since(start), c.Stats().StoreErrors; n != row.want || took > 300*time.Millisecond {
+				t.Errorf("StoreTimeout %v: %d failures after %v, want %d", row.timeout, n, took, row.want)
 			}
-			told.Add(1)
+			closeCache(t, c)
 		})
-		c.OnStoreFailure(func(string, string, error) { stopped.Add(1) })()
-		o, err := fetch.OriginOf(&url.URL{Scheme: "http", Host: "a.example"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-			return &fetch.Result{Policy: policy.Unavailable(), StatusCode: 404, Time: time.Now()}, nil
-		}
-		if _, err := c.Get(t.Context(), o, load); err != nil {
-			t.Fatal(err)
-		}
-		if told.Load() != row.want || stopped.Load() != 0 {
-			t.Errorf("StoreTimeout %v: told %d times, %d times after stop; want %d and 0", row.timeout, told.Load(), stopped.Load(), row.want)
-		}
-	}
-}
-
-func TestAHookThatPanicsEndsNothing(t *testing.T) {
-	store := new(memStore)
-	store.misbehave(func(context.Context, string) error { return errors.New("down") })
-	c := &cache.Cache{Store: store, Logger: quiet}
-	c.OnStoreFailure(func(string, string, error) { panic("hook") })
-	if r := get(t, c, &site{serve: always(rules("/p"))}, "https://a.example"); r.Err != nil {
-		t.Error(r.Err)
 	}
 }
 
@@ -84,11 +60,11 @@ func TestAnErrorThatPanicsIsAnOutage(t *testing.T) {
 		"beside it":     {nil, panicky{}},
 	} {
 		c := new(cache.Cache)
-		r, err := c.Get(t.Context(), origin(t, "https://a.example"), func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			return answer.r, answer.err
-		})
+		}})
 		if err != nil || r.Err == nil || r.Policy.Decide("x", "/").Allowed {
-			t.Errorf("%s: %+v, %v; want an outage", name, r, err)
+			t.Errorf("%s: %s, %v; want an outage", name, brief(r), err)
 		}
 	}
 }

@@ -15,12 +15,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-type loadFunc = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
 const (
 	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
-	// turn first. Those who still wait then start another: so a queue of ours is no failure
-	// of the origin, and what nobody waits for leaves it.
+	// turn first. Callers that still wait then start another flight. So a queue of ours is no
+	// failure of the origin, and a fetch that no caller waits for leaves the queue.
 	flightTimeout = 2 * time.Minute
 
 	// returnTimeout is for a load to see that its time is over.
@@ -34,13 +32,12 @@ const (
 	// take.
 	maxBridged = 3 * time.Second
 
-	// maxRenewals bounds the fetches that nobody waits for, so that they do not stand
-	// in the way of those that somebody does.
+	// maxRenewals bounds the fetches that no caller waits for: they must not stand in the way
+	// of the others.
 	maxRenewals = 32
 )
 
-// errNoTurn is how a flight ends whose load was not done with what comes before asking the
-// origin: with a queue, in most cases.
+// errNoTurn ends a flight whose Load has not come to ask the origin, mostly because of a queue.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
@@ -125,35 +122,35 @@ func await(ctx context.Context, wait func()) bool {
 // wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
 // good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
 // memory, if anything, was not enough.
-func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (*fetch.Result, error) {
+func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	patience := time.NewTimer(maxBridged)
 	defer patience.Stop()
-	landed := c.fly(o, seen, load)
+	landed := c.fly(o, seen, src)
 	var again <-chan time.Time // when to start another, if that had no turn
 	for {
 		select {
 		case flown := <-landed:
 			r, _ := flown.Val.(*fetch.Result)
 			switch {
-			case !c.isFor(o, r, load):
-				return c.getAt(ctx, place{o.Origin, agentOf(load)}, load)
-			case flown.Err == errOthers: // than who led the flight: it is ours
-				return c.getAt(ctx, o, load)
+			case !o.suits(r, src):
+				return c.getAt(ctx, place{o.Origin, src.agent(), o.dialect}, src)
+			case flown.Err == errOthers: // not for the caller that led the flight, but for this one
+				return c.getAt(ctx, o, src)
 			case flown.Err != errNoTurn:
 				return r, flown.Err
 			}
 			landed, again = nil, time.After(turnPause)
 		case <-again:
 			seen = nil
-			if e := c.find(o); e != nil {
+			if e := c.memory.find(o); e != nil {
 				seen = e.state.Load()
 			}
-			landed = c.fly(o, seen, load)
+			landed = c.fly(o, seen, src)
 		case <-patience.C:
-			if r := c.bridge(o, landed); r != nil && c.isFor(o, r, load) {
+			if r := c.bridge(o, landed); r != nil && o.suits(r, src) {
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
@@ -163,11 +160,11 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, load loadFunc) (
 	}
 }
 
-// bridge returns the copy of o that takes the place of a refresh which has taken too long,
-// and sees to it that nobody else waits for that before it has landed; nil: there is none.
-// A nil landed is a refresh that is still to be started.
+// bridge returns the copy of o that takes the place of a refresh which has taken too long; nil
+// if there is none. No other caller then waits for the refresh until it has landed. A nil
+// landed is a refresh that is still to be started.
 func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
-	e := c.find(o)
+	e := c.memory.find(o)
 	if e == nil {
 		return nil
 	}
@@ -181,17 +178,17 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result
 	return r
 }
 
-// offer lets those who wait for the flight of o, and may have to wait for long, have a copy
-// that the Store has.
+// offer gives the callers of the flight of o, who may have to wait for long, a copy from the
+// Store.
 func (c *Cache) offer(o place, s *state) {
 	if now := time.Now(); c.terms.bridge(s, now) != nil {
-		c.put(o, s, s.answer, c.clock.at(now)) // whoever finds it looks whether it will do
+		c.memory.put(o, s, s.answer, c.clock.at(now)) // its finder looks whether it will do
 	}
 }
 
-// renew lets a flight for an entry run behind its readers, unless one does or too many do:
-// an origin that hangs, and is asked about again and again, must not take the places of all.
-func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
+// renew starts a flight for an entry behind its readers, unless there is one, or too many: an
+// origin that hangs, and is asked for again and again, must not take the places of others.
+func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
 	}
@@ -201,7 +198,7 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 		e.renewing.Store(false)
 		return
 	}
-	landed := c.fly(e.place(), seen, load)
+	landed := c.fly(e.place(), seen, src)
 	// Not in the flight: this may have joined one that was under way.
 	go func() {
 		<-landed // it does: a flight has a deadline
@@ -210,8 +207,8 @@ func (c *Cache) renew(e *entry, seen *state, load loadFunc) {
 	}()
 }
 
-func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Result {
-	return c.flights.group.DoChan(o.String(), func() (landed any, err error) {
+func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Result {
+	return c.flights.group.DoChan(o.flight(), func() (landed any, err error) {
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
@@ -219,17 +216,17 @@ func (c *Cache) fly(o place, seen *state, load loadFunc) <-chan singleflight.Res
 		defer func() {
 			// The group would end the process.
 			if p := recover(); p != nil {
-				landed, err = unreachable(fmt.Errorf("cache: the fetch panicked: %v", p)), nil
+				landed, err = unreachable(src.Dialect, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
 			}
 		}()
-		return c.flight(o, seen, load)
+		return c.flight(o, seen, src)
 	})
 }
 
-// flight finds out what holds for o and remembers it before it lands: who comes later
-// finds it in memory, and who came too late to see the last flight sees its result here.
-func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) {
-	if e := c.find(o); e != nil {
+// flight determines what holds for o and publishes it before it lands, so callers that arrive
+// later find it in memory. A caller that just missed the last flight gets its result here.
+func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
+	if e := c.memory.find(o); e != nil {
 		if known := e.state.Load(); known != s {
 			return c.terms.newest(known, time.Now()), nil
 		}
@@ -237,7 +234,7 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 	// Another process may know what this one does not, or know it better: with a Store
 	// that is asked before every fetch, memory is just a copy of some of it.
 	var stored consultation
-	if c.second.store != nil {
+	if c.backing != nil {
 		stored = c.consult(o, s)
 		if s = stored.state; stored.enough {
 			now := time.Now()
@@ -245,7 +242,7 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 			return c.terms.newest(s, now), nil
 		}
 	}
-	if s.forOthers(o, load) {
+	if s.forOthers(o, src) {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
@@ -257,15 +254,12 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r, err := c.call(o.Origin, prev, load)
+	r, err := c.call(o.Origin, prev, src)
 	if err != nil {
 		if stored.unlock != nil {
 			stored.unlock()
 		}
 		return nil, err
-	}
-	if r.Err == nil {
-		c.dialect.Store(int32(r.Dialect) + 1)
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
@@ -276,14 +270,14 @@ func (c *Cache) flight(o place, s *state, load loadFunc) (*fetch.Result, error) 
 		return c.terms.newest(s, now), nil
 	}
 	c.publish(o, s, now)
-	if c.second.store != nil {
+	if c.backing != nil {
 		c.keep(o, s, r, prev, stored, now)
 	}
 	return c.terms.newest(s, now), nil
 }
 
 // ofAProxy reports a 407 that a proxy gave in place of the origin (RFC 9110 §15.5.8). It
-// says nothing about the origin, and so it is for those who waited and kept nowhere.
+// says nothing about the origin: the callers that waited get it, and it is kept nowhere.
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
@@ -291,25 +285,24 @@ func ofAProxy(r *fetch.Result) bool {
 // next is the state after r has arrived.
 func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 	if failed(r) {
-		return s.failedWith(&c.terms, slim(r), now, c.draw)
+		return s.failedWith(&c.terms, trim(r), now, c.draw)
 	}
 	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
-	s.answer = slim(r)
+	s.answer = trim(r)
 	return s
 }
 
 func (c *Cache) publish(o place, s *state, now time.Time) {
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		r = c.terms.newest(s, now) // for nobody but those who waited
+		r = c.terms.newest(s, now) // only for the callers that waited
 	}
-	c.put(o, s, r, c.until(s, now, period, due))
+	c.memory.put(o, s, r, c.until(s, now, period, due))
 }
 
-// call runs load for nobody in particular: with no context of a caller, whose end must
-// not fail the others and whose trace would be called for them. The result is unreachable
-// whenever load does not give one. The error is ErrClosed, or errNoTurn.
-func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.Result, error) {
+// call runs Load with a context of its own: the end of a caller's must not fail the others,
+// and its trace must not be called for them. The result is unreachable if Load gives none. The error is ErrClosed, or errNoTurn.
+func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed
 	}
@@ -321,15 +314,15 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 	c.flights.loading.Add(1)
 	c.flights.loads.Go(func() {
 		defer c.flights.loading.Add(-1)
-		r := unreachable(errors.New("cache: load ended its goroutine"))
+		r := unreachable(src.Dialect, errors.New("cache: load ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
-				r = unreachable(fmt.Errorf("cache: load panicked: %v", p))
+				r = unreachable(src.Dialect, fmt.Errorf("cache: load panicked: %v", p))
 			}
 			loaded <- r
 		}()
-		res, err := load(ctx, o, prev)
-		if r = checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
+		res, err := src.Load(ctx, o, prev)
+		if r = src.checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
 			r = nil
 		}
 	})
@@ -342,27 +335,31 @@ func (c *Cache) call(o fetch.Origin, prev *fetch.Result, load loadFunc) (*fetch.
 		}
 		return r, nil
 	case <-hangs.C:
-		return unreachable(fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
+		return unreachable(src.Dialect, fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}
 }
 
-// checked holds a load to its contract.
-func checked(r *fetch.Result, err error) *fetch.Result {
+// checked holds Load to its contract.
+func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
 	switch {
 	case err != nil:
-		return unreachable(errors.New(err.Error()))
+		return unreachable(src.Dialect, errors.New(err.Error()))
 	case r == nil || r.Policy == nil:
-		return unreachable(errors.New("cache: load returned neither a policy nor an error"))
-	case r.Err != nil:
+		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+	}
+	if r.Err != nil {
 		text := *r
 		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
-		return &text
+		r = &text
 	}
-	return r
+	if read := in(r, src.Dialect); read != nil {
+		return read
+	}
+	return unreachable(src.Dialect, fmt.Errorf("cache: Load reads %v, and its Source.Dialect is %v: set both to the same", r.Dialect, src.Dialect))
 }
 
-func unreachable(err error) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}
+func unreachable(d policy.Dialect, err error) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
 }

@@ -33,38 +33,38 @@ type freshness struct {
 	redirectStale time.Duration // the least with its stale-while-revalidate
 }
 
-// FreshnessLifetime returns how long r may be used without validation, counted from
-// r.Time: the lifetime it states (RFC 9111 §4.2.1) less its age on arrival (§4.2.3),
-// as a private cache reads them. Where r states none it is 24 hours, the most that
-// RFC 9309 §2.4 recommends, and one hour for a 401 or 403; for an unreachable result
-// it is zero. For a status of the moment (see [Cache]) it is the Retry-After, or else 5
-// minutes. The bounds of a Cache are not applied.
-func FreshnessLifetime(r *fetch.Result) time.Duration {
+// FreshnessLifetime returns how long r may be used without validation, counted from r.Time,
+// and whether r or a redirect to it states that. A stated lifetime (RFC 9111 §4.2.1) is less
+// its age on arrival (§4.2.3), as a private cache reads them. Otherwise it is 24 hours, the
+// most that RFC 9309 §2.4 recommends; one hour for a 401 or 403; and zero for an unreachable
+// result. For a status of the moment (see [Cache]) it is the Retry-After, or else 5 minutes.
+// The bounds of a Cache are not applied.
+func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 	if r == nil || r.Err != nil {
-		return 0
+		return 0, false
 	}
 	if ofTheMoment(r) {
-		return cmp.Or(r.RetryAfter, momentTTL)
+		return cmp.Or(r.RetryAfter, momentTTL), r.RetryAfter != 0
 	}
-	f := readChain(r, r.Time, false)
-	ttl := defaultTTL
+	f := readChain(r, r.Time)
+	d = defaultTTL
 	switch {
 	case f.explicit:
-		ttl = f.lifetime
+		d = f.lifetime
 	case refused(r):
-		ttl = defaultRefusedTTL
+		d = defaultRefusedTTL
 	}
-	return min(ttl, f.redirect)
+	return min(d, f.redirect), f.explicit || f.redirect < d
 }
 
 // readChain reads an answer and the redirects that led to it: it may be reused as long as
 // all of them may, those that state a lifetime. A redirect that states none does not count,
-// or the default of a file would be that of a way to it.
-func readChain(r *fetch.Result, received time.Time, shared bool) freshness {
-	f := readFreshness(r.Header, received, shared)
+// or the default lifetime would apply to every way to a file.
+func readChain(r *fetch.Result, received time.Time) freshness {
+	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
-	for _, h := range slimRedirects(r.RedirectHeaders) { // as a Store will have them
-		hop := readFreshness(h, received, shared)
+	for _, h := range trimRedirects(r.RedirectHeaders) { // as a Store will have them
+		hop := readFreshness(h, received)
 		if hop.explicit {
 			f.redirect = min(f.redirect, hop.lifetime)
 			f.redirectStale = min(f.redirectStale, hop.lifetime+hop.whileRevalidate)
@@ -78,8 +78,8 @@ func readChain(r *fetch.Result, received time.Time, shared bool) freshness {
 
 // readFreshness reads the header of an answer received at a time. The request time is
 // not known, so the response delay of §4.2.3 counts as zero.
-func readFreshness(h http.Header, received time.Time, shared bool) freshness {
-	f := readCacheControl(h, shared)
+func readFreshness(h http.Header, received time.Time) freshness {
+	f := readCacheControl(h)
 	if expires := h["Expires"]; !f.explicit && len(expires) > 0 {
 		f.explicit = true // §5.3: any value that is no date is a time in the past
 		if t, ok := parseDate(expires[0]); ok {
@@ -93,32 +93,25 @@ func readFreshness(h http.Header, received time.Time, shared bool) freshness {
 	return f
 }
 
-// readCacheControl combines all field lines (RFC 9110 §5.2). Each directive is parsed
+// readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are
+// for others. It combines all field lines (RFC 9110 §5.2). Each directive is parsed
 // alone: given a whole field, the parser loses no-store to a mistake beside it, lets an
 // unquoted field list swallow its neighbours, and keeps the last of two max-age.
-func readCacheControl(h http.Header, shared bool) (f freshness) {
+func readCacheControl(h http.Header) (f freshness) {
 	if size := len(strings.Join(h["Cache-Control"], ",")); size > maxFieldBytes {
 		return freshness{explicit: true}
 	}
-	maxAge, sMaxAge := noDelta, noDelta
+	maxAge := noDelta
 	for directive := range directives(h["Cache-Control"]) {
 		d := parseDirective(directive)
 		maxAge = maxAge.and(d.MaxAge)
-		sMaxAge = sMaxAge.and(d.SMaxAge)
 		f.noStore = f.noStore || d.NoStore
-		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate || shared && d.ProxyRevalidate
+		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
 		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
 			f.explicit, f.mustRevalidate = true, true
 		}
-		if shared && d.PrivatePresent && len(d.Private) == 0 {
-			f.noStore = true
-		}
 		f.whileRevalidate = max(f.whileRevalidate, seconds(d.StaleWhileRevalidate))
 		f.ifError = max(f.ifError, seconds(d.StaleIfError))
-	}
-	if shared && sMaxAge != noDelta {
-		maxAge = sMaxAge // §5.2.2.10, by which it means proxy-revalidate, too
-		f.mustRevalidate = true
 	}
 	switch {
 	case f.noStore:
@@ -160,18 +153,12 @@ func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "max-age":
 		d.MaxAge = 0
-	case "s-maxage":
-		d.SMaxAge = 0
 	case "no-store":
 		d.NoStore = true
 	case "no-cache":
 		d.NoCachePresent = true
-	case "private":
-		d.PrivatePresent = true
 	case "must-revalidate":
 		d.MustRevalidate = true
-	case "proxy-revalidate":
-		d.ProxyRevalidate = true
 	}
 	return d
 }

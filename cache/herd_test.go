@@ -46,7 +46,7 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 				for time.Since(start) < lifetimes*lifetime {
 					for _, o := range mine {
 						before := time.Now()
-						if _, err := c.Get(context.Background(), o, load); err != nil {
+						if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 							t.Error(err)
 						}
 						if waited := time.Since(before); waited > 0 && before.Sub(start) > 2*round {
@@ -100,7 +100,7 @@ func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
 		var asking sync.WaitGroup
 		for range 40 {
 			asking.Go(func() {
-				if _, err := c.Get(context.Background(), o, load); err != nil {
+				if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -127,7 +127,7 @@ func TestRenewalsAreFewAtATime(t *testing.T) {
 		c := new(cache.Cache)
 		ask := func(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
 			for i := range 100 {
-				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example", i)), load); err != nil {
+				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example", i)), &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 			}

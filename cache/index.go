@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // index finds entries without a lock: a hash table with open addressing, whose slots are
@@ -20,12 +21,12 @@ type index struct {
 	slots   atomic.Pointer[[]slot] // their number is a power of two, and one of four at least is empty
 	removed *entry                 // in the slots of those that were removed: a search goes on there
 
-	// For writers, of whom there is one at a time.
+	// For writers, one at a time.
 	live, used int // slots with an entry; slots that are not empty
 }
 
-// slot has the hash beside its entry, so that no other entry than the one that is looked
-// for has to be brought from memory.
+// slot has the hash beside its entry: no other entry than the right one has to be brought from
+// memory. The hash of a slot never changes, because slots of removed entries are not reused.
 type slot struct {
 	entry atomic.Pointer[entry] // nil: empty, from here on nothing was ever put
 	hash  uint64                // of the origin; written once, before entry
@@ -37,7 +38,7 @@ func (x *index) init() {
 	x.resize(16)
 }
 
-// hash leaves out the scheme, of which there are two.
+// hash leaves out the scheme and the dialect, of which there are few.
 func (x *index) hash(o fetch.Origin) uint64 {
 	host, reached := o.HostField(), o.URLHost()
 	hash := maphash.String(x.seed, host)
@@ -71,9 +72,10 @@ func (x *index) find(o place) *entry {
 	}
 }
 
-// lookup is find for all callers' place, and the faster for that: with the hash of an
-// agent's place, of which there are 2^64, it may find that, which is marked as for that agent.
-func (x *index) lookup(o fetch.Origin) *entry {
+// lookup is find for the place of all callers who read in a dialect. It is faster, because it
+// does not compare the agent: it may find an agent's place that has the same hash of 64 bits,
+// which is marked as for that agent.
+func (x *index) lookup(o fetch.Origin, d policy.Dialect) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
 		s := &slots[i&uint64(len(slots)-1)]
@@ -81,7 +83,7 @@ func (x *index) lookup(o fetch.Origin) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e != x.removed {
+		if s.hash == hash && e.origin == o && e.own.Dialect == d && e != x.removed {
 			return e
 		}
 	}

@@ -16,28 +16,30 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 	o := testOrigin(t, "https", 1)
 	answer, failure := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}, &fetch.Result{StatusCode: 503, Policy: policy.Unreachable()}
 	for name, landed := range map[string]func(*state) *state{
-		"answer":  func(*state) *state { return &state{answer: answer} },
-		"failure": func(s *state) *state { return &state{answer: s.answer, failure: failure} },
+		"answer": func(*state) *state { return &state{answered: answered{answer: answer}} },
+		"failure": func(s *state) *state {
+			return &state{answered: answered{answer: s.answer}, outage: outage{failure: failure}}
+		},
 	} {
 		var m memory
-		m.init(0, 0)
+		m.init(100, 1<<20)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
-		m.put(place{Origin: o}, &state{answer: first}, first, time.Hour)
-		late := m.lookup(o)
+		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour)
+		late := m.lookup(o, 0)
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
-			t.Fatalf("%s: %+v is held, want the first answer", name, held)
+			t.Fatalf("%s: the first answer is not held", name)
 		}
 		after := landed(before)
 		m.put(place{Origin: o}, after, latest(after), time.Hour)
 		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
-		got := m.lookup(o)
+		got := m.lookup(o, 0)
 		if r := got.result.Load(); r.StatusCode != want || got.until.Load() != int64(time.Hour) {
-			t.Errorf("%s: %+v until %v, want the result of the flight", name, r, time.Duration(got.until.Load()))
+			t.Errorf("%s: status %d until %v, want the result of the flight", name, r.StatusCode, time.Duration(got.until.Load()))
 		}
 		m.extend(got, got.state.Load(), got.result.Load(), 2*time.Hour)
-		if until := m.lookup(o).until.Load(); until != int64(2*time.Hour) {
+		if until := m.lookup(o, 0).until.Load(); until != int64(2*time.Hour) {
 			t.Errorf("%s: held until %v, want 2h", name, time.Duration(until))
 		}
 	}
@@ -49,33 +51,33 @@ func latest(s *state) *fetch.Result { return cmp.Or(s.failure, s.answer) }
 // earlier answers stays, and one that does not change the answer leaves the entry where it is.
 func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	var m memory
-	m.init(0, 0)
+	m.init(100, 1<<20)
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
 		m.put(place{Origin: o}, s, r, time.Hour)
-		return m.lookup(o)
+		return m.lookup(o, 0)
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
-	s := &state{failure: down()}
+	s := &state{outage: outage{failure: down()}}
 	outset := s
 	e := put(s, s.failure)
 	if e.result.Load() != &e.own || e.state.Load().failure != &e.own {
 		t.Error("an unreachable origin's entry does not hold its own result")
 	}
-	s = &state{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}
+	s = &state{answered: answered{answer: &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}}}
 	up := put(s, s.answer)
 	if up == e || up.result.Load() != &up.own || up.state.Load().answer != &up.own {
 		t.Error("an answer is not held by an entry of its own")
 	}
-	outage := *up.state.Load()
-	outage.failure = down()
-	if again := put(&outage, outage.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &outage {
+	bridged := *up.state.Load()
+	bridged.failure = down()
+	if again := put(&bridged, bridged.answer); again != up || again.result.Load() != &again.own || again.state.Load() != &bridged {
 		t.Error("an outage moved the entry of the answer that bridges it")
 	}
 	// The Store may know an answer to what was met as an outage here.
 	m.put(place{Origin: o}, outset, outset.failure, time.Hour)
-	merged := &state{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}, failure: m.lookup(o).state.Load().failure}
-	before := m.lookup(o)
+	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o, 0).state.Load().failure}}
+	before := m.lookup(o, 0)
 	up = put(merged, merged.failure)
 	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {
 		t.Error("the entry of a merged state keeps the one before it, or holds what that held")
@@ -95,11 +97,11 @@ func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
 		fetches++
 		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
 	}
-	if _, err := c.Get(t.Context(), o, load); err != nil {
+	if _, err := c.Get(t.Context(), o, &Source{Load: load}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.wait(t.Context(), place{Origin: o}, nil, load) // has seen nothing
+	r, err := c.wait(t.Context(), place{Origin: o}, nil, &Source{Load: load}) // has seen nothing
 	if err != nil || r.StatusCode != 404 || fetches != 1 {
-		t.Errorf("%+v, %v after %d fetches, want the one", r, err, fetches)
+		t.Errorf("status %d, %v after %d fetches, want the one", r.StatusCode, err, fetches)
 	}
 }

@@ -26,7 +26,7 @@ func TestLifetimesAreBounded(t *testing.T) {
 		{"nothing stated", &cache.Cache{}, rules("/"), 19 * time.Hour, true, 0},
 		{"nothing stated, four fifths gone", &cache.Cache{}, rules("/"), 20 * time.Hour, true, 1},
 		{"nothing stated, a day gone", &cache.Cache{}, rules("/"), day, false, 1},
-		{"in the foreground there are no renewals", &cache.Cache{Foreground: true}, rules("/"), 20 * time.Hour, true, 0},
+		{"in the foreground there are no renewals", &cache.Cache{NoRefresh: true}, rules("/"), 20 * time.Hour, true, 0},
 		{"an hour at most for a 403", &cache.Cache{}, unavailable(403), 47 * time.Minute, true, 0},
 		{"an hour at most for a 403, gone", &cache.Cache{}, unavailable(403), time.Hour, false, 1},
 		{"and for a 401 that says a day", &cache.Cache{}, unavailable(401, "Cache-Control", "max-age=86400"), time.Hour, false, 1},
@@ -42,7 +42,7 @@ func TestLifetimesAreBounded(t *testing.T) {
 		{"not with must-revalidate", &cache.Cache{}, rules("/", "Cache-Control", "max-age=600, must-revalidate, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
 		{"not with no-cache", &cache.Cache{}, rules("/", "Cache-Control", "no-cache, stale-while-revalidate=600"), time.Minute, false, 1},
 		{"not beyond a day", &cache.Cache{}, rules("/", "Cache-Control", "max-age=80000, stale-while-revalidate=86400"), day, false, 1},
-		{"not in the foreground", &cache.Cache{Foreground: true}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
+		{"not in the foreground", &cache.Cache{NoRefresh: true}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(tt.answer, unavailable(410))}
@@ -151,7 +151,7 @@ func TestACopyIsOneOfRulesNotOfA200(t *testing.T) {
 // An outage enters its next stage when it is time, not when the origin is next asked.
 func TestTheStagesOfAnOutageDoNotWaitForARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{Outage: cache.GoogleLadder, MinRetry: 5 * time.Hour, MaxRetry: 5 * time.Hour}).WithoutSpread()
+		c := (&cache.Cache{Outage: cache.GoogleLadder, MinRetry: 5 * time.Hour}).WithoutSpread()
 		s := &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=60"), down())}
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Minute)
@@ -186,7 +186,7 @@ func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
 				c := &cache.Cache{Store: store, Logger: quiet}
 				r := rules("/p", fields...)
 				r.Time = time.Now()
-				want := cache.FreshnessLifetime(r)
+				want, _ := cache.FreshnessLifetime(r)
 				s := &site{serve: always(r)}
 				get(t, c, s, "https://a.example")
 				time.Sleep(want + 2*time.Minute)
@@ -202,6 +202,83 @@ func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
 				}
 				closeCache(t, c)
 			})
+		})
+	}
+}
+
+// Until says what Get acts on: the end of a lifetime, or the next attempt after a failure.
+func TestUntilSaysWhenTheOriginIsAskedNext(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		outage cache.Outage
+		serve  []*fetch.Result
+		after  time.Duration // from the first answer to the question
+		want   time.Duration // from the question on
+	}{
+		{"rules", cache.LastGood, []*fetch.Result{rules("/")}, time.Hour, 23 * time.Hour},
+		{"a lifetime that is stated", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=600")}, time.Minute, 9 * time.Minute},
+		{"no file", cache.LastGood, []*fetch.Result{unavailable(404)}, time.Hour, 23 * time.Hour},
+		{"a 403", cache.LastGood, []*fetch.Result{unavailable(403)}, 0, time.Hour},
+		{"a status of the moment", cache.LastGood, []*fetch.Result{unavailable(429)}, time.Minute, 4 * time.Minute},
+		{"unreachable", cache.LastGood, []*fetch.Result{down()}, 10 * time.Second, 20 * time.Second},
+		{"unreachable, strictly", cache.Strict, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
+		{"a copy that bridges an outage", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true}).WithoutSpread()
+			s := &site{serve: inTurn(tt.serve...)}
+			o, src := origin(t, "https://a.example"), &cache.Source{Load: s.load}
+			if got := c.Until(o, src); !got.IsZero() {
+				t.Errorf("%s: %v before the first answer, want no time", tt.name, got)
+			}
+			get(t, c, s, "https://a.example")
+			time.Sleep(tt.after)
+			get(t, c, s, "https://a.example")
+			if got := time.Until(c.Until(o, src)); got != tt.want {
+				t.Errorf("%s: in %v, want %v", tt.name, got, tt.want)
+			}
+			fetches := s.count()
+			if time.Sleep(tt.want - time.Second); s.count() != fetches {
+				t.Errorf("%s: asked before", tt.name)
+			}
+			if get(t, c, s, "https://a.example"); s.count() != fetches {
+				t.Errorf("%s: asked before", tt.name)
+			}
+			time.Sleep(time.Second)
+			if get(t, c, s, "https://a.example"); s.count() != fetches+1 {
+				t.Errorf("%s: not asked then", tt.name)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// A negative field stands for none: no limit, no least time, no default.
+func TestNegativeFieldsStandForNone(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		cache *cache.Cache
+		r     *fetch.Result
+		after time.Duration
+		want  int // fetches
+	}{
+		{"MinTTL", &cache.Cache{MinTTL: -1}, rules("/", "Cache-Control", "max-age=0"), time.Nanosecond, 2},
+		{"MaxTTL", &cache.Cache{MaxTTL: -1, NoRefresh: true}, rules("/", "Cache-Control", "max-age=31536000"), 364 * 24 * time.Hour, 1},
+		{"MaxTTL, and no header", &cache.Cache{MaxTTL: -1}, rules("/"), 24 * time.Hour, 2},
+		{"DefaultTTL", &cache.Cache{DefaultTTL: -1}, rules("/"), time.Minute, 2},
+		{"DefaultTTL, stated", &cache.Cache{DefaultTTL: -1}, rules("/", "Cache-Control", "max-age=3600"), 30 * time.Minute, 1},
+		{"MinRetry", &cache.Cache{MinRetry: -1}, down(), time.Nanosecond, 2},
+		{"Size", &cache.Cache{Size: -1}, rules("/"), time.Hour, 1},
+		{"MaxBytes", &cache.Cache{MaxBytes: -1}, rules("/"), time.Hour, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := tt.cache.WithoutSpread(), &site{serve: always(tt.r)}
+			get(t, c, s, "https://a.example")
+			time.Sleep(tt.after)
+			if get(t, c, s, "https://a.example"); s.count() != tt.want {
+				t.Errorf("%s: %d fetches, want %d", tt.name, s.count(), tt.want)
+			}
+			closeCache(t, c)
 		})
 	}
 }

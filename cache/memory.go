@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -21,8 +23,8 @@ const (
 type memory struct {
 	index // of the entries in recent; changed under mu
 
-	// turn counts what was added. The order of use matters for nothing else, so that an
-	// entry takes its place in it only once a part of the others could have been evicted.
+	// turn counts the entries added. The order of use matters only for eviction, so an entry
+	// moves in it only once a part of the others could have been evicted.
 	turn atomic.Int64
 
 	mu     sync.Mutex // guards what follows; nothing is called under it
@@ -39,7 +41,7 @@ type entry struct {
 	result atomic.Pointer[fetch.Result]
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin
-	own    fetch.Result // state.own, as a copy; its UserAgent is whom the entry is for
+	own    fetch.Result // state.own, as a copy; its UserAgent and Dialect are those of the entry
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -78,25 +80,19 @@ func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result
 
 func (e *entry) place() place {
 	if e.agent == nil {
-		return place{Origin: e.origin}
+		return place{Origin: e.origin, dialect: e.own.Dialect}
 	}
-	return place{e.origin, *e.agent}
+	return place{e.origin, *e.agent, e.own.Dialect}
 }
 
-// hold publishes a result: before its time is up, so that a reader who sees the time
-// sees the result or a later one.
+// hold publishes a result, and then its time: a reader that sees the time sees this result or
+// a later one.
 func (e *entry) hold(r *fetch.Result, until time.Duration) {
 	e.result.Store(r)
 	e.until.Store(int64(until))
 }
 
 func (m *memory) init(size int, limit int64) {
-	if size <= 0 {
-		size = defaultSize
-	}
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
 	m.limit = limit
 	m.index.init()
 	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1
@@ -173,10 +169,73 @@ func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration
 	}
 }
 
+// size returns how many entries there are, and what they cost.
+func (m *memory) size() (entries int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent.Len(), m.bytes
+}
+
 // clear drops all entries, and leaves no room for more.
 func (m *memory) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recent.Purge()
 	m.limit = 0
+}
+
+const word = int64(unsafe.Sizeof(uintptr(0)))
+
+// cost estimates the heap that an origin takes, within 20 %.
+func cost(o place, s *state) int64 {
+	const (
+		node = 20 * word // in the map and the list, with their slack
+		room = int64(unsafe.Sizeof(entry{})+unsafe.Sizeof(state{})) + node
+	)
+	n := room
+	if o.agent != "" {
+		n += 2*word + (int64(len(o.agent))+15)&^15
+	}
+	n += int64(len(o.Origin.String())-len("http://")+15) &^ 15
+	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} {
+		if r == nil {
+			continue
+		}
+		n += resultCost(r)
+		if r != s.own() { // which is part of the entry
+			n += int64(unsafe.Sizeof(*r))
+		}
+	}
+	return n
+}
+
+// resultCost counts what the result keeps alive besides itself. Policies that say the
+// same for all origins are shared, and have a Size of zero.
+func resultCost(r *fetch.Result) int64 {
+	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
+	for _, h := range r.RedirectHeaders {
+		n += word + headerCost(h)
+	}
+	if r.Err != nil {
+		n += 4*word + int64(len(r.Err.Error()))
+	}
+	return n
+}
+
+func headerCost(h http.Header) (n int64) {
+	if len(h) == 0 {
+		return 0
+	}
+	n = 47 * word // a map of up to eight fields
+	for _, lines := range h {
+		n += stringsCost(lines)
+	}
+	return n
+}
+
+func stringsCost(all []string) (n int64) {
+	for _, s := range all {
+		n += 2*word + (int64(len(s))+15)&^15 // with what is lost to the size classes
+	}
+	return n
 }

@@ -123,7 +123,7 @@ func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.R
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return answer(i), nil }
-		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), load); err != nil {
+		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestLongNamesAreCounted(t *testing.T) {
 				load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 					return populations[0].answer(i), nil
 				}
-				if _, err := c.Get(t.Context(), o, load); err != nil {
+				if _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,7 +204,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 	const n = 300
 	body := hostileFile(0)[:20_000]
 	grown := weight(func() any {
-		c := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond, Foreground: true, MaxBytes: math.MaxInt64}
+		c := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond, NoRefresh: true, MaxBytes: math.MaxInt64}
 		kept := map[fetch.Origin]int{}
 		for i := range n {
 			for range 3 {
@@ -212,7 +212,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 					kept[o]++
 					return fileResult(body), nil
 				}
-				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), load); err != nil {
+				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 				for start := time.Now(); time.Since(start) <= time.Nanosecond; { // until it is stale

@@ -42,7 +42,7 @@ func TestAStatusOfTheMomentHoldsForMinutes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tt.cache.Foreground = true
+				tt.cache.NoRefresh = true
 				c, answers := tt.cache.WithoutSpread(), tt.moment
 				if tt.first != nil {
 					answers = append([]*fetch.Result{tt.first}, answers...)
@@ -76,7 +76,7 @@ func TestAStatusOfTheMomentHoldsForMinutes(t *testing.T) {
 // begins with its own first pause.
 func TestAfterAStatusOfTheMomentTheRulesHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{Foreground: true}).WithoutSpread()
+		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
 		s := &site{serve: inTurn(unavailable(429), unavailable(429), down(), down(), unavailable(429), rules("/secret"))}
 		for i, step := range []struct {
 			after time.Duration

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"net/http"
 	"strings"
@@ -15,18 +16,14 @@ import (
 
 // What a Store holds for an origin:
 //
-//	"RGC2"    format and version: another version is a miss, not an error
+//	"RGC3"    format and version: another version is a miss, not an error
 //	4 bytes   CRC-32C of all that follows, big-endian
 //	4 bytes   length of the next part, big-endian
 //	JSON      a record
-//	the rest  the file as it was parsed; its policy is parsed from it again
+//	the rest  the file as it came
 const (
-	recordMagic  = "RGC2"
+	recordMagic  = "RGC3"
 	recordPrefix = len(recordMagic) + 8
-
-	// tombstone takes the place of rules that have been superseded by what cannot be
-	// stored. It reads as no value, whether or not the Store has forgotten it by then.
-	tombstone = recordMagic
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -34,8 +31,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errRecord is all there is to say about bytes that may come from anywhere.
 var errRecord = errors.New("cache: stored value is damaged, or not of this origin and version")
 
-// record is a state in JSON. It has moments and what was received, but no lifetimes:
-// these follow from the header and from the settings of whoever reads it.
+// record is a state in JSON. It has moments and what was received, but neither lifetimes nor
+// what an answer means: these follow from the settings and the dialect of its reader.
 type record struct {
 	Origin  string         `json:"origin"` // the key again, for values that were mixed up
 	Answer  *answerRecord  `json:"answer,omitempty"`
@@ -43,16 +40,19 @@ type record struct {
 }
 
 type answerRecord struct {
-	Dialect   policy.Dialect `json:"dialect"`
-	Rules     bool           `json:"rules"` // false: unavailable
-	Status    int            `json:"status"`
-	Header    http.Header    `json:"header,omitempty"`
-	Received  time.Time      `json:"received"`
-	Truncated bool           `json:"truncated,omitempty"`
-	Redirects []string       `json:"redirects,omitempty"`
-	UserAgent string         `json:"user_agent,omitempty"`
+	Status    int         `json:"status"`
+	Header    http.Header `json:"header,omitempty"`
+	Received  time.Time   `json:"received"`
+	File      bool        `json:"file"` // the rest is one, if an empty one
+	Truncated bool        `json:"truncated,omitempty"`
+	Redirects []string    `json:"redirects,omitempty"`
+	UserAgent string      `json:"user_agent,omitempty"`
 
 	RedirectHeaders []http.Header `json:"redirect_headers,omitempty"`
+
+	// Written is the only dialect that can read the file, if it is not the origin's but
+	// written down from a policy; nil: all can.
+	Written *policy.Dialect `json:"written_in,omitempty"`
 }
 
 type failureRecord struct {
@@ -64,14 +64,20 @@ type failureRecord struct {
 	Count    int           `json:"count"`
 }
 
-// encodeState returns the bytes to store. The body is that of the answer, if it has rules.
-func encodeState(key string, s *state, body []byte) ([]byte, error) {
+// encodeState returns the bytes to store. The file is the answer's, if it has rules.
+func encodeState(key string, s *state, file *fetch.Result) ([]byte, error) {
 	rec := record{Origin: key}
+	var body []byte
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
-			Dialect: r.Dialect, Rules: isRules(r), Status: r.StatusCode, Header: r.Header,
-			Received: s.answered, Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders,
-			UserAgent: r.UserAgent,
+			Status: r.StatusCode, Header: r.Header, Received: s.at, File: isRules(r),
+			Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, UserAgent: r.UserAgent,
+		}
+		if rec.Answer.File {
+			if body = fileOf(file); body == nil {
+				// Memory has none. The policy can write itself down, with its lines renumbered.
+				body, rec.Answer.Written = []byte(r.Policy.String()), &r.Dialect
+			}
 		}
 	}
 	if r := s.failure; r != nil {
@@ -129,7 +135,7 @@ func (rec *record) adds(s *state) bool {
 		return true
 	}
 	a, f := rec.Answer, rec.Failure
-	return a != nil && (s.answer == nil || a.Received.After(s.answered.Round(0))) ||
+	return a != nil && (s.answer == nil || a.Received.After(s.at.Round(0))) ||
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
@@ -144,30 +150,79 @@ func (rec *record) latest() (t time.Time) {
 	return t
 }
 
-// state is the record under the settings of this cache. Its policy is parsed from the
-// file, with the limits of the parser, and its lifetimes are worked out from the header,
-// within the bounds of the cache: neither can be forged to be more than a server could say.
-func (rec *record) state(t *terms, body []byte, draw func(lo, hi float64) float64) *state {
-	s := &state{}
+// state is the record under the settings of this cache, read in a dialect: its lifetimes are
+// worked out from the header, within the bounds of the cache, and neither they nor its policy
+// can be forged to be more than a server could say. It is nil if nothing can be read. whole
+// reports whether the answer, if there is one, could be.
+func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64) (s *state, whole bool) {
+	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
-		r := &fetch.Result{
-			Policy: policy.Unavailable(), Dialect: a.Dialect, StatusCode: a.Status, Header: a.Header, Body: body,
-			Time: a.Received, Truncated: a.Truncated, Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders,
-			UserAgent: a.UserAgent,
+		if r := a.read(body, d); r == nil || failed(r) {
+			whole = false
+		} else {
+			s = t.answeredWith(r, a.Received, draw)
+			s.answer = trim(r)
 		}
-		if a.Rules {
-			r.Policy = a.Dialect.Parse(body)
-		}
-		s = t.answeredWith(r, a.Received, draw)
-		s.answer = slim(r)
 	}
 	if f := rec.Failure; f != nil {
-		s.failure = slim(&fetch.Result{
-			Policy: policy.Unreachable(), StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error),
-		})
-		// A wait that was not to be shorter than a Retry-After is at most a day.
-		s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
-		s.assume(t)
+		// A failure that is none in this dialect, or of the moment, would not be here if this
+		// dialect had met it.
+		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
+		if r != nil && r.Err != nil {
+			s.failure = trim(r)
+			// A wait that was not to be shorter than a Retry-After is at most a day.
+			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
+			s.assume(t)
+		}
 	}
-	return s
+	if s.answer == nil && s.failure == nil {
+		return nil, whole
+	}
+	return s, whole
+}
+
+// isFile reports whether the rest of the record is the file as the origin sent it.
+func (a *answerRecord) isFile() bool { return a.File && a.Written == nil }
+
+// read is the answer in a dialect; nil if that takes a file that is not there.
+func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
+	if !a.File || a.Written != nil && *a.Written != d {
+		body = nil
+	}
+	return read(fetch.Result{
+		StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
+		Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
+	}, d)
+}
+
+// in returns r as another dialect reads it; nil if that takes a file that r does not have.
+func in(r *fetch.Result, d policy.Dialect) *fetch.Result {
+	n := r.In(d)
+	if r.Err == nil && n.Err != nil && n.StatusCode/100 == 2 {
+		return nil
+	}
+	return n
+}
+
+// read finds out what a stored answer, which is of no dialect, means in one: it is taken to
+// be read by RFC 9309, or by Bing, whose statuses mean the same.
+func read(r fetch.Result, d policy.Dialect) *fetch.Result {
+	if r.Dialect, r.Policy = policy.RFC9309, policy.Unavailable(); d == policy.RFC9309 {
+		r.Dialect = policy.Bing
+	}
+	said := r.Err
+	switch code := r.StatusCode; {
+	case code/100 == 4 && !ofAProxy(&r): // any error was about the status
+		r.Err = nil
+	case code/100 == 5 && r.Err == nil:
+		r.Err = fmt.Errorf("status %d %s", code, http.StatusText(code))
+	}
+	if r.Err != nil {
+		r.Policy = policy.Unreachable()
+	}
+	n := in(&r, d)
+	if n != nil && n.Err != nil && said != nil {
+		n.Err = said
+	}
+	return n
 }

@@ -3,14 +3,12 @@ package cache_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // A thousand origins met at once by a Store that has them all, in 2 ms each.
@@ -103,37 +101,6 @@ func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		}
 		store.misbehave(nil)
 		time.Sleep(time.Minute) // what it did not take is put again
-		closeCache(t, c)
-	})
-}
-
-// Rules read in one dialect are not those of another. Whose a value is says the value; whose
-// the Cache is, its first answer.
-func TestAValueOfAnotherDialectIsNotUsedSilently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		read := func(d policy.Dialect) *site {
-			r := rules("/private")
-			r.Dialect = d
-			return &site{serve: always(r)}
-		}
-		google, own := read(policy.Google), read(policy.RFC9309)
-		c := &cache.Cache{Store: store, Logger: quiet}
-		get(t, c, google, "https://a.example")
-		closeCache(t, c)
-
-		c = &cache.Cache{Store: store, Logger: quiet}
-		told := 0
-		c.OnStoreFailure(func(op, origin string, err error) {
-			if told++; op != "get" || origin != "https://a.example" || !strings.Contains(err.Error(), "Google") {
-				t.Errorf("told of %s, %s, %v", op, origin, err)
-			}
-		})
-		get(t, c, own, "https://b.example")
-		r := get(t, c, own, "https://a.example")
-		if r.Dialect != policy.RFC9309 || own.count() != 2 || told != 1 || c.Stats().StoreErrors != 1 {
-			t.Errorf("read as %v after %d fetches, told %d times, %+v", r.Dialect, own.count(), told, c.Stats())
-		}
 		closeCache(t, c)
 	})
 }

@@ -12,18 +12,27 @@ import (
 // in, if any. A state is immutable. The functions in this file have no side effects:
 // the time comes in as an argument, and so does chance.
 //
-// All periods count from one of three moments, so that either clock can end them: the
-// wall clock jumps, and the monotonic one stands still while a machine sleeps.
+// All periods count from one of three moments, and either clock can end them: the wall clock
+// jumps, and the monotonic one stands still while a machine sleeps.
 type state struct {
-	answer   *fetch.Result // latest one that was not unreachable; nil: none
-	answered time.Time     // when it arrived
+	answered
+	outage
+}
+
+// answered is the latest answer that was not unreachable. The zero value is none.
+type answered struct {
+	answer   *fetch.Result
+	at       time.Time     // when it arrived
 	lifetime time.Duration // it is fresh for so long
 	ahead    time.Duration // and refreshed in the background from here on, at the first use
 	revising time.Duration // stale, it may be used so long while being refreshed (RFC 5861 §3)
 	kept     time.Duration // and so long while the origin is unreachable (RFC 9309 §2.4)
 	volatile bool          // no-store: neither validated nor written to a Store
+}
 
-	failure  *fetch.Result // latest failed result since answer; nil: none
+// outage is how an origin has failed since its latest answer. The zero value is not at all.
+type outage struct {
+	failure  *fetch.Result // the latest: unreachable, or of the moment
 	failed   time.Time     // when it arrived
 	retry    time.Duration // no further attempt for so long
 	failures int           // results in a row that failed in the same way
@@ -36,12 +45,10 @@ func (s *state) own() *fetch.Result { return cmp.Or(s.answer, s.failure) }
 
 // terms are the fields of a Cache with their zero values resolved.
 type terms struct {
-	minTTL, maxTTL, defaultTTL time.Duration
-	maxStale, allowAfter       time.Duration
-	minRetry, maxRetry         time.Duration
-	outage                     Outage
-	shared                     bool
-	foreground                 bool
+	minTTL, maxTTL, defaultTTL, maxStale time.Duration
+	minRetry, maxRetry                   time.Duration
+	outage                               Outage
+	noRefresh                            bool
 }
 
 const (
@@ -52,7 +59,7 @@ const (
 	maxMomentTTL      = time.Hour           // and after repetitions
 	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
 	defaultMinRetry   = 30 * time.Second
-	defaultMaxRetry   = time.Hour
+	maxRetry          = time.Hour
 	maxRetryAfter     = 24 * time.Hour
 
 	ladderStop = 12 * time.Hour      // Google: no crawling at first,
@@ -61,18 +68,18 @@ const (
 
 // age is how old the answer is by the faster clock.
 func (s *state) age(now time.Time) time.Duration {
-	_, most := elapsed(now, s.answered)
+	_, most := elapsed(now, s.at)
 	return most
 }
 
 // answeredWith is the state after an answer other than unreachable. The past does not
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
-	f := readChain(r, at, t.shared)
-	s := &state{answer: r, answered: at, volatile: f.noStore}
+	f := readChain(r, at)
+	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
 	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
-	if !t.foreground {
+	if !t.noRefresh {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
 		if !f.mustRevalidate {
 			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, f.redirectStale, t.maxTTL))
@@ -125,36 +132,33 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	return n
 }
 
-// merged is what two states of one origin say together: the newer answer, and the newer
-// failure if that came later still. Neither is allowed to take the other's copy away: of
-// two processes that are in an outage, one may have met it without a copy. Wall clocks are
-// compared, because s or other comes from a Store.
+// merged returns the newer answer of two states of one origin, and the newer outage if it
+// goes on after that. Neither state takes away the other's copy: of two processes in an
+// outage, one may have met it without a copy. Wall clocks are compared, because one of the
+// states comes from a Store.
 func (s *state) merged(other *state) *state {
 	if s == nil || other == nil {
 		return cmp.Or(s, other)
 	}
-	answer, failure := s, s
-	if other.answer != nil && (s.answer == nil || other.answered.Round(0).After(s.answered.Round(0))) {
-		answer = other
+	m := *s
+	if after(other.at, m.at) {
+		m.answered = other.answered
 	}
-	if other.failure != nil && (s.failure == nil || other.failed.Round(0).After(s.failed.Round(0))) {
-		failure = other
+	if after(other.failed, m.failed) {
+		m.outage = other.outage
 	}
-	if failure.failure != nil && answer.answer != nil && !failure.failed.Round(0).After(answer.answered.Round(0)) {
-		failure = &state{} // the origin has answered since
+	if m.answer != nil && !after(m.failed, m.at) {
+		m.outage = outage{} // the origin has answered since
 	}
-	if answer == failure {
-		return answer
-	}
-	m := *answer
-	m.failure, m.failed, m.retry = failure.failure, failure.failed, failure.retry
-	m.failures, m.since, m.assumed = failure.failures, failure.since, failure.assumed
 	return &m
 }
 
+// after compares wall clocks.
+func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
+
 // assume prepares the result for an outage that is long enough to count as unavailable.
 func (s *state) assume(t *terms) {
-	if t.outage == GoogleLadder || t.allowAfter > 0 {
+	if t.outage == GoogleLadder {
 		s.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: s.failure.StatusCode, Time: s.failure.Time}
 	}
 }
@@ -184,7 +188,7 @@ func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) ti
 	return max(t.minTTL, wait)
 }
 
-// refresh says who fetches next.
+// refresh tells whether a fetch is due, and whether callers wait for it.
 type refresh uint8
 
 const (
@@ -215,7 +219,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		return t.during(s, now), wait, notDue
 	case s.failure == nil && s.answer != nil && age < s.revising:
 		return s.answer, s.revising - age, inBackground
-	case s.failure != nil && !t.foreground:
+	case s.failure != nil && !t.noRefresh:
 		// An outage is met by retrying behind the callers, as long as they can be
 		// served from the copy.
 		if r = t.during(s, now); r == s.answer {
@@ -223,6 +227,22 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		}
 	}
 	return nil, 0, awaited
+}
+
+// until is when what holds at a time may end, at the latest: with the lifetime of an answer,
+// or with the next attempt after a failure.
+func (t *terms) until(s *state, now time.Time) time.Time {
+	left := time.Duration(0)
+	if s.failure != nil {
+		_, since := elapsed(now, s.failed)
+		left = s.retry - since
+	}
+	if s.answer != nil {
+		if fresh := s.lifetime - s.age(now); fresh > 0 {
+			left = fresh
+		}
+	}
+	return now.Add(max(0, left))
 }
 
 // newest is what has just been found out, fresh or not.
@@ -235,13 +255,13 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 
 // during is what holds while the origin fails, once the answer is no longer fresh.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
-	outage, _ := elapsed(now, s.since)
+	lasted, _ := elapsed(now, s.since)
 	copied := s.answer != nil && s.age(now) < s.kept
 	if s.failure.Err == nil {
 		// Of the moment. That everything is allowed then is a permission of RFC 9309 §2.3.1.3,
 		// not to be used where the origin's own rules are known.
 		if t.outage == GoogleLadder {
-			copied = s.answer != nil && isRules(s.answer) && outage < ladderEnd
+			copied = s.answer != nil && isRules(s.answer) && lasted < ladderEnd
 		}
 		if copied && t.outage != Strict {
 			return s.answer
@@ -253,21 +273,17 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 		// what is in memory or in the Store must not give way to permission before.
 		copied = s.answer != nil && isRules(s.answer)
 		switch {
-		case outage < ladderStop:
+		case lasted < ladderStop:
 			return s.failure
-		case outage >= ladderEnd && s.failure.StatusCode == 0:
+		case lasted >= ladderEnd && s.failure.StatusCode == 0:
 			return s.failure // not one HTTP answer: the whole site is down
-		case outage >= ladderEnd || !copied:
+		case lasted >= ladderEnd || !copied:
 			return s.assumed
 		}
 		return s.answer
 	}
-	long := t.allowAfter > 0 && outage >= t.allowAfter
-	switch {
-	case copied && (long || t.outage == LastGood):
+	if copied && t.outage == LastGood {
 		return s.answer
-	case long:
-		return s.assumed
 	}
 	return s.failure
 }

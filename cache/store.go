@@ -2,28 +2,28 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 )
 
 // Store is an optional second level behind the memory of a Cache: for a restart that
 // starts warm, or for several processes that share what they know. Package cachetest
 // tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them, under keys that are origins as
-// their String method writes them, with " as " and a hash after those whose answer is for
-// one User-Agent: up to some 640 bytes, so that a Store of files had better hash them. A Cache verifies what it reads, so that a value which was damaged,
-// cut, or written by somebody else under another key does no harm; but whoever can
+// It holds opaque bytes, at most MaxValue of them. Keys are origins, as their String method
+// writes them; if an answer is for one User-Agent, " as " and a hash follow. A key has up to
+// some 640 bytes, so a Store of files should hash it. A Cache verifies what it reads: a value
+// that was damaged, cut, or written under another key does no harm. But a program that can
 // write a Store can write rules.
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
-// for Get no longer than 100 ms and for Put not at all, and leaves a Store alone for
-// five seconds after five failures in a row, with reads, writes and locks each on their own.
+// for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
+// each value and up to 64 at a time. A Cache leaves a Store alone for five seconds after five
+// failures in a row, with reads, writes and locks each on their own.
 //
-// All Caches that share a Store should use Fetchers of one dialect, because each takes over
-// what the others have read; for several dialects, give each its own keys. A Cache learns
-// the dialect of its Fetcher from the first answer. From then on a value of another dialect
-// is fetched again, and counted in Stats.StoreErrors; until then it is used as it is.
+// A value holds what the origin said: status, header and file. What that means is decided by
+// the Source.Dialect of its reader, so Caches of all dialects can share a Store.
 type Store interface {
 	// Get returns what was last put under the key, or an error that wraps ErrMiss if
 	// there is nothing. The caller must not modify the bytes.
@@ -34,9 +34,9 @@ type Store interface {
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
-// Locker is implemented by a Store that lets several processes agree on who fetches.
-// With one, an origin is fetched once for all of them: who does not get the lock waits
-// for what its holder puts.
+// Locker is implemented by a Store with which several processes share their fetches. Each
+// origin is then fetched once for all of them: a process that does not get the lock waits for
+// what its holder puts.
 type Locker interface {
 	// Lock tries once to take the lock of the key, and reports whether it did. The
 	// lock holds until unlock is called; if the process that holds it dies, until ttl
@@ -45,9 +45,9 @@ type Locker interface {
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 
-// ErrMiss is returned, as it is or wrapped, by Store.Get if there is no value for the key.
-var ErrMiss = errors.New("cache: no value")
+// ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
+var ErrMiss = backing.ErrMiss
 
-// MaxValue is the most bytes that a Cache puts under one key. A longer value is none of
-// its own, so that a Store need not read it.
+// MaxValue is the most bytes that a Cache puts under one key. A longer value is not its own:
+// a Store need not read it.
 const MaxValue = 600 << 10

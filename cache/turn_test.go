@@ -35,7 +35,7 @@ func queue() *fetch.Fetcher {
 func silence(t *testing.T, c *cache.Cache, f *fetch.Fetcher, asking *sync.WaitGroup, origins int) {
 	for i := range origins {
 		asking.Go(func() {
-			r, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://silent%d.example", i)), f.Fetch)
+			r, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://silent%d.example", i)), sourceOf(f))
 			if err != nil || r.Err == nil || !strings.Contains(r.Err.Error(), "within 15s") {
 				t.Errorf("a silent origin: %v, %v", r, err)
 			}
@@ -54,7 +54,7 @@ func TestAQueueOfOursIsNoFailureOfASite(t *testing.T) {
 		silence(t, c, f, &asking, 40) // ten minutes
 		asking.Go(func() {
 			start := time.Now()
-			r, err := c.Get(t.Context(), origin(t, "https://fine.example"), f.Fetch)
+			r, err := c.Get(t.Context(), origin(t, "https://fine.example"), sourceOf(f))
 			if took := time.Since(start); err != nil || r.Err != nil || took > 15*time.Minute {
 				t.Errorf("got %v, %v after %v, want it at last", r, err, took)
 			}
@@ -63,7 +63,7 @@ func TestAQueueOfOursIsNoFailureOfASite(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Minute)
 		defer cancel()
 		start := time.Now() // who is first in a queue that is formed anew is left to chance
-		switch r, err := c.Get(ctx, origin(t, "https://silent.example"), f.Fetch); {
+		switch r, err := c.Get(ctx, origin(t, "https://silent.example"), sourceOf(f)); {
 		case err == nil && strings.Contains(r.Err.Error(), "within 15s"):
 		case err != context.DeadlineExceeded || time.Since(start) != 7*time.Minute:
 			t.Errorf("after %v: %v, %v", time.Since(start), r, err)
@@ -84,13 +84,13 @@ func TestAQueueOfOursIsNoFailureOfARefresh(t *testing.T) {
 		store := new(memStore)
 		c, f := (&cache.Cache{Store: store}).WithoutSpread(), queue()
 		good := origin(t, "https://fine.example")
-		if _, err := c.Get(t.Context(), good, f.Fetch); err != nil {
+		if _, err := c.Get(t.Context(), good, sourceOf(f)); err != nil {
 			t.Fatal(err)
 		}
 		var asking sync.WaitGroup
 		silence(t, c, f, &asking, 40)
 		for start := time.Now(); time.Since(start) < 9*time.Minute+55*time.Second; time.Sleep(time.Second) {
-			if r, err := c.Get(t.Context(), good, f.Fetch); err != nil || r.Err != nil {
+			if r, err := c.Get(t.Context(), good, sourceOf(f)); err != nil || r.Err != nil {
 				t.Errorf("after %v: %v, %v", time.Since(start), r, err)
 			}
 		}
@@ -119,7 +119,7 @@ func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 			asking.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err := c.Get(ctx, origin(t, fmt.Sprintf("https://silent%d.example", i)), load); err != context.DeadlineExceeded {
+				if _, err := c.Get(ctx, origin(t, fmt.Sprintf("https://silent%d.example", i)), &cache.Source{Load: load}); err != context.DeadlineExceeded {
 					t.Error(err)
 				}
 			})
@@ -148,7 +148,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 		{name: "must-revalidate", cache: &cache.Cache{}, cacheControl: "max-age=60, must-revalidate", want: 3 * time.Second},
 		{name: "no-cache", cache: &cache.Cache{}, cacheControl: "no-cache", want: 3 * time.Second},
 		{name: "no-store", cache: &cache.Cache{}, cacheControl: "no-store", want: 3 * time.Second},
-		{name: "in the foreground", cache: &cache.Cache{Foreground: true}, cacheControl: "max-age=60", want: 3 * time.Second},
+		{name: "in the foreground", cache: &cache.Cache{NoRefresh: true}, cacheControl: "max-age=60", want: 3 * time.Second},
 		{name: "while another process fetches", cache: &cache.Cache{}, locked: true, cacheControl: "max-age=60", want: 3 * time.Second},
 		{name: "only in the Store", cache: &cache.Cache{}, restart: true, cacheControl: "max-age=60, must-revalidate", want: 3 * time.Second},
 		{name: "only in the Store, while another process fetches", cache: &cache.Cache{}, restart: true, locked: true, cacheControl: "max-age=60", want: 3 * time.Second},
@@ -193,7 +193,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err := c.Get(ctx, origin(t, "https://a.example"), s.load); err != context.DeadlineExceeded {
+				if _, err := c.Get(ctx, origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != context.DeadlineExceeded {
 					t.Errorf("a caller in a hurry: %v", err)
 				}
 				asking.Wait()
@@ -218,7 +218,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 // waited for again.
 func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{Foreground: true}).WithoutSpread()
+		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
 		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), down(), rules("/new"))}
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Hour)
@@ -319,7 +319,7 @@ func TestCloseWithALoadThatHangs(t *testing.T) {
 		}
 		var asking sync.WaitGroup
 		asking.Go(func() {
-			if _, err := c.Get(t.Context(), origin(t, "https://hangs.example"), hang); err != cache.ErrClosed {
+			if _, err := c.Get(t.Context(), origin(t, "https://hangs.example"), &cache.Source{Load: hang}); err != cache.ErrClosed {
 				t.Error(err)
 			}
 		})

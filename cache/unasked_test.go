@@ -28,7 +28,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &memStore{}
-			cached := &cache.Cache{Outage: c.outage, Store: store, Foreground: true}
+			cached := &cache.Cache{Outage: c.outage, Store: store, NoRefresh: true}
 			o := origin(t, "https://a.example")
 			var asked atomic.Int32
 			late := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
@@ -39,13 +39,13 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 				return rules("/private", "Cache-Control", "max-age=60"), nil
 			}
 			if c.copied {
-				cached.Get(t.Context(), o, good)
+				cached.Get(t.Context(), o, &cache.Source{Load: good})
 				time.Sleep(time.Hour)
 			}
 			before := cached.Stats()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			if r, err := cached.Get(ctx, o, late); err != c.want || err == nil && r.Err != nil {
+			if r, err := cached.Get(ctx, o, &cache.Source{Load: late}); err != c.want || err == nil && r.Err != nil {
 				t.Errorf("%s: got %v, %v, want %v", c.name, r, err, c.want)
 			}
 			<-ctx.Done()
@@ -53,7 +53,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 				t.Errorf("%s: load was called %d times, and %+v became %+v", c.name, asked.Load(), before, cached.Stats())
 			}
 			time.Sleep(2 * time.Minute)
-			if r, err := cached.Get(t.Context(), o, good); err != nil || r.Err != nil {
+			if r, err := cached.Get(t.Context(), o, &cache.Source{Load: good}); err != nil || r.Err != nil {
 				t.Errorf("%s: then got %v, %v", c.name, r, err)
 			}
 			cached.Close(context.Background())
@@ -74,14 +74,14 @@ func TestGetWithAnEndedContextSaysWhatHolds(t *testing.T) {
 		cancel()
 		check := func(holds bool, fetches int) {
 			t.Helper()
-			r, err := c.Get(ended, o, load)
+			r, err := c.Get(ended, o, &cache.Source{Load: load})
 			synctest.Wait()
 			if holds != (r != nil) || holds == errors.Is(err, context.Canceled) || asked != fetches {
 				t.Errorf("got %v, %v after %d fetches, want %t and %d", r, err, asked, holds, fetches)
 			}
 		}
 		check(false, 0)
-		c.Get(t.Context(), o, load)
+		c.Get(t.Context(), o, &cache.Source{Load: load})
 		check(true, 1)
 		time.Sleep(time.Hour)
 		check(false, 1)

@@ -7,30 +7,29 @@ import (
 	"errors"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
-// An origin may answer different crawlers with different files, and says so by naming
-// User-Agent in Vary: its answer is then for requests with the same User-Agent only (RFC
-// 9111 §4.1). No other field that is sent can differ between two Fetchers.
+// An origin may answer different crawlers with different files. It then names User-Agent in
+// Vary, and its answer is for requests with the same User-Agent only (RFC 9111 §4.1). No
+// other field that is sent can differ between two Fetchers. Result.UserAgent names the
+// crawler, if the answer is not for all.
 //
-// A Cache does not see requests. A Result says in its UserAgent whom it is for, if not for
-// all; and a load says whom it asks for when it is called with the zero Origin, which
-// (*fetch.Fetcher).Fetch answers at once. It is asked only where an answer varies.
-//
-// So an origin has one place for all callers. While the answer there varies, it serves those
-// whom it is for, and marks the origin for the others: each User-Agent has a further place,
-// with its own entry in memory, its own flight and its own key in the Store.
+// So an origin has one place for all callers who read in one dialect. While the answer there
+// varies, it serves the callers it is for, and marks the origin for the others. Each of their
+// User-Agents has a further place, with its own entry in memory, flight, and key in the Store.
 
-// place is where what is known of an origin is kept: that for all callers, or that of an
-// agent for which the answer there is not.
+// place is where what is known of an origin is kept, as read in a dialect: for all callers,
+// or for one User-Agent if the answer for all is another's.
 type place struct {
 	fetch.Origin
-	agent string // "": for all
+	agent   string // "": for all
+	dialect policy.Dialect
 }
 
-// String is the origin's, and for an agent's place more, of a fixed length. A space is part
-// of no host.
-func (p place) String() string {
+// key is the place's in a Store, where all dialects share it: the origin, and for an agent
+// more, of a fixed length. A space is part of no host.
+func (p place) key() string {
 	if p.agent == "" {
 		return p.Origin.String()
 	}
@@ -38,47 +37,50 @@ func (p place) String() string {
 	return p.Origin.String() + " as " + hex.EncodeToString(sum[:16])
 }
 
+// flight names the place's flight.
+func (p place) flight() string {
+	if p.dialect == policy.RFC9309 {
+		return p.key()
+	}
+	return p.key() + " in " + p.dialect.String()
+}
+
 // errOthers is how a flight ends that found an answer for others, which is not fresh, where
 // that for all callers would be.
 var errOthers = errors.New("cache: the answer is for another User-Agent")
 
-// unknownAgent is for a load that does not say whom it asks for. No header has it.
-const unknownAgent = "\n"
-
-// agentOf asks load what it sends.
-func agentOf(load loadFunc) (agent string) {
-	agent = unknownAgent
-	defer func() { _ = recover() }()
-	if r, _ := load(context.Background(), fetch.Origin{}, nil); r != nil && r.UserAgent != "" {
-		agent = r.UserAgent
+// agent is the User-Agent that is sent: net/http has one for callers that set none.
+func (src *Source) agent() string {
+	if src.UserAgent == "" {
+		return "Go-http-client/1.1"
 	}
-	return agent
+	return src.UserAgent
 }
 
 // getVarying is Get where the answer at hand, if there is one, is not for all.
-func (c *Cache) getVarying(ctx context.Context, e *entry, load loadFunc) (*fetch.Result, error) {
-	if agent := agentOf(load); agent != e.own.UserAgent {
-		return c.getAt(ctx, place{e.origin, agent}, load)
+func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
+	if agent := src.agent(); agent != e.own.UserAgent {
+		return c.getAt(ctx, place{e.origin, agent, e.own.Dialect}, src)
 	}
-	return c.getFrom(ctx, e, load)
+	return c.getFrom(ctx, e, src)
 }
 
 // getAt is Get for one place.
-func (c *Cache) getAt(ctx context.Context, p place, load loadFunc) (*fetch.Result, error) {
-	if e := c.find(p); e != nil {
-		return c.getFrom(ctx, e, load)
+func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
+	if e := c.memory.find(p); e != nil {
+		return c.getFrom(ctx, e, src)
 	}
-	return c.wait(ctx, p, nil, load)
+	return c.wait(ctx, p, nil, src)
 }
 
-// isFor reports whether a result found in a place, which may be that of another's flight, is
-// for those load asks for.
-func (c *Cache) isFor(p place, r *fetch.Result, load loadFunc) bool {
-	return r == nil || r.UserAgent == "" || p.agent != "" || r.UserAgent == agentOf(load)
+// suits reports whether a result found in a place, perhaps by another caller's flight, is
+// for the callers of src.
+func (p place) suits(r *fetch.Result, src *Source) bool {
+	return r == nil || r.UserAgent == "" || p.agent != "" || r.UserAgent == src.agent()
 }
 
 // forOthers reports whether a state, found in the place for all, has an answer that is not
-// for those load asks for.
-func (s *state) forOthers(p place, load loadFunc) bool {
-	return p.agent == "" && s != nil && s.own().UserAgent != "" && s.own().UserAgent != agentOf(load)
+// for the callers of src.
+func (s *state) forOthers(p place, src *Source) bool {
+	return s != nil && !p.suits(s.own(), src)
 }

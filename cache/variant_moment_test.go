@@ -14,17 +14,14 @@ import (
 func TestAStatusOfTheMomentIsForWhomItVariesBy(t *testing.T) {
 	for _, first := range []*fetch.Result{rules("/secret", "Cache-Control", "max-age=60"), nil} {
 		synctest.Test(t, func(t *testing.T) {
-			c := (&cache.Cache{Outage: cache.Strict, Foreground: true}).WithoutSpread()
+			c := (&cache.Cache{Outage: cache.Strict, NoRefresh: true}).WithoutSpread()
 			o := origin(t, "http://a.example")
-			load := func(agent string, r *fetch.Result) func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-				return func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-					if o == (fetch.Origin{}) {
-						return &fetch.Result{UserAgent: agent, Err: context.Canceled, Policy: unavailable(500).Policy}, nil
-					}
+			load := func(agent string, r *fetch.Result) *cache.Source {
+				return &cache.Source{UserAgent: agent, Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 					n := *r
 					n.Time = time.Now()
 					return &n, nil
-				}
+				}}
 			}
 			get := func(agent string, r *fetch.Result) *fetch.Result {
 				r, err := c.Get(t.Context(), o, load(agent, r))

@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,9 +57,9 @@ func (o *cloaked) fetcher(agent string) *fetch.Fetcher {
 }
 
 // whose asks for the robots.txt and says whose it is, as the paths show that it forbids.
-func whose(t *testing.T, c *cache.Cache, load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error), agents ...string) string {
+func whose(t *testing.T, c *cache.Cache, src *cache.Source, agents ...string) string {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, "https://a.example"), load)
+	r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func TestAnAnswerIsForTheUserAgentItVariesBy(t *testing.T) {
 				for range 3 {
 					for range 3 {
 						for _, f := range []*fetch.Fetcher{a, b} {
-							if got := whose(t, c, f.Fetch, "a", "b"); got != want[f.UserAgent] {
+							if got := whose(t, c, sourceOf(f), "a", "b"); got != want[f.UserAgent] {
 								t.Errorf("%s has the file of %s, want that of %s", f.UserAgent, got, want[f.UserAgent])
 							}
 						}
@@ -122,7 +121,7 @@ func TestAFlightsAnswerIsNotForAllWhoJoinedIt(t *testing.T) {
 		for i := range 30 {
 			agent := agents[i%3]
 			callers.Go(func() {
-				if got := whose(t, c, o.fetcher(agent).Fetch, agents...); got != agent {
+				if got := whose(t, c, sourceOf(o.fetcher(agent)), agents...); got != agent {
 					t.Errorf("%s has the file of %s", agent, got)
 				}
 			})
@@ -148,7 +147,7 @@ func TestCachesOfTwoUserAgentsShareAStore(t *testing.T) {
 					t.Helper()
 					c := &cache.Cache{Store: store, Logger: quiet}
 					for range 2 {
-						if got := whose(t, c, o.fetcher(agent).Fetch, "a", "b"); got != want {
+						if got := whose(t, c, sourceOf(o.fetcher(agent)), "a", "b"); got != want {
 							t.Errorf("%s has the file of %s, want that of %s", agent, got, want)
 						}
 					}
@@ -171,7 +170,7 @@ func TestCachesOfTwoUserAgentsShareAStore(t *testing.T) {
 				o.down.Store(true)
 				ask("b", "b")
 				ask("a", "a")
-				if got := whose(t, &cache.Cache{Store: store, Logger: quiet}, o.fetcher("c").Fetch, "a", "b"); !strings.Contains(got, "503") {
+				if got := whose(t, &cache.Cache{Store: store, Logger: quiet}, sourceOf(o.fetcher("c")), "a", "b"); !strings.Contains(got, "503") {
 					t.Errorf("c has the file of %s in an outage, want none", got)
 				}
 			})
@@ -193,7 +192,7 @@ func TestARedirectsVaryCounts(t *testing.T) {
 		}
 		c := new(cache.Cache)
 		for _, agent := range []string{"a", "b", "a"} {
-			if got := whose(t, c, f(agent).Fetch, "a", "b"); got != agent {
+			if got := whose(t, c, sourceOf(f(agent)), "a", "b"); got != agent {
 				t.Errorf("%s has the file of %s", agent, got)
 			}
 		}
@@ -201,37 +200,42 @@ func TestARedirectsVaryCounts(t *testing.T) {
 	})
 }
 
-// A load that wraps Fetch, and has no answer for the zero Origin, is nobody's that is known.
-func TestALoadThatDoesNotSayWhoseItIsGetsItsOwn(t *testing.T) {
-	for name, refuse := range map[string]func() (*fetch.Result, error){
-		"nothing": func() (*fetch.Result, error) { return nil, nil },
-		"panics":  func() (*fetch.Result, error) { panic("no origin") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := &cloaked{fields: header("Vary", "User-Agent")}
-				c := new(cache.Cache)
-				b := func(ctx context.Context, at fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-					if at == (fetch.Origin{}) {
-						return refuse()
-					}
-					return o.fetcher("b").Fetch(ctx, at, prev)
+// A Source that names another User-Agent than its Load sends gets the answers of its own
+// Load, and no caller of another Source gets them.
+func TestASourceThatNamesAnotherAgentGetsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &cloaked{fields: header("Vary", "User-Agent")}
+		c := new(cache.Cache)
+		a, b := sourceOf(o.fetcher("a")), sourceOf(o.fetcher("b"))
+		b.UserAgent = "c"
+		for range 2 {
+			for want, src := range map[string]*cache.Source{"a": a, "b": b} {
+				if got := whose(t, c, src, "a", "b"); got != want {
+					t.Errorf("%s has the file of %s", want, got)
 				}
-				for range 2 {
-					if got := whose(t, c, o.fetcher("a").Fetch, "a", "b"); got != "a" {
-						t.Errorf("a has the file of %s", got)
-					}
-					if got := whose(t, c, b, "a", "b"); got != "b" {
-						t.Errorf("b has the file of %s", got)
-					}
+			}
+		}
+		closeCache(t, c)
+	})
+}
+
+// Crawlers that send what net/http sends by itself are one crawler.
+func TestAnEmptyUserAgentIsThatOfNetHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &cloaked{fields: header("Vary", "User-Agent")}
+		c := new(cache.Cache)
+		for range 2 {
+			for _, agent := range []string{"", "Go-http-client/1.1"} {
+				if got := whose(t, c, sourceOf(o.fetcher(agent)), "Go-http-client/1.1"); got != "Go-http-client/1.1" {
+					t.Errorf("%q has the file of %s", agent, got)
 				}
-				if o.count("a") != 1 || o.count("b") != 1 {
-					t.Errorf("asked %d and %d times, want once each", o.count("a"), o.count("b"))
-				}
-				closeCache(t, c)
-			})
-		})
-	}
+			}
+		}
+		if n := o.count("") + o.count("Go-http-client/1.1"); n != 1 || c.Stats().Origins != 1 {
+			t.Errorf("asked %d times for %d entries, want one of each", n, c.Stats().Origins)
+		}
+		closeCache(t, c)
+	})
 }
 
 // Any number of variants stays within the byte bound.
@@ -241,7 +245,7 @@ func TestVariantsStayWithinTheBound(t *testing.T) {
 		c := &cache.Cache{MaxBytes: 64 << 10}
 		for i := range 1000 {
 			agent := fmt.Sprintf("bot%d-%s", i, strings.Repeat("x", 100))
-			if got := whose(t, c, o.fetcher(agent).Fetch, agent); got != agent {
+			if got := whose(t, c, sourceOf(o.fetcher(agent)), agent); got != agent {
 				t.Fatalf("%s has the file of %s", agent, got)
 			}
 			if s := c.Stats(); s.Bytes > 64<<10 || s.Bytes < 200*int64(s.Origins) {
@@ -257,8 +261,8 @@ func TestAHitOnAVariantAllocatesNothing(t *testing.T) {
 	o := &cloaked{fields: header("Vary", "User-Agent")}
 	c, at := new(cache.Cache), origin(t, "https://a.example")
 	for _, agent := range []string{"a", "b"} {
-		load := o.fetcher(agent).Fetch
-		if n := testing.AllocsPerRun(100, func() { c.Get(t.Context(), at, load) }); n != 0 {
+		src := sourceOf(o.fetcher(agent))
+		if n := testing.AllocsPerRun(100, func() { c.Get(t.Context(), at, src) }); n != 0 {
 			t.Errorf("%s: %v allocations", agent, n)
 		}
 	}

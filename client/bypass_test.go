@@ -100,7 +100,7 @@ func TestQueryWithHash(t *testing.T) {
 func TestRefreshedIsCalledWhenReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hooks := make(chan string, 4)
-		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, Foreground: true}, Trace: &client.Trace{
+		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, NoRefresh: true}, Trace: &client.Trace{
 			Fetched:   func(client.Fetched) { hooks <- "fetched" },
 			Refreshed: func(client.Fetched) { hooks <- "refreshed" },
 		}}

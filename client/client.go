@@ -71,8 +71,7 @@ type Transport struct {
 	// that MaxFetches then bounds the fetches of this Transport alone.
 	Fetcher *fetch.Fetcher
 
-	// Cache keeps what was read; several Transports may share one, if their Fetchers
-	// have one dialect. Nil: one of its own.
+	// Cache keeps what was read; several Transports may share one. Nil: one of its own.
 	Cache *cache.Cache
 
 	// Pacer spaces the requests to each origin, those for robots.txt included; RoundTrip
@@ -98,14 +97,7 @@ func (t *Transport) ready() *gate {
 		}
 		f := t.fetcher()
 		t.gate.misuse = t.misuse(t.gate.base, f)
-		read := t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks)
-		t.gate.load = func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-			if o == (fetch.Origin{}) {
-				return f.Fetch(ctx, o, prev) // a question of the Cache's, which nothing is read for
-			}
-			return read(ctx, o, prev)
-		}
-		t.gate.unwatch = t.Trace.watch(t.gate.cache, &t.gate.hooks)
+		t.gate.source = cache.Source{Load: t.Trace.traced(t.Pacer.robots(f.Fetch), &t.gate.hooks), UserAgent: f.UserAgent, Dialect: f.Dialect}
 	})
 	return &t.gate
 }

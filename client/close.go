@@ -28,7 +28,6 @@ func (t *Transport) Close(ctx context.Context) error {
 	defer t.CloseIdleConnections()
 	t.closed.Store(true)
 	g := t.ready()
-	g.unwatch()
 	var err error
 	if g.ownCache {
 		err = g.cache.Close(ctx)

@@ -21,11 +21,10 @@ type gate struct {
 	cache     *cache.Cache
 	ownCache  bool // nobody else has it
 	pacer     *Pacer
-	load      load
+	source    cache.Source
 	userToken string // product token of Transport.UserAgent
 	misuse    error  // what is wrong with the Transport, or nil
 	hooks     hooks
-	unwatch   func() // ends what Trace hears of the cache
 }
 
 // answer is a Decision, the origin it is about, and why its robots.txt is unreachable,
@@ -124,7 +123,7 @@ var ended = func() context.Context {
 
 // lookup is what holds for o. The error is the context's, or says whose end came first.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	res, err := g.cache.Get(ctx, o, g.load)
+	res, err := g.cache.Get(ctx, o, &g.source)
 	if err == nil {
 		return res, nil
 	}

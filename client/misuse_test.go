@@ -166,11 +166,10 @@ func visit(c *http.Client, url string) error {
 // and by the error of the request whose decision it was told.
 func TestAHookThatPanicsIsNamed(t *testing.T) {
 	for name, trace := range map[string]*client.Trace{
-		"Decided":     {Decided: func(context.Context, client.Decided) { panic("the hook's own") }},
-		"Fetched":     {Fetched: func(client.Fetched) { panic("the hook's own") }},
-		"Refreshed":   {Refreshed: func(client.Fetched) { panic("the hook's own") }},
-		"Waited":      {Waited: func(context.Context, client.Waited) { panic("the hook's own") }},
-		"StoreFailed": {StoreFailed: func(client.StoreFailed) { panic("the hook's own") }},
+		"Decided":   {Decided: func(context.Context, client.Decided) { panic("the hook's own") }},
+		"Fetched":   {Fetched: func(client.Fetched) { panic("the hook's own") }},
+		"Refreshed": {Refreshed: func(client.Fetched) { panic("the hook's own") }},
+		"Waited":    {Waited: func(context.Context, client.Waited) { panic("the hook's own") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex

@@ -65,7 +65,7 @@ func TestPacerDecidesAgainAfterAPause(t *testing.T) {
 	for shift := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			web := &paused{begin: time.Now(), change: 200 * time.Second}
-			rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{Foreground: true}, Pacer: &client.Pacer{MaxUnderway: 2}}
+			rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{NoRefresh: true}, Pacer: &client.Pacer{MaxUnderway: 2}}
 			var workers sync.WaitGroup
 			for i := range 6 {
 				workers.Go(func() {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -39,11 +38,6 @@ type Trace struct {
 	// Waited is called when Pacer has held a request back, after the wait, with the
 	// context of the request, on a goroutine of its own.
 	Waited func(context.Context, Waited)
-
-	// StoreFailed is called when the second level of the Cache gave no answer or
-	// took no value. No request fails for that. Where Transports share a Cache, each
-	// hears of all its failures, until its Close.
-	StoreFailed func(StoreFailed)
 }
 
 // Decided says how a request or a question was answered.
@@ -69,13 +63,6 @@ type Waited struct {
 	URL  *url.URL
 	Err  error // the context's, where it ended before the turn came
 	Took time.Duration
-}
-
-// StoreFailed says what the second level of the cache did not do.
-type StoreFailed struct {
-	Op     string // "get", "put" or "lock"
-	Origin string // fetch.Origin's String, and perhaps " as " and a hash: see cache.Store
-	Err    error
 }
 
 // load is the signature of (*fetch.Fetcher).Fetch.
@@ -192,14 +179,4 @@ func (t *Trace) traced(next load, h *hooks) load {
 		h.start(name, func() { hook(what) })
 		return res, err
 	}
-}
-
-// watch has StoreFailed called for the failures of c's Store, until unwatch.
-func (t *Trace) watch(c *cache.Cache, h *hooks) (unwatch func()) {
-	if t == nil || t.StoreFailed == nil {
-		return func() {}
-	}
-	return c.OnStoreFailure(func(op, origin string, err error) {
-		h.start("StoreFailed", func() { t.StoreFailed(StoreFailed{Op: op, Origin: origin, Err: err}) })
-	})
 }

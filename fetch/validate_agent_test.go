@@ -29,14 +29,14 @@ func TestA304LeavesTheFileToWhomItIsFor(t *testing.T) {
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
 	o, _ := fetch.OriginOf(u)
-	c := &cache.Cache{MinTTL: -1, MaxTTL: 10 * time.Millisecond, Foreground: true}
+	c := &cache.Cache{MinTTL: -1, MaxTTL: 10 * time.Millisecond, NoRefresh: true}
 	a, b := &fetch.Fetcher{UserAgent: "a"}, &fetch.Fetcher{UserAgent: "b"}
 	for range 3 {
-		r, err := c.Get(context.Background(), o, a.Fetch)
+		r, err := c.Get(context.Background(), o, &cache.Source{Load: a.Fetch, UserAgent: a.UserAgent})
 		if err != nil || r.Policy.Decide("x", "/a").Allowed {
 			t.Fatal("a: ", err, r)
 		}
-		r, err = c.Get(context.Background(), o, b.Fetch)
+		r, err = c.Get(context.Background(), o, &cache.Source{Load: b.Fetch, UserAgent: b.UserAgent})
 		if err != nil || r.Policy.Decide("x", "/b").Allowed {
 			t.Fatal("b has a's file")
 		}

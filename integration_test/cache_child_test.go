@@ -119,7 +119,7 @@ func childAsks(redisURL, site string) {
 			if err != nil {
 				fail(err)
 			}
-			r, err := c.Get(context.Background(), o, f.Fetch)
+			r, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent})
 			if err != nil || r.Err != nil || r.Policy.Decide("examplebot", fmt.Sprint("/private", i)).Allowed {
 				fmt.Println("wrong:", i, err, r)
 			}
@@ -193,10 +193,10 @@ func childHoldsLock(redisURL string) {
 		fail(err)
 	}
 	c := &cache.Cache{Store: store}
-	_, err = c.Get(context.Background(), o, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+	_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 		fmt.Println("fetching")
 		select {}
-	})
+	}})
 	fail(err)
 }
 
@@ -234,14 +234,14 @@ func childWrites(file, first string) {
 	if err != nil {
 		fail(err)
 	}
-	c := &cache.Cache{Store: store, MinTTL: -1, MaxTTL: -1}
+	c := &cache.Cache{Store: store, MinTTL: -1, DefaultTTL: -1}
 	for ; ; version++ {
 		i := version % killedOrigins
 		o, err := fetch.OriginOf(siteURL(i))
 		if err != nil {
 			fail(err)
 		}
-		_, err = c.Get(context.Background(), o, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			fmt.Println(version)
 			var b strings.Builder
 			b.WriteString("User-agent: *\n")
@@ -250,7 +250,7 @@ func childWrites(file, first string) {
 			}
 			body := []byte(b.String())
 			return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
-		})
+		}})
 		if err != nil {
 			fail(err)
 		}
@@ -313,10 +313,10 @@ func readVersions(t *testing.T, file string) []int {
 	all := make([]int, killedOrigins)
 	for i := range all {
 		missing := false
-		r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			missing = true // and not to be put either: the next check would find it
 			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: http.Header{"Cache-Control": {"no-store"}}}, nil
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if r, err := c.Get(context.Background(), o, load); err != nil || r.Err != nil {
+				if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
 					t.Error(err, r)
 					return
 				}
@@ -147,7 +147,7 @@ func mustGet(t *testing.T, c *cache.Cache, i int, load func(context.Context, fet
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.Get(context.Background(), o, load); err != nil || r.Err != nil {
+	if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 }

@@ -43,7 +43,7 @@ const (
 	batchDelay = 2 * time.Millisecond
 
 	// swept is how many values each Put looks at for the time they end. All of them
-	// get their turn, so that the file grows with the origins of a month, not of a life.
+	// get their turn: the file grows with the origins of a month, not of a life.
 	swept = 4
 )
 

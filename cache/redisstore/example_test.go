@@ -8,8 +8,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 )
 
-// Processes of one owner share a server; the prefix keeps others' keys apart, and those
-// of crawlers with another dialect.
+// Processes of one owner share a server; the prefix keeps others' keys apart.
 func Example() {
 	store, err := redisstore.Open("redis://localhost:6379/0")
 	if err != nil {

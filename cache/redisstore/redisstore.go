@@ -74,7 +74,7 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	return nil
 }
 
-// The holder of a lock knows a token that nobody else does, so that it can neither keep
+// Only the holder of a lock knows its token. A process can therefore neither keep
 // nor give back a lock that has become another's.
 var (
 	extendScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
@@ -99,7 +99,7 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 	return sync.OnceFunc(l.release), true, nil
 }
 
-// lock is one that is held.
+// lock is a lock that is held.
 type lock struct {
 	store *Store
 	key   string

@@ -44,7 +44,8 @@ func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
 func lifetimeOf(res *fetch.Result) time.Duration {
 	r := *res
 	r.Time = res.Time.Truncate(time.Second)
-	return cache.FreshnessLifetime(&r)
+	d, _ := cache.FreshnessLifetime(&r)
+	return d
 }
 
 // String is the answer in one phrase, safe to print.

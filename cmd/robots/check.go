@@ -173,7 +173,8 @@ func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res
 	known.UserAgent = ""    // and whoever it is for
 	var c cache.Cache
 	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return &known, nil }
-	if _, err := c.Get(ctx, o, load); err != nil {
+	known.Dialect = policy.RFC9309 // its Policy is what decides
+	if _, err := c.Get(ctx, o, &cache.Source{Load: load}); err != nil {
 		return policy.Decision{}, err
 	}
 	return (&client.Transport{Token: token, Cache: &c}).Decide(ctx, u)

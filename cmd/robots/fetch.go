@@ -212,17 +212,14 @@ func explainLifetime(res *fetch.Result) string {
 	return text
 }
 
-// states says whether these fields of the header state a lifetime. It reads none of
-// them itself: a lifetime that is stated is the same for every status, and the
-// default is not the same for a 200 and a 401.
+// states reports whether these fields of the header state a lifetime.
 func states(res *fetch.Result, names ...string) bool {
 	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
 	for _, name := range names {
 		r.Header[name] = res.Header[name]
 	}
-	ok := cache.FreshnessLifetime(r)
-	r.StatusCode = http.StatusUnauthorized
-	return cache.FreshnessLifetime(r) == ok
+	_, stated := cache.FreshnessLifetime(r)
+	return stated
 }
 
 // without is res with one field of its header missing.

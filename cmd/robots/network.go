@@ -94,8 +94,8 @@ func (n *network) registerCache(cmd *cobra.Command) {
 // asked and not sent through.
 type gate struct {
 	*client.Transport
-	fetches atomic.Int64 // by lookup
-	file    *fileStore   // nil: there is none
+	fetches atomic.Int64     // by lookup
+	file    *boltstore.Store // nil: there is none
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -115,7 +115,7 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, file, err := openStore(n.cacheAt, n.dialect.Dialect)
+	store, file, err := openStore(n.cacheAt)
 	if errors.Is(err, boltstore.ErrDamaged) {
 		// All that it could save is fetches. It is not ours to remove: it may be another program's.
 		fmt.Fprintf(errs, "robots: %s; going on without it\n", visible(err.Error()))
@@ -130,12 +130,13 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 			Token:   n.agent.String(),
 			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
 			Cache: &cache.Cache{
-				Size:       maxOrigins,
-				MaxBytes:   maxPolicies,
-				Store:      store,
-				Foreground: true, // a refresh that nobody waits for would come after the run
-				Logger:     slog.New(slog.NewTextHandler(errs, nil)),
-				// A list can wait for its own file; a site need not be asked twice for that.
+				Size:      maxOrigins,
+				MaxBytes:  maxPolicies,
+				Store:     store,
+				NoRefresh: true, // a refresh that nobody waits for would come after the run
+				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+				// A list can wait for its own file, to read and to write it; a site need not be
+				// asked twice for that.
 				StoreTimeout: 10 * time.Second,
 			},
 		},
@@ -145,16 +146,11 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	return g.Cache.Get(ctx, o, func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-		if o == (fetch.Origin{}) { // a question of the Cache's, which nothing is read for
-			return g.Fetcher.Fetch(ctx, o, prev)
-		}
-		if g.file != nil {
-			g.file.room(ctx)
-		}
+	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		g.fetches.Add(1)
 		return g.Fetcher.Fetch(ctx, o, prev)
-	})
+	}
+	return g.Cache.Get(ctx, o, &cache.Source{Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect})
 }
 
 // end writes to the store what is not there yet, and closes it. That has to be done
@@ -164,9 +160,10 @@ func (g *gate) end(ctx context.Context, a *app) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	var o output
-	o.warn(g.Cache.Close(ctx)) // a Redis that is down costs fetches, no answers
-	if g.file != nil {
-		o.complain(g.file.Close())
+	if err := g.Cache.Close(ctx); g.file == nil {
+		o.warn(err) // a Redis that is down costs fetches, no answers
+	} else {
+		o.complain(errors.Join(err, g.file.Close()))
 	}
 	a.emit(&o)
 }

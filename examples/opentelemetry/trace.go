@@ -29,9 +29,6 @@ func trace(t oteltrace.Tracer) *client.Trace {
 		Waited: func(ctx context.Context, w client.Waited) {
 			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
 		},
-		StoreFailed: func(f client.StoreFailed) {
-			span(context.Background(), t, "robots store "+f.Op, 0, f.Err, attribute.String("robots.origin", f.Origin))
-		},
 	}
 }
 

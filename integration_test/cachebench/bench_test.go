@@ -57,7 +57,7 @@ type peer struct {
 
 func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 	ours, ctx := new(cache.Cache), context.Background()
-	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return result, nil }
+	src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return result, nil }}
 	plain, err := lru.New[fetch.Origin, *fetch.Result](50_000)
 	if err != nil {
 		b.Fatal(err)
@@ -74,7 +74,7 @@ func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 		b.Fatal(err)
 	}
 	for _, o := range origins {
-		if _, err := ours.Get(ctx, o, load); err != nil {
+		if _, err := ours.Get(ctx, o, src); err != nil {
 			b.Fatal(err)
 		}
 		plain.Add(o, result)
@@ -82,7 +82,7 @@ func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 		expiring.Set(o, result)
 	}
 	return []peer{
-		{"cache.Get", func(o fetch.Origin) *fetch.Result { r, _ := ours.Get(ctx, o, load); return r }},
+		{"cache.Get", func(o fetch.Origin) *fetch.Result { r, _ := ours.Get(ctx, o, src); return r }},
 		{"lru.Get", func(o fetch.Origin) *fetch.Result { r, _ := plain.Get(o); return r }},
 		{"otter", func(o fetch.Origin) *fetch.Result { r, _ := otters.GetIfPresent(o); return r }},
 		{"otter-expiring", func(o fetch.Origin) *fetch.Result { r, _ := expiring.GetIfPresent(o); return r }},

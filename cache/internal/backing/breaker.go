@@ -1,4 +1,4 @@
-package cache
+package backing
 
 import (
 	"log/slog"
@@ -24,10 +24,6 @@ type breaker struct {
 	answered uint64     // calls that did not fail, in all
 }
 
-func (b *breaker) init(part string, log *slog.Logger) {
-	b.part, b.log = part, log
-}
-
 // ready reports whether allow would.
 func (b *breaker) ready() bool {
 	b.mu.Lock()
@@ -50,8 +46,8 @@ func (b *breaker) allow() bool {
 	return true
 }
 
-// record takes note of a call's outcome.
-func (b *breaker) record(err error) {
+// done takes note of a call's outcome.
+func (b *breaker) done(err error) {
 	if from, to := b.count(err); from < breakAfter && to == breakAfter {
 		b.log.Warn("cache: the store fails and is left alone for now", "part", b.part, "error", err)
 	} else if from >= breakAfter && to == 0 {

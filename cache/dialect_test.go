@@ -1,0 +1,169 @@
+package cache_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
+
+// A file that the dialects read differently: a misspelt field, a blank line in a group, and
+// wildcards.
+const manyReadings = "User-agent: *\nDissallow: /misspelt\n\nDisallow: /after\nDisallow: /*/wild\nAllow: /index.html\n"
+
+// What a Store has was read by nobody yet: each dialect makes of it what it makes of the
+// answer itself, whichever put it there.
+func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
+	long := manyReadings + string(bytes.Repeat([]byte("#\n"), fetch.MaxBytes/2))
+	for _, answer := range []struct {
+		status int
+		file   string
+		shared bool // each dialect can use what another has put
+	}{
+		{200, manyReadings, true},
+		{200, "", true},
+		{200, long, false}, // permission to Yandex, which keeps no file
+		{203, manyReadings, false},
+		{204, "", false},
+		{401, "", false}, // an outage in Original
+		{403, "", false},
+		{404, "", true},
+		{410, "", true},
+		{429, "", false},
+		{500, "", false},
+		{503, "", false},
+	} {
+		for _, writer := range dialects {
+			for _, reader := range dialects {
+				t.Run(fmt.Sprintf("%d %.1q %v %v", answer.status, answer.file, writer, reader), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						asked := 0
+						source := func(d policy.Dialect) *cache.Source {
+							return sourceOf(&fetch.Fetcher{Dialect: d, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+								asked++
+								return &http.Response{StatusCode: answer.status, ProtoMajor: 1, ProtoMinor: 1, Header: header("Cache-Control", "max-age=3600"),
+									Request: req, Body: io.NopCloser(bytes.NewReader([]byte(answer.file)))}, nil
+							})})
+						}
+						o, store := origin(t, "https://a.example"), new(memStore)
+						read := func(d policy.Dialect) *fetch.Result {
+							c := &cache.Cache{Store: store, Logger: quiet, NoRefresh: true}
+							r, err := c.Get(t.Context(), o, source(d))
+							if err != nil {
+								t.Fatal(err)
+							}
+							closeCache(t, c)
+							return r
+						}
+						read(writer)
+						time.Sleep(time.Second)
+						got := read(reader)
+						if answer.shared && asked != 1 {
+							t.Errorf("asked %d times, want once", asked)
+						}
+						want, err := source(reader).Load(t.Context(), o, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if got.Dialect != reader || (got.Err == nil) != (want.Err == nil) || got.Policy.Reason() != want.Policy.Reason() || got.Policy.String() != want.Policy.String() {
+							t.Errorf("read as %v, %v, %v, want %v, %v", got.Dialect, got.Policy.Reason(), got.Err, want.Policy.Reason(), want.Err)
+						}
+						if again := read(writer); again.Dialect != writer { // and its own is still of use
+							t.Errorf("read as %v", again.Dialect)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// In memory each dialect has its own.
+func TestEachDialectHasItsOwnInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(cache.Cache)
+		for range 2 {
+			for _, d := range dialects {
+				s := &site{serve: always(rules("/" + d.String())), dialect: d}
+				if r := get(t, c, s, "https://a.example"); r.Dialect != d || r.Policy.Decide("x", "/"+d.String()).Allowed {
+					t.Errorf("%v has the rules of %v", d, r.Dialect)
+				}
+			}
+		}
+		if n := c.Stats().Origins; n != len(dialects) {
+			t.Errorf("%d entries, want one for each dialect", n)
+		}
+		closeCache(t, c)
+	})
+}
+
+// A Load that reads in another dialect than its Source names is read again; without a file to
+// read, the answer is an outage that says what to do.
+func TestALoadOfAnotherDialectIsReadAgain(t *testing.T) {
+	body := []byte(manyReadings)
+	whole := &fetch.Result{StatusCode: 200, Dialect: policy.Google, Body: body, Policy: policy.Google.Parse(body)}
+	bare := &fetch.Result{StatusCode: 200, Dialect: policy.Google, Policy: policy.Google.Parse(body)}
+	for _, tt := range []struct {
+		r    *fetch.Result
+		want string
+	}{
+		{whole, policy.Parse(body).String()},
+		{bare, policy.Unreachable().String()},
+	} {
+		c := new(cache.Cache)
+		r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&loaded{tt.r}).load})
+		if err != nil || r.Dialect != policy.RFC9309 || r.Policy.String() != tt.want || (r.Err != nil) != (tt.r == bare) {
+			t.Errorf("got %v in %v, %v, %v, want %v", r.Policy, r.Dialect, r.Err, err, tt.want)
+		}
+	}
+}
+
+// A file that a policy wrote down, because the Store has lost the origin's own, is read only
+// in the dialect it was written in.
+func TestAFileWrittenByAPolicyIsReadInItsDialectOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		body := []byte(manyReadings)
+		file := func(d policy.Dialect) *fetch.Result {
+			return &fetch.Result{StatusCode: 200, Body: body, Policy: d.Parse(body), Header: header("Cache-Control", "max-age=60")}
+		}
+		down := &fetch.Result{Err: errDown, Policy: policy.Unreachable()}
+		google := &site{serve: inTurn(file(policy.Google), down), dialect: policy.Google}
+		c := &cache.Cache{Store: store, NoRefresh: true}
+		get(t, c, google, "https://a.example")
+		synctest.Wait()
+		store.mu.Lock()
+		clear(store.values) // which loses it
+		store.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		get(t, c, google, "https://a.example") // an outage, which is put with what is known
+		closeCache(t, c)
+
+		for _, d := range []policy.Dialect{policy.Google, policy.RFC9309} {
+			s := &site{serve: always(down), dialect: d}
+			c := &cache.Cache{Store: store, NoRefresh: true}
+			r := get(t, c, s, "https://a.example")
+			if read := r.Policy.Reason() == 0; read != (d == policy.Google) {
+				t.Errorf("%v takes it for %v", d, r.Policy.Reason())
+			}
+			closeCache(t, c)
+		}
+	})
+}
+
+// loaded gives one Result.
+type loaded struct{ *fetch.Result }
+
+func (l *loaded) load(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+	return l.Result, nil
+}

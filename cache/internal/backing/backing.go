@@ -1,0 +1,235 @@
+// Package backing makes a Store harmless: calls are bounded in time and number, panics stay
+// inside, a part that fails is left alone, and values are written behind the callers. It
+// knows nothing of what the bytes mean.
+package backing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Store is a cache.Store.
+type Store interface {
+	Get(ctx context.Context, key string) ([]byte, error)
+	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
+}
+
+// Locker is a cache.Locker.
+type Locker interface {
+	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
+}
+
+const (
+	maxReads = 32 // at a time, and as many locks; a burst of misses must not look like a slow Store
+
+	// LockTTL is how long a lock outlives a process that dies.
+	LockTTL = 5 * time.Second
+
+	// void stands in a Store for a value that was taken back. It reads as no value, whether
+	// or not the Store has forgotten it by then.
+	void    = "void"
+	voidTTL = time.Minute
+)
+
+var (
+	// ErrMiss is cache.ErrMiss.
+	ErrMiss = errors.New("cache: no value")
+
+	// ErrBusy means that callers queue for a Store with locks, which has answered some of
+	// them during this Turn.
+	ErrBusy = errors.New("cache: too many calls of the store are under way")
+
+	// errDown is for a part of the Store that fails, or that there is not.
+	errDown = errors.New("cache: the store fails, or has no locks")
+)
+
+// Backing is a Store behind its guards. It is safe for concurrent use.
+type Backing struct {
+	store    Store
+	locker   Locker        // nil: it has no locks
+	patience time.Duration // what a Turn may take
+
+	reads   breaker
+	reading chan struct{} // holds one element for each Get under way
+	locks   breaker       // its own: that values are read and written says nothing about locks
+	locking chan struct{} // holds one element for each Lock under way
+	queue   queue
+}
+
+// New returns a Backing of store, whose Turns take as long as patience says.
+func New(store Store, patience time.Duration, log *slog.Logger) *Backing {
+	log = cmp.Or(log, slog.Default())
+	b := &Backing{
+		store: store, patience: patience,
+		reads: breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
+		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxReads),
+	}
+	b.locker, _ = store.(Locker)
+	b.queue.init(store, log)
+	return b
+}
+
+// Failures returns how many calls have failed so far.
+func (b *Backing) Failures() uint64 {
+	return b.reads.total() + b.locks.total() + b.queue.writes.total()
+}
+
+// Drops returns how many values were given up: too many waited, or the Store refused them.
+func (b *Backing) Drops() uint64 { return b.queue.lost() }
+
+// Damaged counts a value that is none of the caller's.
+func (b *Backing) Damaged() { b.reads.note() }
+
+// Put writes a value behind the caller, or if data is nil, takes back the one that is there.
+// It waits for room in the queue no longer than wait; without room the value is dropped. It
+// calls then once: when the value is written, or will not be soon.
+func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
+	if data == nil {
+		data, ttl = []byte(void), voidTTL
+	}
+	b.queue.put(key, data, ttl, wait, then)
+}
+
+// Has reports whether a value of the key is yet to be written.
+func (b *Backing) Has(key string) bool { return b.queue.has(key) }
+
+// Close writes what is queued, trying each value once, and waits no longer than ctx. What is
+// not written then stays queued for another Close; the error says how much that is.
+func (b *Backing) Close(ctx context.Context) error { return b.queue.close(ctx) }
+
+// Turn is one look at a Store. Its calls end together, whether or not they heed their context.
+type Turn struct {
+	*Backing
+	before       time.Time
+	reads, locks uint64 // how many calls had been answered when it began
+}
+
+// Turn begins a look that ends when the caller's patience does, or at end.
+func (b *Backing) Turn(end time.Time) Turn {
+	t := Turn{b, time.Now().Add(b.patience), b.reads.answers(), b.locks.answers()}
+	if end.Before(t.before) {
+		t.before = end
+	}
+	return t
+}
+
+// Get returns the value of a key, or nil if there is none. An error means that there may be.
+func (t Turn) Get(key string) ([]byte, error) {
+	data, err := during(t, &t.Backing.reads, t.reads, t.reading, func(ctx context.Context) ([]byte, error) {
+		data, err := t.store.Get(ctx, key)
+		if errors.Is(err, ErrMiss) {
+			return nil, nil
+		}
+		return data, err
+	}, nil)
+	if string(data) == void {
+		data = nil
+	}
+	return data, err
+}
+
+// Lock tries to take the lock of a key; unlock is nil if another process has it. An error
+// means that there is none to be had: the Store has no locks, fails, or is busy. Going on
+// without can only cost a fetch.
+func (t Turn) Lock(key string) (unlock func(), err error) {
+	if t.locker == nil {
+		return nil, errDown
+	}
+	return during(t, &t.Backing.locks, t.locks, t.locking, func(ctx context.Context) (func(), error) {
+		unlock, taken, err := t.locker.Lock(ctx, key, LockTTL)
+		if !taken || unlock == nil {
+			return nil, err
+		}
+		return calm(unlock), err
+	}, func(unlock func()) { // granted after we have left, it would be renewed for ever
+		if unlock != nil {
+			unlock()
+		}
+	})
+}
+
+// during makes a call of one part of the Store. Too little time for it is no failure, and
+// ErrBusy if the Store has locks and has answered a call since it had answered so many. A
+// Store that has gone silent is not waited for again.
+func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{}, f func(context.Context) (T, error), late func(T)) (v T, err error) {
+	left := time.Until(t.before)
+	switch {
+	case left <= 0:
+		err = ErrBusy
+	case !part.allow():
+		return v, errDown
+	default:
+		if v, err = within(slots, left, t.patience/2, f, late); !errors.Is(err, ErrBusy) {
+			part.done(err)
+			return v, err
+		}
+	}
+	if t.locker == nil || part.answers() <= answers {
+		err = errDown
+	}
+	return v, err
+}
+
+// within calls f and waits for it no longer than a timeout. Waiting for a slot counts against
+// that. A call that fails with less than least of the time left is ErrBusy: it had no fair
+// chance. Calls that never return are few, because each keeps its slot. If f returns after
+// the timeout, its value goes to late.
+func within[T any](slots chan struct{}, timeout, least time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+	var none T
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, ErrBusy
+	}
+	fair := timeout-time.Since(start) >= least
+	type result struct {
+		v   T
+		err error
+	}
+	returned, left := make(chan result), make(chan struct{})
+	go func() {
+		r := result{err: errors.New("cache: the store ended its goroutine")}
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("cache: the store panicked: %v", p)
+			}
+			<-slots
+			select {
+			case returned <- r:
+			case <-left:
+				if late != nil && r.err == nil {
+					late(r.v)
+				}
+			}
+		}()
+		r.v, r.err = f(ctx)
+	}()
+	select {
+	case r := <-returned:
+		if r.err != nil && !fair {
+			r.err = ErrBusy
+		}
+		return r.v, r.err
+	case <-ctx.Done():
+		close(left)
+		if !fair {
+			return none, ErrBusy
+		}
+		return none, ctx.Err()
+	}
+}
+
+// calm returns unlock without its panics: it runs where one would end the process.
+func calm(unlock func()) func() {
+	return func() {
+		defer func() { _ = recover() }()
+		unlock()
+	}
+}

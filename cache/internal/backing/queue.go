@@ -1,0 +1,294 @@
+package backing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	maxQueue      = 1024
+	maxQueueBytes = 32 << 20 // as a thousand files of 500 KiB would be too much
+	maxWriters    = 64       // a Store that commits in groups wants company
+	maxTries      = 8        // of a value that a Store refuses
+	writeTimeout  = 5 * time.Second
+)
+
+// queue writes to a Store behind the callers. Its goroutines end when there is nothing left
+// to write.
+type queue struct {
+	store  Store
+	writes breaker
+	slots  chan struct{} // holds one element for each call of a writer
+
+	mu      sync.Mutex        // guards what follows
+	waiting map[string]*write // by key
+	due     []string          // keys of the waiting that no failure holds back
+	writing map[string]*write // in the hands of writers
+	bytes   int               // of all values
+	writers int
+	timer   bool // one is set
+	flush   bool // closed: write even if the breaker is open, each value once
+	stopped bool // closed, and none of that is under way: write nothing
+	dropped uint64
+	cause   error         // why a value could not be written since flush
+	room    chan struct{} // closed when there may be room; nil unless a put waits for it
+	settled chan struct{} // closed when the last writer ends; nil unless close waits for it
+}
+
+// write is the latest value of a key that is yet to be written.
+type write struct {
+	key    string
+	data   []byte
+	ttl    time.Duration
+	then   []func() // to be called when it is written, or is not going to be soon
+	tries  int      // that failed although the Store was well
+	failed bool     // not due before the timer
+}
+
+func (q *queue) init(store Store, log *slog.Logger) {
+	q.store = store
+	q.writes = breaker{part: "writing", log: log}
+	q.slots = make(chan struct{}, maxWriters)
+	q.waiting = make(map[string]*write)
+	q.writing = make(map[string]*write)
+}
+
+// put queues a value. One of the same key that still waits gives way to it: only the latest
+// matters.
+func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if fits := q.await(key, len(data), wait); !fits {
+		q.dropped++
+		if q.waiting[key] == nil {
+			// The new value gives way, not the oldest: what waits longest is due next.
+			go then()
+			return
+		}
+		data, ttl = []byte(void), voidTTL // what it replaces is out of date, too
+	}
+	w := q.waiting[key]
+	if w == nil {
+		w = &write{key: key}
+		q.waiting[key] = w
+		q.ready(w)
+	}
+	q.bytes += len(data) - len(w.data)
+	w.data, w.ttl, w.tries = data, ttl, 0
+	w.then = append(w.then, then)
+	if q.start(); q.writers == 0 {
+		q.giveUp()
+	}
+}
+
+// ready makes a write due; the lock is held. While another value of its key is being written
+// it is not, or it might be overtaken.
+func (q *queue) ready(w *write) {
+	if w.failed = false; q.writing[w.key] == nil {
+		q.due = append(q.due, w.key)
+	}
+}
+
+// fits reports whether there is room for a value; the lock is held.
+func (q *queue) fits(key string, size int) bool {
+	w := q.waiting[key]
+	if w == nil {
+		return len(q.waiting) < maxQueue && q.bytes+size <= maxQueueBytes
+	}
+	return q.bytes+size-len(w.data) <= maxQueueBytes
+}
+
+// await waits until a value fits, while the Store is well, and no longer than wait. The lock
+// is held, but not while it waits.
+func (q *queue) await(key string, size int, wait time.Duration) bool {
+	if q.fits(key, size) || wait <= 0 {
+		return q.fits(key, size)
+	}
+	enough := time.NewTimer(wait)
+	defer enough.Stop()
+	for waits := true; waits && !q.fits(key, size) && q.writers > 0 && q.writes.ready(); {
+		if q.room == nil {
+			q.room = make(chan struct{})
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-enough.C:
+			waits = false
+		}
+		q.mu.Lock()
+	}
+	return q.fits(key, size)
+}
+
+// roomy wakes the puts that wait for room; the lock is held.
+func (q *queue) roomy() {
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// again has what waits tried again in a while, without a put to start it: it would be lost
+// with the process. The lock is held.
+func (q *queue) again() {
+	if q.timer || q.flush || len(q.waiting) == 0 {
+		return
+	}
+	q.timer = true
+	time.AfterFunc(breakFor, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.timer = false; q.flush {
+			return
+		}
+		for _, w := range q.waiting {
+			if w.failed {
+				q.ready(w)
+			}
+		}
+		if q.start(); q.writers == 0 {
+			q.again()
+		}
+	})
+}
+
+// giveUp calls what was to be called after the writes that wait, because it may be long until
+// they are made; the lock is held.
+func (q *queue) giveUp() {
+	for _, w := range q.waiting {
+		for _, then := range w.then {
+			go then()
+		}
+		w.then = nil
+	}
+	q.roomy()
+	q.again()
+}
+
+// start sees to it that what is due is written, unless the Store is left alone; the lock is
+// held.
+func (q *queue) start() {
+	for !q.stopped && q.writers < min(maxWriters, len(q.due)) && (q.flush || q.writes.ready()) {
+		q.writers++
+		go q.write()
+	}
+}
+
+// write writes until nothing is due, or the Store is to be left alone.
+func (q *queue) write() {
+	for w := q.take(); w != nil; w = q.take() {
+		_, err := within(q.slots, writeTimeout, 0, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, q.store.Put(ctx, w.key, w.data, w.ttl)
+		}, nil)
+		q.writes.done(err)
+		for _, then := range w.then {
+			then()
+		}
+		q.done(w, err)
+	}
+}
+
+// take returns the next write; nil if the writer is to end.
+func (q *queue) take() *write {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.due) == 0 || q.stopped || !q.flush && !q.writes.allow() {
+		if q.writers--; q.writers == 0 {
+			q.giveUp()
+			if q.settled != nil {
+				close(q.settled)
+				q.settled = nil
+			}
+		}
+		return nil
+	}
+	w := q.waiting[q.due[0]]
+	q.due = q.due[1:]
+	delete(q.waiting, w.key)
+	q.writing[w.key] = w
+	q.roomy()
+	return w
+}
+
+// done takes note of a write's outcome. A value that failed waits for another try, unless
+// there is a newer one. While the Store is left alone a failure says nothing about the value;
+// one that the Store goes on refusing is given up.
+func (q *queue) done(w *write, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.roomy()
+	delete(q.writing, w.key)
+	q.bytes -= len(w.data)
+	if newer := q.waiting[w.key]; newer != nil {
+		q.ready(newer)
+		return
+	}
+	switch {
+	case err == nil:
+		return
+	case q.flush:
+		q.cause = err
+	case q.writes.ready():
+		w.tries++
+	}
+	if !q.flush && (w.tries >= maxTries || !q.fits(w.key, len(w.data))) {
+		q.dropped++
+		return
+	}
+	w.then, w.failed = nil, true
+	q.waiting[w.key] = w
+	q.bytes += len(w.data)
+	q.again()
+}
+
+// close is Backing.Close.
+func (q *queue) close(ctx context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flush, q.stopped, q.cause, q.due = true, false, nil, nil
+	for _, w := range q.waiting {
+		q.ready(w)
+	}
+	if q.start(); q.writers > 0 {
+		settled := make(chan struct{})
+		q.settled = settled
+		q.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
+		q.mu.Lock()
+	}
+	q.stopped, q.settled = true, nil
+	q.giveUp()
+	missing := len(q.waiting)
+	for key := range q.writing {
+		if q.waiting[key] == nil {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return fmt.Errorf("cache: %d values are not in the store: %w", missing, cmp.Or(ctx.Err(), q.cause, errDown))
+}
+
+// has is Backing.Has.
+func (q *queue) has(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting[key] != nil || q.writing[key] != nil
+}
+
+// lost is Backing.Drops.
+func (q *queue) lost() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped
+}

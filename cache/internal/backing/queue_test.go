@@ -1,0 +1,92 @@
+package backing
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// hung is a Store that is silent.
+type hung struct{}
+
+func (hung) Get(ctx context.Context, _ string) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
+func (hung) Put(ctx context.Context, _ string, _ []byte, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Values may grow while they wait.
+func TestValuesThatReplaceOthersInTheQueueAreCountedToo(t *testing.T) {
+	b := New(hung{}, time.Second, nil)
+	for _, size := range []int{100, 500 << 10} {
+		for i := range 1000 {
+			b.Put(strconv.Itoa(i), make([]byte, size), time.Hour, 0, func() {})
+		}
+	}
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	if b.queue.bytes > maxQueueBytes {
+		t.Errorf("%d MiB queued, bound %d MiB", b.queue.bytes>>20, maxQueueBytes>>20)
+	}
+}
+
+// slow is a Store that takes a while for each value.
+type slow struct{ hung }
+
+func (slow) Put(context.Context, string, []byte, time.Duration) error {
+	time.Sleep(10 * time.Millisecond)
+	return nil
+}
+
+// A Store that is slower than the callers slows them down; none of their values is lost.
+func TestACallerWaitsForRoomInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(slow{}, time.Second, nil)
+		start := time.Now()
+		for i := range 10 * maxQueue {
+			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, time.Second, func() {})
+		}
+		if took := time.Since(start); b.Drops() != 0 || took < time.Second || took > 2*time.Second {
+			t.Errorf("%d values dropped in %v, want none in the time that they take", b.Drops(), took)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A caller waits no longer than it has said, and not at all for a Store that fails.
+func TestACallerDoesNotWaitForAStoreThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(hung{}, time.Second, slog.New(slog.DiscardHandler))
+		put := func(i int) time.Duration {
+			start := time.Now()
+			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, 100*time.Millisecond, func() {})
+			return time.Since(start)
+		}
+		const room = maxQueue + maxWriters
+		for i := range room {
+			if took := put(i); took != 0 {
+				t.Fatalf("value %d waits for %v, want room", i, took)
+			}
+			synctest.Wait()
+		}
+		if took := put(room); took != 100*time.Millisecond {
+			t.Errorf("waits for %v, want 100 ms", took)
+		}
+		time.Sleep(writeTimeout) // it fails now
+		synctest.Wait()
+		if took := put(room + 1); took != 0 {
+			t.Errorf("waits for %v, want no wait for a Store that fails", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Close(ctx); err == nil {
+			t.Error("Close has lost the values without a word")
+		}
+		time.Sleep(time.Minute) // let everything end
+	})
+}
