@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,9 +29,9 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &memStore{}
 			cached := &cache.Cache{Outage: c.outage, Store: store, NoRefresh: true}
-			o, asked := origin(t, "https://a.example"), 0
+			o, asked := origin(t, "https://a.example"), new(atomic.Int32)
 			late := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-				asked++
+				asked.Add(1)
 				return nil, fmt.Errorf("our queue: %w", fetch.ErrNoTurn)
 			}
 			good := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
@@ -47,8 +48,8 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 				t.Errorf("%s: got %v, %v, want %v", c.name, r, err, c.want)
 			}
 			<-ctx.Done()
-			if cached.Stats() != before || asked > 3 {
-				t.Errorf("%s: load was called %d times, and %+v became %+v", c.name, asked, before, cached.Stats())
+			if cached.Stats() != before || asked.Load() > 3 {
+				t.Errorf("%s: load was called %d times, and %+v became %+v", c.name, asked.Load(), before, cached.Stats())
 			}
 			time.Sleep(2 * time.Minute)
 			if r, err := cached.Get(t.Context(), o, &cache.Source{Load: good}); err != nil || r.Err != nil {
