@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,22 +24,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-func TestAHookMayAskTheTransport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		base := &web{robots: robots}
-		u := mustParse(t, "http://a.example/x")
-		var rt *client.Transport
-		rt = &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
-			Fetched: func(client.Fetched) { rt.Decide(context.Background(), u) },
-		}}
-		start := time.Now()
-		d, err := rt.Decide(t.Context(), u)
-		if took := time.Since(start); err != nil || !d.Allowed || took > time.Second {
-			t.Errorf("%v, %v after %v, want allowed at once", d, err, took)
-		}
-	})
-}
 
 func TestSchemelessURLIsNoWayRoundTheGate(t *testing.T) {
 	for _, u := range []*url.URL{{Host: "a.example", Path: "/private"}, {Path: "/private"}} {
@@ -95,28 +80,6 @@ func TestQueryWithHash(t *testing.T) {
 	if _, err := rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "/", RawQuery: "a#b"}}); err == nil {
 		t.Errorf("sent %q", base.pages[0].URL.RequestURI())
 	}
-}
-
-func TestRefreshedIsCalledWhenReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hooks := make(chan string, 4)
-		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, Foreground: true}, Trace: &client.Trace{
-			Fetched:   func(client.Fetched) { hooks <- "fetched" },
-			Refreshed: func(client.Fetched) { hooks <- "refreshed" },
-		}}
-		for _, want := range []string{"fetched", "refreshed"} {
-			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
-				t.Fatal(err)
-			}
-			if got := <-hooks; got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
-			time.Sleep(time.Hour)
-		}
-		if len(hooks) > 0 {
-			t.Errorf("and then %s", <-hooks)
-		}
-	})
 }
 
 func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
@@ -233,4 +196,52 @@ func TestEscapedSlashNextToDots(t *testing.T) {
 			t.Errorf("sent %q, which nginx answers as /private/x", u.RequestURI())
 		}
 	}
+}
+
+// A Fetched names the file that it replaces a copy of.
+func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refreshes []bool
+		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, Foreground: true}, Trace: &client.Trace{
+			Fetched: func(f client.Fetched) { refreshes = append(refreshes, f.Refresh) },
+		}}
+		for range 3 {
+			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		if want := []bool{false, true, true}; !slices.Equal(refreshes, want) {
+			t.Errorf("got %v, want %v", refreshes, want)
+		}
+	})
+}
+
+// Hooks run where it happens: when RoundTrip returns, they have.
+func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		say := func(what string) { time.Sleep(time.Second); told = append(told, what) }
+		pages := pagesOf(ok)
+		rt := &client.Transport{
+			Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path != "/robots.txt" {
+					told = append(told, "sent")
+				}
+				return pages.RoundTrip(req)
+			}),
+			Pacer: &client.Pacer{Delay: 10 * time.Second},
+			Trace: &client.Trace{
+				Fetched: func(client.Fetched) { say("fetched") },
+				Waited:  func(context.Context, client.Waited) { say("waited") },
+				Decided: func(context.Context, client.Decided) { say("decided") },
+			},
+		}
+		if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"fetched", "decided", "waited", "sent"}; !slices.Equal(told, want) {
+			t.Errorf("got %q, want %q", told, want)
+		}
+	})
 }

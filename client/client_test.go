@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -278,22 +277,6 @@ func TestAskingSendsNoPage(t *testing.T) {
 	}
 }
 
-// A Fetcher's blanks are filled from the Transport, in a copy.
-func TestAFetchersBlanksAreFilled(t *testing.T) {
-	f := &fetch.Fetcher{Retries: -1}
-	base := &web{robots: robots}
-	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: f}
-	if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
-		t.Fatal(err)
-	}
-	if len(base.agents) != 1 || base.agents[0] != "ExampleBot/1.0" {
-		t.Errorf("robots.txt was asked for as %q, want over Base as ExampleBot/1.0", base.agents)
-	}
-	if f.Transport != nil || f.UserAgent != "" {
-		t.Error("the caller's Fetcher was modified")
-	}
-}
-
 type idler struct {
 	web
 	closed int
@@ -318,8 +301,8 @@ func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
 		err  client.DisallowedError
 		want []string
 	}{
-		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: rule}, []string{"https://me:xxxxx@a.example/x", "ExampleBot", "line 7", "Disallow", `/x\n`}},
-		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: unreachable, Err: errors.New("no route to host")}, []string{"unreachable", "no route to host"}},
+		{client.DisallowedError{URL: u, Answer: client.Answer{Token: "ExampleBot", Decision: rule}}, []string{"https://me:xxxxx@a.example/x", "ExampleBot", "line 7", "Disallow", `/x\n`}},
+		{client.DisallowedError{URL: u, Answer: client.Answer{Token: "ExampleBot", Decision: unreachable, Err: errors.New("no route to host")}}, []string{"unreachable", "no route to host"}},
 		{client.DisallowedError{}, nil}, // the zero value prints, too
 	} {
 		text := row.err.Error()

@@ -2,13 +2,11 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
@@ -48,29 +46,5 @@ func TestDecidedIsNotCalledAfterClose(t *testing.T) {
 		if err := shared.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// A Decided that runs while the Transport is closed is waited for, again and again.
-func TestCloseIsNilOnlyOnceNothingIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{
-			Decided: func(context.Context, client.Decided) { time.Sleep(time.Minute) },
-		}}
-		var asking sync.WaitGroup
-		asking.Go(func() {
-			if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		for i := range 4 {
-			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
-			if err := rt.Close(ctx); errors.Is(err, context.DeadlineExceeded) != (i < 2) || err != nil != (i < 2) {
-				t.Errorf("Close number %d: %v", i+1, err)
-			}
-			cancel()
-		}
-		asking.Wait()
 	})
 }

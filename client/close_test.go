@@ -168,30 +168,6 @@ func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 	})
 }
 
-// Who prints what hooks have counted needs them all.
-func TestCloseWaitsForHooksAsLongAsItMay(t *testing.T) {
-	for patience, want := range map[time.Duration]int32{time.Minute: 2, time.Millisecond: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			var told atomic.Int32
-			slow := func() { time.Sleep(time.Second); told.Add(1) }
-			rt := &client.Transport{Base: pagesOf(ok), Pacer: &client.Pacer{Delay: time.Millisecond}, Trace: &client.Trace{
-				Fetched: func(client.Fetched) { slow() },
-				Waited:  func(context.Context, client.Waited) { slow() },
-			}}
-			if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			err := rt.Close(ctx)
-			if n := told.Load(); n != want || errors.Is(err, context.DeadlineExceeded) != (want == 0) {
-				t.Errorf("within %v: %d hooks have returned, and %v, want %d", patience, n, err, want)
-			}
-			time.Sleep(time.Minute) // for the rest
-		})
-	}
-}
-
 // Every request is sent or ends with ErrClosed, and after a Close none is sent.
 func TestCloseMayComeAtAnyMoment(t *testing.T) {
 	for range 20 {

@@ -315,7 +315,7 @@ func TestPacerAnOutageKeepsTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: "User-agent: *\nCrawl-delay: 20\n", after: "503", change: time.Minute, begin: time.Now()}
 		pacer := &client.Pacer{}
-		rt := &client.Transport{Base: web, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict}, Fetcher: &fetch.Fetcher{Retries: -1}}
+		rt := &client.Transport{Base: web, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict}, Fetcher: &fetch.Fetcher{Transport: web, Retries: -1}}
 		u := parse("http://a.example/")
 		rt.Decide(t.Context(), u)
 		time.Sleep(2 * time.Minute)

@@ -52,7 +52,7 @@ func TestNobodyIsKeptBeyondTheDeadline(t *testing.T) {
 		{name: "robots.txt is silent", gate: client.Transport{Base: robotsAreSilent}},
 		{name: "another waits for it", gate: client.Transport{Base: robotsAreSilent},
 			busy: func(rt *client.Transport) { go ask(rt, "http://a.example/") }},
-		{name: "another origin has the only slot", gate: client.Transport{Base: robotsAreSilent, Fetcher: &fetch.Fetcher{MaxFetches: 1}},
+		{name: "another origin has the only slot", gate: client.Transport{Base: robotsAreSilent, Fetcher: &fetch.Fetcher{Transport: robotsAreSilent, MaxFetches: 1}},
 			busy: func(rt *client.Transport) { go ask(rt, "http://b.example/") }},
 		{name: "the Store is silent", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{hangs: true}, StoreTimeout: time.Hour}}},
 		{name: "the lock is never free", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{}}}},
@@ -87,7 +87,7 @@ func TestNobodyIsKeptBeyondTheDeadline(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						rt := &client.Transport{Base: row.gate.Base}
 						if f := row.gate.Fetcher; f != nil {
-							rt.Fetcher = &fetch.Fetcher{MaxFetches: f.MaxFetches}
+							rt.Fetcher = &fetch.Fetcher{Transport: f.Transport, MaxFetches: f.MaxFetches}
 						}
 						if c := row.gate.Cache; c != nil {
 							rt.Cache = &cache.Cache{Store: c.Store, StoreTimeout: c.StoreTimeout}

@@ -11,6 +11,28 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// Decide returns the gate's verdict on u under the policy p: for the target as net/http
+// sends it, and for each target that a server may make of its dot segments. It asks no
+// network, no Cache and no clock. The error says why u or token cannot be decided on.
+func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error) {
+	if err := tokenMisuse("token", token); err != nil {
+		return policy.Decision{}, err
+	}
+	if _, err := originOfURL(u); err != nil {
+		return policy.Decision{}, err
+	}
+	target, err := requestTarget(nil, u)
+	switch {
+	case err != nil:
+		return policy.Decision{}, err
+	case target == robotsTarget:
+		return unruled, nil
+	case hasDotSegment(target):
+		return decideDotFree(context.Background(), p.Group(token), target)
+	}
+	return p.Group(token).Decide(target), nil
+}
+
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says
 // and whether or not it can be had.
 const robotsTarget = "/robots.txt"

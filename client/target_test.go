@@ -187,7 +187,7 @@ func TestWhatRobotsCannotBeAskedForIsAnError(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want an error that names it and the schemes", name, text, err)
 			}
 		}
-		if (d != policy.Decision{}) || p != nil {
+		if d != (client.Answer{}) || p != nil {
 			t.Errorf("%s: got %v, %v beside the error", text, d, p)
 		}
 		if _, err := rt.RoundTrip(&http.Request{URL: u}); err != nil || len(base.pages) != 1 {

@@ -29,20 +29,6 @@ func trace(r prometheus.Registerer) *client.Trace {
 	waits := in.NewHistogram(prometheus.HistogramOpts{
 		Name: "robots_wait_seconds", Help: "Time requests were held back for.", Buckets: []float64{.1, 1, 10},
 	})
-	storeFailures := in.NewCounterVec(prometheus.CounterOpts{
-		Name: "robots_store_failures_total", Help: "Failures of the cache's second level.",
-	}, []string{"op"})
-
-	fetched := func(kind string) func(client.Fetched) {
-		return func(f client.Fetched) {
-			status := "given up"
-			if f.Result != nil {
-				status = strconv.Itoa(f.Result.StatusCode)
-			}
-			fetches.WithLabelValues(kind, status).Inc()
-			fetchSeconds.Observe(f.Took.Seconds())
-		}
-	}
 	return &client.Trace{
 		Decided: func(_ context.Context, d client.Decided) {
 			if d.Decision.Reason == 0 {
@@ -51,9 +37,17 @@ func trace(r prometheus.Registerer) *client.Trace {
 			}
 			decisions.WithLabelValues(strconv.FormatBool(d.Decision.Allowed), d.Decision.Reason.String()).Inc()
 		},
-		Fetched:     fetched("first"),
-		Refreshed:   fetched("again"),
-		Waited:      func(_ context.Context, w client.Waited) { waits.Observe(w.Took.Seconds()) },
-		StoreFailed: func(f client.StoreFailed) { storeFailures.WithLabelValues(f.Op).Inc() },
+		Fetched: func(f client.Fetched) {
+			kind, status := "first", "given up"
+			if f.Refresh {
+				kind = "again"
+			}
+			if f.Result != nil {
+				status = strconv.Itoa(f.Result.StatusCode)
+			}
+			fetches.WithLabelValues(kind, status).Inc()
+			fetchSeconds.Observe(f.Took.Seconds())
+		},
+		Waited: func(_ context.Context, w client.Waited) { waits.Observe(w.Took.Seconds()) },
 	}
 }
