@@ -88,7 +88,7 @@ func FuzzRequestRate(f *testing.F) {
 			return
 		}
 		if r.delay <= 0 || r.from < 0 || r.from >= minutesOfDay || r.to < 0 || r.to > minutesOfDay || r.from == r.to {
-			t.Fatalf("%q: out of range: %+v", value, r)
+			t.Fatalf("%q: out of range: %v", value, r)
 		}
 		// Between now and the next change the window is open, or closed, throughout.
 		now := time.Unix(unix%(1<<40), 0)

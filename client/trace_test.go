@@ -7,7 +7,9 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,100 +21,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-// closeCount is a request's body that counts Close calls.
-type closeCount struct {
-	io.Reader
-	closed int
-}
-
-func (c *closeCount) Close() error { c.closed++; return nil }
-
-func TestARequestWithoutURLIsAnErrorThatSaysSo(t *testing.T) {
-	rt := &client.Transport{Base: &web{robots: robots}}
-	body := &closeCount{Reader: strings.NewReader("payload")}
-	for name, err := range map[string]error{
-		"RoundTrip": func() error { _, err := rt.RoundTrip(&http.Request{Body: body}); return err }(),
-		"Decide":    func() error { _, err := rt.Decide(t.Context(), nil); return err }(),
-		"Lookup":    func() error { _, err := rt.Lookup(t.Context(), nil); return err }(),
-		"Wait":      new(client.Pacer).Wait(t.Context(), nil),
-	} {
-		if err == nil || !strings.Contains(err.Error(), "URL") {
-			t.Errorf("%s: got %v, want an error about the URL", name, err)
-		}
-	}
-	if body.closed != 1 {
-		t.Errorf("the body was closed %d times, want once", body.closed)
-	}
-}
-
-func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
-	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })
-	for _, row := range []struct {
-		name  string
-		base  http.RoundTripper
-		pacer *client.Pacer
-		url   string
-		want  string // part of the error
-	}{
-		{"a page", pagesOf(nothing), nil, "http://a.example/", "Base (client_test.pagesOf)"},
-		{"a paced page", pagesOf(nothing), &client.Pacer{Delay: -1}, "http://a.example/", "Base (client_test.pagesOf)"},
-		{"another scheme", nothing, nil, "ftp://a.example/", "Base (client_test.roundTrip)"},
-		{"robots.txt", nothing, nil, "http://a.example/", "unreachable (fetch: http://a.example/robots.txt: the transport returned neither"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			rt := &client.Transport{Base: row.base, Pacer: row.pacer}
-			resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
-			if resp != nil || err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("got %v, %v, want an error with %q", resp, err, row.want)
-			}
-		})
-	}
-}
-
-// Robots.txt is read for all callers, but each waits as long as he wants to.
-func TestABaseThatNeverReturnsHoldsNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) {
-			<-release
-			return nil, errors.New("released")
-		})}
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := rt.Decide(ctx, mustParse(t, "http://a.example/"))
-		if took := time.Since(start); err != context.DeadlineExceeded || took != time.Second {
-			t.Errorf("got %v after %v, want the context's error after 1s", err, took)
-		}
-		// One who would wait for ever hears that robots.txt cannot be had.
-		d, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
-		if took := time.Since(start); err != nil || d.Reason != policy.ReasonUnreachable || took > 40*time.Second {
-			t.Errorf("got %v, %v after %v, want unreachable after 30s", d, err, took)
-		}
-		if err := rt.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		close(release)
-	})
-}
-
-func TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable(t *testing.T) {
-	rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { panic("the base's own") })}
-	_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")})
-	refusal, _ := errors.AsType[*client.DisallowedError](err)
-	if refusal == nil || refusal.Decision.Reason != policy.ReasonUnreachable || !strings.Contains(refusal.Error(), "the base's own") {
-		t.Errorf("got %v, want a refusal that names the panic", err)
-	}
-}
-
-func visit(c *http.Client, url string) error {
-	resp, err := c.Get(url)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
 
 // A hook that panics ends neither the program nor the Transport, and is named: in the log,
 // and by the error of the request whose decision it was told.
@@ -279,5 +187,116 @@ func logTo(t *testing.T, h handler) {
 		slog.SetDefault(before)
 		log.SetOutput(to)
 		log.SetFlags(flags)
+	})
+}
+
+func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
+	n := 0
+	rt := &client.Transport{Base: &web{}, Trace: &client.Trace{Decided: func(context.Context, client.Decided) { n++ }}}
+	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "x"}})
+	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a..example", Path: "/x"}})
+	if n != 2 {
+		t.Errorf("Decided called %d times, want 2", n)
+	}
+}
+
+func TestWaitedIsCalled(t *testing.T) {
+	var n atomic.Int32
+	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.Waited) { n.Add(1) }}}
+	for range 2 {
+		resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	if err := rt.Close(t.Context()); err != nil || n.Load() == 0 {
+		t.Error("no report")
+	}
+}
+
+// A Fetched names the file that it replaces a copy of.
+func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refreshes []bool
+		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, Foreground: true}, Trace: &client.Trace{
+			Fetched: func(f client.Fetched) { refreshes = append(refreshes, f.Refresh) },
+		}}
+		for range 3 {
+			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		if want := []bool{false, true, true}; !slices.Equal(refreshes, want) {
+			t.Errorf("got %v, want %v", refreshes, want)
+		}
+	})
+}
+
+// Hooks run where it happens: when RoundTrip returns, they have.
+func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		say := func(what string) { time.Sleep(time.Second); told = append(told, what) }
+		pages := pagesOf(ok)
+		rt := &client.Transport{
+			Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path != "/robots.txt" {
+					told = append(told, "sent")
+				}
+				return pages.RoundTrip(req)
+			}),
+			Pacer: &client.Pacer{Delay: 10 * time.Second},
+			Trace: &client.Trace{
+				Fetched: func(client.Fetched) { say("fetched") },
+				Waited:  func(context.Context, client.Waited) { say("waited") },
+				Decided: func(context.Context, client.Decided) { say("decided") },
+			},
+		}
+		if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"fetched", "decided", "waited", "sent"}; !slices.Equal(told, want) {
+			t.Errorf("got %q, want %q", told, want)
+		}
+	})
+}
+
+// Who closes a Transport and then what its hooks write to must not be told of anything after
+// that: neither of an answer from a cache that others go on with, nor of one that was late.
+func TestDecidedIsNotCalledAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				<-release
+			}
+			return (&web{robots: robots}).RoundTrip(req)
+		})
+		var told atomic.Int32
+		shared := new(cache.Cache)
+		rt := &client.Transport{Base: base, Cache: shared, Trace: &client.Trace{
+			Decided: func(context.Context, client.Decided) { told.Add(1) },
+		}}
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if err := rt.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		close(release)
+		asking.Wait()
+		if told.Load() != 0 {
+			t.Error("Decided was called after Close had returned")
+		}
+		if err := shared.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -87,7 +87,7 @@ func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 			t.Fatalf("got %v, want a *DelayError", err)
 		}
 		if refusal.Delay != 2*time.Minute || refusal.Max != 30*time.Second {
-			t.Errorf("got %+v, want Delay 2m0s and Max 30s", refusal)
+			t.Errorf("got %v, want Delay 2m0s and Max 30s", refusal)
 		}
 		for _, part := range []string{"http://a.example", "2m0s", "30s", "MaxDelay"} {
 			if !strings.Contains(refusal.Error(), part) {
