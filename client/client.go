@@ -21,8 +21,8 @@
 // own origin. What follows redirects, adds credentials or repeats requests belongs above
 // the gate: then each request that is sent was decided on, and robots.txt is read without
 // credentials. Only what every request needs, such as a proxy or a dialer, belongs below.
-// So does a cache of pages that several crawlers share; give it no robots.txt to keep, by
-// a Fetcher of your own.
+// A cache of pages that several crawlers share belongs below too. Then set
+// Fetcher.Transport to what is below that cache: it must not keep robots.txt.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a
 // click, a form), use [WithoutRobots] or another http.Client.
@@ -58,8 +58,8 @@ type Transport struct {
 	// that adds them sends them to every origin, with the request for its robots.txt. That
 	// is logged to slog.Default, once. If such a request is redirected to another origin,
 	// robots.txt is unreachable. An *http.Transport presents its client certificate to the
-	// origin itself only. The gate knows of headers what httptrace is told, and nothing of
-	// the certificates of a DialTLSContext or of another type of Base.
+	// origin itself only. The gate sees only the headers that Base reports to httptrace. It
+	// does not see the certificates of a DialTLSContext or of another type of Base.
 	//
 	// Robots.txt is read over HTTP/1.1. If a DialTLSContext agrees on HTTP/2, set
 	// Fetcher.Transport to an *http.Transport without it.
@@ -80,10 +80,12 @@ type Transport struct {
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect. A given
-	// Fetcher is used unchanged, with its own Transport, UserAgent and Dialect. If it
-	// lacks one of the first two, which the Transport has, that is an error of every
-	// request; so are two Dialects.
+	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
+	//
+	// A given Fetcher is used unchanged, with its own Transport, UserAgent and Dialect. If
+	// Base is set it needs a Transport, and if UserAgent is set, a UserAgent. A Dialect of
+	// the Transport must not differ from the Fetcher's. Otherwise every request fails with
+	// an error that says what to set.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may

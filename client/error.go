@@ -32,8 +32,8 @@ type Answer struct {
 	// asked for.
 	Received time.Time
 
-	// Until is how long the answer holds without asking the site again; for an
-	// unreachable robots.txt, when it will be asked for again. It is zero if unknown.
+	// Until is when the answer stops holding without another fetch. For an unreachable
+	// robots.txt, it is when the site will be asked again. It is zero if unknown.
 	Until time.Time
 }
 

@@ -74,7 +74,7 @@ type Pacer struct {
 	Delay time.Duration
 
 	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there
-	// is none, and the delay is a day at most.
+	// is none. No delay exceeds a day.
 	MaxDelay time.Duration
 
 	// Refuse makes requests fail with a [*DelayError] at an origin that asks for more

@@ -35,7 +35,7 @@ type Trace struct {
 	Fetched func(Fetched)
 
 	// Waited is called when the Pacer has held a request back, after the wait, with the
-	// context of the request. The request has its turn already, and keeps it meanwhile.
+	// context of the request. A request that got its turn keeps it meanwhile.
 	Waited func(context.Context, Waited)
 }
 
