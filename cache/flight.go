@@ -354,10 +354,7 @@ func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
 		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
 		r = &text
 	}
-	if read := in(r, src.Dialect); read != nil {
-		return read
-	}
-	return unreachable(src.Dialect, fmt.Errorf("cache: Load reads %v, and its Source.Dialect is %v: set both to the same", r.Dialect, src.Dialect))
+	return r.In(src.Dialect)
 }
 
 func unreachable(d policy.Dialect, err error) *fetch.Result {

@@ -157,7 +157,7 @@ func (rec *record) latest() (t time.Time) {
 func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
-		if r := a.read(body, d); r == nil || failed(r) {
+		if r := a.read(body, d); failed(r) {
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)
@@ -168,7 +168,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 		// A failure that is none in this dialect, or of the moment, would not be here if this
 		// dialect had met it.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
-		if r != nil && r.Err != nil {
+		if r.Err != nil {
 			s.failure = trim(r)
 			// A wait that was not to be shorter than a Retry-After is at most a day.
 			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
@@ -184,7 +184,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 // isFile reports whether the rest of the record is the file as the origin sent it.
 func (a *answerRecord) isFile() bool { return a.File && a.Written == nil }
 
-// read is the answer in a dialect; nil if that takes a file that is not there.
+// read is the answer in a dialect: unreachable if that takes a file that is not there.
 func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 	if !a.File || a.Written != nil && *a.Written != d {
 		body = nil
@@ -193,15 +193,6 @@ func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 		StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
 		Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
 	}, d)
-}
-
-// in returns r as another dialect reads it; nil if that takes a file that r does not have.
-func in(r *fetch.Result, d policy.Dialect) *fetch.Result {
-	n := r.In(d)
-	if r.Err == nil && n.Err != nil && n.StatusCode/100 == 2 {
-		return nil
-	}
-	return n
 }
 
 // read finds out what a stored answer, which is of no dialect, means in one: it is taken to
@@ -220,8 +211,8 @@ func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 	if r.Err != nil {
 		r.Policy = policy.Unreachable()
 	}
-	n := in(&r, d)
-	if n != nil && n.Err != nil && said != nil {
+	n := r.In(d)
+	if n.Err != nil && said != nil {
 		n.Err = said
 	}
 	return n

@@ -4,13 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"reflect"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -278,22 +285,6 @@ func TestAskingSendsNoPage(t *testing.T) {
 	}
 }
 
-// A Fetcher's blanks are filled from the Transport, in a copy.
-func TestAFetchersBlanksAreFilled(t *testing.T) {
-	f := &fetch.Fetcher{Retries: -1}
-	base := &web{robots: robots}
-	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: f}
-	if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
-		t.Fatal(err)
-	}
-	if len(base.agents) != 1 || base.agents[0] != "ExampleBot/1.0" {
-		t.Errorf("robots.txt was asked for as %q, want over Base as ExampleBot/1.0", base.agents)
-	}
-	if f.Transport != nil || f.UserAgent != "" {
-		t.Error("the caller's Fetcher was modified")
-	}
-}
-
 type idler struct {
 	web
 	closed int
@@ -310,33 +301,6 @@ func TestCloseIdleConnectionsIsPassedOn(t *testing.T) {
 	(&client.Transport{Base: new(web)}).CloseIdleConnections() // has none to close
 }
 
-func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
-	u := &url.URL{Scheme: "https", Host: "a.example", Path: "/x", User: url.UserPassword("me", "secret")}
-	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}}
-	unreachable := policy.Decision{Reason: policy.ReasonUnreachable}
-	for _, row := range []struct {
-		err  client.DisallowedError
-		want []string
-	}{
-		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: rule}, []string{"https://me:xxxxx@a.example/x", "ExampleBot", "line 7", "Disallow", `/x\n`}},
-		{client.DisallowedError{URL: u, Token: "ExampleBot", Decision: unreachable, Err: errors.New("no route to host")}, []string{"unreachable", "no route to host"}},
-		{client.DisallowedError{}, nil}, // the zero value prints, too
-	} {
-		text := row.err.Error()
-		for _, part := range row.want {
-			if !strings.Contains(text, part) {
-				t.Errorf("%q does not name %q", text, part)
-			}
-		}
-		if strings.ContainsAny(text, "\n\x1b") || strings.Contains(text, "secret") || len(text) > 1024 {
-			t.Errorf("%q is not safe to log", text)
-		}
-	}
-	if _, ok := reflect.TypeFor[*client.DisallowedError]().MethodByName("Unwrap"); ok {
-		t.Error("DisallowedError unwraps: a time-out of robots.txt would look like the caller's deadline")
-	}
-}
-
 func TestZeroValueTransportWorks(t *testing.T) {
 	var rt client.Transport
 	if _, err := rt.Decide(t.Context(), &url.URL{Scheme: "http", Host: "127.0.0.1:1"}); err != nil {
@@ -345,4 +309,313 @@ func TestZeroValueTransportWorks(t *testing.T) {
 	if !bytes.Contains([]byte(new(client.DisallowedError).Error()), []byte("client: ")) {
 		t.Error("no prefix")
 	}
+}
+
+func TestDecideSaysWhatRoundTripDoes(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		ctx  context.Context
+		url  string
+	}{
+		{"without robots", client.WithoutRobots(t.Context()), "http://a.example/private"},
+		{"with robots", t.Context(), "http://a.example/private"},
+	} {
+		rt := &client.Transport{Base: &web{robots: "User-agent: *\nDisallow: /"}}
+		u := mustParse(t, row.url)
+		_, err := rt.RoundTrip((&http.Request{URL: u}).WithContext(row.ctx))
+		d, derr := rt.Decide(row.ctx, u)
+		if sent := err == nil; sent != d.Allowed {
+			t.Errorf("%s: sent = %t, Decide says %v, %v", row.name, sent, d, derr)
+		}
+	}
+}
+
+func TestDefaultTransportMayBeTheGateItself(t *testing.T) {
+	if os.Getenv("ROBOTSGATE_TEST_SELF") != "" {
+		http.DefaultTransport = &client.Transport{UserAgent: "ExampleBot/1.0"}
+		_, err := http.Get("http://127.0.0.1:1/x")
+		fmt.Println("error:", err)
+		os.Exit(0)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDefaultTransportMayBeTheGateItself$")
+	cmd.Env = append(os.Environ(), "ROBOTSGATE_TEST_SELF=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %.300s", err, out)
+	}
+	t.Logf("%.300s", out)
+}
+
+// silent is a Base that says nothing until it is asked in vain.
+type silent struct {
+	asked, gone atomic.Int32
+	idleClosed  atomic.Int32
+}
+
+func (s *silent) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.asked.Add(1)
+	<-req.Context().Done()
+	s.gone.Add(1)
+	return nil, req.Context().Err()
+}
+
+func (s *silent) CloseIdleConnections() { s.idleClosed.Add(1) }
+
+func TestAfterCloseNothingIsSent(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		ctx  context.Context
+		url  *url.URL
+	}{
+		{"a page", t.Context(), mustParse(t, "http://a.example/")},
+		{"robots.txt, always allowed", t.Context(), mustParse(t, "http://a.example/robots.txt")},
+		{"without robots", client.WithoutRobots(t.Context()), mustParse(t, "http://a.example/")},
+		{"another scheme", t.Context(), mustParse(t, "ftp://a.example/")},
+		{"no URL", t.Context(), nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			base := &web{robots: robots}
+			rt := &client.Transport{Base: base}
+			if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := rt.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			body := &closeCount{Reader: strings.NewReader("payload")}
+			resp, err := rt.RoundTrip((&http.Request{URL: row.url, Body: body}).WithContext(row.ctx))
+			if resp != nil || err != client.ErrClosed {
+				t.Errorf("RoundTrip: got %v, %v, want ErrClosed", resp, err)
+			}
+			if body.closed != 1 {
+				t.Errorf("the body was closed %d times, want once", body.closed)
+			}
+			if _, err := rt.Decide(row.ctx, row.url); err != client.ErrClosed {
+				t.Errorf("Decide: got %v, want ErrClosed", err)
+			}
+			if _, err := rt.Lookup(row.ctx, row.url); err != client.ErrClosed {
+				t.Errorf("Lookup: got %v, want ErrClosed", err)
+			}
+			if len(base.pages) != 1 || len(base.agents) != 1 {
+				t.Errorf("%d pages and %d robots.txt were asked for, want 1 each, from before", len(base.pages), len(base.agents))
+			}
+		})
+	}
+}
+
+func TestATransportThatWasNeverUsedCanBeClosed(t *testing.T) {
+	base := new(silent)
+	rt := &client.Transport{Base: base}
+	if err := rt.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if base.idleClosed.Load() == 0 {
+		t.Error("the idle connections of Base were not closed")
+	}
+	if err := new(client.Transport).Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The bubble ends only when all its goroutines have.
+func TestCloseEndsFetchesAndFreesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := new(silent)
+		rt := &client.Transport{Base: base}
+		start := time.Now()
+		var waiting sync.WaitGroup
+		for i := range 100 {
+			waiting.Go(func() {
+				var err error
+				switch u := parse("http://" + string(rune('a'+i%26)) + ".example/"); i % 3 {
+				case 0:
+					_, err = rt.RoundTrip(&http.Request{URL: u})
+				case 1:
+					_, err = rt.Decide(t.Context(), u)
+				case 2:
+					_, err = rt.Lookup(t.Context(), u)
+				}
+				if err != client.ErrClosed {
+					t.Errorf("got %v, want ErrClosed", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := rt.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		waiting.Wait()
+		synctest.Wait()
+		if asked, gone := base.asked.Load(), base.gone.Load(); asked != 26 || gone != 26 {
+			t.Errorf("%d fetches were begun and %d ended, want 26 each", asked, gone)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := new(cache.Cache)
+		release := make(chan struct{})
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				<-release
+			}
+			return (&web{robots: robots}).RoundTrip(req)
+		})
+		one := &client.Transport{Base: base, Cache: shared}
+		other := &client.Transport{Base: base, Cache: shared}
+		var waiting sync.WaitGroup
+		for _, rt := range []*client.Transport{one, other} {
+			waiting.Go(func() {
+				if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := one.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		close(release)
+		waiting.Wait()
+		if _, err := one.Decide(t.Context(), parse("http://a.example/")); err != client.ErrClosed {
+			t.Errorf("the closed one: got %v, want ErrClosed", err)
+		}
+		if d, err := other.Decide(t.Context(), parse("http://a.example/go-only")); err != nil || d.Allowed {
+			t.Errorf("the other one: got %v, %v, want a refusal", d, err)
+		}
+		if err := shared.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.Decide(t.Context(), parse("http://a.example/")); !errors.Is(err, cache.ErrClosed) {
+			t.Errorf("over a closed cache: got %v, want cache.ErrClosed", err)
+		}
+	})
+}
+
+// Every request is sent or ends with ErrClosed, and after a Close none is sent.
+func TestCloseMayComeAtAnyMoment(t *testing.T) {
+	for range 20 {
+		var closed atomic.Bool
+		rt := &client.Transport{Base: pagesOf(ok)}
+		var users sync.WaitGroup
+		for i := range 16 {
+			users.Go(func() {
+				for {
+					after := closed.Load()
+					_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")})
+					switch {
+					case err == nil && after:
+						t.Error("a request was sent after Close")
+						return
+					case err == client.ErrClosed:
+						return
+					case err != nil:
+						t.Error(err)
+						return
+					}
+				}
+			})
+			if i%4 == 3 {
+				users.Go(func() {
+					if err := rt.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+					closed.Store(true)
+				})
+			}
+		}
+		users.Wait()
+	}
+}
+
+// A Fetcher is used unchanged. One that would read robots.txt in another way than the
+// Transport sends pages is named before anything is sent.
+func TestAGivenFetcherIsUsedUnchanged(t *testing.T) {
+	base := &web{robots: robots}
+	for _, row := range []struct {
+		rt   *client.Transport
+		want string // the remedy; empty: there is no mistake
+	}{
+		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{UserAgent: "ExampleBot/1.0"}}, "set Fetcher.Transport to Base"},
+		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{Transport: base}}, `set Fetcher.UserAgent to "ExampleBot/1.0"`},
+		{&client.Transport{Base: base, Dialect: policy.Google, Fetcher: &fetch.Fetcher{Transport: base, Dialect: policy.Bing}}, "set one of them"},
+		{&client.Transport{Base: base, Dialect: policy.Google, Fetcher: &fetch.Fetcher{Transport: base}}, "set one of them"},
+		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{Transport: base, UserAgent: "OtherBot/1.0", Dialect: policy.Google}}, ""},
+	} {
+		base.pages, base.agents = nil, nil
+		_, err := row.rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/public")})
+		_, derr := row.rt.Decide(t.Context(), mustParse(t, "http://a.example/public"))
+		_, lerr := row.rt.Lookup(t.Context(), mustParse(t, "http://a.example/public"))
+		for name, err := range map[string]error{"RoundTrip": err, "Decide": derr, "Lookup": lerr} {
+			if (err != nil) != (row.want != "") || err != nil && !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s: got %v, want %q", name, err, row.want)
+			}
+		}
+		if sent := len(base.pages) + len(base.agents); row.want != "" && sent > 0 {
+			t.Errorf("%d requests were sent in spite of %v", sent, err)
+		}
+		if row.want == "" && (len(base.agents) != 1 || base.agents[0] != "OtherBot/1.0") {
+			t.Errorf("robots.txt was asked for as %q, want the Fetcher's own User-Agent", base.agents)
+		}
+	}
+}
+
+// Dialect is how the Transport's own Fetcher reads: to Google a 401 allows everything, to
+// the dialect of 1996 it forbids everything.
+func TestTheDialectIsThatOfTheTransport(t *testing.T) {
+	for dialect, want := range map[policy.Dialect]bool{policy.Google: true, policy.Original: false} {
+		rt := &client.Transport{Dialect: dialect, Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			return answer(401, "", ""), nil
+		})}
+		if a, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil || a.Allowed != want {
+			t.Errorf("%v: got %v, %v, want Allowed %v", dialect, a, err, want)
+		}
+	}
+}
+
+// An Answer says what it rests on, and a refusal carries the same.
+func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("down")
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Host == "down.example" {
+				return nil, down
+			}
+			return (&web{robots: robots}).RoundTrip(req)
+		})
+		rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
+		start := time.Now()
+		for _, row := range []struct {
+			url      string
+			reason   policy.Reason
+			received bool
+			err      string
+		}{
+			{"http://a.example/example-only", policy.ReasonRule, true, ""},
+			{"http://a.example/robots.txt", policy.ReasonNoRule, false, ""},
+			{"http://down.example/x", policy.ReasonUnreachable, true, "down"},
+		} {
+			a, err := rt.Decide(t.Context(), mustParse(t, row.url))
+			if err != nil || a.Reason != row.reason || a.Token != "ExampleBot" || a.Received.IsZero() == row.received {
+				t.Errorf("%s: got %v for %q, received %v, %v", row.url, a, a.Token, a.Received, err)
+			}
+			if row.received && (a.Received.Before(start) || a.Received.After(time.Now())) {
+				t.Errorf("%s: received %v, want between %v and now", row.url, a.Received, start)
+			}
+			if (a.Err != nil) != (row.err != "") || a.Err != nil && !strings.Contains(a.Err.Error(), row.err) {
+				t.Errorf("%s: Err is %v, want %q", row.url, a.Err, row.err)
+			}
+			_, rerr := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
+			if refusal, ok := errors.AsType[*client.DisallowedError](rerr); ok == a.Allowed || ok && refusal.Answer != a {
+				t.Errorf("%s: Decide says %v, RoundTrip %v", row.url, a, rerr)
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }

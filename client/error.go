@@ -1,34 +1,59 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
+
+// ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
+// given to the Transport is closed first, they return cache.ErrClosed.
+var ErrClosed = errors.New("client: the Transport is closed")
+
+// Answer is a Decision and what it rests on.
+type Answer struct {
+	policy.Decision
+
+	// Token is the product token that the decision was made for. Decision.Group is the
+	// name of the group that was found for it.
+	Token string
+
+	// Err says why robots.txt is unreachable, or is nil.
+	Err error
+
+	// Received is when the robots.txt that decides was received. It is zero if none was
+	// asked for.
+	Received time.Time
+
+	// Until is when the answer stops holding without another fetch. For an unreachable
+	// robots.txt, it is when the site will be asked again. It is zero if unknown.
+	Until time.Time
+}
 
 // DisallowedError says that a request was not sent because of robots.txt.
 // http.Client wraps it in a *url.Error, so ask with errors.As or errors.AsType:
 //
 //	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok { … }
 //
-// Decision.Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could
-// not find out" (policy.ReasonUnreachable: ask again later).
+// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out"
+// (policy.ReasonUnreachable: ask again after Until).
+//
+// There is no Unwrap: if robots.txt timed out, Err would look like the caller's own
+// deadline.
 type DisallowedError struct {
-	URL      *url.URL        // what was asked for; shared with the request, do not modify
-	Token    string          // product token that the decision was made for
-	Decision policy.Decision // why, down to the rule and its line
-
-	// Err is why robots.txt could not be had, where Reason is ReasonUnreachable;
-	// else nil. There is no Unwrap on purpose: a time-out of the robots.txt fetch
-	// would then look like the end of the caller's own deadline.
-	Err error
+	URL *url.URL // what was asked for; shared with the request, must not be modified
+	Answer
 }
 
-// Error names the URL, the product token, and the rule with its line or the cause.
-// What came from the network is quoted and cut, so the text is safe in a log line.
+// Error names the URL, the product token, and the rule with its line, or the cause. Text
+// from the network is quoted and cut, so it is safe in a log line.
 func (e *DisallowedError) Error() string {
 	return fmt.Sprintf("client: %s not sent: %s for %q", e.place(), e.cause(), cut(e.Token))
 }
@@ -37,14 +62,14 @@ func (e *DisallowedError) place() string {
 	if e.URL == nil {
 		return "request"
 	}
-	return strconv.Quote(cut(e.URL.Redacted())) // a query may hold any octet from 0x80
+	return strconv.Quote(cut(e.URL.Redacted())) // a query may hold any byte from 0x80
 }
 
 func (e *DisallowedError) cause() string {
-	switch rule := e.Decision.Rule; {
-	case e.Decision.Reason == policy.ReasonUnreachable && e.Err != nil:
+	switch rule := e.Rule; {
+	case e.Reason == policy.ReasonUnreachable && e.Err != nil:
 		return "robots.txt is unreachable (" + cut(e.Err.Error()) + "), everything is disallowed"
-	case e.Decision.Reason == policy.ReasonUnreachable:
+	case e.Reason == policy.ReasonUnreachable:
 		return "robots.txt is unreachable, everything is disallowed"
 	case rule.Allow: // no robots.txt policy gives this
 		return fmt.Sprintf("robots.txt line %d (Allow: %q)", rule.Line, cut(rule.Pattern))
@@ -53,7 +78,44 @@ func (e *DisallowedError) cause() string {
 	}
 }
 
-// cut bounds what one part may add to the text: some 256 octets, whole characters.
+// DelayError says that a request was not sent because robots.txt asks for more delay
+// than Pacer.MaxDelay, and Pacer.Refuse is set.
+type DelayError struct {
+	Origin fetch.Origin
+	Delay  time.Duration // what robots.txt asks for
+	Max    time.Duration // what the Pacer would keep
+}
+
+// Error names the origin, the delay and the cap.
+func (e *DelayError) Error() string {
+	return fmt.Sprintf("client: request to %s not sent: robots.txt asks for %v between requests, more than the Pacer's MaxDelay of %v",
+		e.Origin, e.Delay, e.Max)
+}
+
+// lateError says that a turn cannot come before the caller's deadline.
+type lateError struct {
+	origin fetch.Origin
+	at     time.Time // the earliest
+	paused bool      // because the site asked for a pause or suffers, not for a delay of ours
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("client: no turn at %s before %s, after the deadline of the request",
+		e.origin, e.at.UTC().Format(time.RFC3339Nano))
+}
+
+// Had the caller waited, its deadline would have passed: a net.Error that says so.
+
+func (e *lateError) Unwrap() error   { return context.DeadlineExceeded }
+func (e *lateError) Timeout() bool   { return true }
+func (e *lateError) Temporary() bool { return true }
+
+// mistake is an error that the caller or Base is to blame for, not the site.
+type mistake string
+
+func (e mistake) Error() string { return string(e) }
+
+// cut bounds what one part may add to a text: some 256 bytes, whole characters.
 func cut(s string) string {
 	const most = 256
 	if len(s) <= most {

@@ -5,11 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -17,7 +24,7 @@ import (
 func exampleSite() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
+			fmt.Fprint(w, "User-agent: *\nDisallow: /private\n\nUser-agent: NewsBot\nAllow: /\n")
 			return
 		}
 		fmt.Fprint(w, "a page")
@@ -32,12 +39,7 @@ func ExampleTransport() {
 	for _, path := range []string{"/public", "/private/letters"} {
 		resp, err := c.Get(site.URL + path)
 		if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-			switch refusal.Decision.Reason {
-			case policy.ReasonUnreachable:
-				fmt.Println("ask again later:", path)
-			default:
-				fmt.Println("not sent:", path, "by", refusal.Decision.Rule)
-			}
+			fmt.Println("not sent:", path, "by", refusal.Rule)
 			continue
 		}
 		if err != nil {
@@ -64,9 +66,53 @@ func ExampleTransport_Decide() {
 		fmt.Println(err)
 		return
 	}
-	d, err := gate.Decide(context.Background(), u)
-	fmt.Println(d, err)
+	answer, err := gate.Decide(context.Background(), u)
+	fmt.Println(answer, err)
 	// Output: disallowed by line 2: Disallow: /private (user-agent: *) <nil>
+}
+
+// Lookup gives the policy itself, for what else the file says.
+func ExampleTransport_Lookup() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "User-agent: *\nCrawl-delay: 2.5\n\nSitemap: https://example.com/sitemap.xml\n")
+	}))
+	defer site.Close()
+
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
+	u, err := url.Parse(site.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, err := gate.Lookup(context.Background(), u)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	delay, ok := p.Group("ExampleBot").CrawlDelay()
+	fmt.Println(delay, ok)
+	for sitemap := range p.Sitemaps() {
+		fmt.Println(sitemap)
+	}
+	// Output:
+	// 2.5s true
+	// https://example.com/sitemap.xml
+}
+
+// Close ends the fetches that are under way. What is asked later gets ErrClosed.
+func ExampleTransport_Close() {
+	site := exampleSite()
+	defer site.Close()
+
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	fmt.Println(gate.Close(ctx))
+	_, err := (&http.Client{Transport: gate}).Get(site.URL)
+	fmt.Println(errors.Is(err, client.ErrClosed))
+	// Output:
+	// <nil>
+	// true
 }
 
 // A new Transport for each request works, and is wrong: it has a new cache each time,
@@ -90,6 +136,231 @@ func ExampleTransport_wrong() {
 	// Output: three pages, 3 fetches of robots.txt
 }
 
+// In a test, Base is the client of an httptest.Server. The handler is asked for
+// robots.txt as well. One that fails there is asked three times: a Fetcher without
+// retries spares the test the wait.
+func ExampleTransport_httptest() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	base := server.Client().Transport
+	c := &http.Client{Transport: &client.Transport{
+		Base:    base,
+		Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
+	}}
+	_, err := c.Get(server.URL + "/page")
+	refusal, ok := errors.AsType[*client.DisallowedError](err)
+	fmt.Println(ok, refusal.Reason)
+	// Output: true robots.txt is unreachable
+}
+
+// bearer adds credentials, as oauth2.Transport does.
+type bearer struct {
+	token string
+	base  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	return b.base.RoundTrip(req)
+}
+
+// What adds credentials stands above the gate: pages are asked for with them, and
+// robots.txt without.
+func ExampleTransport_stack() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Printf("%s %q\n", r.URL.Path, r.Header.Get("Authorization"))
+	}))
+	defer site.Close()
+
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
+	c := &http.Client{Transport: bearer{"secret", gate}} // or &oauth2.Transport{Source: …, Base: gate}
+	if resp, err := c.Get(site.URL + "/page"); err == nil {
+		resp.Body.Close()
+	}
+	// Output:
+	// /robots.txt ""
+	// /page "Bearer secret"
+}
+
+// kept is a cache.Store in memory. boltstore and redisstore keep what they are given.
+type kept struct {
+	mu     sync.Mutex
+	values map[string][]byte
+}
+
+func (k *kept) Get(_ context.Context, key string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v, ok := k.values[key]; ok {
+		return v, nil
+	}
+	return nil, cache.ErrMiss
+}
+
+func (k *kept) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.values[key] = value
+	return nil
+}
+
+// A Cache with a Store outlives the process. It is closed after its Transports, and
+// writes then what it still owes.
+func ExampleTransport_store() {
+	site := exampleSite()
+	defer site.Close()
+	u, err := url.Parse(site.URL + "/private")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx := context.Background()
+	store := &kept{values: map[string][]byte{}}
+	for _, run := range []string{"first", "second"} {
+		c := &cache.Cache{Store: store}
+		gate := &client.Transport{UserAgent: "ExampleBot/1.0", Cache: c, Trace: &client.Trace{
+			Fetched: func(client.Fetched) { fmt.Println("robots.txt was fetched") },
+		}}
+		answer, err := gate.Decide(ctx, u)
+		fmt.Printf("%s run: %v %v\n", run, answer.Allowed, err)
+		if err := errors.Join(gate.Close(ctx), c.Close(ctx)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// robots.txt was fetched
+	// first run: false <nil>
+	// second run: false <nil>
+}
+
+// A crawler drops what a rule forbids, and asks again about what it could not find out.
+func ExampleDisallowedError() {
+	site := exampleSite()
+	gone := exampleSite()
+	defer site.Close()
+	gone.Close()
+
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	c := &http.Client{Transport: &client.Transport{
+		Base: base, Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
+	}}
+	for _, link := range []string{site.URL + "/private", gone.URL + "/page"} {
+		_, err := c.Get(link)
+		refusal, ok := errors.AsType[*client.DisallowedError](err)
+		switch {
+		case !ok:
+			fmt.Println(err)
+		case refusal.Reason == policy.ReasonUnreachable:
+			fmt.Println("ask again later:", refusal.URL.Path)
+		default:
+			fmt.Println("never ask again:", refusal.URL.Path)
+		}
+	}
+	// Output:
+	// never ask again: /private
+	// ask again later: /page
+}
+
+// Decide rules without a network, on a policy that is at hand. It looks at what a
+// server may make of the URL, too.
+func ExampleDecide() {
+	p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
+	for _, link := range []string{"https://example.com/public", "https://example.com/public/../private"} {
+		u, err := url.Parse(link)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		d, err := client.Decide(p, "ExampleBot", u)
+		fmt.Println(u.Path, d.Allowed, err)
+	}
+	// Output:
+	// /public true <nil>
+	// /public/../private false <nil>
+}
+
+// An Answer says how old the file is that decides.
+func ExampleAnswer() {
+	site := exampleSite()
+	defer site.Close()
+
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
+	u, err := url.Parse(site.URL + "/private")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer, err := gate.Decide(context.Background(), u)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(answer.Token, "is bound by group", answer.Group)
+	fmt.Println("received within the last minute:", time.Since(answer.Received) < time.Minute)
+	// Output:
+	// ExampleBot is bound by group *
+	// received within the last minute: true
+}
+
+// Trace writes each decision to a log.
+func ExampleTrace() {
+	site := exampleSite()
+	defer site.Close()
+
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{} // for the same output each time
+			}
+			return a
+		},
+	}))
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
+		Fetched: func(f client.Fetched) {
+			log.Info("robots.txt", "status", f.Result.StatusCode, "refresh", f.Refresh)
+		},
+		Decided: func(_ context.Context, d client.Decided) {
+			log.Info("decided", "target", d.Target, "token", d.Token, "why", d.Decision.String())
+		},
+	}}
+	resp, err := (&http.Client{Transport: gate}).Get(site.URL + "/public?q=1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	// Output:
+	// level=INFO msg=robots.txt status=200 refresh=false
+	// level=INFO msg=decided target="/public?q=1" token=ExampleBot why="allowed: no rule matches (user-agent: *)"
+}
+
+// WithToken decides for another product token, in a program that runs several crawlers.
+func ExampleWithToken() {
+	site := exampleSite()
+	defer site.Close()
+
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
+	u, err := url.Parse(site.URL + "/private/letters")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for _, ctx := range []context.Context{ctx, client.WithToken(ctx, "NewsBot")} {
+		answer, err := gate.Decide(ctx, u)
+		fmt.Println(answer.Token, answer.Allowed, err)
+	}
+	// Output:
+	// ExampleBot false <nil>
+	// NewsBot true <nil>
+}
+
 // WithoutRobots is for what a person asked for.
 func ExampleWithoutRobots() {
 	site := exampleSite()
@@ -109,4 +380,19 @@ func ExampleWithoutRobots() {
 	defer resp.Body.Close()
 	fmt.Println(resp.Status)
 	// Output: 200 OK
+}
+
+// A Pacer that refuses names the delay that the site asks for.
+func ExampleDelayError() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, strings.NewReader("User-agent: *\nCrawl-delay: 3600\n"))
+	}))
+	defer site.Close()
+
+	c := &http.Client{Transport: &client.Transport{Pacer: &client.Pacer{MaxDelay: time.Minute, Refuse: true}}}
+	_, err := c.Get(site.URL + "/page")
+	if slow, ok := errors.AsType[*client.DelayError](err); ok {
+		fmt.Println("asks for", slow.Delay, "and we keep", slow.Max)
+	}
+	// Output: asks for 1h0m0s and we keep 1m0s
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"container/list"
+	"context"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -14,12 +15,13 @@ import (
 
 // lane is what a Pacer knows of one origin. Pacer.mu guards it.
 //
-// A rate.Limiter (golang.org/x/time) per origin does not do here. Its bucket fills from
-// the start of a request, while the delay has to run from the end too; a reservation,
-// once made, keeps its time when a pause comes in between or somebody ahead gives up;
-// and nothing in it counts what is under way.
+// A rate.Limiter (golang.org/x/time) does not do. Its bucket fills from the start of a
+// request, while the delay has to run from the end too. A reservation, once made, keeps
+// its time, whether a pause comes in between or a caller ahead gives up. And it does not
+// count what is in flight.
 type lane struct {
 	lessons  []lesson  // what robots.txt asks for
+	past     pace      // what it asked for when those who still owe began to wait
 	read     time.Time // when the newest robots.txt was read that a Transport has decided by
 	last     time.Time // the latest start or end of a request
 	granted  time.Time // when Wait last gave a turn
@@ -28,10 +30,13 @@ type lane struct {
 	strain   int       // failures, less the good answers since
 	underway int
 	waiting  list.List // of *waiter; the first is the next to go
-	owed     int       // of waiting, those who keep a delay that nothing asks for any more
+	owing    int       // how many of waiting owe the past delay
 }
 
-// lane returns that of o, which it makes if there is none.
+// mostLanes is how many origins are remembered, besides those that are busy.
+const mostLanes = 50_000
+
+// lane returns the lane of o. It makes one if there is none.
 func (p *Pacer) lane(o fetch.Origin, now time.Time) *lane {
 	if p.lanes == nil {
 		// Bounded by forget, which knows what may go; the LRU does not.
@@ -46,16 +51,21 @@ func (p *Pacer) lane(o fetch.Origin, now time.Time) *lane {
 	return l
 }
 
-// forget makes room for one more lane, in constant time: it looks at the longest
-// unused ones and gives those that may not go a second chance at the other end.
-// Forgetting a lane whose delay has passed breaks no spacing; what was learned of the
-// origin comes back with the next decision. Forgetting a pause is the lesser evil
-// against a million origins that all answer "come back tomorrow".
+// forget makes room for one more lane, in constant time. It looks at the longest unused
+// lanes, and gives those that may not go a second chance at the other end.
+//
+// Forgetting a lane whose delay has passed breaks no spacing: the next decision teaches
+// what was learned again. Forgetting a pause is the lesser evil against a million origins
+// that all answer "come back tomorrow".
 func (p *Pacer) forget(now time.Time) {
 	const looks = 16
-	var paused fetch.Origin // the zero Origin is that of no lane
+	most := p.most
+	if most == 0 {
+		most = mostLanes
+	}
+	var paused fetch.Origin // no lane has the zero Origin
 	for range looks {
-		if p.lanes.Len() < p.size() {
+		if p.lanes.Len() < most {
 			return
 		}
 		o, l, _ := p.lanes.GetOldest()
@@ -72,9 +82,215 @@ func (p *Pacer) forget(now time.Time) {
 	p.lanes.Remove(paused)
 }
 
-// earliest is when a request may start, as things stand at now; never before now. With
-// every place taken (full) it is the least that is possible: one has to end first.
-// robots.txt waits for no place: a body that the caller leaves open must not make the
+// asking is what a caller wants a turn for.
+type asking uint8
+
+const (
+	asWait   asking = iota // a request still to come: takes no place
+	asPage                 // a request
+	asHolder               // a request whose turn Wait has obtained
+	asRobots               // robots.txt, without which the others may be for nothing
+)
+
+// ahead reports whether a goes before those that merely came earlier.
+func (a asking) ahead() bool { return a == asHolder || a == asRobots }
+
+// holdTurn is how long a turn that Wait gave can be used. It bounds how long an unused
+// turn (the rules forbade the request after all) lets a later request go ahead of others.
+const holdTurn = 10 * time.Second
+
+// waiter is a caller in the queue of a lane.
+type waiter struct {
+	as   asking
+	wake chan struct{} // holds one: things have changed, look again
+	owes bool          // has to keep lane.past
+}
+
+// take is turn for what needs no second decision.
+func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, held time.Duration, err error) {
+	return p.turn(ctx, o, as, recheck{})
+}
+
+// turn waits for a turn at o and returns how long that took. Unless the turn was for
+// Wait, it then takes a place, which has to be given back with end. The error is errAgain
+// if the turn came, but r does not hold any more.
+func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) (l *lane, held time.Duration, err error) {
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	l = p.lane(o, now)
+	if as != asRobots {
+		if err := p.tooSlow(o, l, now); err != nil {
+			return nil, 0, err
+		}
+	}
+	if as == asPage && l.useGrant(now) {
+		as = asHolder
+	}
+	if at, full := p.earliest(l, now, as); !full && !at.After(now) && (as.ahead() || l.waiting.Len() == 0) {
+		l.start(as, now)
+		return l, 0, nil
+	}
+	held, err = p.queue(ctx, o, l, as, r)
+	return l, held, err
+}
+
+// queue is turn if it has to wait. It is called and returns with p.mu held. Only the
+// first in line has a timer. It wakes the next when it leaves, with a turn or without.
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck) (held time.Duration, err error) {
+	w := &waiter{as: as, wake: make(chan struct{}, 1)}
+	e := l.join(w)
+	defer l.leave(e)
+	deadline, hasDeadline := ctx.Deadline()
+	begin, checked, resume := time.Now(), false, time.Time{}
+	for now := begin; ; now = time.Now() {
+		at, full := p.earliest(l, now, as)
+		mayGo := l.waiting.Front() == e && !full
+		switch {
+		case hasDeadline && at.After(deadline):
+			return held, &lateError{o, at, l.resume.After(deadline)}
+		case mayGo && !at.After(now) && checked:
+			if as != asRobots {
+				if err := p.tooSlow(o, l, now); err != nil {
+					return held, err // learned since it joined
+				}
+			}
+			l.start(as, now)
+			return held, nil
+		case mayGo && !at.After(now):
+			// Without the lock, to let robots.txt go ahead. What is learned of it may put
+			// the turn off: then the answer is too old when the turn comes.
+			newest := l.read
+			if l.resume.After(resume) {
+				newest = later(newest, l.resume) // a pause may outlast what was looked up
+			}
+			func() {
+				p.mu.Unlock()
+				defer p.mu.Lock()
+				checked = r.holds(ctx, newest)
+			}()
+			resume = l.resume // a pause that the look-up itself led to is no reason for another
+			held = time.Since(begin)
+			switch {
+			case ctx.Err() != nil:
+				return held, context.Cause(ctx)
+			case !checked:
+				return held, errAgain
+			}
+			continue
+		}
+		checked = false
+		p.mu.Unlock()
+		err := w.sleep(ctx, at.Sub(now), mayGo)
+		held = time.Since(begin)
+		p.mu.Lock()
+		if err != nil {
+			return held, err
+		}
+	}
+}
+
+// sleep returns when it is time to look again, for the first in line at the latest after
+// d. The error is the context's cause.
+func (w *waiter) sleep(ctx context.Context, d time.Duration, first bool) error {
+	var due <-chan time.Time
+	if first {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // of two that are ready, select picks any
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// end gives a place back.
+func (p *Pacer) end(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.last = time.Now()
+	l.underway--
+	l.wakeFirst()
+}
+
+// note hands an answer to the lane. Those who wait learn at once of a new pause.
+func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered(l, status, retryAfter, time.Now())
+	l.wakeFirst()
+}
+
+// join puts w behind the last of those that it may not go ahead of. Robots.txt goes first
+// of all: the first in line may be waiting for what it says.
+func (l *lane) join(w *waiter) *list.Element {
+	if !w.as.ahead() {
+		return l.waiting.PushBack(w)
+	}
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		other := e.Value.(*waiter).as
+		if !other.ahead() || w.as == asRobots && other != asRobots {
+			return l.waiting.InsertBefore(w, e)
+		}
+	}
+	return l.waiting.PushBack(w)
+}
+
+func (l *lane) leave(e *list.Element) {
+	if l.waiting.Remove(e).(*waiter).owes {
+		l.paid()
+	}
+	l.wakeFirst()
+}
+
+// wakeFirst lets the first in line look again.
+func (l *lane) wakeFirst() {
+	e := l.waiting.Front()
+	if e == nil {
+		return
+	}
+	select {
+	case e.Value.(*waiter).wake <- struct{}{}:
+	default: // is awake already, or will be
+	}
+}
+
+// start gives a turn.
+func (l *lane) start(as asking, now time.Time) {
+	if as == asWait {
+		if !l.granted.Add(holdTurn).After(now) {
+			l.grants = 0
+		}
+		l.granted = now
+		l.grants++
+		return
+	}
+	l.last = now
+	l.underway++
+}
+
+// useGrant reports whether a request can go on a turn that Wait obtained, and uses it. It
+// does not matter which of several requests does: each waits for the true distance.
+func (l *lane) useGrant(now time.Time) bool {
+	if l.grants == 0 || !l.granted.Add(holdTurn).After(now) {
+		return false
+	}
+	l.grants--
+	return true
+}
+
+// earliest is when a request may start, as far as is known at now; never before now. If
+// every place is taken (full), it is a lower bound: a request has to end first.
+// Robots.txt waits for no place: a body that the caller leaves open must not make the
 // origin unreachable.
 func (p *Pacer) earliest(l *lane, now time.Time, as asking) (at time.Time, full bool) {
 	from := l.last
@@ -87,12 +303,12 @@ func (p *Pacer) earliest(l *lane, now time.Time, as asking) (at time.Time, full 
 	return later(p.spaced(l, from, now), l.resume), full
 }
 
-// latest is the last start or end, those that Wait has given away included.
+// latest is the last start or end, turns that Wait gave included.
 func (l *lane) latest() time.Time { return later(l.last, l.granted) }
 
-// spaced is the first time, not before now, that lies the delay after from. The delay
-// may change with the hour (Request-rate with a window): then the time is looked for
-// from one change to the next.
+// spaced is the first time, not before now, that lies the delay after from. The delay may
+// change with the hour (Request-rate with a window), so spaced goes from one change to
+// the next.
 func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 	if from.IsZero() {
 		return now
@@ -110,25 +326,24 @@ func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 	}
 }
 
-// delay is the distance to keep at time t: the largest that is to be kept for any token.
+// delay is the distance to keep at time t: the largest of all tokens.
 func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
-	if len(l.lessons) == 0 {
+	d, _ := l.past.at(t)
+	d = min(d, p.maxDelay())
+	if len(l.lessons) == 0 && l.owing == 0 {
 		return p.defaultDelay()
 	}
-	d := time.Duration(0)
 	for i := range l.lessons {
-		asked, ok := l.lessons[i].pace.at(t)
-		switch {
-		case ok:
+		if asked, ok := l.lessons[i].pace.at(t); ok {
 			d = max(d, min(asked, p.maxDelay()))
-		case !l.lessons[i].past:
+		} else {
 			d = max(d, p.defaultDelay())
 		}
 	}
 	return d
 }
 
-// tooSlow is the refusal of an origin that asks for more than the cap; nil if it does not.
+// tooSlow returns the refusal of an origin that asks for more than the cap, or nil.
 func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
 	if !p.Refuse {
 		return nil
@@ -139,8 +354,8 @@ func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
 	return nil
 }
 
-// answered notes how the origin does: status is 0 where no answer came, retryAfter 0
-// where the answer says nothing.
+// answered notes how the origin does. status is 0 if no answer came, retryAfter 0 if the
+// answer has none.
 func (p *Pacer) answered(l *lane, status int, retryAfter time.Duration, now time.Time) {
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
 	switch {
@@ -157,19 +372,18 @@ func (p *Pacer) answered(l *lane, status int, retryAfter time.Duration, now time
 	}
 }
 
-// longestPause bounds the pauses that we think of ourselves.
+// longestPause bounds the pauses that the site did not ask for.
 const longestPause = time.Hour
 
-// pause is how long to stay away under the present strain: it doubles with each
-// failure and is halved by each good answer, so that a site that comes back is not
-// met with the full load at once.
+// pause is how long to stay away under the present strain. Each failure doubles it, and
+// each good answer halves it: a site that comes back does not meet the full load at once.
 func (p *Pacer) pause(l *lane, now time.Time) time.Duration {
 	unit := min(max(p.delay(l, now), time.Second), longestPause)
 	return min(unit<<l.strain, longestPause) // strain stays below 13, since pause stops its growth
 }
 
-// jittered is d give or take a fifth, so that the origins of one failing server, and
-// the crawlers of one failing site, do not come back together.
+// jittered is d give or take a fifth. The origins of one failing server, and the crawlers
+// of one failing site, then do not come back together.
 func jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5)
 }

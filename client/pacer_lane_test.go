@@ -32,10 +32,10 @@ func crowd(t *testing.T, p *Pacer, name string, n int) {
 	}
 }
 
-// What is forgotten beyond Size, and what never is.
+// What is forgotten beyond the bound, and what never is.
 func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{Size: 300}
+		p := &Pacer{most: 300}
 		begin := func(host string) *lane {
 			l, _, err := p.take(t.Context(), originAt(t, host), asPage)
 			if err != nil {
@@ -78,10 +78,10 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	})
 }
 
-// More origins than Size may be at their delay or under way at a time; then all are kept.
+// More origins than the bound may be at their delay or under way at a time; then all are kept.
 func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{Size: 10}
+		p := &Pacer{most: 10}
 		crowd(t, p, "busy", 1000) // 100 of them have asked within the last second
 		if n := p.lanes.Len(); n < 100 || n > 110 {
 			t.Errorf("%d origins remembered, want 100, the busy ones", n)
@@ -97,7 +97,7 @@ func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 // Only where nothing else is left to forget, a pause is; never the spacing.
 func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{Size: 100}
+		p := &Pacer{most: 100}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		awaited, _, _ := p.take(ctx, originAt(t, "awaited.example"), asPage)
@@ -119,7 +119,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		if !p.lanes.Contains(originAt(t, "awaited.example")) {
 			t.Error("the pause of an origin that somebody waits for is forgotten")
 		}
-		p = &Pacer{Size: 200} // of which the crowd keeps 100 busy
+		p = &Pacer{most: 200} // of which the crowd keeps 100 busy
 		l, _, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
 		p.note(l, 429, day)
 		p.end(l)
@@ -158,7 +158,7 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 			}
 		}
 		if kept/50_000 > 550 {
-			t.Errorf("%d octets for each origin; the doc of Size says some 500", kept/50_000)
+			t.Errorf("%d octets for each origin; the doc of Pacer says some 500", kept/50_000)
 		}
 		runtime.KeepAlive(p)
 	})
@@ -187,4 +187,20 @@ func liveHeap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// Who is in line before whom: robots.txt is before a request that has a turn of Wait, which
+// may be waiting for it.
+func TestPacerLineOrder(t *testing.T) {
+	l := new(lane)
+	for _, as := range []asking{asPage, asHolder, asWait, asRobots, asHolder, asRobots, asPage} {
+		l.join(&waiter{as: as})
+	}
+	var got []asking
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		got = append(got, e.Value.(*waiter).as)
+	}
+	if want := []asking{asRobots, asRobots, asHolder, asHolder, asPage, asWait, asPage}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }

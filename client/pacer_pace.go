@@ -1,21 +1,24 @@
 package client
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// pace is what a group of robots.txt asks for. Neither record is part of RFC 9309,
-// which leaves room for them (§2.2.4).
+// pace is what a group of robots.txt asks for, in records that RFC 9309 §2.2.4 leaves room
+// for.
 type pace struct {
-	delay time.Duration // Crawl-delay or Request-rate at any hour, the larger
-	said  bool          // there is one of them
+	delay time.Duration // the larger of Crawl-delay and a Request-rate without a window
+	said  bool          // there is one of the two
 	rates []rate        // Request-rate with a window
 }
 
-// rate is a Request-rate record: the delay that it comes down to, and the window of
-// the day (minutes after midnight UTC, until before the second) in which it holds.
+// rate is a Request-rate record: the delay that it amounts to, and the window of the day
+// in which it holds, from one minute after midnight UTC until before another.
 type rate struct {
 	delay    time.Duration
 	from, to int
@@ -23,8 +26,8 @@ type rate struct {
 
 const minutesOfDay = 24 * 60
 
-// paceOf reads the records of g. Of several that hold at the same time, the largest
-// delay counts: nobody has been hurt by too polite a crawler.
+// paceOf reads the records of g. If several hold at the same time, the largest delay
+// counts: too polite a crawler hurts no site.
 func paceOf(g policy.Group) pace {
 	var a pace
 	a.delay, a.said = g.CrawlDelay()
@@ -42,7 +45,7 @@ func paceOf(g policy.Group) pace {
 	return a
 }
 
-// at is the delay asked for at time t, if any is.
+// at returns the delay asked for at time t, if any is.
 func (a *pace) at(t time.Time) (delay time.Duration, ok bool) {
 	delay, ok = a.delay, a.said
 	for _, r := range a.rates {
@@ -53,7 +56,7 @@ func (a *pace) at(t time.Time) (delay time.Duration, ok bool) {
 	return delay, ok
 }
 
-// nextChange is when, after t, the answer of at may change; zero if it never does.
+// nextChange returns when, after t, the answer of at may change; zero if it never does.
 func (a *pace) nextChange(t time.Time) time.Time {
 	var next time.Time
 	midnight := t.Truncate(day) // in UTC
@@ -68,7 +71,7 @@ func (a *pace) nextChange(t time.Time) time.Time {
 	return next
 }
 
-// holds says whether t lies in the window. One that ends before it starts goes on
+// holds reports whether t lies in the window. A window that ends before it starts goes on
 // after midnight.
 func (r rate) holds(t time.Time) bool {
 	utc := t.UTC()
@@ -77,4 +80,135 @@ func (r rate) holds(t time.Time) bool {
 		return r.from <= minute && minute < r.to
 	}
 	return minute >= r.from || minute < r.to
+}
+
+// lesson is what robots.txt asks of one product token. Several tokens that share a Pacer
+// are one visitor to the site, so the largest delay of those in use is kept.
+type lesson struct {
+	token string
+	read  time.Time // when the robots.txt was read
+	used  time.Time // when the token was last decided for
+	pace  pace
+}
+
+const (
+	// mostTokens bounds what is kept of one origin. Beyond it, tokens that are asked for
+	// less are learned again each time.
+	mostTokens = 8
+
+	// tokenIdle is how long a token without requests goes on to slow the others.
+	tokenIdle = time.Hour
+)
+
+// learn notes what group g asks of a token, in the robots.txt of o that res is. The
+// records of a hostile file take milliseconds to go through, so no file is learned twice
+// for one token. An unreachable file teaches nothing: what was asked for before still is.
+func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
+	if p.knows(o, token, res.Time) || res.Err != nil {
+		return
+	}
+	asked := paceOf(g)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	l := p.lane(o, now)
+	l.teach(lesson{token: strings.Clone(token), read: res.Time, used: now, pace: asked}, now) // the token may be part of a header
+	l.wakeFirst()
+}
+
+// knows reports whether that file, or a newer one, was learned for the token. It notes
+// that the token is in use, and drops those that are not.
+func (p *Pacer) knows(o fetch.Origin, token string, read time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	l := p.lane(o, now)
+	l.read = later(l.read, read)
+	known, idle := false, false
+	for i := range l.lessons {
+		b := &l.lessons[i]
+		if b.token == token && !b.read.Before(read) {
+			b.used, known = now, true
+		}
+		idle = idle || b.idle(now)
+	}
+	if idle {
+		l.lessons = slices.DeleteFunc(l.lessons, func(b lesson) bool { return b.idle(now) })
+		l.wakeFirst()
+	}
+	return known
+}
+
+func (b *lesson) idle(now time.Time) bool { return now.Sub(b.used) > tokenIdle }
+
+// teach puts a lesson in the place of the earlier one of its token.
+func (l *lane) teach(b lesson, now time.Time) {
+	if i := slices.IndexFunc(l.lessons, func(a lesson) bool { return a.token == b.token }); i >= 0 {
+		if old := l.lessons[i].pace; old.asks() && !b.pace.asks() {
+			l.owe(old, now)
+		}
+		l.lessons = slices.Delete(l.lessons, i, i+1)
+	}
+	if len(l.lessons) == mostTokens {
+		least := 0
+		for i := range l.lessons {
+			if l.lessons[least].pace.more(l.lessons[i].pace, now) {
+				least = i
+			}
+		}
+		l.lessons = slices.Delete(l.lessons, least, least+1)
+	}
+	l.lessons = append(l.lessons, b)
+}
+
+// owe makes all who wait now keep an old pace among themselves. They were told to come
+// one by one; a new file that names no delay must not send them all at once.
+func (l *lane) owe(old pace, now time.Time) {
+	if !l.past.more(old, now) {
+		l.past = old
+	}
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		e.Value.(*waiter).owes = true
+	}
+	if l.owing = l.waiting.Len(); l.owing == 0 {
+		l.past = pace{}
+	}
+}
+
+// paid is called as each of those who owe leaves.
+func (l *lane) paid() {
+	if l.owing--; l.owing == 0 {
+		l.past = pace{}
+	}
+}
+
+// asked is the largest delay that robots.txt asks for at time t.
+func (l *lane) asked(t time.Time) time.Duration {
+	d, _ := l.past.at(t)
+	for i := range l.lessons {
+		asked, _ := l.lessons[i].pace.at(t)
+		d = max(d, asked)
+	}
+	return d
+}
+
+// nextChange is when, after t, the answer of delay may change; zero if it never does.
+func (l *lane) nextChange(t time.Time) time.Time {
+	next := l.past.nextChange(t)
+	for i := range l.lessons {
+		if c := l.lessons[i].pace.nextChange(t); next.IsZero() || !c.IsZero() && c.Before(next) {
+			next = c
+		}
+	}
+	return next
+}
+
+// asks reports whether a asks for a delay at any time.
+func (a *pace) asks() bool { return a.said || len(a.rates) > 0 }
+
+// more reports whether a asks for more than b at time t.
+func (a *pace) more(b pace, t time.Time) bool {
+	mine, _ := a.at(t)
+	others, _ := b.at(t)
+	return mine > others || !b.asks() && a.asks()
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,5 +235,369 @@ func (w *pacedWeb) work(c *http.Client, pacer *client.Pacer, host string) {
 		io.Copy(io.Discard, res.Body)
 	default:
 		res.Body.Close()
+	}
+}
+
+// pagesOf is a Base with no robots.txt and the pages that the function gives.
+type pagesOf func(*http.Request) (*http.Response, error)
+
+func (page pagesOf) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Path == "/robots.txt" {
+		return answer(404, "", "no such file"), nil
+	}
+	return page(req)
+}
+
+// answer is a response; retryAfter "" for none.
+func answer(status int, retryAfter, body string) *http.Response {
+	res := &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}
+	if retryAfter != "" {
+		res.Header.Set("Retry-After", retryAfter)
+	}
+	if body != "" {
+		res.Body = io.NopCloser(strings.NewReader(body))
+	}
+	return res
+}
+
+func ok(*http.Request) (*http.Response, error) { return answer(200, "", ""), nil }
+
+func paced(p *client.Pacer, base http.RoundTripper) *http.Client {
+	return &http.Client{Transport: &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Pacer: p}}
+}
+
+// get asks for a page and says how long that took until the header came.
+func get(t *testing.T, c *http.Client, url string) (*http.Response, time.Duration) {
+	t.Helper()
+	start := time.Now()
+	res, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, time.Since(start)
+}
+
+func parse(s string) *url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func TestPacerZeroValueSpacesRequestsByOneSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{}, pagesOf(ok))
+		for range 3 { // the first after robots.txt
+			if _, took := get(t, c, "http://a.example/"); took != time.Second {
+				t.Errorf("waited %v, want 1s", took)
+			}
+		}
+	})
+}
+
+func TestPacerFieldsOfEveryValue(t *testing.T) {
+	for i, c := range []struct {
+		pacer *client.Pacer
+		want  time.Duration // between two requests
+	}{
+		{nil, 0},
+		{&client.Pacer{}, time.Second},
+		{&client.Pacer{Delay: -1}, 0},
+		{&client.Pacer{Delay: 250 * time.Millisecond}, 250 * time.Millisecond},
+		{&client.Pacer{Delay: time.Minute}, time.Minute}, // the cap is on what robots.txt asks
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			web := paced(c.pacer, pagesOf(ok))
+			get(t, web, "http://a.example/")
+			if _, took := get(t, web, "http://a.example/"); took != c.want {
+				t.Errorf("case %d: waited %v, want %v", i, took, c.want)
+			}
+		})
+	}
+}
+
+// Ten ask in a row while the first page is open; the third and the first waiting give up.
+func TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{}, pagesOf(ok))
+		begin := time.Now()
+		var mu sync.Mutex
+		var served []string
+		var workers sync.WaitGroup
+		for i := range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			workers.Go(func() {
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+				if _, err := c.Do(req); err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				served = append(served, fmt.Sprint(i, " at ", time.Since(begin)))
+			})
+			synctest.Wait() // it is in line
+			if i == 0 || i == 3 {
+				defer time.AfterFunc(500*time.Millisecond, cancel).Stop()
+			}
+		}
+		workers.Wait()
+		want := []string{"1 at 1s", "2 at 2s", "4 at 3s", "5 at 4s", "6 at 5s", "7 at 6s", "8 at 7s", "9 at 8s"}
+		if !slices.Equal(served, want) {
+			t.Errorf("got %v, want %v", served, want)
+		}
+	})
+}
+
+func TestPacerOneOriginNeverDelaysAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{}, pagesOf(func(req *http.Request) (*http.Response, error) {
+			switch req.URL.Host {
+			case "pausing.example":
+				return answer(503, "3600", ""), nil
+			case "open.example":
+				return answer(200, "", "a body that nobody reads"), nil
+			case "hanging.example":
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			return answer(200, "", ""), nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, host := range []string{"pausing", "open", "hanging"} {
+			for range 10 {
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+host+".example/", nil)
+				go c.Do(req)
+			}
+		}
+		time.Sleep(time.Minute)
+		for _, u := range []string{"http://a.example/", "https://a.example/", "http://a.example:8080/", "http://b.example/"} {
+			if _, took := get(t, c, u); took != time.Second {
+				t.Errorf("%s: waited %v, want 1s after its robots.txt", u, took)
+			}
+		}
+		cancel()
+	})
+}
+
+func TestWaitObtainsTheTurnOfTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{}
+		c := paced(pacer, pagesOf(ok))
+		u := parse("http://a.example/")
+		get(t, c, u.String())
+		var workers sync.WaitGroup
+		for range 5 {
+			workers.Go(func() {
+				if err := pacer.Wait(t.Context(), u); err != nil {
+					t.Error(err)
+				}
+				if _, took := get(t, c, u.String()); took != 0 {
+					t.Errorf("after Wait the request waited %v", took)
+				}
+			})
+		}
+		workers.Wait()
+		begin := time.Now()
+		if pacer.Wait(t.Context(), u); time.Since(begin) != time.Second {
+			t.Errorf("Wait took %v, want 1s", time.Since(begin))
+		}
+		time.Sleep(5 * time.Second) // late, and another turn has been given since
+		pacer.Wait(t.Context(), u)
+		if _, took := get(t, c, u.String()); took != 0 {
+			t.Errorf("on a turn five seconds old the request waited %v", took)
+		}
+		if _, took := get(t, c, u.String()); took != time.Second {
+			t.Errorf("on the other turn the request waited %v after the first, want 1s", took)
+		}
+	})
+}
+
+func TestWaitAloneSpacesStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{Delay: 100 * time.Millisecond}
+		begin := time.Now()
+		for range 50 {
+			pacer.Wait(t.Context(), parse("ftp://a.example/file"))
+		}
+		if took := time.Since(begin); took != 4900*time.Millisecond {
+			t.Errorf("50 turns took %v, want 4.9s", took)
+		}
+	})
+}
+
+func TestWaitSaysWhyItDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{Delay: time.Minute}
+		if err := pacer.Wait(t.Context(), &url.URL{Scheme: "mailto", Opaque: "a@b.example"}); err == nil {
+			t.Error("a URL without an origin: no error")
+		}
+		u := parse("http://a.example/")
+		if err := pacer.Wait(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := pacer.Wait(gone, u); err != context.Canceled {
+			t.Errorf("cancelled while waiting: got %v, want %v", err, context.Canceled)
+		}
+		if err := pacer.Wait(gone, parse("http://new.example/")); err != context.Canceled {
+			t.Errorf("cancelled before: got %v, want %v", err, context.Canceled)
+		}
+		begin := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := pacer.Wait(short, u)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 0 {
+			t.Errorf("no turn before the deadline: got %v after %v, want DeadlineExceeded at once", err, time.Since(begin))
+		}
+		if !strings.Contains(err.Error(), "http://a.example") {
+			t.Errorf("%q does not name the origin", err)
+		}
+	})
+}
+
+// Waiting inside RoundTrip is on the account of http.Client.Timeout; what cannot be had
+// in time is refused at once, and the request's body is closed.
+func TestRoundTripRefusesATurnAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{}, pagesOf(func(*http.Request) (*http.Response, error) {
+			return answer(429, "120", ""), nil
+		}))
+		get(t, c, "http://a.example/")
+		c.Timeout = time.Minute
+		begin := time.Now()
+		closed := &pageBody{Reader: strings.NewReader("x")}
+		isClosed := false
+		closed.over = func() { isClosed = true }
+		_, err := c.Post("http://a.example/", "text/plain", closed)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 0 {
+			t.Errorf("got %v after %v, want DeadlineExceeded at once", err, time.Since(begin))
+		}
+		if !isClosed {
+			t.Error("the request's body is not closed")
+		}
+	})
+}
+
+// A pause that comes up while others wait is news to them as well.
+func TestPacerTellsWaitersOfANewPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{}
+		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
+			time.Sleep(10 * time.Second)
+			return answer(503, "600", "a body that nobody reads"), nil
+		}))
+		begin := time.Now()
+		under, stop := context.WithCancel(t.Context())
+		defer stop()
+		req, _ := http.NewRequestWithContext(under, "GET", "http://a.example/", nil)
+		go c.Do(req)
+		time.Sleep(2 * time.Second) // it is under way
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := pacer.Wait(ctx, parse("http://a.example/")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+		if took := time.Since(begin); took != 11*time.Second {
+			t.Errorf("told after %v, want at the answer, after 11s", took)
+		}
+	})
+}
+
+func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{Delay: 2 * time.Second}
+		u := parse("http://a.example/")
+		for _, s := range []string{"http://new.example/", "mailto:a@b.example", "/relative"} {
+			if got := pacer.Next(parse(s)); !got.Equal(time.Now()) {
+				t.Errorf("%s: got %v, want now", s, time.Until(got))
+			}
+		}
+		pacer.Wait(t.Context(), u)
+		time.Sleep(500 * time.Millisecond)
+		for waiting := range 4 {
+			want := time.Duration(waiting)*2*time.Second + 1500*time.Millisecond
+			if got := time.Until(pacer.Next(u)); got != want {
+				t.Errorf("with %d ahead: in %v, want %v", waiting, got, want)
+			}
+			go pacer.Wait(t.Context(), u)
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		endless := &client.Pacer{Delay: 1 << 62}
+		endless.Wait(t.Context(), u)
+		if got := time.Until(endless.Next(u)); got != 24*time.Hour {
+			t.Errorf("the longest delay there is: next in %v, want a day", got)
+		}
+		if got := pacer.Next(u); !got.Equal(time.Now()) {
+			t.Errorf("long after: in %v, want now", time.Until(got))
+		}
+	})
+}
+
+// Trace.Waited says what the Pacer did, and is silent where it did nothing.
+func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := make(chan string, 9)
+		c := paced(&client.Pacer{}, pagesOf(ok))
+		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.Waited) {
+			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
+		}}
+		get(t, c, "http://a.example/1") // a second after robots.txt
+		time.Sleep(time.Minute)
+		get(t, c, "http://a.example/2")
+		time.Sleep(400 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/3", nil)
+		c.Do(req)
+		get(t, c, "http://a.example/4")
+		want := []string{
+			"http://a.example/1 1s <nil>",
+			"http://a.example/3 100ms context canceled",
+			"http://a.example/4 500ms <nil>",
+		}
+		synctest.Wait()
+		for _, want := range want {
+			if got := <-log; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		if len(log) > 0 {
+			t.Errorf("and then %q", <-log)
+		}
+	})
+}
+
+func TestPacerMaxUnderway(t *testing.T) {
+	for _, c := range []struct{ max, want int }{{0, 1}, {1, 1}, {2, 2}, {7, 7}, {-1, 50}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var mu sync.Mutex
+			underway := 0
+			web := paced(&client.Pacer{Delay: -1, MaxUnderway: c.max}, pagesOf(func(req *http.Request) (*http.Response, error) {
+				mu.Lock()
+				underway++
+				mu.Unlock()
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}))
+			for range 50 {
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+				go web.Do(req)
+			}
+			time.Sleep(time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if underway != c.want {
+				t.Errorf("MaxUnderway %d: %d under way, want %d", c.max, underway, c.want)
+			}
+		})
 	}
 }

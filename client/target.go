@@ -11,26 +11,49 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says
-// and whether or not it can be had.
+// Decide returns the gate's verdict on u under the policy p: for the target as net/http
+// sends it, and for each target that a server may make of its dot segments. It asks no
+// network, no Cache and no clock. The error says why u or token cannot be decided on.
+func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error) {
+	if err := tokenMisuse("token", token); err != nil {
+		return policy.Decision{}, err
+	}
+	if _, err := originOfURL(u); err != nil {
+		return policy.Decision{}, err
+	}
+	target, err := requestTarget(nil, u)
+	switch {
+	case err != nil:
+		return policy.Decision{}, err
+	case target == robotsTarget:
+		return unruled, nil
+	case hasDotSegment(target):
+		return decideDotFree(context.Background(), p.Group(token), target)
+	}
+	return p.Group(token).Decide(target), nil
+}
+
+// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
+// if it is unreachable.
 const robotsTarget = "/robots.txt"
 
-// targetBuffer is how long a path with a query may be for the gate to decide on it without an allocation.
+// targetBuffer is how long a path with a query may be to be decided on without an
+// allocation.
 const targetBuffer = 512
 
-// maxTarget is how long a target may be that is decided on: a decision takes as long as the
-// target and the file are long, multiplied. Few servers take half of it.
+// maxTarget is how long a target may be that is decided on. The time of a decision grows
+// with the length of the target multiplied by that of the file. Few servers take a target
+// half as long.
 const maxTarget = 16 << 10
 
-// requestTarget returns the origin-form request target (RFC 9112 §3.2.1) that
-// net/http sends for u: the path as escaped there, and the query as it stands. The
-// result may live in buf, so it must not outlast it.
+// requestTarget returns the origin-form request target (RFC 9112 §3.2.1) that net/http
+// sends for u: the escaped path, and the query unchanged. The result may live in buf and
+// must not outlast it.
 //
-// It is u.RequestURI without the allocation. Two things are refused that net/http
-// would send as they are, because no two servers agree on what they name: a path that
-// starts with no slash (the asterisk of "OPTIONS *" among them), and a query with a
-// space or a "#", which end the target early. Control characters net/http refuses itself.
-// So is what is longer than maxTarget: a redirect can be a megabyte.
+// It is u.RequestURI without the allocation, but refuses what servers read differently: a
+// path without a leading slash (the asterisk of "OPTIONS *" too), and a query with a space
+// or a "#", which may end the target early. net/http itself refuses control characters. A
+// target longer than maxTarget is refused as well: a redirect can be a megabyte.
 func requestTarget(buf []byte, u *url.URL) (string, error) {
 	path := u.EscapedPath()
 	if path == "" {
@@ -54,8 +77,8 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 		return path + "?" + u.RawQuery, nil
 	}
 	buf = append(append(append(buf, path...), '?'), u.RawQuery...)
-	// The octets are not written again while the string is in use: every caller
-	// passes a buffer of its own and keeps the string no longer than that.
+	// No byte is written again while the string is in use: each caller passes its own
+	// buffer, and keeps the string no longer than that.
 	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
 }
 
@@ -65,7 +88,7 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 // lighttpd 1.4.69 resolves what is before the last.
 func hasDotSegment(target string) bool {
 	if strings.IndexByte(target, '%') < 0 && !strings.Contains(target, "/.") {
-		return false // as good as always
+		return false // nearly always
 	}
 	end := strings.LastIndexByte(target, '?')
 	if end < 0 {
@@ -79,7 +102,7 @@ func hasDotSegment(target string) bool {
 	return false
 }
 
-// separator is the length of what separates segments at the start of s, or 0.
+// separator returns the length of the separator of segments at the start of s, or 0.
 func separator(s string) int {
 	switch {
 	case s[0] == '/':
@@ -104,11 +127,11 @@ func startsWithDotSegment(s string) bool {
 	}
 }
 
-// decideDotFree decides on what servers make of a target with dot segments. net/http
-// sends them as written, and /public/../private asks many servers for /private; with a
-// %2F in place of a slash, some. The gate wants every form allowed. That is stricter than
-// RFC 9309, which knows only the target as sent. The error is the context's, or says that
-// the forms are too many to decide on.
+// decideDotFree decides on every form that servers make of a target with dot segments.
+// net/http sends such a target as written, and /public/../private asks many servers for
+// /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
+// is stricter than RFC 9309, which knows only the target as sent. The error is the
+// context's cause, or says that there are too many forms to decide on.
 func decideDotFree(ctx context.Context, group policy.Group, target string) (d policy.Decision, err error) {
 	forms := []string{target}
 	size := 0
@@ -122,7 +145,7 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 		if d = group.Decide(forms[i]); !d.Allowed {
 			return d, nil
 		}
-		// What is left may be resolved again: by another server behind the first, or later on.
+		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')
 		forms = appendResolved(forms, forms[i], first)
 		if last > first { // see hasDotSegment
@@ -132,13 +155,13 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 	return d, nil
 }
 
-// maxForms is how long all forms of a target may be together. A path that was not made to
-// have many has fewer than ten.
+// maxForms is how long all forms of a target may be together. Unless it was made to have
+// many, a path has fewer than ten.
 const maxForms = 4 * maxTarget
 
-// appendResolved appends to forms those that servers resolve target to, with the dot
-// segments of its path removed, as far as they are new. The path ends at the index
-// end, or with the target if that is -1.
+// appendResolved appends to forms the new ones that servers resolve target to, with the
+// dot segments of its path removed. The path ends at the index end, or with the target if
+// that is -1.
 func appendResolved(forms []string, target string, end int) []string {
 	path, query := target, ""
 	if end >= 0 {
@@ -164,9 +187,9 @@ func appendResolved(forms []string, target string, end int) []string {
 	return forms
 }
 
-// unescapings are what servers take for a dot and for a slash: an escaped dot always, an
-// escaped slash if they unescape before they split, and a backslash on some systems. None
-// unescapes twice.
+// unescapings are what servers take for a dot and for a slash. They take an escaped dot
+// always, an escaped slash if they unescape before they split, and a backslash on some
+// systems. None unescapes twice.
 var unescapings = []*strings.Replacer{
 	strings.NewReplacer("%2e", ".", "%2E", "."),
 	strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/"),
@@ -174,8 +197,8 @@ var unescapings = []*strings.Replacer{
 	strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/"),
 }
 
-// Parameters of a segment begin with a semicolon (RFC 3986 §3.3). Servlet containers cut them
-// off before they resolve; others know none.
+// Parameters of a segment begin with a semicolon (RFC 3986 §3.3). Servlet containers cut
+// them off before they resolve; other servers know none.
 
 func withParams(segment string) string { return segment }
 
@@ -191,7 +214,7 @@ func withoutParamsOfDots(segment string) string {
 	return segment
 }
 
-// withoutDotSegments is the path that is left of the segments (RFC 3986 §5.2.4).
+// withoutDotSegments returns the path that the segments leave (RFC 3986 §5.2.4).
 func withoutDotSegments(segments []string) string {
 	var kept []string
 	for i, s := range segments {
@@ -223,9 +246,9 @@ func withoutEmptySegments(path string) string {
 }
 
 func schemeError(u *url.URL) error {
-	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt cannot be asked about it", cut(u.Redacted()))
+	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt does not cover it", cut(u.Redacted()))
 }
 
 func opaqueError(u *url.URL) error {
-	return fmt.Errorf("client: URL %q is opaque: give it a host and a path, so that robots.txt can be found", cut(u.Redacted()))
+	return fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(u.Redacted()))
 }

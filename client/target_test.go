@@ -187,7 +187,7 @@ func TestWhatRobotsCannotBeAskedForIsAnError(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want an error that names it and the schemes", name, text, err)
 			}
 		}
-		if (d != policy.Decision{}) || p != nil {
+		if d != (client.Answer{}) || p != nil {
 			t.Errorf("%s: got %v, %v beside the error", text, d, p)
 		}
 		if _, err := rt.RoundTrip(&http.Request{URL: u}); err != nil || len(base.pages) != 1 {
@@ -272,4 +272,51 @@ func TestARegisteredProtocolServesRobotsToo(t *testing.T) {
 		t.Fatalf("got %v, and %d pages", err, len(elsewhere.pages))
 	}
 	resp.Body.Close()
+}
+
+func TestQueryWithHash(t *testing.T) {
+	base := &web{robots: "User-agent: *\nDisallow: /*?a$"}
+	rt := &client.Transport{Base: base}
+	if _, err := rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "/", RawQuery: "a#b"}}); err == nil {
+		t.Errorf("sent %q", base.pages[0].URL.RequestURI())
+	}
+}
+
+func TestEscapedSlashNextToDots(t *testing.T) {
+	for _, raw := range []string{"/public/..%2fprivate/x", "/public/%2e%2e%2Fprivate/x", "/public%2f../private/x", "/public/x%2F..%2F..%2Fprivate/x"} {
+		base := &web{robots: "User-agent: *\nDisallow: /private"}
+		path, _ := url.PathUnescape(raw)
+		u := &url.URL{Scheme: "http", Host: "a.example", Path: path, RawPath: raw}
+		if _, err := (&client.Transport{Base: base}).RoundTrip(&http.Request{URL: u}); err == nil {
+			t.Errorf("sent %q, which nginx answers as /private/x", u.RequestURI())
+		}
+	}
+}
+
+// The function Decide says what a Transport does with the same file, errors included.
+func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
+	const robots = "User-agent: *\nDisallow: /private\nDisallow: /*?a$\nAllow: /private/press\n"
+	p := policy.Parse([]byte(robots))
+	rt := &client.Transport{Base: &web{robots: robots}, Token: "ExampleBot"}
+	for _, text := range []string{
+		"http://a.example", "http://a.example/", "http://a.example/private", "http://a.example/private/press/1",
+		"http://a.example/public/../private", "http://a.example/public%2f..%2fprivate", "http://a.example/?a", "http://a.example/?",
+		"http://a.example/robots.txt", "HTTP://A.example:80/private", "http://a.example/?" + strings.Repeat("x", 20<<10),
+		"ftp://a.example/", "mailto:a@b.example", "http://a..example/", "/private", "http:private",
+	} {
+		u := mustParse(t, text)
+		want, wantErr := rt.Decide(t.Context(), u)
+		got, err := client.Decide(p, "ExampleBot", u)
+		if got != want.Decision || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%.80s: got %v, %v; the Transport says %v, %v", text, got, err, want.Decision, wantErr)
+		}
+	}
+	for token, u := range map[string]*url.URL{"a b": mustParse(t, "http://a.example/"), "ExampleBot/1.0": mustParse(t, "http://a.example/"), "ExampleBot": nil} {
+		if d, err := client.Decide(p, token, u); err == nil || d != (policy.Decision{}) {
+			t.Errorf("%q, %v: got %v, %v, want an error and nothing else", token, u, d, err)
+		}
+	}
+	if d, err := client.Decide(policy.Unreachable(), "", mustParse(t, "http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
+		t.Errorf("unreachable: got %v, %v", d, err)
+	}
 }

@@ -133,7 +133,6 @@ type Fetcher struct {
 	abroad http.RoundTripper // base for redirects to another origin
 	slots  chan struct{}     // nil: no limit
 	warned atomic.Bool       // of credentials
-	self   *Result           // for the zero Origin
 
 	starting chan struct{} // of the slots, those in their first time
 	usual    atomic.Int64  // moving average of the time that an answer takes
@@ -218,14 +217,8 @@ var ErrNoTurn = errors.New("fetch: no turn")
 // Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A
 // 304 then returns prev renewed: its Policy, Body and StatusCode, its Header as updated,
 // and a new Time.
-//
-// For the zero Origin nothing is asked: Fetch returns at once, with an unreachable Result
-// whose UserAgent is what this Fetcher sends. A Cache asks so whom an answer is for.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
 	f.once.Do(f.setUp)
-	if o == (Origin{}) && ctx.Err() == nil {
-		return f.self, nil
-	}
 	leave, queued, err := f.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -290,9 +283,6 @@ func (f *Fetcher) setUp() {
 		hardened := harden.Transport(t)
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
-	r := resolution{Fetcher: f}
-	f.self = r.unreachable(hop{url: Origin{}.RobotsURL()}, response{}, errNoOrigin)
-	f.self.UserAgent = f.agent()
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
 		f.slots = make(chan struct{}, n)
 		f.starting = make(chan struct{}, min(n, maxStarting))

@@ -51,7 +51,8 @@ func (v *visit) make(base *http.Transport) {
 	if v.fetcher.Timeout > 6*time.Second {
 		base.TLSHandshakeTimeout, base.ResponseHeaderTimeout = 3*time.Second, 3*time.Second
 	}
-	gate := &client.Transport{Base: base, UserAgent: "examplebot/1.0", Fetcher: v.fetcher}
+	v.fetcher.Transport, v.fetcher.UserAgent = base, "examplebot/1.0"
+	gate := &client.Transport{Base: base, UserAgent: v.fetcher.UserAgent, Fetcher: v.fetcher}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	start := time.Now()

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -90,7 +89,7 @@ func TestASimulatedInternetIsCrawledAsGoogleWould(t *testing.T) {
 	}
 	defer base.CloseIdleConnections()
 	c := &http.Client{Transport: &client.Transport{
-		Base: base, UserAgent: userAgent, Fetcher: &fetch.Fetcher{Dialect: policy.Google},
+		Base: base, UserAgent: userAgent, Dialect: policy.Google,
 	}}
 
 	work, unasked, asked := make(chan corpusQuery), map[string]int{}, map[string]bool{}

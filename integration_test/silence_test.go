@@ -45,7 +45,7 @@ func TestSilentOriginsStarveNobody(t *testing.T) {
 			}()
 		}
 	}()
-	gate := &client.Transport{UserAgent: userAgent, Base: &http.Transport{
+	base := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			to := healthy.Listener
 			if strings.HasPrefix(addr, "silent") {
@@ -53,7 +53,9 @@ func TestSilentOriginsStarveNobody(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, to.Addr().String())
 		},
-	}, Fetcher: &fetch.Fetcher{Timeout: 20 * time.Second}}
+	}
+	gate := &client.Transport{UserAgent: userAgent, Base: base,
+		Fetcher: &fetch.Fetcher{Transport: base, UserAgent: userAgent, Timeout: 20 * time.Second}}
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

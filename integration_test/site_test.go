@@ -76,7 +76,7 @@ func gate(base http.RoundTripper) *client.Transport {
 	return &client.Transport{
 		Base:      base,
 		UserAgent: userAgent,
-		Fetcher:   &fetch.Fetcher{Retries: -1, Timeout: 5 * time.Second},
+		Fetcher:   &fetch.Fetcher{Transport: base, UserAgent: userAgent, Retries: -1, Timeout: 5 * time.Second},
 	}
 }
 

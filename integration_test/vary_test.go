@@ -37,7 +37,7 @@ func checkOwn(t *testing.T, site string, gates map[string]*client.Transport) {
 
 func agentGate(agent string, c *cache.Cache) *client.Transport {
 	rt := gate(nil)
-	rt.UserAgent, rt.Cache = agent, c
+	rt.UserAgent, rt.Fetcher.UserAgent, rt.Cache = agent, agent, c
 	return rt
 }
 

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // checker is "robots check".
@@ -113,7 +110,7 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	}
 	var out output
 	for i, r := range readings {
-		v, err := c.verdict(ctx, text, u, o, r)
+		v, err := c.verdict(text, u, o, r)
 		if err != nil {
 			return err
 		}
@@ -130,10 +127,12 @@ func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) err
 	return c.emit(&out)
 }
 
-// verdict asks one reading of the answer. The error of robots.txt moves from the answer
+// verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
+// sometimes wrong: only the gate knows the target that goes on the wire, and what holds
+// for dot segments. The error of robots.txt moves from the answer
 // to the verdict, where scripts look for it in the output of every subcommand.
-func (c *checker) verdict(ctx context.Context, text string, u *url.URL, o fetch.Origin, r reading) (*verdict, error) {
-	d, err := decideOn(ctx, c.agent.String(), u, o, r.result)
+func (c *checker) verdict(text string, u *url.URL, o fetch.Origin, r reading) (*verdict, error) {
+	d, err := client.Decide(r.result.Policy, c.agent.String(), u)
 	if err != nil {
 		return nil, err
 	}
@@ -160,24 +159,6 @@ func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.R
 		c.results[o] = res
 	}
 	return res, err
-}
-
-// decideOn gives the verdict of the gate itself on u, with res as the robots.txt of
-// its origin. Asking res.Policy would be shorter and sometimes wrong: the target that
-// goes on the wire, and what holds for dot segments, are known to the gate alone.
-//
-// So a gate is made whose cache holds res and nothing else. It sends nothing.
-func decideOn(ctx context.Context, token string, u *url.URL, o fetch.Origin, res *fetch.Result) (policy.Decision, error) {
-	known := *res
-	known.Time = time.Now() // the question is about this copy, however old it is
-	known.UserAgent = ""    // and whoever it is for
-	var c cache.Cache
-	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return &known, nil }
-	known.Dialect = policy.RFC9309 // its Policy is what decides
-	if _, err := c.Get(ctx, o, &cache.Source{Load: load}); err != nil {
-		return policy.Decision{}, err
-	}
-	return (&client.Transport{Token: token, Cache: &c}).Decide(ctx, u)
 }
 
 // print writes a verdict for people: the answer first, then what it rests on.

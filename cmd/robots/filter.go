@@ -252,14 +252,14 @@ func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
 		}
 		return v, nil
 	}
-	d, err := f.gate.Decide(ctx, q.url)
+	a, err := f.gate.Decide(ctx, q.url)
 	switch {
 	case ctx.Err() != nil:
 		return v, ctx.Err()
 	case err != nil: // a URL that net/http would not send
 		v.Error = err.Error()
 	default:
-		v.decided(d)
+		v.decided(a.Decision)
 	}
 	return v, nil
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
+const agent = "ExampleBot/1.0 (+https://example.com/bot)"
+
 func main() {
 	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
@@ -44,8 +46,8 @@ func run(out io.Writer) error {
 	}
 	c := &http.Client{Transport: &client.Transport{
 		Base:      &httpcache.Transport{Transport: plain, Cache: pages{kept}, MarkCachedResponses: true},
-		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
-		Fetcher:   &fetch.Fetcher{Transport: plain}, // not through the page cache
+		UserAgent: agent,
+		Fetcher:   &fetch.Fetcher{Transport: plain, UserAgent: agent}, // not through the page cache
 	}}
 
 	ctx := context.Background()

@@ -24,15 +24,18 @@ func trace(t oteltrace.Tracer) *client.Trace {
 				attribute.String("robots.reason", d.Decision.Reason.String()),
 				attribute.Int("robots.line", d.Decision.Rule.Line))
 		},
-		Fetched:   func(f client.Fetched) { fetched(t, "robots fetch", f) },
-		Refreshed: func(f client.Fetched) { fetched(t, "robots refresh", f) },
+		Fetched: func(f client.Fetched) { fetched(t, f) },
 		Waited: func(ctx context.Context, w client.Waited) {
 			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
 		},
 	}
 }
 
-func fetched(t oteltrace.Tracer, name string, f client.Fetched) {
+func fetched(t oteltrace.Tracer, f client.Fetched) {
+	name := "robots fetch"
+	if f.Refresh {
+		name = "robots refresh"
+	}
 	attrs, err := []attribute.KeyValue{attribute.String("robots.origin", f.Origin.String())}, f.Err
 	if f.Result != nil {
 		attrs, err = append(attrs,

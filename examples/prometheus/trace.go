@@ -29,17 +29,6 @@ func trace(r prometheus.Registerer) *client.Trace {
 	waits := in.NewHistogram(prometheus.HistogramOpts{
 		Name: "robots_wait_seconds", Help: "Time requests were held back for.", Buckets: []float64{.1, 1, 10},
 	})
-
-	fetched := func(kind string) func(client.Fetched) {
-		return func(f client.Fetched) {
-			status := "given up"
-			if f.Result != nil {
-				status = strconv.Itoa(f.Result.StatusCode)
-			}
-			fetches.WithLabelValues(kind, status).Inc()
-			fetchSeconds.Observe(f.Took.Seconds())
-		}
-	}
 	return &client.Trace{
 		Decided: func(_ context.Context, d client.Decided) {
 			if d.Decision.Reason == 0 {
@@ -48,8 +37,17 @@ func trace(r prometheus.Registerer) *client.Trace {
 			}
 			decisions.WithLabelValues(strconv.FormatBool(d.Decision.Allowed), d.Decision.Reason.String()).Inc()
 		},
-		Fetched:   fetched("first"),
-		Refreshed: fetched("again"),
-		Waited:    func(_ context.Context, w client.Waited) { waits.Observe(w.Took.Seconds()) },
+		Fetched: func(f client.Fetched) {
+			kind, status := "first", "given up"
+			if f.Refresh {
+				kind = "again"
+			}
+			if f.Result != nil {
+				status = strconv.Itoa(f.Result.StatusCode)
+			}
+			fetches.WithLabelValues(kind, status).Inc()
+			fetchSeconds.Observe(f.Took.Seconds())
+		},
+		Waited: func(_ context.Context, w client.Waited) { waits.Observe(w.Took.Seconds()) },
 	}
 }

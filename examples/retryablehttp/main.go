@@ -22,6 +22,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+const agent = "ExampleBot/1.0 (+https://example.com/bot)"
+
 func main() {
 	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
@@ -47,13 +49,14 @@ func run(out io.Writer) error {
 			Pages:  map[string]string{"/": "back again"}},
 	)
 	defer web.Close()
+	base := web.Transport() // leave Base and Fetcher.Transport out to use the network
 
 	c := retryablehttp.NewClient()
 	c.HTTPClient = &http.Client{Transport: &client.Transport{
-		Base:      web.Transport(), // leave it out to use the network
-		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
+		Base:      base,
+		UserAgent: agent,
 		// Leave these two out: then one 503 is bridged, and an outage rests for 30 s.
-		Fetcher: &fetch.Fetcher{Retries: -1},
+		Fetcher: &fetch.Fetcher{Transport: base, UserAgent: agent, Retries: -1},
 		Cache:   &cache.Cache{MinRetry: time.Millisecond},
 	}}
 	defer c.HTTPClient.CloseIdleConnections()

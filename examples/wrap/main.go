@@ -14,6 +14,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+const agent = "ExampleBot/1.0 (+https://example.com/bot)"
+
 func main() {
 	web := site.Serve(
 		site.Host{
@@ -24,11 +26,12 @@ func main() {
 		site.Host{Name: "broken.example", Robots: site.Status(http.StatusInternalServerError)},
 	)
 	defer web.Close()
+	base := web.Transport() // leave Base and Fetcher.Transport out to use the network
 
 	c := &http.Client{Transport: &client.Transport{
-		Base:      web.Transport(), // leave it out to use the network
-		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
-		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
+		Base:      base,
+		UserAgent: agent,
+		Fetcher:   &fetch.Fetcher{Transport: base, UserAgent: agent, Retries: -1}, // leave it out to ask a broken server again
 	}}
 	for _, link := range []string{"http://www.example/public", "http://www.example/private", "http://broken.example/"} {
 		fmt.Println(get(c, link))

@@ -1,0 +1,412 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func TestSchemelessURLIsNoWayRoundTheGate(t *testing.T) {
+	for _, u := range []*url.URL{{Host: "a.example", Path: "/private"}, {Path: "/private"}} {
+		base := &web{robots: robots}
+		rt := &client.Transport{Base: base}
+		if _, err := rt.RoundTrip(&http.Request{URL: u}); err == nil {
+			t.Errorf("%q was handed to Base without a question", u)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// what is dialled and named is what was decided for
+func FuzzTheHostSentIsTheHostDecidedOn(f *testing.F) {
+	for _, h := range []string{"a.example", "A.example.", "a.example:80", "a.example:080", "[::1]", "[::1%eth0]:80", "[fe80::1%25x]:8080", "Müller.de", "1.2.3.4", "example。com", "a_b.example", "xn--mller-kva.de", "ſ.example", "a.example:443"} {
+		f.Add(h, "", false)
+		f.Add("a.example", h, false)
+		f.Add(h, "B.example:0080", true)
+	}
+	f.Fuzz(func(t *testing.T, urlHost, hostField string, upper bool) {
+		scheme := "http"
+		if upper {
+			scheme = "HTTP"
+		}
+		watch := time.AfterFunc(2*time.Second, func() { panic(fmt.Sprintf("stuck on %q %q %v", urlHost, hostField, upper)) })
+		defer watch.Stop()
+		type seen struct{ addr, host, target string }
+		ch := make(chan seen, 8)
+		base := &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				req, err := http.ReadRequest(bufio.NewReader(far))
+				if err != nil {
+					return
+				}
+				ch <- seen{addr, req.Host, req.RequestURI}
+				fmt.Fprint(far, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			}()
+			return near, nil
+		}}
+		rt := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1, Timeout: time.Second, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})}}
+		req := (&http.Request{URL: &url.URL{Scheme: scheme, Host: urlHost, Path: "/p"}, Host: hostField, Header: http.Header{}}).WithContext(t.Context())
+		o, oerr := fetch.OriginOfRequest(&http.Request{URL: &url.URL{Scheme: "http", Host: urlHost}, Host: hostField})
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			if oerr == nil && !errors.As(err, new(*client.DisallowedError)) {
+				t.Logf("%q %q: %v", urlHost, hostField, err)
+			}
+			return
+		}
+		resp.Body.Close()
+		if oerr != nil {
+			t.Fatalf("sent without origin: %v", oerr)
+		}
+		s := <-ch
+		want := o.URLHost()
+		if _, _, e := net.SplitHostPort(want); e != nil {
+			want += ":80"
+		}
+		if !strings.EqualFold(s.addr, want) {
+			t.Errorf("%q %q: dialled %q, decided for %q", urlHost, hostField, s.addr, want)
+		}
+		if !strings.EqualFold(strings.TrimSuffix(s.host, ":80"), strings.TrimSuffix(o.HostField(), ":80")) {
+			t.Errorf("%q %q: named %q, decided for %q", urlHost, hostField, s.host, o.HostField())
+		}
+	})
+}
+
+// closeCount is a request's body that counts Close calls.
+type closeCount struct {
+	io.Reader
+	closed int
+}
+
+func (c *closeCount) Close() error { c.closed++; return nil }
+
+func TestARequestWithoutURLIsAnErrorThatSaysSo(t *testing.T) {
+	rt := &client.Transport{Base: &web{robots: robots}}
+	body := &closeCount{Reader: strings.NewReader("payload")}
+	for name, err := range map[string]error{
+		"RoundTrip": func() error { _, err := rt.RoundTrip(&http.Request{Body: body}); return err }(),
+		"Decide":    func() error { _, err := rt.Decide(t.Context(), nil); return err }(),
+		"Lookup":    func() error { _, err := rt.Lookup(t.Context(), nil); return err }(),
+		"Wait":      new(client.Pacer).Wait(t.Context(), nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "URL") {
+			t.Errorf("%s: got %v, want an error about the URL", name, err)
+		}
+	}
+	if body.closed != 1 {
+		t.Errorf("the body was closed %d times, want once", body.closed)
+	}
+}
+
+func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
+	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })
+	for _, row := range []struct {
+		name  string
+		base  http.RoundTripper
+		pacer *client.Pacer
+		url   string
+		want  string // part of the error
+	}{
+		{"a page", pagesOf(nothing), nil, "http://a.example/", "Base (client_test.pagesOf)"},
+		{"a paced page", pagesOf(nothing), &client.Pacer{Delay: -1}, "http://a.example/", "Base (client_test.pagesOf)"},
+		{"another scheme", nothing, nil, "ftp://a.example/", "Base (client_test.roundTrip)"},
+		{"robots.txt", nothing, nil, "http://a.example/", "unreachable (fetch: http://a.example/robots.txt: the transport returned neither"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			rt := &client.Transport{Base: row.base, Pacer: row.pacer}
+			resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
+			if resp != nil || err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, %v, want an error with %q", resp, err, row.want)
+			}
+		})
+	}
+}
+
+// Robots.txt is read for all callers, but each waits as long as he wants to.
+func TestABaseThatNeverReturnsHoldsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) {
+			<-release
+			return nil, errors.New("released")
+		})}
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := rt.Decide(ctx, mustParse(t, "http://a.example/"))
+		if took := time.Since(start); err != context.DeadlineExceeded || took != time.Second {
+			t.Errorf("got %v after %v, want the context's error after 1s", err, took)
+		}
+		// One who would wait for ever hears that robots.txt cannot be had.
+		d, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
+		if took := time.Since(start); err != nil || d.Reason != policy.ReasonUnreachable || took > 40*time.Second {
+			t.Errorf("got %v, %v after %v, want unreachable after 30s", d, err, took)
+		}
+		if err := rt.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		close(release)
+	})
+}
+
+func TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable(t *testing.T) {
+	rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { panic("the base's own") })}
+	_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")})
+	refusal, _ := errors.AsType[*client.DisallowedError](err)
+	if refusal == nil || refusal.Decision.Reason != policy.ReasonUnreachable || !strings.Contains(refusal.Error(), "the base's own") {
+		t.Errorf("got %v, want a refusal that names the panic", err)
+	}
+}
+
+func visit(c *http.Client, url string) error {
+	resp, err := c.Get(url)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// stuck is a Store with locks, of which none is ever free, or one that hangs.
+type stuck struct{ hangs bool }
+
+func (s stuck) Get(ctx context.Context, _ string) ([]byte, error) {
+	if s.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return nil, cache.ErrMiss
+}
+func (stuck) Put(context.Context, string, []byte, time.Duration) error { return nil }
+func (s stuck) Lock(ctx context.Context, _ string, _ time.Duration) (func(), bool, error) {
+	if s.hangs {
+		<-ctx.Done()
+	}
+	return nil, false, ctx.Err()
+}
+
+// In the time of a bubble a caller who goes at his deadline is not a nanosecond late,
+// however busy the machine is: whatever he waits for, and in whatever way he asks.
+func TestNobodyIsKeptBeyondTheDeadline(t *testing.T) {
+	silent := func(r *http.Request) (*http.Response, error) {
+		time.Sleep(time.Hour) // whatever its context says
+		return nil, errors.New("late")
+	}
+	robotsAreSilent := roundTripperFunc(silent)
+	pagesAreOpen := pagesOf(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
+	ask := func(rt *client.Transport, raw string) { rt.RoundTrip(&http.Request{Method: "GET", URL: parse(raw)}) }
+	rows := []struct {
+		name string
+		gate client.Transport
+		busy func(*client.Transport) // what goes on already
+		page bool                    // it is the page that waits
+	}{
+		{name: "robots.txt is silent", gate: client.Transport{Base: robotsAreSilent}},
+		{name: "another waits for it", gate: client.Transport{Base: robotsAreSilent},
+			busy: func(rt *client.Transport) { go ask(rt, "http://a.example/") }},
+		{name: "another origin has the only slot", gate: client.Transport{Base: robotsAreSilent, Fetcher: &fetch.Fetcher{Transport: robotsAreSilent, MaxFetches: 1}},
+			busy: func(rt *client.Transport) { go ask(rt, "http://b.example/") }},
+		{name: "the Store is silent", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{hangs: true}, StoreTimeout: time.Hour}}},
+		{name: "the lock is never free", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{}}}},
+		{name: "robots.txt waits for its turn", gate: client.Transport{Base: robotsAreSilent, Pacer: &client.Pacer{Delay: 30 * time.Second}},
+			busy: func(rt *client.Transport) { rt.Pacer.Wait(context.Background(), parse("http://a.example/")) }},
+		{name: "the page waits for its turn", gate: client.Transport{Base: pagesAreOpen, Pacer: &client.Pacer{Delay: 30 * time.Second, MaxUnderway: 2}}, page: true},
+		{name: "the page waits for a place", gate: client.Transport{Base: pagesAreOpen, Pacer: &client.Pacer{Delay: -1}}, page: true,
+			busy: func(rt *client.Transport) { ask(rt, "http://a.example/open") }},
+	}
+	ways := map[string]func(context.Context, *client.Transport, *url.URL) error{
+		"RoundTrip": func(ctx context.Context, rt *client.Transport, u *url.URL) error {
+			_, err := rt.RoundTrip((&http.Request{Method: "GET", URL: u}).WithContext(ctx))
+			return err
+		},
+		"Decide": func(ctx context.Context, rt *client.Transport, u *url.URL) error {
+			_, err := rt.Decide(ctx, u)
+			return err
+		},
+		"Lookup": func(ctx context.Context, rt *client.Transport, u *url.URL) error {
+			_, err := rt.Lookup(ctx, u)
+			return err
+		},
+	}
+	for i := range rows {
+		row := &rows[i]
+		for way, ask := range ways {
+			if row.page && way != "RoundTrip" {
+				continue
+			}
+			for _, hurry := range []time.Duration{time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second} {
+				t.Run(fmt.Sprint(row.name, "/", way, "/", hurry), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						rt := &client.Transport{Base: row.gate.Base}
+						if f := row.gate.Fetcher; f != nil {
+							rt.Fetcher = &fetch.Fetcher{Transport: f.Transport, MaxFetches: f.MaxFetches}
+						}
+						if c := row.gate.Cache; c != nil {
+							rt.Cache = &cache.Cache{Store: c.Store, StoreTimeout: c.StoreTimeout}
+						}
+						if p := row.gate.Pacer; p != nil {
+							rt.Pacer = &client.Pacer{Delay: p.Delay, MaxDelay: p.MaxDelay, MaxUnderway: p.MaxUnderway}
+						}
+						if row.busy != nil {
+							row.busy(rt)
+							synctest.Wait()
+						}
+						for range 2 { // the second one joins what the first has begun
+							ctx, cancel := context.WithTimeout(context.Background(), hurry)
+							defer cancel()
+							start := time.Now()
+							err := ask(ctx, rt, parse("http://a.example/page"))
+							if took := time.Since(start); took > hurry || !errors.Is(err, context.DeadlineExceeded) {
+								t.Errorf("returned after %v: %v", took, err)
+							}
+						}
+						time.Sleep(300 * time.Hour) // what goes on ends
+						if rt.Cache != nil {
+							rt.Cache.Close(context.Background())
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+type roundTripperFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// RFC 9309 §2.2.2: "The /robots.txt URI is implicitly allowed". No other is.
+func TestOnlyRobotsTxtItselfIsAllowedUnasked(t *testing.T) {
+	rt := &client.Transport{Base: &web{robots: "User-agent: *\nDisallow: /\n"}, UserAgent: "ExampleBot/1.0"}
+	for target, want := range map[string]bool{
+		"/robots.txt":     true,
+		"/robots.txt.bak": false,
+		"/robots.txt/":    false,
+		"/robots.txt/x":   false,
+		"/robots.txt?x=1": false,
+		"/robots.tx":      false,
+		"/Robots.txt":     false,
+		"/a/robots.txt":   false,
+	} {
+		d, err := rt.Decide(t.Context(), mustParse(t, "http://a.example"+target))
+		if err != nil || d.Allowed != want {
+			t.Errorf("%s: %v, %v, want it allowed: %v", target, d, err, want)
+		}
+	}
+}
+
+// A token that no name can match would obey "*" without a word.
+func TestATokenThatIsNoneIsRefused(t *testing.T) {
+	for token, bad := range map[string]string{
+		"ExampleBot\n":      `leave out the "\n"`,
+		"ExampleBot ":       `leave out the " "`,
+		" ExampleBot":       `leave out the " "`,
+		"Example Bot":       `leave out the " "`,
+		"Example\tBot":      `leave out the "\t"`,
+		"ExampleBot\u00a0":  `leave out the "\u00a0"`,
+		"ExampleBot\xa0":    `leave out the "\xa0"`,
+		"ExampleBot*":       `leave out the "*"`,
+		"**":                `leave out the "*"`,
+		"ExampleBot#":       `leave out the "#"`,
+		"ExampleBot:":       `leave out the ":"`,
+		"ExampleBot\x00":    `leave out the "\x00"`,
+		"ExampleBot/1":      `to "ExampleBot"`,
+		"ExampleBot (test)": `to "ExampleBot"`,
+	} {
+		base := &web{robots: robots}
+		u := mustParse(t, "http://a.example/page")
+		field := &client.Transport{Base: base, Token: token}
+		context := &client.Transport{Base: base}
+		for name, gate := range map[string]*client.Transport{"Token": field, "WithToken": context} {
+			ctx := t.Context()
+			if gate == context {
+				ctx = client.WithToken(ctx, token)
+			}
+			_, sent := gate.RoundTrip((&http.Request{Method: http.MethodGet, URL: u}).WithContext(ctx))
+			d, asked := gate.Decide(ctx, u)
+			for _, err := range []error{sent, asked} {
+				if err == nil || d.Allowed || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), name+" ") {
+					t.Errorf("%s %q: got %v, want an error with %s", name, token, err, bad)
+				}
+			}
+			if len(base.agents) > 0 || len(base.pages) > 0 {
+				t.Errorf("%s %q: something was sent", name, token)
+			}
+		}
+		if _, err := context.Decide(client.WithToken(client.WithToken(t.Context(), token), "ExampleBot"), u); err != nil {
+			t.Errorf("%q and then a good one: got %v", token, err)
+		}
+		if _, err := context.Decide(client.WithoutRobots(client.WithToken(t.Context(), token)), u); err != nil {
+			t.Errorf("%q without robots: got %v", token, err)
+		}
+	}
+	for _, token := range []string{"", "*", "MJ12bot", "Mail.RU_Bot", "example-bot_2"} {
+		gate := &client.Transport{Base: &web{robots: robots}}
+		if _, err := gate.Decide(client.WithToken(t.Context(), token), mustParse(t, "http://a.example/page")); err != nil {
+			t.Errorf("%q: got %v", token, err)
+		}
+	}
+}
+
+// Figure 4 of RFC 9309, second row, as net/http sends it.
+func TestRulesWithReservedCharactersHoldForWhatIsSent(t *testing.T) {
+	var served []string
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: *\nDisallow: /Foo (bar)\nDisallow: /wiki/Foo_(bar)\nDisallow: /go?to=https://\nDisallow: /nul\x00junk\n")
+			return
+		}
+		served = append(served, r.RequestURI)
+	}))
+	defer site.Close()
+	gate := &client.Transport{}
+	c := &http.Client{Transport: gate}
+	base := mustParse(t, site.URL)
+	for _, u := range []*url.URL{
+		mustParse(t, site.URL+"/Foo (bar)"), // as http.Get does
+		{Scheme: base.Scheme, Host: base.Host, Path: "/wiki/Foo_(bar)"},
+		{Scheme: base.Scheme, Host: base.Host, Path: "/go", RawQuery: url.Values{"to": {"https://example.com/?a"}}.Encode()},
+		mustParse(t, site.URL+"/go?to=https://example.com/?a"),
+		mustParse(t, site.URL+"/nul"),
+	} {
+		res, err := c.Do(&http.Request{Method: http.MethodGet, URL: u})
+		if err == nil {
+			res.Body.Close()
+		}
+		if _, refused := errors.AsType[*client.DisallowedError](err); !refused {
+			t.Errorf("%s: got %v, want a refusal", u, err)
+		}
+	}
+	if len(served) > 0 {
+		t.Errorf("sent in spite of robots.txt: %q", served)
+	}
+	for _, u := range []string{"/Foo%2F(bar)", "/wiki%2FFoo_(bar)", "/go%3Fto=https://", "/Foo"} {
+		res, err := c.Get(site.URL + u)
+		if err != nil {
+			t.Errorf("%s: %v", u, err)
+			continue
+		}
+		res.Body.Close()
+	}
+}

@@ -1,0 +1,298 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// paced is send at the pace of o. It closes the request's body whatever happens, as
+// http.RoundTripper demands, unless the error is errAgain.
+func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Response, error) {
+	p, ctx := g.pacer, req.Context()
+	l, held, err := p.turn(ctx, o, asPage, r)
+	hasPlace := err == nil
+	defer func() { // a panic in base must not keep it either
+		if hasPlace {
+			p.end(l)
+		}
+	}()
+	if held > 0 && g.trace.Waited != nil {
+		w := Waited{URL: req.URL, Err: err, Took: held}
+		if err == errAgain {
+			w.Err = nil // the turn did come
+		}
+		g.call("Waited", func() { g.trace.Waited(ctx, w) })
+	}
+	switch {
+	case err == errAgain:
+		return nil, err
+	case err != nil:
+		return refuse(req, err)
+	}
+	out, reading := watchBody(req)
+	res, err := send(g.base, out)
+	switch {
+	case err == nil:
+		p.note(l, res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))
+		if res.Body != nil && res.Body != http.NoBody {
+			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
+		}
+	case blames(req, reading, err):
+		p.note(l, 0, 0)
+	}
+	return res, err
+}
+
+// errAgain says that a request whose turn came has to be decided on from the start: the
+// rules that let it through may forbid it by now.
+var errAgain = errors.New("client: decide again")
+
+// recheck asks about a request once more when its turn has come: robots.txt may have
+// changed, or be unreachable, since it was let through. The zero recheck lets all pass.
+type recheck struct {
+	g      *gate
+	req    *http.Request
+	looked time.Time // when robots.txt was looked up again, or zero
+}
+
+// holds reports whether the request is still allowed, by what the cache holds. It is
+// called for the first in line when its time has come, before it takes a place: so it
+// does not hold up the reading of robots.txt, which goes first.
+//
+// If the cache holds nothing usable, holds looks robots.txt up anew, and the request has
+// to keep its distance to that. If robots.txt expires sooner than the delay, that could
+// go on for ever. So a request causes one such look-up, and another only if robots.txt
+// was read for another request since (newest).
+func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
+	if r.g == nil {
+		return true
+	}
+	own := gatingOf(ctx)
+	agent, hasAgent := r.req.Header["User-Agent"]
+	token := r.g.tokenFor(&own, agent, hasAgent)
+	d := ruling{token: token, brief: true, held: true}
+	err := r.g.decide(ctx, r.req, &d, nil)
+	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
+		d = ruling{token: token, brief: true}
+		err = r.g.decide(ctx, r.req, &d, nil)
+		r.looked = time.Now()
+	}
+	// The caller sees a context that has ended. If the Transport or Cache was closed, what
+	// was allowed before still is.
+	return err != nil || d.Allowed
+}
+
+// robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
+// two minutes; this leaves time for reading.
+const robotsPatience = 90 * time.Second
+
+// readRobots is read, at the pace of o. The answer counts for the lane: a 429 on
+// robots.txt slows the pages down, whatever it means for the rules. A nil Pacer just
+// reads.
+//
+// If the turn comes too late because of a pause (pages are answered "503, come back in an
+// hour"), robots.txt is unreachable, and the Result says until when. A good copy stays in
+// use. If a delay or a queue of ours is in the way, that says nothing about the site: the
+// error tells the cache to keep nothing.
+func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
+	if p == nil {
+		return read(ctx, o, prev)
+	}
+	turn, cancel := context.WithTimeout(ctx, robotsPatience)
+	defer cancel()
+	l, held, err := p.take(turn, o, asRobots)
+	if late, ok := errors.AsType[*lateError](err); ok && late.paused {
+		res := &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late}
+		res.RetryAfter = max(late.at.Sub(res.Time), 0)
+		return res, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+	}
+	defer p.end(l)
+	res, err := read(ctx, o, prev)
+	switch {
+	case err == nil:
+		p.note(l, res.StatusCode, res.RetryAfter)
+	case held > 0: // its time was over sooner for that
+		err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+	}
+	return res, err
+}
+
+// pacedBody is a response body that gives the place of its request back. It does so when
+// it is closed, read to its end, or fails, or when the request's context ends. In that
+// case net/http has closed the connection, even if the caller forgets to close the body.
+type pacedBody struct {
+	io.ReadCloser
+	pacer *Pacer
+	lane  *lane
+	once  sync.Once   // gives the place back
+	stop  func() bool // ends the watch on the context
+}
+
+// pacedStream is the body of a 101 answer. It is the connection itself and can be written
+// to as well: net/http documents io.Writer for it.
+type pacedStream struct {
+	*pacedBody
+	io.Writer
+}
+
+// holdPlace wraps body: the place at l is held until the body is done with.
+func (p *Pacer) holdPlace(ctx context.Context, l *lane, body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, pacer: p, lane: l}
+	b.stop = context.AfterFunc(ctx, b.over)
+	if w, ok := body.(io.Writer); ok {
+		return &pacedStream{b, w}
+	}
+	return b
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.done()
+	}
+	return n, err
+}
+
+func (b *pacedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.done()
+	return err
+}
+
+// WriteTo lets io.Copy choose between the wrapped body and w, as it would without us.
+func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.Copy(w, b.ReadCloser)
+	b.done()
+	return n, err
+}
+
+func (b *pacedBody) done() {
+	b.stop()
+	b.over()
+}
+
+func (b *pacedBody) over() {
+	b.once.Do(func() { b.pacer.end(b.lane) })
+}
+
+// CloseWrite ends our half of an upgraded connection, if net/http can.
+func (s *pacedStream) CloseWrite() error {
+	if c, ok := s.ReadCloser.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
+
+// blames reports whether a request that failed says something about the site. It does not
+// if its caller gave up, or if it could not have been sent whatever the site does. reading
+// tells of a body that could not be read. net/http has no types for a caller's mistakes,
+// so what a Base rejects for reasons of its own still counts.
+func blames(req *http.Request, reading *reading, err error) bool {
+	select {
+	//lint:ignore SA1019 http.Client.Timeout still closes it, perhaps before the context ends
+	case <-req.Cancel: // nil: never
+		return false
+	default:
+	}
+	_, ours := err.(mistake)
+	return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)
+}
+
+// sendable reports whether net/http would begin to send req.
+func sendable(req *http.Request) bool {
+	for name := range req.Trailer { // RFC 9110 §6.5.1
+		switch http.CanonicalHeaderKey(name) {
+		case "Content-Length", "Trailer", "Transfer-Encoding":
+			return false
+		}
+	}
+	return req.Header != nil && sendableFields(req.Header) && sendableFields(req.Trailer) &&
+		(req.Method == "" || httpguts.ValidHeaderFieldName(req.Method)) && // a token, like a name
+		(req.Body != nil || req.ContentLength == 0) &&
+		!strings.ContainsFunc(req.URL.RequestURI(), func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+func sendableFields(h http.Header) bool {
+	for name, values := range h {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reading watches how the body of a request is read. The error of a RoundTrip does not
+// tell a body that fails from a connection that does. A nil reading watches nothing.
+type reading struct {
+	length int64 // Request.ContentLength
+	faulty atomic.Bool
+}
+
+func (r *reading) failed() bool { return r != nil && r.faulty.Load() }
+
+// watchBody returns req with its body watched: a copy, if there is a body.
+func watchBody(req *http.Request) (*http.Request, *reading) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, nil
+	}
+	r := &reading{length: req.ContentLength}
+	out := shallowCopy(req, req)
+	out.Body = &watchedBody{ReadCloser: req.Body, reading: r}
+	if again := req.GetBody; again != nil {
+		out.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			if err != nil {
+				r.faulty.Store(true)
+				return nil, err
+			}
+			return &watchedBody{ReadCloser: body, reading: r}, nil
+		}
+	}
+	return out, r
+}
+
+// watchedBody is the body of a request, up to its Close. What is read after that, because
+// the connection has failed, is no fault of the body.
+type watchedBody struct {
+	io.ReadCloser
+	reading *reading
+	n       int64 // what was read
+	closed  atomic.Bool
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	fails := err != nil && err != io.EOF
+	short := err == io.EOF && b.n < b.reading.length
+	long := b.reading.length > 0 && b.n > b.reading.length
+	if (fails || short || long) && !b.closed.Load() {
+		b.reading.faulty.Store(true)
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
+}
