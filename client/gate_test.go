@@ -180,14 +180,6 @@ func TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable(t *testing.T) {
 	}
 }
 
-func visit(c *http.Client, url string) error {
-	resp, err := c.Get(url)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
 // stuck is a Store with locks, of which none is ever free, or one that hangs.
 type stuck struct{ hangs bool }
 

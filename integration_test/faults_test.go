@@ -48,9 +48,6 @@ func run(n *origins.Net, visits []*visit) {
 // make asks the gate, and then sends the pages whatever it said.
 func (v *visit) make(base *http.Transport) {
 	defer base.CloseIdleConnections()
-	if v.fetcher.Timeout > 6*time.Second {
-		base.TLSHandshakeTimeout, base.ResponseHeaderTimeout = 3*time.Second, 3*time.Second
-	}
 	v.fetcher.Transport, v.fetcher.UserAgent = base, "examplebot/1.0"
 	gate := &client.Transport{Base: base, UserAgent: v.fetcher.UserAgent, Fetcher: v.fetcher}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -153,7 +150,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			visits = append(visits, &visit{
 				https: f.HTTPS, sites: f.Site(fmt.Sprintf("f%d-%d.test", i, d)),
 				// Patience for a busy machine.
-				fetcher: &fetch.Fetcher{Dialect: d, Timeout: 8 * time.Second, Retries: retries},
+				fetcher: &fetch.Fetcher{Dialect: d, Timeout: 6 * time.Second, Retries: retries},
 			})
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // few cores need some patience with honest ones.
 const (
 	robotsDial    = 3 * time.Second // also for TLS and a header
-	robotsTimeout = 8 * time.Second // one attempt may have half of it
+	robotsTimeout = 6 * time.Second // one attempt may have half of it
 )
 
 // rig is an internet, a gate into it, and what the process held before there was either.
