@@ -38,18 +38,20 @@ const firstYear = 1583
 // (P-26). Fractions of a second are dropped.
 func parseDate(s string) (time.Time, bool) {
 	c := cursor(s)
+	iso := len(s) > 4 && s[4] == '-'
 	if word := c.word(); word != "" {
 		if !isWeekday(word) {
 			return time.Time{}, false
 		}
+		c.spaces()
 		c.accept(',')
 		c.spaces()
 	}
-	year, month, day, ok := c.day(len(c) == len(s))
+	year, month, day, ok := c.day(iso)
 	if !ok {
 		return time.Time{}, false
 	}
-	hour, minute, second, ok := c.clock()
+	hour, minute, second, ok := c.clock(iso)
 	if !ok {
 		return time.Time{}, false
 	}
@@ -109,11 +111,11 @@ func (c *cursor) two(most int) (int, bool) {
 	return n, width == 2 && n <= most
 }
 
-// day reads 2006-01-02, if iso permits, or 2 Jan 2006, 02-Jan-06 and their kin.
+// day reads 2006-01-02, or 2 Jan 2006, 02-Jan-06 and their kin.
 func (c *cursor) day(iso bool) (year, month, day int, ok bool) {
 	first, width := c.digits()
-	if width == 4 {
-		ok = iso && c.accept('-')
+	if iso {
+		ok = width == 4 && c.accept('-')
 		month, ok = and(c, ok, 12)
 		ok = ok && c.accept('-')
 		day, ok = and(c, ok, 31)
@@ -151,9 +153,9 @@ func and(c *cursor, ok bool, most int) (int, bool) {
 func (c *cursor) separator() bool { return c.accept('-') || c.spaces() > 0 }
 
 // clock reads the time of day, if there is one.
-func (c *cursor) clock() (hour, minute, second int, ok bool) {
+func (c *cursor) clock(iso bool) (hour, minute, second int, ok bool) {
 	spaces := c.spaces()
-	if spaces == 0 && (c.accept('T') || c.accept('t')) {
+	if iso && spaces == 0 && (c.accept('T') || c.accept('t')) {
 		spaces = -1
 	}
 	if *c == "" || !isDigit((*c)[0]) {

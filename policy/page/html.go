@@ -254,87 +254,106 @@ func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\
 
 // attributes passes over the rest of a tag. At its ">" the state is afterTag.
 func (s *scanner) attributes(piece []byte, i int) int {
-	for i < len(piece) {
+	state, empty := s.state, s.empty
+	for i < len(piece) && state != afterTag {
 		c := piece[i]
-		switch s.state {
+		switch state {
 		case beforeKey:
 			switch {
 			case c == '>':
-				s.state = afterTag
-				return i + 1
+				state = afterTag
 			case isBlank(c):
-				s.empty = false
+				empty = false
 			default:
-				s.state, s.key, s.empty = inKey, 0, false
+				state, s.key, empty = inKey, 0, false
 				continue
 			}
 		case inKey:
-			if c == '=' && s.key > 0 || isBlank(c) || c == '/' || c == '>' {
-				s.state = afterKey
-				continue
+			if s.key == 0 && c == '=' { // a first "=" is part of the key
+				s.key++
+				break
 			}
-			s.key++
+			from := i
+			for i < len(piece) && !endsKey[piece[i]] {
+				i++
+			}
+			if s.key += i - from; i < len(piece) {
+				state = afterKey
+			}
+			continue
 		case afterKey:
 			switch {
 			case isBlank(c):
 			case c == '/':
-				s.state, s.empty = beforeKey, true
+				state, empty = beforeKey, true
 			case c == '=':
-				s.state = beforeValue
+				state = beforeValue
 			default:
-				s.state = beforeKey
+				state = beforeKey
 				continue
 			}
 		case beforeValue:
 			switch {
 			case isBlank(c):
 			case c == '>':
-				s.state = beforeKey
+				state = beforeKey
 				continue
 			case c == '\'':
-				s.state = inSingle
+				state = inSingle
 			case c == '"':
-				s.state = inDouble
+				state = inDouble
 			default:
-				s.state = inBare
+				state = inBare
 			}
 		case inBare:
 			if isBlank(c) || c == '>' {
-				s.state = beforeKey
+				state = beforeKey
 				continue
 			}
-		case inSingle:
-			i = s.find(piece, i, '\'', beforeKey)
-			continue
-		case inDouble:
-			i = s.find(piece, i, '"', beforeKey)
-			continue
+		case inSingle, inDouble:
+			n := bytes.IndexByte(piece[i:], quotes[state])
+			if n < 0 {
+				i = len(piece)
+				continue
+			}
+			i, state = i+n, beforeKey
 		}
 		i++
 	}
+	s.state, s.empty = state, empty
 	return i
 }
+
+// endsKey holds the bytes that end the name of an attribute.
+var endsKey = [256]bool{' ': true, '\t': true, '\n': true, '\f': true, '\r': true, '/': true, '>': true, '=': true}
+
+var quotes = [...]byte{inSingle: '\'', inDouble: '"'}
 
 // closeTag looks at the tag that has been passed over.
 func (s *scanner) closeTag() {
 	s.state = inText
-	switch {
-	case s.inMeta:
+	if s.inMeta {
 		s.inMeta = false
 		s.element()
+		return
+	}
+	if s.length > len(s.name) {
+		return
+	}
+	switch name := s.name[:s.length]; {
 	case s.end:
-		s.done = s.headOnly && s.named("head")
-	case s.headOnly && s.named("body"):
+		s.done = s.headOnly && string(name) == "head"
+	case s.headOnly && string(name) == "body":
 		s.done = true
 	case s.xhtml && s.empty:
-	case s.named("plaintext"):
+	case string(name) == "plaintext":
 		s.state = inPlain
-	case s.named("script"):
+	case string(name) == "script":
 		s.state, s.raw = inScript, "script"
 	default:
-		for _, name := range rawElements {
-			if s.named(name) {
-				s.state, s.raw = inRaw, name
+		for _, raw := range rawElements {
+			if string(name) == raw {
+				s.state, s.raw = inRaw, raw
 			}
 		}
 	}
