@@ -50,25 +50,6 @@ type Limit struct {
 	N    int  // characters or seconds, 0 for none at all; -1: the engine chooses
 }
 
-// flagNames ties flags, names and fields together.
-var flagNames = [...]struct {
-	flag flags
-	name string
-	of   func(*Effect) *bool
-}{
-	{noIndex, "noindex", func(e *Effect) *bool { return &e.NoIndex }},
-	{noFollow, "nofollow", func(e *Effect) *bool { return &e.NoFollow }},
-	{noArchive, "noarchive", func(e *Effect) *bool { return &e.NoArchive }},
-	{noCache, "nocache", func(e *Effect) *bool { return &e.NoCache }},
-	{noSnippet, "nosnippet", func(e *Effect) *bool { return &e.NoSnippet }},
-	{noTranslate, "notranslate", func(e *Effect) *bool { return &e.NoTranslate }},
-	{noImageIndex, "noimageindex", func(e *Effect) *bool { return &e.NoImageIndex }},
-	{indexIfEmbedded, "indexifembedded", func(e *Effect) *bool { return &e.IndexIfEmbedded }},
-	{noAI, "noai", func(e *Effect) *bool { return &e.NoAI }},
-	{noImageAI, "noimageai", func(e *Effect) *bool { return &e.NoImageAI }},
-	{noML, "noml", func(e *Effect) *bool { return &e.NoML }},
-}
-
 // MayIndex reports whether the page may be listed at an instant: NoIndex is not
 // set, and UnavailableAfter has not passed (P-28). A crawler that lists embedded
 // pages on their own account looks at IndexIfEmbedded as well.
@@ -88,8 +69,15 @@ func (e Effect) MayFollow(rel string) bool {
 // "all" if there are none.
 func (e Effect) String() string {
 	var rules []string
-	for _, f := range flagNames {
-		if *f.of(&e) {
+	for _, f := range [...]struct {
+		name string
+		held bool
+	}{
+		{"noindex", e.NoIndex}, {"nofollow", e.NoFollow}, {"noarchive", e.NoArchive}, {"nocache", e.NoCache},
+		{"nosnippet", e.NoSnippet}, {"notranslate", e.NoTranslate}, {"noimageindex", e.NoImageIndex},
+		{"indexifembedded", e.IndexIfEmbedded}, {"noai", e.NoAI}, {"noimageai", e.NoImageAI}, {"noml", e.NoML},
+	} {
+		if f.held {
 			rules = append(rules, f.name)
 		}
 	}

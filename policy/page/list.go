@@ -229,8 +229,8 @@ func trailing(s string) int {
 	return len(s) - n
 }
 
-// number reads -1 or decimal digits (P-20). What is too large for an int counts
-// as the largest.
+// number reads -1 or decimal digits (P-20). What is larger than any int32 counts
+// as the largest of them.
 func number(s string) (int64, bool) {
 	if s == "-1" {
 		return -1, true

@@ -103,8 +103,9 @@ func (r Rules) Add(o Rules) Rules {
 
 // For returns what the statements come to for a crawler with the product tokens,
 // as the engine behind the dialect reads them. Those apply that name no crawler
-// and those that name one of the tokens: whole, in any case (P-29). Without
-// tokens, only the former do.
+// and those that name one of the tokens: whole, in any case (P-29). Pass every
+// name that the crawler answers to, "googlebot-news" and "googlebot" or "yandex"
+// and "yandexbot". Without tokens, only what is for all applies.
 //
 // In every dialect but Yandex the restrictions add up and the smallest limit and
 // earliest date hold (P-30). In the Yandex dialect a positive word wins over its
@@ -258,13 +259,23 @@ func (t *total) outweighed(s *Statement) string {
 
 // effect spells out what holds.
 func (t *total) effect(incomplete bool) Effect {
-	e := Effect{Incomplete: incomplete}
 	held := t.restrictions()
-	for _, f := range flagNames {
-		*f.of(&e) = held&f.flag != 0
+	e := Effect{
+		NoIndex:         held&noIndex != 0,
+		NoFollow:        held&noFollow != 0,
+		NoArchive:       held&noArchive != 0,
+		NoCache:         held&noCache != 0,
+		NoSnippet:       held&noSnippet != 0,
+		NoTranslate:     held&noTranslate != 0,
+		NoImageIndex:    held&noImageIndex != 0,
+		IndexIfEmbedded: held&indexIfEmbedded != 0,
+		NoAI:            held&noAI != 0,
+		NoImageAI:       held&noImageAI != 0,
+		NoML:            held&noML != 0,
+		MaxSnippet:      Limit{t.said[slotSnippet], int(t.least[slotSnippet])},
+		MaxVideoPreview: Limit{t.said[slotVideo], int(t.least[slotVideo])},
+		Incomplete:      incomplete,
 	}
-	e.MaxSnippet = Limit{t.said[slotSnippet], int(t.least[slotSnippet])}
-	e.MaxVideoPreview = Limit{t.said[slotVideo], int(t.least[slotVideo])}
 	if t.said[slotImage] {
 		e.MaxImagePreview = imagePreviews[t.least[slotImage]]
 	}
