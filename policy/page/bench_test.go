@@ -64,7 +64,7 @@ func BenchmarkReader(b *testing.B) {
 // Where no meta element is looked for, a Reader costs a branch for each piece.
 // The source is memory, which is the fastest there is.
 func TestReaderGetsOutOfTheWay(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("compares times")
 	}
 	data := largePage()
@@ -73,9 +73,10 @@ func TestReaderGetsOutOfTheWay(t *testing.T) {
 		return fastest(5, func() { io.CopyBuffer(struct{ io.Writer }{io.Discard}, all[name](), buf) })
 	}
 	for _, name := range []string{"not HTML", "HeadOnly"} {
-		best := 0.0
+		best, plain, read := 0.0, took("plain"), took(name)
 		for try := 0; try < 10 && best < 0.9; try++ {
-			best = max(best, float64(took("plain"))/float64(took(name)))
+			plain, read = min(plain, took("plain")), min(read, took(name))
+			best = float64(plain) / float64(read)
 		}
 		t.Logf("%s: %.2f of io.Copy's throughput", name, best)
 		if best < 0.9 {

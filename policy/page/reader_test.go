@@ -347,7 +347,7 @@ func fastest(runs int, f func()) time.Duration {
 // Eight times as much takes about eight times as long; 64 times would be
 // quadratic. The bounds hold on a busy machine.
 func TestTimeIsLinear(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("compares times")
 	}
 	linear := func(name string, size int, f func(n int)) {
