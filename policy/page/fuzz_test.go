@@ -95,6 +95,7 @@ var pages = []string{
 	`<!doctype html><html><head><meta charset=utf-8><title>a <meta name=robots content=none></title><META NAME=Robots CONTENT="noindex, nofollow"></head><body>`,
 	`<meta name=robots content=noindex><!-- <meta name=robots content=nofollow> --><meta name=a content=b>`,
 	`<!--><meta name=robots content=a><!---><meta name=robots content=b><!----!><meta name=robots content=c><!-- --!- --><meta name=robots content=d><!--!>-->`,
+	`<!-- --!--><meta name=robots content=a><!-- --!-><meta name=robots content=b>--><meta name=robots content=c>`,
 	`<script>"<meta name=robots content=a>"</script ><meta name=robots content=b><script><!-- <script> </script> <meta name=robots content=c> --></script><meta name=robots content=d>`,
 	`<script><!--<script></scrip</script><script--></script><meta name=robots content=e><script><!-- <a <meta></script><meta name=robots content=f>`,
 	`<noscript><meta name=robots content=a></noscript><textarea><meta name=robots content=b></textareas></textarea/><meta name=robots content=c>`,

@@ -101,6 +101,9 @@ func TestReaderStopsWhereItSays(t *testing.T) {
 }
 
 func TestReaderTellsThatThePageWasNotReadToItsEnd(t *testing.T) {
+	if e := page.ParseHTML([]byte(noindex + strings.Repeat("x", 1<<20))).For(policy.RFC9309); !e.NoIndex || !e.Incomplete {
+		t.Errorf("got %v, incomplete %v of a page in memory that is too long", e, e.Incomplete)
+	}
 	r := &page.Reader{Body: &inPieces{text: noindex + "rest", sizes: []byte{byte(len(noindex))}}}
 	if !r.Rules().Incomplete() {
 		t.Error("got complete rules before the first byte")
