@@ -1,0 +1,158 @@
+package page_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/page"
+)
+
+// A crawler reads the header and, while it reads the page, its meta elements.
+func Example() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Add("X-Robots-Tag", "otherbot: noindex")
+		w.Header().Add("X-Robots-Tag", "noarchive")
+		io.WriteString(w, `<html><head><meta name="examplebot" content="nofollow"></head><body>…</body></html>`)
+	}))
+	defer site.Close()
+	resp, err := http.Get(site.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
+	resp.Body = body
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body) // what the crawler does with the page
+
+	rules := page.ParseHeader(resp.Header.Values("X-Robots-Tag")).Add(body.Rules())
+	e := rules.For(policy.RFC9309, "ExampleBot")
+	fmt.Println(e)
+	fmt.Println("index:", e.MayIndex(time.Now()), "follow:", e.MayFollow(""), "keep a copy:", !e.NoArchive)
+	// Output:
+	// nofollow, noarchive
+	// index: true follow: false keep a copy: false
+}
+
+// The lines of a header mean something else once they are joined.
+func ExampleParseHeader() {
+	lines := []string{"otherbot: noindex", "nofollow"}
+	fmt.Println(page.ParseHeader(lines).For(policy.RFC9309, "ExampleBot"))
+	// Wrong: "nofollow" is now for otherbot only.
+	joined := strings.Join(lines, ", ")
+	fmt.Println(page.ParseHeader([]string{joined}).For(policy.RFC9309, "ExampleBot"))
+	// Output:
+	// nofollow
+	// all
+}
+
+// A program that has parsed the page already hands over the attributes.
+func ExampleParseMeta() {
+	fmt.Println(page.ParseMeta("robots", "noindex, max-snippet:20").For(policy.Google, "googlebot"))
+	// Output: noindex, max-snippet:20
+}
+
+func ExampleParseHTML() {
+	text := `<title>No <meta name=robots content=noindex> here</title><meta name=Robots content="nofollow">`
+	fmt.Println(page.ParseHTML([]byte(text)).For(policy.RFC9309))
+	// Output: nofollow
+}
+
+// One set of statements, three engines.
+func ExampleRules_For() {
+	rules := page.ParseHeader([]string{"all, noindex, nocache, noarchive"})
+	fmt.Println("Google:", rules.For(policy.Google, "googlebot"))
+	fmt.Println("Yandex:", rules.For(policy.Yandex, "yandex", "yandexbot"))
+	fmt.Println("Bing:", rules.For(policy.Bing, "bingbot"))
+	fmt.Println("a crawler of one's own:", rules.For(policy.RFC9309, "ExampleBot"))
+	// Output:
+	// Google: noindex
+	// Yandex: noarchive
+	// Bing: noindex, nocache
+	// a crawler of one's own: noindex, noarchive, nocache
+}
+
+func ExampleRules_Explain() {
+	rules := page.ParseHeader([]string{
+		"noindex, noarchive, noindexing",
+		"bingbot: nofollow, unavailable_after: soon",
+	})
+	for s, why := range rules.Explain(policy.Google, "googlebot") {
+		if why == "" {
+			why = "holds"
+		}
+		fmt.Println(s, "-", why)
+	}
+	// Output:
+	// X-Robots-Tag line 1: "noindex" - holds
+	// X-Robots-Tag line 1: "noarchive" - Google does not use the rule
+	// X-Robots-Tag line 1: "noindexing" - unknown rule
+	// X-Robots-Tag line 2: "bingbot: nofollow" - it is for another crawler
+	// X-Robots-Tag line 2: "unavailable_after: soon" - the value is not a date that can be read
+}
+
+func ExampleStatement() {
+	for s := range page.ParseHeader([]string{"googlebot: max-snippet: 50"}).All() {
+		fmt.Printf("%s %s for %s in line %d\n", s.Rule, s.Value, s.Scope, s.Line)
+	}
+	// Output: max-snippet 50 for googlebot in line 1
+}
+
+// A stored page is judged again later.
+func ExampleEffect_MayIndex() {
+	e := page.ParseHeader([]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}).For(policy.Google, "googlebot")
+	fmt.Println(e.UnavailableAfter)
+	fmt.Println(e.MayIndex(time.Date(2010, 6, 25, 22, 0, 0, 0, time.UTC)))
+	fmt.Println(e.MayIndex(time.Date(2010, 6, 26, 0, 0, 0, 0, time.UTC)))
+	// Output:
+	// 2010-06-25 23:00:00 +0000 UTC
+	// true
+	// false
+}
+
+func ExampleLimit() {
+	for _, line := range []string{"", "max-snippet:-1", "max-snippet:0", "max-snippet:50"} {
+		e := page.ParseHeader([]string{line}).For(policy.Google, "googlebot")
+		switch l := e.MaxSnippet; {
+		case !l.Said || l.N < 0:
+			fmt.Println("any length")
+		default:
+			fmt.Println(l.N, "characters")
+		}
+	}
+	// Output:
+	// any length
+	// any length
+	// 0 characters
+	// 50 characters
+}
+
+func ExampleParseRel() {
+	fmt.Printf("%+v\n", page.ParseRel("ugc nofollow noopener"))
+	// Output: {NoFollow:true UGC:true Sponsored:false}
+}
+
+// The scan ends with the head, and sees meta elements of all kinds.
+func ExampleReader() {
+	text := `<head><meta name="generator" content="x"><meta name="robots" content="noindex"></head><body>…`
+	r := &page.Reader{
+		Body:     io.NopCloser(strings.NewReader(text)),
+		HeadOnly: true,
+		Meta: func(name, content string, offset int64) {
+			fmt.Printf("%s=%s at byte %d\n", name, content, offset)
+		},
+	}
+	defer r.Close()
+	io.Copy(io.Discard, r)
+	fmt.Println(r.Rules().For(policy.RFC9309), r.Rules().Incomplete())
+	// Output:
+	// generator=x at byte 6
+	// robots=noindex at byte 41
+	// noindex false
+}

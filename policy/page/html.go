@@ -1,0 +1,467 @@
+package page
+
+import (
+	"bytes"
+	"io"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	maxPage = 1 << 20  // bytes of a body that are scanned (P-42)
+	maxMeta = 16 << 10 // bytes of one meta element
+
+	// A Tokenizer keeps a map of attributes that it clears for each tag, which
+	// takes as long as the tag with the most of them did. It serves again only
+	// while that is short.
+	maxReuse = 1 << 10
+)
+
+// A scanner finds the meta elements of a page that is handed to it in pieces. It
+// keeps its place between the pieces instead of the text, so that its memory
+// does not grow with the page, and looks at each byte once. What it passes over
+// are the tokens of x/net/html's Tokenizer, except that the content of noscript
+// is markup, as for a reader without scripts (P-17); FuzzPage holds it to that.
+// The Tokenizer itself, which has to hold a whole token in memory, reads the
+// meta elements only.
+type scanner struct {
+	listParser
+	hook     func(name, content string, offset int64)
+	xhtml    bool // <script/> is an empty element
+	headOnly bool // stop where the head ends
+
+	pos   int64 // of the piece in the body
+	width int   // bytes of the body for one of the piece: 2 in UTF-16
+	state state
+	done  bool // no meta element that follows is wanted
+
+	// The tag that is being passed over.
+	name   [len("plaintext")]byte // in lower case, as far as it fits
+	length int                    // of the whole name
+	end    bool                   // </p>
+	empty  bool                   // <p/>, if nothing but ">" follows
+	key    int                    // bytes of an attribute's name so far
+	offset int64
+	inMeta bool // it is a meta element, which buf collects
+	buf    element
+
+	// Comments, and raw text up to its end tag.
+	dashes  int
+	opening bool // nothing but dashes since "<!--"
+	raw     string
+	matched int // bytes of raw
+}
+
+// A state is where in the markup the scanner is. The states behind a "<" are
+// entered with that byte passed over.
+type state uint8
+
+const (
+	inText state = iota
+	afterLess
+	afterLessSlash
+	afterLessBang
+	afterLessBangDash
+	inBogus // a declaration or a broken tag, up to ">"
+	inComment
+	afterCommentBang
+
+	inTagName
+	beforeKey
+	inKey
+	afterKey
+	beforeValue
+	inBare
+	inSingle
+	inDouble
+	afterTag
+
+	inPlain // <plaintext>: the rest of the page
+	inRaw
+	inRawLess
+	inRawEnd
+
+	// The content of script, which may hide an end tag in a comment.
+	inScript
+	scriptLess
+	scriptEnd
+	scriptBang
+	scriptBangDash
+	escaped
+	escapedDash
+	escapedDashes
+	escapedLess
+	escapedEnd
+	doubleStart
+	double
+	doubleDash
+	doubleDashes
+	doubleLess
+	doubleEnd
+)
+
+// rawElements are the elements whose content is no markup (P-15).
+var rawElements = [...]string{"style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"}
+
+// scan passes over the next piece of the page.
+func (s *scanner) scan(piece []byte) {
+	for i := 0; i < len(piece) && !s.done; {
+		switch {
+		case s.state == inText:
+			i = s.find(piece, i, '<', afterLess)
+		case s.state == inTagName:
+			i = s.tagName(piece, i)
+		case inTagName < s.state && s.state < afterTag:
+			from := i
+			i = s.attributes(piece, i)
+			if s.inMeta {
+				s.buf.keep(piece[from:i])
+			}
+			if s.state == afterTag {
+				s.closeTag()
+			}
+		case s.state == inComment:
+			i = s.comment(piece, i)
+		case s.state >= inPlain:
+			i = s.rawText(piece, i)
+		default:
+			i = s.markup(piece, i)
+		}
+	}
+	s.pos += int64(len(piece)) * int64(s.width)
+}
+
+// find goes on behind the next c, in the state then, or to the end of the piece.
+func (s *scanner) find(piece []byte, i int, c byte, then state) int {
+	n := bytes.IndexByte(piece[i:], c)
+	if n < 0 {
+		return len(piece)
+	}
+	s.state = then
+	return i + n + 1
+}
+
+// markup passes over what begins with "<" and is neither tag name nor comment.
+func (s *scanner) markup(piece []byte, i int) int {
+	c := piece[i]
+	switch s.state {
+	case afterLess:
+		switch {
+		case isLetter(c):
+			s.state, s.length, s.end = inTagName, 0, false
+			s.offset = s.pos + int64(i-1)*int64(s.width)
+			return i
+		case c == '/':
+			s.state = afterLessSlash
+		case c == '!':
+			s.state = afterLessBang
+		case c == '?':
+			s.state = inBogus
+		default:
+			s.state = inText
+			return i
+		}
+	case afterLessSlash:
+		switch {
+		case isLetter(c):
+			s.state, s.length, s.end = inTagName, 0, true
+			return i
+		case c == '>':
+			s.state = inText
+		default:
+			s.state = inBogus
+		}
+	case afterLessBang:
+		if c != '-' {
+			s.state = inBogus
+			return i
+		}
+		s.state = afterLessBangDash
+	case afterLessBangDash:
+		if c != '-' {
+			s.state = inBogus
+			return i
+		}
+		s.state, s.dashes, s.opening = inComment, 0, true
+	case inBogus:
+		return s.find(piece, i, '>', inText)
+	case afterCommentBang:
+		switch c {
+		case '>':
+			s.state = inText
+		case '-':
+			s.state, s.dashes = inComment, 1
+		default:
+			s.state, s.dashes = inComment, 0
+		}
+		s.opening = false
+	}
+	return i + 1
+}
+
+// comment passes over the text of a comment and its end: "-->", "--!>", or ">"
+// where nothing but dashes precedes it.
+func (s *scanner) comment(piece []byte, i int) int {
+	for ; i < len(piece); i++ {
+		switch c := piece[i]; {
+		case c == '-':
+			s.dashes++
+			continue
+		case c == '>' && (s.dashes >= 2 || s.opening):
+			s.state = inText
+			return i + 1
+		case c == '!' && s.dashes >= 2:
+			s.state = afterCommentBang
+			return i + 1
+		}
+		s.dashes, s.opening = 0, false
+		n := bytes.IndexByte(piece[i+1:], '-')
+		if n < 0 {
+			return len(piece)
+		}
+		i += n
+	}
+	return i
+}
+
+// tagName collects the name of a tag. The byte behind it is left to attributes.
+func (s *scanner) tagName(piece []byte, i int) int {
+	for ; i < len(piece); i++ {
+		c := piece[i]
+		if isBlank(c) || c == '/' || c == '>' {
+			s.state, s.empty = beforeKey, false
+			if !s.end && s.named("meta") {
+				s.inMeta = true
+				s.buf.open()
+			}
+			return i
+		}
+		if s.length < len(s.name) {
+			s.name[s.length] = lower(c)
+		}
+		s.length++
+	}
+	return i
+}
+
+// named reports whether the tag is one of an element.
+func (s *scanner) named(name string) bool {
+	return s.length == len(name) && string(s.name[:s.length]) == name
+}
+
+// isBlank reports whether c is white space of HTML.
+func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' }
+
+// attributes passes over the rest of a tag. At its ">" the state is afterTag.
+func (s *scanner) attributes(piece []byte, i int) int {
+	state, empty := s.state, s.empty
+	for i < len(piece) && state != afterTag {
+		c := piece[i]
+		switch state {
+		case beforeKey:
+			switch {
+			case c == '>':
+				state = afterTag
+			case isBlank(c):
+				empty = false
+			default:
+				state, s.key, empty = inKey, 0, false
+				continue
+			}
+		case inKey:
+			if s.key == 0 && c == '=' { // a first "=" is part of the key
+				s.key++
+				break
+			}
+			from := i
+			for i < len(piece) && !endsKey[piece[i]] {
+				i++
+			}
+			if s.key += i - from; i < len(piece) {
+				state = afterKey
+			}
+			continue
+		case afterKey:
+			switch {
+			case isBlank(c):
+			case c == '/':
+				state, empty = beforeKey, true
+			case c == '=':
+				state = beforeValue
+			default:
+				state = beforeKey
+				continue
+			}
+		case beforeValue:
+			switch {
+			case isBlank(c):
+			case c == '>':
+				state = beforeKey
+				continue
+			case c == '\'':
+				state = inSingle
+			case c == '"':
+				state = inDouble
+			default:
+				state = inBare
+			}
+		case inBare:
+			if isBlank(c) || c == '>' {
+				state = beforeKey
+				continue
+			}
+		case inSingle, inDouble:
+			n := bytes.IndexByte(piece[i:], quotes[state])
+			if n < 0 {
+				i = len(piece)
+				continue
+			}
+			i, state = i+n, beforeKey
+		}
+		i++
+	}
+	s.state, s.empty = state, empty
+	return i
+}
+
+// endsKey holds the bytes that end the name of an attribute.
+var endsKey = [256]bool{' ': true, '\t': true, '\n': true, '\f': true, '\r': true, '/': true, '>': true, '=': true}
+
+var quotes = [...]byte{inSingle: '\'', inDouble: '"'}
+
+// closeTag looks at the tag that has been passed over.
+func (s *scanner) closeTag() {
+	s.state = inText
+	if s.inMeta {
+		s.inMeta = false
+		s.element()
+		return
+	}
+	if s.length > len(s.name) {
+		return
+	}
+	switch name := s.name[:s.length]; {
+	case s.end:
+		s.done = s.headOnly && string(name) == "head"
+	case s.headOnly && string(name) == "body":
+		s.done = true
+	case s.xhtml && s.empty:
+	case string(name) == "plaintext":
+		s.state = inPlain
+	case string(name) == "script":
+		s.state, s.raw = inScript, "script"
+	default:
+		for _, raw := range rawElements {
+			if string(name) == raw {
+				s.state, s.raw = inRaw, raw
+			}
+		}
+	}
+}
+
+// element reads the meta element that has been passed over.
+func (s *scanner) element() {
+	if s.buf.cut {
+		s.incomplete = true
+		return
+	}
+	name, content, problem := s.buf.attributes()
+	if name == "" {
+		return
+	}
+	if s.hook != nil && problem == "" {
+		s.hook(name, content, s.offset)
+	}
+	s.meta(name, content, s.offset, problem)
+}
+
+// An element is a meta element, and what x/net/html's Tokenizer reads it from.
+// The Tokenizer reads no further than a tag's ">", so that one serves all the
+// elements of a page.
+type element struct {
+	text   []byte
+	read   int
+	cut    bool // it is too long
+	tokens *html.Tokenizer
+}
+
+func (e *element) open() { e.text, e.read, e.cut = append(e.text[:0], "<meta"...), 0, false }
+
+func (e *element) keep(b []byte) {
+	if len(e.text)+len(b) > maxMeta {
+		e.cut = true
+		return
+	}
+	e.text = append(e.text, b...)
+}
+
+// Read is what the Tokenizer calls.
+func (e *element) Read(b []byte) (int, error) {
+	if e.read == len(e.text) {
+		return 0, io.EOF
+	}
+	n := copy(b, e.text[e.read:])
+	e.read += n
+	return n, nil
+}
+
+// attributes returns the name and the content of the element, if it has both,
+// and what is wrong with an element that only looks like one of rules (P-16).
+func (e *element) attributes() (name, content, problem string) {
+	if !e.promising() {
+		return "", "", ""
+	}
+	if e.tokens == nil {
+		e.tokens = html.NewTokenizer(e)
+	}
+	if len(e.text) > maxReuse {
+		defer func() { e.tokens = nil }()
+	}
+	if t := e.tokens.Next(); t != html.StartTagToken && t != html.SelfClosingTagToken {
+		e.tokens = nil
+		return "", "", ""
+	}
+	var equiv, property string
+	var hasName, hasContent bool
+	for _, more := e.tokens.TagName(); more; {
+		var key, value []byte
+		key, value, more = e.tokens.TagAttr() // the first of two equal keys only
+		switch string(key) {
+		case "name":
+			name, hasName = string(value), true
+		case "content":
+			content, hasContent = string(value), true
+		case "http-equiv":
+			equiv = string(value)
+		case "property":
+			property = string(value)
+		}
+	}
+	switch {
+	case !hasContent:
+		return "", "", ""
+	case hasName:
+		return name, content, ""
+	case foldEqual(trim(equiv), "x-robots-tag"):
+		return equiv, content, problemEquiv
+	case foldEqual(trim(property), "robots"):
+		return property, content, problemProperty
+	}
+	return "", "", ""
+}
+
+// promising reports whether the element can have the attribute content, which
+// saves the Tokenizer most of what a page has, and of what a hostile page may have.
+func (e *element) promising() bool {
+	for text := e.text; ; {
+		i := bytes.IndexAny(text, "cC")
+		if i < 0 {
+			return false
+		}
+		text = text[i:]
+		if len(text) > len("content") && bytes.EqualFold(text[:len("content")], []byte("content")) {
+			return true
+		}
+		text = text[1:]
+	}
+}

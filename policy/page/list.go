@@ -1,0 +1,246 @@
+package page
+
+import (
+	"math"
+	"strings"
+)
+
+// Limits of what is kept of one response (P-42).
+const (
+	maxLines      = 64
+	maxHeader     = 64 << 10 // bytes of all field lines
+	maxStatements = 256
+)
+
+// Why a statement has no effect, for any crawler.
+const (
+	problemUnknown   = "unknown rule"
+	problemFuture    = "unknown rule with a value"
+	problemFlagValue = "the rule takes no value"
+	problemNoValue   = "the rule needs a value"
+	problemNumber    = "the value is neither -1 nor decimal digits"
+	problemImage     = "the value is none of none, standard, large"
+	problemDate      = "the value is not a date that can be read"
+	problemNoScope   = "no crawler's name before the colon"
+	problemTwoScopes = "a second crawler's name in one item"
+	problemNoRule    = "no rule after the crawler's name"
+)
+
+// ParseHeader reads the X-Robots-Tag field lines of a response, which are what
+// [net/http.Header.Values] returns for that name. Each is read on its own,
+// because a scope ends with its line (P-3): never pass lines that were joined,
+// nor only the first of them.
+//
+// Reading cannot fail: what is not understood becomes a [Statement] with a
+// Problem. At most 64 lines, 64 KiB of text and 256 statements are read; if
+// there is more, the Rules are incomplete.
+func ParseHeader(lines []string) Rules {
+	if len(lines) == 0 {
+		return Rules{}
+	}
+	p := listParser{scopes: true}
+	room := maxHeader
+	for i, line := range lines {
+		p.incomplete = p.incomplete || i == maxLines || len(line) > room
+		if i == maxLines {
+			break
+		}
+		if len(line) > room {
+			// Half an item may say something else: it is dropped.
+			line = line[:max(0, strings.LastIndexByte(line[:room], ','))]
+		}
+		room -= len(line)
+		p.list(line, Statement{Line: i + 1, Offset: -1})
+		if p.incomplete {
+			break
+		}
+	}
+	return p.Rules
+}
+
+// ParseMeta reads one meta element, for a program that has parsed the page
+// already: the values of its attributes name and content, character references
+// decoded. Where the element stood is not known, so Statement.Offset is -1. An
+// element that does not address crawlers yields no statements.
+func ParseMeta(name, content string) Rules {
+	var p listParser
+	p.meta(name, content, -1, "")
+	return p.Rules
+}
+
+// A listParser reads lists of rules and collects the statements.
+type listParser struct {
+	Rules
+	scopes bool   // items may name a crawler (P-11: in the header only)
+	scope  string // of the items that follow
+	from   Statement
+	line   string
+	next   int // where in line the next item begins
+}
+
+// list reads one field line or one content attribute.
+func (p *listParser) list(line string, from Statement) {
+	p.line, p.next, p.from, p.scope = line, 0, from, from.Scope
+	if p.statements == nil {
+		p.statements = make([]Statement, 0, min(1+strings.Count(line, ","), maxStatements))
+	}
+	for p.next <= len(line) {
+		start, end := p.item()
+		item := trim(line[start:end])
+		if item == "" {
+			continue
+		}
+		if len(p.statements) >= maxStatements {
+			p.incomplete = true
+			return
+		}
+		s := p.statement(item)
+		s.Line, s.Offset = from.Line, from.Offset
+		s.Scope = p.scope
+		s.Text = trim(line[start : p.next-1]) // a date may have taken a second item
+		if from.Problem != "" {
+			s.Problem = from.Problem
+		}
+		p.statements = append(p.statements, s)
+	}
+}
+
+// item returns the bounds of the next item and passes over the comma behind it.
+func (p *listParser) item() (start, end int) {
+	start, end = p.next, len(p.line)
+	if i := strings.IndexByte(p.line[start:], ','); i >= 0 {
+		end = start + i
+	}
+	p.next = end + 1
+	return start, end
+}
+
+// statement reads an item, [scope ":"] rule [":" value].
+func (p *listParser) statement(item string) Statement {
+	name, rest, colon := strings.Cut(item, ":")
+	name = trim(name)
+	r := lookup(name)
+	if !p.scopes || !colon || r != unknown || foldPrefix(name, "max-") {
+		return p.rule(name, rest, colon, r)
+	}
+	if name == "" {
+		return Statement{rule: unknown, Problem: problemNoScope}
+	}
+	p.scope = scopeOf(name)
+	if rest = trim(rest); rest == "" {
+		return Statement{rule: unknown, Problem: problemNoRule}
+	}
+	name, rest, colon = strings.Cut(rest, ":")
+	name = trim(name)
+	r = lookup(name)
+	if colon && r == unknown && !foldPrefix(name, "max-") {
+		return Statement{rule: unknown, Problem: problemTwoScopes}
+	}
+	return p.rule(name, rest, colon, r)
+}
+
+// scopeOf returns a crawler's name with inner runs of white space as one space,
+// or "" for "*" (P-8).
+func scopeOf(name string) string {
+	if name == "*" {
+		return ""
+	}
+	for i := 1; i < len(name); i++ {
+		if isSpace(name[i]) && (name[i] != ' ' || isSpace(name[i-1])) {
+			return strings.Join(strings.FieldsFunc(name, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) }), " ")
+		}
+	}
+	return name
+}
+
+// rule reads the part of an item behind its scope. The index r is that of name.
+func (p *listParser) rule(name, value string, colon bool, r uint8) Statement {
+	s := Statement{Rule: name, rule: r}
+	if r != unknown {
+		s.Rule = rules[r].name
+	}
+	if colon {
+		s.Value = trim(value)
+	}
+	switch valued := r != unknown && rules[r].value != valueNone; {
+	case r == unknown && colon && foldPrefix(name, "max-"):
+		s.Problem = problemFuture
+	case r == unknown:
+		s.Problem = problemUnknown
+	case !valued && colon:
+		s.Problem = problemFlagValue
+	case valued && s.Value == "":
+		s.Problem = problemNoValue
+	case valued:
+		p.value(&s)
+	}
+	return s
+}
+
+// value reads the value of a rule that has one.
+func (p *listParser) value(s *Statement) {
+	switch rules[s.rule].value {
+	case valueNumber:
+		if n, ok := number(s.Value); ok {
+			s.number = n
+		} else {
+			s.Problem = problemNumber
+		}
+	case valueImage:
+		s.Problem = problemImage
+		for i, v := range imagePreviews {
+			if foldEqual(v, s.Value) {
+				s.number, s.Problem = int64(i), ""
+			}
+		}
+	case valueDate:
+		s.Value = p.date(s.Value)
+		if t, ok := parseDate(s.Value); ok {
+			s.number = t.Unix()
+		} else {
+			s.Problem = problemDate
+		}
+	}
+}
+
+// date returns the whole value of a date that may hold a comma: a value that is
+// only the name of a weekday takes the next item too (P-9). That item must begin
+// with a digit, as every date behind a weekday does, because the rule of another
+// item should not be lost to a broken date.
+func (p *listParser) date(value string) string {
+	if p.next > len(p.line) || !isWeekday(value) {
+		return value
+	}
+	at := p.next
+	start, end := p.item()
+	if next := trim(p.line[start:end]); next == "" || !isDigit(next[0]) {
+		p.next = at
+		return value
+	}
+	return trim(p.line[at-1-len(value)-trailing(p.line[:at-1]) : end])
+}
+
+// trailing returns how many bytes of white space s ends with.
+func trailing(s string) int {
+	n := len(s)
+	for n > 0 && isSpace(s[n-1]) {
+		n--
+	}
+	return len(s) - n
+}
+
+// number reads -1 or decimal digits (P-20). What is larger than any int32 counts
+// as the largest of them.
+func number(s string) (int64, bool) {
+	if s == "-1" {
+		return -1, true
+	}
+	n := int64(0)
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return 0, false
+		}
+		n = min(n*10+int64(s[i]-'0'), math.MaxInt32)
+	}
+	return n, s != ""
+}

@@ -1,0 +1,259 @@
+package page
+
+import (
+	"encoding/binary"
+	"io"
+	"strings"
+)
+
+// A Reader is the body of a response that looks for meta elements in what its
+// caller reads anyhow. It hands over each piece as soon as Body does, keeps
+// nothing of the page but the statements, and never reads on its own account:
+//
+//	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
+//	resp.Body = body
+//
+// Bodies that are not HTML are passed on untouched. In HTML the whole page is
+// scanned, because engines respect a meta element in its body too (P-14), up to
+// 1 MiB; after that, and with HeadOnly after the head, Reader passes on the rest.
+//
+// Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are
+// understood. In their statements "?" stands for what is not ASCII.
+//
+// Like its Body, a Reader is for one goroutine at a time, but Close may be called
+// while another reads if that holds for Body. A Reader must not be copied. The
+// zero Reader is an empty page.
+type Reader struct {
+	// Body is the body of the response. If nil, it is empty.
+	Body io.ReadCloser
+
+	// ContentType is the Content-Type field of the response. If empty, the body
+	// is taken for HTML.
+	ContentType string
+
+	// HeadOnly ends the scan at </head> or <body>, where most engines document
+	// the element. Google respects those that follow, too.
+	HeadOnly bool
+
+	// Meta, if not nil, is called during Read for each meta element with a name
+	// and a content, those that are not for crawlers included: with the values
+	// of the attributes and the element's offset in the body.
+	Meta func(name, content string, offset int64)
+
+	scan    scanner
+	started bool
+	passing bool // the rest is not looked at
+	ended   bool // the page has been read to the end
+	unit    encoding
+	half    [2]byte // the bytes before the encoding is known, or half a unit of UTF-16
+	halves  int
+}
+
+// An encoding is what the bytes of a page are.
+type encoding uint8
+
+const (
+	undecided encoding = iota
+	octets             // ASCII and what extends it
+	littleEndian
+	bigEndian
+)
+
+// Read reads from Body.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.Body == nil {
+		return 0, io.EOF
+	}
+	n, err := r.Body.Read(p)
+	if !r.passing {
+		r.look(p[:n], err)
+	}
+	return n, err
+}
+
+// Close closes Body.
+func (r *Reader) Close() error {
+	if r.Body == nil {
+		return nil
+	}
+	return r.Body.Close()
+}
+
+// WriteTo writes the rest of Body to w, for io.Copy: once nothing is looked for
+// any more, Body and w are left to each other.
+func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
+	r.start()
+	var buf []byte
+	if !r.passing {
+		buf = make([]byte, 32<<10)
+	}
+	for !r.passing {
+		n, err := r.Read(buf)
+		m, failed := w.Write(buf[:n])
+		written += int64(m)
+		switch {
+		case failed != nil:
+			return written, failed
+		case m < n:
+			return written, io.ErrShortWrite
+		case err == io.EOF:
+			return written, nil
+		case err != nil:
+			return written, err
+		}
+	}
+	if r.Body == nil {
+		return written, nil
+	}
+	n, err := io.Copy(w, r.Body)
+	return written + n, err
+}
+
+// Rules returns the statements of the meta elements that have been read so far.
+// They are complete, see [Rules.Incomplete], if the page has been read to its end
+// or to where the scan ends, and did not go beyond a limit.
+func (r *Reader) Rules() Rules {
+	rules := r.scan.Rules
+	rules.incomplete = rules.incomplete || !r.ended && r.Body != nil && isHTML(r.ContentType)
+	return rules
+}
+
+// start decides whether there is something to look for.
+func (r *Reader) start() {
+	if r.started {
+		return
+	}
+	r.started = true
+	r.passing = !isHTML(r.ContentType)
+	r.ended = r.passing
+	r.scan = scanner{hook: r.Meta, headOnly: r.HeadOnly, xhtml: isXHTML(r.ContentType), width: 1}
+}
+
+// look scans what has been read.
+func (r *Reader) look(p []byte, err error) {
+	r.start()
+	if r.passing {
+		return
+	}
+	if room := maxPage - r.scan.pos - int64(r.halves); int64(len(p)) > room {
+		r.scan.incomplete = true
+		r.passing = true
+		p = p[:room]
+	}
+	r.decode(p)
+	if r.scan.done || err == io.EOF {
+		r.ended, r.passing = true, true
+	}
+	if r.passing {
+		r.scan.buf = element{} // free memory
+	}
+}
+
+// decode scans p in the encoding of the page.
+func (r *Reader) decode(p []byte) {
+	if r.unit == undecided {
+		n := copy(r.half[r.halves:], p)
+		p, r.halves = p[n:], r.halves+n
+		if r.halves < len(r.half) {
+			return
+		}
+		r.unit = encodingOf(r.half, r.ContentType)
+		r.halves = 0
+		r.scan.width = 2
+		if r.unit == octets {
+			r.scan.width = 1
+			r.scan.scan(r.half[:])
+		} else {
+			r.utf16(r.half[:])
+		}
+	}
+	if r.unit == octets {
+		r.scan.scan(p)
+		return
+	}
+	r.utf16(p)
+}
+
+// utf16 scans the ASCII characters of p.
+func (r *Reader) utf16(p []byte) {
+	var order binary.ByteOrder = binary.BigEndian
+	if r.unit == littleEndian {
+		order = binary.LittleEndian
+	}
+	var text [512]byte
+	for len(p) > 0 {
+		n := 0
+		for len(p) > 0 && n < len(text) {
+			k := copy(r.half[r.halves:], p)
+			p, r.halves = p[k:], r.halves+k
+			if r.halves < 2 {
+				break
+			}
+			r.halves = 0
+			text[n] = '?'
+			if u := order.Uint16(r.half[:]); u < 0x80 {
+				text[n] = byte(u)
+			}
+			n++
+		}
+		r.scan.scan(text[:n])
+	}
+}
+
+// encodingOf returns the encoding of a page by its byte order mark, by the zero
+// of a first character in ASCII, or else by what the Content-Type says, unless
+// the page cannot be in UTF-16.
+func encodingOf(b [2]byte, contentType string) encoding {
+	ascii := b[0] < 0x80 && b[1] < 0x80
+	label := charset(contentType)
+	switch {
+	case b == [2]byte{0xFF, 0xFE}, b[0] != 0 && b[1] == 0:
+		return littleEndian
+	case b == [2]byte{0xFE, 0xFF}, b[0] == 0 && b[1] != 0:
+		return bigEndian
+	case !ascii && (foldEqual(label, "utf-16") || foldEqual(label, "utf-16le")):
+		return littleEndian
+	case !ascii && foldEqual(label, "utf-16be"):
+		return bigEndian
+	}
+	return octets
+}
+
+// charset returns the charset parameter of a Content-Type.
+func charset(contentType string) string {
+	for _, parameter := range strings.Split(contentType, ";")[1:] {
+		if name, value, _ := strings.Cut(parameter, "="); foldEqual(trim(name), "charset") {
+			return strings.Trim(trim(value), `"'`)
+		}
+	}
+	return ""
+}
+
+// Media types of pages. The latter are XML, where <script/> is an empty element.
+var (
+	htmlTypes  = [...]string{"", "text/html"}
+	xhtmlTypes = [...]string{"application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
+)
+
+func isHTML(contentType string) bool {
+	return holds(htmlTypes[:], mediaType(contentType)) || isXHTML(contentType)
+}
+
+func isXHTML(contentType string) bool { return holds(xhtmlTypes[:], mediaType(contentType)) }
+
+// mediaType cuts the parameters of a Content-Type, and a second value that a
+// server sent beside it.
+func mediaType(contentType string) string {
+	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
+		contentType = contentType[:i]
+	}
+	return trim(contentType)
+}
+
+// ParseHTML returns the statements of the meta elements of a page, as a [Reader]
+// does. It reads the first MiB.
+func ParseHTML(page []byte) Rules {
+	var r Reader
+	r.look(page, io.EOF)
+	return r.Rules()
+}

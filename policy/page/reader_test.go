@@ -1,0 +1,389 @@
+package page_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/page"
+)
+
+const noindex = `<meta name=robots content=noindex>`
+
+func body(text string) io.ReadCloser { return &inPieces{text: text} }
+
+// read reads a page to its end.
+func read(t testing.TB, r *page.Reader) page.Effect {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, struct{ io.Reader }{r}); err != nil {
+		t.Fatal(err)
+	}
+	return r.Rules().For(policy.RFC9309)
+}
+
+func TestReaderZeroValue(t *testing.T) {
+	var r page.Reader
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("got %d, %v, want EOF", n, err)
+	}
+	if n, err := r.WriteTo(io.Discard); n != 0 || err != nil {
+		t.Errorf("got %d, %v, want nothing", n, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if e := r.Rules().For(policy.Google, "googlebot"); e != (page.Effect{}) {
+		t.Errorf("got %v, want nothing", e)
+	}
+}
+
+func TestReaderScansHTMLOnly(t *testing.T) {
+	for _, tt := range []struct {
+		contentType string
+		want        bool
+	}{
+		{"", true}, {"text/html", true}, {"Text/HTML ; charset=UTF-8", true}, {"text/html, text/html", true},
+		{"application/xhtml+xml", true}, {"text/plain", false}, {"application/json", false}, {"image/svg+xml", false},
+		{"text/htmlx", false}, {"application/octet-stream;text/html", false},
+	} {
+		e := read(t, &page.Reader{Body: body(noindex), ContentType: tt.contentType})
+		if e.NoIndex != tt.want || e.Incomplete {
+			t.Errorf("%q: got %v, incomplete %v, want noindex %v", tt.contentType, e, e.Incomplete, tt.want)
+		}
+	}
+}
+
+func TestReaderStopsWhereItSays(t *testing.T) {
+	pad := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		name             string
+		reader           page.Reader
+		text             string
+		want, incomplete bool
+	}{
+		{"behind the head", page.Reader{}, "<head></head>" + noindex, true, false},
+		{"HeadOnly, in the head", page.Reader{HeadOnly: true}, "<head>" + noindex + "</head>", true, false},
+		{"HeadOnly, behind the head", page.Reader{HeadOnly: true}, "<head></head>" + noindex, false, false},
+		{"HeadOnly, in the body", page.Reader{HeadOnly: true}, "<body>" + noindex, false, false},
+		{"HeadOnly, an article's header", page.Reader{HeadOnly: true}, "<header></header>" + noindex, true, false},
+		{"HeadOnly, </head> in a script", page.Reader{HeadOnly: true}, "<script>'</head>'</script>" + noindex, true, false},
+		{"at the end of the limit", page.Reader{}, pad(1<<20-len(noindex)) + noindex, true, false},
+		{"a byte behind it", page.Reader{}, pad(1<<20-len(noindex)+1) + noindex, false, true},
+		{"in a large page", page.Reader{}, noindex + pad(2<<20), true, true},
+		{"in a large page, HeadOnly", page.Reader{HeadOnly: true}, noindex + "</head>" + pad(2<<20), true, false},
+		{"in an element that is too long", page.Reader{}, "<meta name=robots content='noindex," + pad(17<<10) + "'>", false, true},
+		{"behind one", page.Reader{}, "<meta name=robots content='" + pad(17<<10) + "'>" + noindex, true, true},
+		{"behind a long comment", page.Reader{}, "<!--" + pad(500<<10) + "-->" + noindex, true, false},
+		{"behind a long script", page.Reader{}, "<script>" + pad(500<<10) + "</script>" + noindex, true, false},
+		{"XHTML, behind an empty script", page.Reader{ContentType: "application/xhtml+xml"}, "<script src='a'/>" + noindex, true, false},
+		{"HTML, behind what is no empty script", page.Reader{}, "<script src='a'/>" + noindex, false, false},
+	} {
+		for _, size := range []byte{255, 1} {
+			if size == 1 && len(tt.text) > 1000 {
+				continue
+			}
+			r := tt.reader
+			r.Body = &inPieces{text: tt.text, sizes: []byte{size}}
+			if e := read(t, &r); e.NoIndex != tt.want || e.Incomplete != tt.incomplete {
+				t.Errorf("%s: got %v, incomplete %v, want noindex %v, incomplete %v", tt.name, e, e.Incomplete, tt.want, tt.incomplete)
+			}
+		}
+	}
+}
+
+func TestReaderTellsThatThePageWasNotReadToItsEnd(t *testing.T) {
+	if e := page.ParseHTML([]byte(noindex + strings.Repeat("x", 1<<20))).For(policy.RFC9309); !e.NoIndex || !e.Incomplete {
+		t.Errorf("got %v, incomplete %v of a page in memory that is too long", e, e.Incomplete)
+	}
+	r := &page.Reader{Body: &inPieces{text: noindex + "rest", sizes: []byte{byte(len(noindex))}}}
+	if !r.Rules().Incomplete() {
+		t.Error("got complete rules before the first byte")
+	}
+	if _, err := r.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.Rules().For(policy.RFC9309); !e.NoIndex || !e.Incomplete {
+		t.Errorf("got %v, incomplete %v, want noindex of what was read, incomplete", e, e.Incomplete)
+	}
+	broken := &page.Reader{Body: io.NopCloser(io.MultiReader(strings.NewReader(noindex), failing{}))}
+	if _, err := io.ReadAll(broken); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v, want the error of the body", err)
+	}
+	if e := broken.Rules().For(policy.RFC9309); !e.NoIndex || !e.Incomplete {
+		t.Errorf("got %v, incomplete %v of a page that breaks off", e, e.Incomplete)
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// A piece is the caller's as soon as it is the Reader's: there is no reading ahead.
+func TestReaderDoesNotReadAhead(t *testing.T) {
+	in, out := io.Pipe()
+	r := &page.Reader{Body: in}
+	go out.Write([]byte("<me")) // and then nothing for a long time
+	b := make([]byte, 100)
+	if n, err := r.Read(b); string(b[:n]) != "<me" || err != nil {
+		t.Errorf("got %q, %v", b[:n], err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := out.Write([]byte("ta")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("got %v, want the body closed", err)
+	}
+}
+
+func TestReaderUTF16(t *testing.T) {
+	text := "<p>é€😀</p>" + noindex + "<meta name=robots content='noarchivé'>"
+	encode := func(order string, mark bool, text string) string {
+		var b strings.Builder
+		for _, u := range utf16.Encode([]rune(map[bool]string{true: "\ufeff"}[mark] + text)) {
+			if order == "le" {
+				b.Write([]byte{byte(u), byte(u >> 8)})
+			} else {
+				b.Write([]byte{byte(u >> 8), byte(u)})
+			}
+		}
+		return b.String()
+	}
+	for _, tt := range []struct {
+		name, contentType, text string
+		offset                  int64
+	}{
+		{"LE with a mark", "text/html", encode("le", true, text), 2 * (1 + 11)},
+		{"BE with a mark", "text/html; charset=utf-8", encode("be", true, text), 2 * (1 + 11)},
+		{"LE", "text/html", encode("le", false, text), 2 * 11},
+		{"BE", "", encode("be", false, text), 2 * 11},
+		{"LE by charset", `text/html; charset="UTF-16LE"`, encode("le", false, "é"+text), 2 * 12},
+		{"BE by charset", "text/html;charset=utf-16be", encode("be", false, "é"+text), 2 * 12},
+		{"UTF-8 that claims to be UTF-16", "text/html;charset=utf-16", text, int64(len("<p>é€😀</p>"))},
+		{"UTF-8 with a mark", "text/html", "\xef\xbb\xbf" + text, int64(3 + len("<p>é€😀</p>"))},
+	} {
+		for _, size := range []byte{1, 3, 255} {
+			r := &page.Reader{Body: &inPieces{text: tt.text, sizes: []byte{size}}, ContentType: tt.contentType}
+			e := read(t, r)
+			all := slices.Collect(r.Rules().All())
+			if !e.NoIndex || e.NoArchive || len(all) != 2 || all[0].Offset != tt.offset {
+				t.Errorf("%s, pieces of %d: got %v from %v, want noindex at byte %d", tt.name, size, e, all, tt.offset)
+			}
+		}
+	}
+}
+
+// What looks like rules and makes none is handed out with the reason (P-16).
+func TestLookalikesAreStatementsWithAProblem(t *testing.T) {
+	text := `<meta http-equiv="X-Robots-Tag" content="noindex"><meta property="robots" content="none">`
+	var got []string
+	for s, why := range page.ParseHTML([]byte(text)).Explain(policy.Google, "googlebot") {
+		got = append(got, fmt.Sprint(s, " ", why))
+	}
+	want := []string{
+		`meta at byte 0: "noindex" http-equiv="X-Robots-Tag" makes no robots rules: name="robots" does`,
+		`meta at byte 50: "none" property="robots" makes no robots rules: name="robots" does`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// P-42: past a limit, what was read holds, and the rules say that there was more.
+func TestLimits(t *testing.T) {
+	many := func(n int, s, sep string) string { return strings.Repeat(s+sep, n-1) + s }
+	for _, tt := range []struct {
+		name          string
+		lines         []string
+		statements    int
+		complete, has bool // has noarchive, which stands last
+	}{
+		{"64 lines", append(slices.Repeat([]string{"noindex"}, 63), "noarchive"), 64, true, true},
+		{"65 lines", append(slices.Repeat([]string{"noindex"}, 64), "noarchive"), 64, false, false},
+		{"256 statements", []string{many(255, "noindex", ",") + ",noarchive"}, 256, true, true},
+		{"257 statements", []string{many(256, "noindex", ",") + ",noarchive"}, 256, false, false},
+		{"over two lines", []string{many(200, "noindex", ","), many(56, "noindex", ","), "noarchive"}, 256, false, false},
+		{"64 KiB", []string{strings.Repeat("x", 64<<10-10) + ",noarchive"}, 2, true, true},
+		{"a byte more", []string{strings.Repeat("x", 64<<10-9) + ",noarchive"}, 1, false, false},
+		{"one item of more", []string{"noindex", strings.Repeat("x", 64<<10)}, 1, false, false},
+		{"commas", []string{"noarchive" + strings.Repeat(",", 60<<10)}, 1, true, true},
+	} {
+		r := page.ParseHeader(tt.lines)
+		if n := len(slices.Collect(r.All())); n != tt.statements || r.Incomplete() == tt.complete || r.For(policy.RFC9309).NoArchive != tt.has {
+			t.Errorf("%s: got %d statements, incomplete %v, %v, want %d, %v", tt.name, n, r.Incomplete(), r.For(policy.RFC9309), tt.statements, !tt.complete)
+		}
+	}
+	header := page.ParseHeader([]string{many(200, "noindex", ",")})
+	both := header.Add(page.ParseMeta("robots", many(57, "nofollow", ",")))
+	if n := len(slices.Collect(both.All())); n != 256 || !both.Incomplete() || header.Incomplete() {
+		t.Errorf("of 200 and 57 statements got %d, incomplete %v", n, both.Incomplete())
+	}
+}
+
+// Rules are immutable: what is added to one does not show in another.
+func TestAddDoesNotTouchItsOperands(t *testing.T) {
+	a := page.ParseHeader([]string{"noindex, ,,,"}) // room for more
+	b, c := a.Add(page.ParseHeader([]string{"nofollow"})), a.Add(page.ParseHeader([]string{"noarchive"}))
+	for i, tt := range []struct {
+		r    page.Rules
+		want string
+	}{{a, "noindex"}, {b, "noindex, nofollow"}, {c, "noindex, noarchive"}, {page.Rules{}.Add(a), "noindex"}, {a.Add(page.Rules{}), "noindex"}} {
+		if got := tt.r.For(policy.RFC9309).String(); got != tt.want {
+			t.Errorf("%d: got %s, want %s", i, got, tt.want)
+		}
+	}
+}
+
+func TestMayIndex(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	e := page.ParseHeader([]string{"unavailable_after: 2026-01-01"}).For(policy.Google)
+	for _, tt := range []struct {
+		e    page.Effect
+		at   time.Time
+		want bool
+	}{
+		{page.Effect{}, at, true}, {page.Effect{NoIndex: true}, at, false},
+		{e, at.Add(-time.Second), true}, {e, at, true}, {e, at.Add(time.Second), false}, // P-28: after the instant
+	} {
+		if got := tt.e.MayIndex(tt.at); got != tt.want {
+			t.Errorf("%v at %v: got %v, want %v", tt.e, tt.at, got, tt.want)
+		}
+	}
+	if (page.Effect{NoFollow: true}).MayFollow("") {
+		t.Error("P-39: a page's nofollow is not that of its links")
+	}
+}
+
+// A page's memory is that of its statements, however large it is and however
+// its parts are made.
+func TestReaderMemoryIsFlat(t *testing.T) {
+	for name, text := range hostilePages() {
+		r := &page.Reader{Body: body(text)}
+		buf := make([]byte, 32<<10)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range 20 {
+			if _, err := r.Read(buf); err != nil {
+				break
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 300<<10 {
+			t.Errorf("%s: %d KiB are kept after 640 KiB", name, kept>>10)
+		}
+		runtime.KeepAlive(r)
+		runtime.KeepAlive(text)
+	}
+}
+
+// hostilePages are a MiB each of what costs a careless reader most.
+func hostilePages() map[string]string {
+	fill := func(s string) string { return strings.Repeat(s, 1<<20/len(s)) }
+	return map[string]string{
+		"less":           fill("<"),
+		"open tags":      fill("<a "),
+		"tags":           fill("<a>"),
+		"raw":            fill("<xmp></xmp>"),
+		"comment":        "<!--" + fill("-->"[:2]+"!"),
+		"comments":       fill("<!-->"),
+		"script":         "<script>" + fill("</scrip"),
+		"hidden script":  "<script><!--<script>" + fill("</script ><script>"),
+		"quotes":         fill(`<a b="c'>' d='"'>`),
+		"attributes":     "<p " + fill("a=b "),
+		"long meta":      "<meta " + fill("a=b "),
+		"metas":          fill("<meta name=a content=b>"),
+		"metas of rules": fill("<meta name=a content=all>"),
+		"cs":             fill("<meta " + strings.Repeat("c", 1000) + ">"),
+		"wide metas":     "<meta content " + manyKeys(2000) + ">" + fill("<meta name=a content=b>"),
+		"references":     fill("<meta name=robots content='" + strings.Repeat("&amp;", 200) + "'>"),
+		"equals":         fill("<a ====== =\" / / >"),
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d ", i)
+	}
+	return b.String()
+}
+
+// hostileHeaders are 64 KiB each.
+func hostileHeaders() map[string][]string {
+	fill := func(s string) string { return strings.Repeat(s, 64<<10/len(s)) }
+	return map[string][]string{
+		"commas":       {fill(",")},
+		"colons":       {fill(":")},
+		"blanks":       {fill(" \t")},
+		"one scope":    {fill("a  b") + ":noindex"},
+		"dates":        {fill("unavailable_after:Wed,1,")},
+		"weekdays":     {fill("unavailable_after:Wed,")},
+		"rules":        {fill("noindex,")},
+		"digits":       {"max-snippet:" + fill("9")},
+		"long words":   slices.Repeat([]string{strings.Repeat("n", 1000)}, 64),
+		"blank scopes": {fill("a \t b:noindex,")},
+	}
+}
+
+// fastest returns the shortest of several runs: what the work takes when nothing
+// else disturbs it.
+func fastest(runs int, f func()) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for range runs {
+		start := time.Now()
+		f()
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+// Eight times as much takes about eight times as long; 64 times would be
+// quadratic. The bounds hold on a busy machine.
+func TestTimeIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	linear := func(name string, size int, f func(n int)) {
+		t.Helper()
+		ratio, whole := math.Inf(1), time.Duration(0)
+		for try := 0; try < 5 && ratio > 30; try++ {
+			whole = fastest(3, func() { f(size) })
+			eighth := fastest(8, func() { f(size / 8) })
+			ratio = min(ratio, float64(whole)/float64(eighth))
+			if whole < 500*time.Microsecond {
+				ratio = 1 // too short to tell
+			}
+		}
+		t.Logf("%-16s %6.1f ns a byte", name, float64(whole.Nanoseconds())/float64(size))
+		if ratio > 30 {
+			t.Errorf("%s: eight times the input takes %.1f times as long", name, ratio)
+		}
+	}
+	for name, text := range hostilePages() {
+		page1 := []byte(text)
+		linear(name, min(len(page1), 1<<20), func(n int) { page.ParseHTML(page1[:n]) })
+		linear(name+", 64 bytes a piece", min(len(page1), 1<<20), func(n int) {
+			r := &page.Reader{Body: io.NopCloser(bytes.NewReader(page1[:n]))}
+			for buf := make([]byte, 64); ; {
+				if _, err := r.Read(buf); err != nil {
+					return
+				}
+			}
+		})
+	}
+	for name, lines := range hostileHeaders() {
+		if len(lines) == 1 {
+			linear("header: "+name, len(lines[0]), func(n int) { page.ParseHeader([]string{lines[0][:n]}).For(policy.Yandex, "a", "b") })
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package page
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Rules are the statements of one response about how its content may be used,
+// from its header, from its meta elements or from both (P-18: they form one set).
+//
+// The zero value holds no statements and restricts nothing. Rules are immutable,
+// cheap to copy and safe for concurrent use. They keep the text that they were
+// read from: at most 64 KiB of header and 1 MiB of a page.
+type Rules struct {
+	statements []Statement
+	incomplete bool
+}
+
+// A Statement is one item of a list of rules, as it stood in the response:
+// a rule, or something that was not understood. The text comes from the network
+// and may hold any bytes; quote it before it goes to a terminal.
+//
+// The zero value is no statement that a response can make.
+type Statement struct {
+	// Rule is the name of the rule, in lower case if it is a known one. It is
+	// empty if the item has none.
+	Rule string
+
+	// Value is what stands behind the colon of the rule, as written.
+	Value string
+
+	// Scope is the crawler that the statement is for, as written, or empty if it
+	// is for all: the name before a colon in the header, the name of a meta
+	// element that is not robots.
+	Scope string
+
+	// Line is the X-Robots-Tag field line, counted from 1, or 0 for a meta element.
+	Line int
+
+	// Offset is where in the body the meta element begins, in bytes from 0 as
+	// they were read, or -1 if that is not known and for the header.
+	Offset int64
+
+	// Text is the item as written, its scope included.
+	Text string
+
+	// Problem is why the statement has no effect for any crawler, or empty.
+	Problem string
+
+	rule   uint8 // its row of rules, or unknown
+	number int64 // the value: a number, a row of imagePreviews, seconds since 1970
+}
+
+// String returns the statement with the place where it stood:
+// X-Robots-Tag line 1: "googlebot: noindex".
+func (s Statement) String() string {
+	switch {
+	case s.Line > 0:
+		return fmt.Sprintf("X-Robots-Tag line %d: %q", s.Line, s.Text)
+	case s.Offset < 0:
+		return fmt.Sprintf("meta: %q", s.Text)
+	}
+	return fmt.Sprintf("meta at byte %d: %q", s.Offset, s.Text)
+}
+
+// All returns all statements in the order in which they stood, those without
+// effect included.
+func (r Rules) All() iter.Seq[Statement] {
+	return func(yield func(Statement) bool) {
+		for _, s := range r.statements {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Incomplete reports whether the response may hold statements that were not
+// read: there was more than the limits allow, or the body was not read to its
+// end.
+func (r Rules) Incomplete() bool { return r.incomplete }
+
+// Add returns the statements of r followed by those of o. Past 256 statements
+// the rest is dropped, and the result is incomplete.
+func (r Rules) Add(o Rules) Rules {
+	incomplete := r.incomplete || o.incomplete
+	room := maxStatements - len(r.statements)
+	if room < len(o.statements) {
+		o.statements, incomplete = o.statements[:max(room, 0)], true
+	}
+	switch {
+	case len(o.statements) == 0:
+		return Rules{r.statements, incomplete}
+	case len(r.statements) == 0:
+		return Rules{o.statements, incomplete}
+	}
+	all := make([]Statement, 0, len(r.statements)+len(o.statements))
+	return Rules{append(append(all, r.statements...), o.statements...), incomplete}
+}
+
+// For returns what the statements come to for a crawler with the product tokens,
+// as the engine behind the dialect reads them. Those apply that name no crawler
+// and those that name one of the tokens: whole, in any case (P-29). Pass every
+// name that the crawler answers to, "googlebot-news" and "googlebot" or "yandex"
+// and "yandexbot". Without tokens, only what is for all applies.
+//
+// In every dialect but Yandex the restrictions add up and the smallest limit and
+// earliest date hold (P-30). In the Yandex dialect a positive word wins over its
+// opposite, wherever both stand (P-31). The Bing dialect takes nocache beside
+// noarchive for nocache alone (P-22). RFC9309 and Original are the strict reading for
+// a crawler of one's own: every rule has its effect, also those that some engine
+// ignores. The package documentation has the table.
+func (r Rules) For(d policy.Dialect, tokens ...string) Effect {
+	t := r.sum(reading(d), tokens)
+	return t.effect(r.incomplete)
+}
+
+// Explain returns all statements, each with the reason why it has no effect for
+// a crawler with the product tokens in the dialect, or with "" if it has one.
+// What a stricter statement makes superfluous has none.
+func (r Rules) Explain(d policy.Dialect, tokens ...string) iter.Seq2[Statement, string] {
+	return func(yield func(Statement, string) bool) {
+		e := reading(d)
+		t := r.sum(e, tokens)
+		for i := range r.statements {
+			s := &r.statements[i]
+			why := s.ignored(e, tokens)
+			if why == "" {
+				why = t.outweighed(s)
+			}
+			if !yield(*s, why) {
+				return
+			}
+		}
+	}
+}
+
+// ignored returns why a statement does not apply, or "".
+func (s *Statement) ignored(e *engine, tokens []string) string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	if why := s.elsewhere(e, tokens); why != "" {
+		return why
+	}
+	switch r := &rules[s.rule]; {
+	case r.past != "":
+		return r.past
+	case r.used&e.bit != 0:
+		return ""
+	case r.lifts != 0:
+		return e.name + " adds up restrictions: positive words have no effect"
+	default:
+		return e.name + " does not use the rule"
+	}
+}
+
+// elsewhere returns why a statement is for other crawlers, or "".
+func (s *Statement) elsewhere(e *engine, tokens []string) string {
+	if s.Scope == "" {
+		if e.byName != "" && len(tokens) > 0 && allBegin(tokens, e.byName) {
+			return e.name + "'s AdsBot heeds only what names it"
+		}
+		return ""
+	}
+	if s.Line > 0 && e.scopes != nil && !holds(e.scopes, s.Scope) {
+		return e.name + "'s header parser does not know this crawler"
+	}
+	if !holds(tokens, s.Scope) {
+		return "it is for another crawler"
+	}
+	return ""
+}
+
+func holds(names []string, name string) bool {
+	for _, n := range names {
+		if foldEqual(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func allBegin(names []string, prefix string) bool {
+	for _, n := range names {
+		if !foldPrefix(n, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// A total is what the statements come to that apply.
+type total struct {
+	engine       *engine
+	sets, lifted flags
+	said         [slots]bool
+	least        [slots]int64
+}
+
+func (r Rules) sum(e *engine, tokens []string) (t total) {
+	t.engine = e
+	for i := range r.statements {
+		s := &r.statements[i]
+		if s.ignored(e, tokens) != "" {
+			continue
+		}
+		row := &rules[s.rule]
+		t.sets |= row.sets
+		t.lifted |= row.lifts
+		if k := row.slot; row.value != valueNone && (!t.said[k] || stricter(row.value, s.number, t.least[k])) {
+			t.said[k], t.least[k] = true, s.number
+		}
+	}
+	if t.said[slotSnippet] && t.least[slotSnippet] == 0 {
+		t.sets |= noSnippet // the same, in Google's words
+	}
+	return t
+}
+
+// stricter reports whether a restricts more than b: it is smaller, or earlier.
+// The number -1 leaves the choice to the engine, and so is the largest.
+func stricter(kind valueKind, a, b int64) bool {
+	if kind == valueNumber && (a < 0 || b < 0) {
+		return b < 0 && a >= 0
+	}
+	return a < b
+}
+
+// restrictions returns the flags that hold in the end.
+func (t *total) restrictions() flags {
+	f := t.sets &^ t.lifted
+	if t.engine.nocache && f&noCache != 0 {
+		f &^= noArchive
+	}
+	return f
+}
+
+// outweighed returns why a statement that applies changes nothing, or "".
+func (t *total) outweighed(s *Statement) string {
+	row := &rules[s.rule]
+	switch {
+	case row.lifts != 0 && row.lifts&t.sets == 0:
+		return "there is nothing that it could lift"
+	case row.sets != 0 && row.sets&t.lifted == row.sets:
+		return "a positive word wins"
+	case row.sets != 0 && row.sets&t.restrictions() == 0:
+		return "nocache wins over noarchive"
+	case row.value != valueNone && s.number != t.least[row.slot]:
+		return "a stricter value holds"
+	case row.value != valueNone && row.slot == slotSnippet && s.number != 0 && t.sets&noSnippet != 0:
+		return "nosnippet is stricter"
+	}
+	return ""
+}
+
+// effect spells out what holds.
+func (t *total) effect(incomplete bool) Effect {
+	held := t.restrictions()
+	e := Effect{
+		NoIndex:         held&noIndex != 0,
+		NoFollow:        held&noFollow != 0,
+		NoArchive:       held&noArchive != 0,
+		NoCache:         held&noCache != 0,
+		NoSnippet:       held&noSnippet != 0,
+		NoTranslate:     held&noTranslate != 0,
+		NoImageIndex:    held&noImageIndex != 0,
+		IndexIfEmbedded: held&indexIfEmbedded != 0,
+		NoAI:            held&noAI != 0,
+		NoImageAI:       held&noImageAI != 0,
+		NoML:            held&noML != 0,
+		MaxSnippet:      Limit{t.said[slotSnippet], int(t.least[slotSnippet])},
+		MaxVideoPreview: Limit{t.said[slotVideo], int(t.least[slotVideo])},
+		Incomplete:      incomplete,
+	}
+	if t.said[slotImage] {
+		e.MaxImagePreview = imagePreviews[t.least[slotImage]]
+	}
+	if t.said[slotDate] {
+		e.UnavailableAfter = time.Unix(t.least[slotDate], 0).UTC()
+	}
+	return e
+}
