@@ -172,7 +172,7 @@ func equal(t *testing.T, got, want page.Rules, text string) {
 }
 
 // plain is text in which the evaluator's ideas of white space and case are ours.
-var plain = regexp.MustCompile("^[ -~\\t\\n]*$")
+var plain = regexp.MustCompile(`^[ -~\t\n]*$`)
 
 // FuzzHeader holds what is read of field lines to what is true of any: every
 // statement is a part of its line, an effect in its own words comes to the same,
