@@ -29,14 +29,3 @@ func dialectNames() []string {
 	}
 	return names
 }
-
-// dialectFlag is --as.
-type dialectFlag struct{ policy.Dialect }
-
-func (f *dialectFlag) String() string { return dialectName(f.Dialect) }
-func (f *dialectFlag) Type() string   { return "dialect" }
-
-func (f *dialectFlag) Set(name string) (err error) {
-	f.Dialect, err = dialectByName(name)
-	return err
-}

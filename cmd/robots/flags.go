@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// network is what the subcommands that fetch robots.txt have in common.
+type network struct {
+	agent     agentFlag
+	dialect   dialectFlag
+	userAgent string
+	timeout   time.Duration
+	connectTo []string
+	cacheAt   string
+}
+
+// userAgent names the command itself: asking for another crawler's rules is no reason to
+// pass for that crawler.
+const userAgent = "robots (+https://github.com/robotsgate/robotsgate)"
+
+// agentFlag is --agent.
+type agentFlag string
+
+func (f *agentFlag) String() string { return string(*f) }
+func (f *agentFlag) Type() string   { return "token" }
+
+// Set takes a product token, or a whole User-Agent field that holds one.
+func (f *agentFlag) Set(agent string) error {
+	token := agent
+	if agent != "*" {
+		token = policy.ProductToken(agent)
+	}
+	if token == "" {
+		return fmt.Errorf("%q holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", agent)
+	}
+	*f = agentFlag(token)
+	return nil
+}
+
+// agentVar adds --agent. Without it the question is about a crawler that no file names:
+// any other default would answer for one crawler in particular.
+func agentVar(cmd *cobra.Command, agent *agentFlag) {
+	*agent = "*"
+	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is one that no group names")
+	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
+}
+
+// dialectFlag is --as.
+type dialectFlag struct{ policy.Dialect }
+
+func (f *dialectFlag) String() string { return dialectName(f.Dialect) }
+func (f *dialectFlag) Type() string   { return "dialect" }
+
+func (f *dialectFlag) Set(name string) (err error) {
+	f.Dialect, err = dialectByName(name)
+	return err
+}
+
+func dialectVar(cmd *cobra.Command, d *dialectFlag) {
+	cmd.Flags().Var(d, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", "))
+	completeDialects(cmd)
+}
+
+// completeDialects lets shells complete --as. An error would mean that there is no such
+// flag, and the tests complete it.
+func completeDialects(cmd *cobra.Command, more ...string) {
+	names := append(dialectNames(), more...)
+	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// register adds the flags for the way to the server.
+func (n *network) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&n.userAgent, "user-agent", userAgent, "the User-Agent `FIELD` to send")
+	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
+	f.StringArrayVar(&n.connectTo, "connect-to", nil,
+		"connect to other places, `HOST1:PORT1:HOST2:PORT2` as curl has it: for HOST1:PORT1 to\nHOST2:PORT2; an empty part means any, or the same. No proxy is used then")
+	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+}
+
+// registerCache adds the flag for subcommands that need not ask the server each time.
+func (n *network) registerCache(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
+}
+
+// parseURL reads a URL from the command line. One without a scheme means https, which is
+// what a person who types a host name means. Lists need the scheme: both origins exist,
+// each with its own robots.txt.
+func parseURL(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, usagef("%v", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, usagef("URL %q: robots.txt is about http and https only", text)
+	case u.Host == "":
+		return nil, usagef("URL %q names no host", text)
+	}
+	return u, nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// gate answers questions over the network. It is the client.Transport that programs use,
+// asked and not sent through.
+type gate struct {
+	*client.Transport
+	fetches atomic.Int64     // by lookup
+	file    *boltstore.Store // nil: there is none
+}
+
+// What a gate keeps in memory: more than a crawler's cache by default, as a list of
+// URLs may come back to an origin after any number of others. Beyond that an origin
+// is asked again, unless --cache has its file.
+const (
+	maxOrigins  = 1 << 20
+	maxPolicies = 256 << 20
+)
+
+// open makes a gate from the flags. It reports on errs if the store of --cache fails.
+func (n *network) open(errs io.Writer) (*gate, error) {
+	if n.timeout <= 0 {
+		return nil, usagef("--timeout is %s; it has to be more than nothing", n.timeout)
+	}
+	base, err := n.transport()
+	if err != nil {
+		return nil, err
+	}
+	store, file, err := openStore(n.cacheAt)
+	if errors.Is(err, boltstore.ErrDamaged) {
+		// All that it could save is fetches. It is not ours to remove: it may be another program's.
+		fmt.Fprintf(errs, "robots: %s; going on without it\n", visible(err.Error()))
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &gate{
+		Transport: &client.Transport{
+			Base:    base,
+			Token:   n.agent.String(),
+			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
+			Cache: &cache.Cache{
+				Size:      maxOrigins,
+				MaxBytes:  maxPolicies,
+				Store:     store,
+				NoRefresh: true, // a refresh that nobody waits for would come after the run
+				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+				// A list can wait for its own file, to read and to write it; a site need not be
+				// asked twice for that.
+				StoreTimeout: 10 * time.Second,
+			},
+		},
+		file: file,
+	}, nil
+}
+
+// lookup returns what is known of o's robots.txt, fetching it where it must.
+func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+		g.fetches.Add(1)
+		return g.Fetcher.Fetch(ctx, o, prev)
+	}
+	return g.Cache.Get(ctx, o, &cache.Source{Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect})
+}
+
+// end writes to the store what is not there yet, and closes it. That has to be done
+// after an interruption too, and what goes wrong is no reason to hide another error.
+func (g *gate) end(ctx context.Context, a *app) {
+	const flushTime = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	var o output
+	if err := g.Cache.Close(ctx); g.file == nil {
+		o.warn(err) // a Redis that is down costs fetches, no answers
+	} else {
+		o.complain(errors.Join(err, g.file.Close()))
+	}
+	a.emit(&o)
+}
