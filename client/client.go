@@ -82,14 +82,13 @@ type Transport struct {
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
-	// A given Fetcher is used unchanged, with its own Transport, UserAgent and Dialect. If
-	// Base is set it needs a Transport, and if UserAgent is set, a UserAgent. A Dialect of
-	// the Transport must not differ from the Fetcher's. Otherwise every request fails with
-	// an error that says what to set.
+	// A Fetcher without Transport, UserAgent or Dialect is not used itself: a copy is, with
+	// those of this Transport. MaxFetches then bounds the fetches of this Transport alone.
+	// Two different Dialects are an error of every request.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may
-	// share a Cache, if they read in one dialect.
+	// share a Cache.
 	Cache *cache.Cache
 
 	// Pacer spaces the requests to each origin, those for robots.txt included. RoundTrip

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -534,34 +535,56 @@ func TestCloseMayComeAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A Fetcher is used unchanged. One that would read robots.txt in another way than the
-// Transport sends pages is named before anything is sent.
-func TestAGivenFetcherIsUsedUnchanged(t *testing.T) {
+// The blanks of a Fetcher are filled in a copy, and what it has goes first.
+func TestAFetchersBlanksAreFilled(t *testing.T) {
+	own := &web{robots: robots}
+	for _, row := range []struct {
+		name  string
+		f     *fetch.Fetcher
+		agent string // that robots.txt is asked for with
+		over  *web   // nil: Base
+	}{
+		{"Transport and UserAgent", &fetch.Fetcher{Retries: -1}, "ExampleBot/1.0", nil},
+		{"Transport", &fetch.Fetcher{UserAgent: "OtherBot/1.0"}, "OtherBot/1.0", nil},
+		{"UserAgent", &fetch.Fetcher{Transport: own}, "ExampleBot/1.0", own},
+		{"none", &fetch.Fetcher{Transport: own, UserAgent: "OtherBot/1.0", Dialect: policy.Google}, "OtherBot/1.0", own},
+	} {
+		base := &web{robots: robots}
+		over := cmp.Or(row.over, base)
+		over.agents = nil
+		transport, agent := row.f.Transport, row.f.UserAgent
+		rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: row.f}
+		if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		if len(over.agents) != 1 || over.agents[0] != row.agent {
+			t.Errorf("%s: robots.txt was asked for as %q, want once as %q", row.name, over.agents, row.agent)
+		}
+		if row.f.Transport != transport || row.f.UserAgent != agent {
+			t.Errorf("%s: the caller's Fetcher was modified", row.name)
+		}
+	}
+}
+
+func TestDialectsThatDifferAreAnError(t *testing.T) {
 	base := &web{robots: robots}
 	for _, row := range []struct {
-		rt   *client.Transport
-		want string // the remedy; empty: there is no mistake
+		transport, fetcher policy.Dialect
+		ok                 bool
 	}{
-		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{UserAgent: "ExampleBot/1.0"}}, "set Fetcher.Transport to Base"},
-		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{Transport: base}}, `set Fetcher.UserAgent to "ExampleBot/1.0"`},
-		{&client.Transport{Base: base, Dialect: policy.Google, Fetcher: &fetch.Fetcher{Transport: base, Dialect: policy.Bing}}, "set one of them"},
-		{&client.Transport{Base: base, Dialect: policy.Google, Fetcher: &fetch.Fetcher{Transport: base}}, "set one of them"},
-		{&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{Transport: base, UserAgent: "OtherBot/1.0", Dialect: policy.Google}}, ""},
+		{policy.Google, policy.Bing, false},
+		{policy.Google, policy.Google, true},
+		{policy.Google, 0, true},
+		{0, policy.Google, true},
 	} {
-		base.pages, base.agents = nil, nil
-		_, err := row.rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/public")})
-		_, derr := row.rt.Decide(t.Context(), mustParse(t, "http://a.example/public"))
-		_, lerr := row.rt.Lookup(t.Context(), mustParse(t, "http://a.example/public"))
+		rt := &client.Transport{Base: base, Dialect: row.transport, Fetcher: &fetch.Fetcher{Dialect: row.fetcher}}
+		_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/public")})
+		_, derr := rt.Decide(t.Context(), mustParse(t, "http://a.example/public"))
+		_, lerr := rt.Lookup(t.Context(), mustParse(t, "http://a.example/public"))
 		for name, err := range map[string]error{"RoundTrip": err, "Decide": derr, "Lookup": lerr} {
-			if (err != nil) != (row.want != "") || err != nil && !strings.Contains(err.Error(), row.want) {
-				t.Errorf("%s: got %v, want %q", name, err, row.want)
+			if (err == nil) != row.ok || err != nil && !strings.Contains(err.Error(), "set one of them") {
+				t.Errorf("%v and %v: %s: got %v", row.transport, row.fetcher, name, err)
 			}
-		}
-		if sent := len(base.pages) + len(base.agents); row.want != "" && sent > 0 {
-			t.Errorf("%d requests were sent in spite of %v", sent, err)
-		}
-		if row.want == "" && (len(base.agents) != 1 || base.agents[0] != "OtherBot/1.0") {
-			t.Errorf("robots.txt was asked for as %q, want the Fetcher's own User-Agent", base.agents)
 		}
 	}
 }

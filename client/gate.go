@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,16 +43,14 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken = policy.ProductToken(t.UserAgent)
-	g.fetcher, g.cache, g.pacer = t.Fetcher, t.Cache, t.Pacer
+	g.cache, g.pacer = t.Cache, t.Pacer
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
 	if g.cache == nil {
 		g.cache, g.ownCache = new(cache.Cache), true
 	}
-	if g.fetcher == nil {
-		g.fetcher = &fetch.Fetcher{Transport: t.Base, UserAgent: t.UserAgent, Dialect: t.Dialect}
-	}
+	g.fetcher = t.filledFetcher()
 	g.source = cache.Source{Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect}
 	if t.Trace != nil {
 		g.trace = *t.Trace
@@ -65,14 +64,29 @@ func (t *Transport) misuse(g *gate) error {
 	switch self := http.RoundTripper(t); {
 	case g.base == self || f.Transport == self:
 		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
-	case f.Transport == nil && t.Base != nil:
-		return errors.New("client: Fetcher has no Transport and would not use Base: set Fetcher.Transport to Base, or to http.DefaultTransport")
-	case f.UserAgent == "" && t.UserAgent != "":
-		return fmt.Errorf("client: Fetcher has no UserAgent: set Fetcher.UserAgent to %q, as in the Transport", cut(t.UserAgent))
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
 		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike", f.Dialect, t.Dialect)
 	}
 	return tokenMisuse("Token", t.Token)
+}
+
+// filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,
+// because a Fetcher may serve other Transports.
+func (t *Transport) filledFetcher() *fetch.Fetcher {
+	var f fetch.Fetcher
+	if g := t.Fetcher; g != nil {
+		if (g.Transport != nil || t.Base == nil) && (g.UserAgent != "" || t.UserAgent == "") && (g.Dialect != 0 || t.Dialect == 0) {
+			return g
+		}
+		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
+		f.Retries, f.MaxFetches, f.PublicOnly = g.Retries, g.MaxFetches, g.PublicOnly
+	}
+	if f.Transport == nil {
+		f.Transport = t.Base
+	}
+	f.UserAgent = cmp.Or(f.UserAgent, t.UserAgent)
+	f.Dialect = cmp.Or(f.Dialect, t.Dialect)
+	return &f
 }
 
 // roundTrip sends req, or refuses it. A request that waited for its turn is decided on
