@@ -21,7 +21,7 @@ var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, po
 // wildcards.
 const manyReadings = "User-agent: *\nDissallow: /misspelt\n\nDisallow: /after\nDisallow: /*/wild\nAllow: /index.html\n"
 
-// What a Store has was read by nobody yet: each dialect makes of it what it makes of the
+// A stored value is not yet read: each dialect makes of it what it makes of the
 // answer itself, whichever put it there.
 func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 	long := manyReadings + string(bytes.Repeat([]byte("#\n"), fetch.MaxBytes/2))

@@ -67,7 +67,7 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 				if len(store.values) > 0 != tt.stored {
 					t.Errorf("%d values are stored, want any: %v", len(store.values), tt.stored)
 				}
-				if tt.stored { // a restart in time asks nobody
+				if tt.stored { // a restart in time asks no origin
 					time.Sleep(holds/5*4 - time.Second)
 					c = open()
 					if get(t, c, s, "https://a.example"); s.count() != 1 {

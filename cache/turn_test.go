@@ -104,7 +104,7 @@ func TestAQueueOfOursIsNoFailureOfARefresh(t *testing.T) {
 	})
 }
 
-// What nobody waits for any more leaves the queue.
+// A fetch leaves the queue once no caller waits for it.
 func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := new(cache.Cache), queue()
@@ -127,7 +127,7 @@ func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 		asking.Wait()
 		time.Sleep(2*time.Minute + 16*time.Second)
 		if n := loads.Load(); n > 1 {
-			t.Errorf("%d loads wait for a turn that nobody wants", n)
+			t.Errorf("%d loads wait for a turn that no caller wants", n)
 		}
 		closeCache(t, c)
 	})

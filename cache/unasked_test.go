@@ -62,7 +62,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 }
 
 // With a context that has ended, Get says what holds at present, and fetches nothing that
-// anybody has to wait for.
+// a caller has to wait for.
 func TestGetWithAnEndedContextSaysWhatHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o, asked := new(cache.Cache), origin(t, "https://a.example"), 0
