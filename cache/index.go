@@ -83,7 +83,7 @@ func (x *index) lookup(o fetch.Origin, d policy.Dialect) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e.own.Dialect == d && e != x.removed {
+		if s.hash == hash && e.origin == o && e.dialect == d && e != x.removed {
 			return e
 		}
 	}

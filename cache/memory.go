@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 const (
@@ -37,11 +38,13 @@ type memory struct {
 // What a reader needs stands together: an origin that was not asked for lately has to be
 // brought from far, which takes longer than all the rest.
 type entry struct {
-	until  atomic.Int64 // by Cache.clock
-	result atomic.Pointer[fetch.Result]
-	turn   atomic.Int64 // of memory, from which a use is to be noted again
-	origin fetch.Origin
-	own    fetch.Result // state.own, as a copy; its UserAgent and Dialect are those of the entry
+	until   atomic.Int64 // by Cache.clock
+	result  atomic.Pointer[fetch.Result]
+	turn    atomic.Int64 // of memory, from which a use is to be noted again
+	origin  fetch.Origin
+	dialect policy.Dialect // of own
+	varies  bool           // own is for its UserAgent only
+	own     fetch.Result   // state.own, as a copy
 
 	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
 	cost  int64                 // guarded by memory.mu
@@ -55,6 +58,7 @@ type entry struct {
 // s.own. They refer to no other entry, or that would be kept as long as this one.
 func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
 	e := &entry{own: *s.own()}
+	e.dialect, e.varies = e.own.Dialect, e.own.UserAgent != ""
 	if agent := o.agent; agent != "" {
 		e.agent = &agent
 	}
@@ -80,9 +84,9 @@ func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result
 
 func (e *entry) place() place {
 	if e.agent == nil {
-		return place{Origin: e.origin, dialect: e.own.Dialect}
+		return place{Origin: e.origin, dialect: e.dialect}
 	}
-	return place{e.origin, *e.agent, e.own.Dialect}
+	return place{e.origin, *e.agent, e.dialect}
 }
 
 // hold publishes a result, and then its time: a reader that sees the time sees this result or

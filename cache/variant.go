@@ -60,7 +60,7 @@ func (src *Source) agent() string {
 // getVarying is Get where the answer at hand, if there is one, is not for all.
 func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if agent := src.agent(); agent != e.own.UserAgent {
-		return c.getAt(ctx, place{e.origin, agent, e.own.Dialect}, src)
+		return c.getAt(ctx, place{e.origin, agent, e.dialect}, src)
 	}
 	return c.getFrom(ctx, e, src)
 }

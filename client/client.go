@@ -152,7 +152,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 		return Answer{}, schemeError(u)
 	}
 	own := gatingOf(ctx)
-	r := ruling{token: g.tokenFor(&own, nil, false), misuse: own.misuse}
+	r := ruling{token: g.tokenFor(own, nil, false), misuse: own.misuse}
 	if g.misuse == nil && own.bypass {
 		return Answer{Decision: unruled, Token: r.token}, nil
 	}
@@ -227,13 +227,15 @@ type gating struct {
 	misuse   error // what is wrong with the token, or nil
 }
 
+// plain is what a context says that says nothing.
+var plain gating
+
 // gatingOf costs one look-up per request.
-func gatingOf(ctx context.Context) gating {
-	g, _ := ctx.Value(gatingKey{}).(*gating)
-	if g == nil {
-		return gating{}
+func gatingOf(ctx context.Context) *gating {
+	if g, ok := ctx.Value(gatingKey{}).(*gating); ok {
+		return g
 	}
-	return *g
+	return &plain
 }
 
 // WithoutRobots returns a context whose requests are sent without asking robots.txt. It
@@ -241,7 +243,7 @@ func gatingOf(ctx context.Context) gating {
 // RFC 9309 binds crawlers, not a person's own choice. The long name is on purpose: a
 // reviewer should see it.
 func WithoutRobots(ctx context.Context) context.Context {
-	g := gatingOf(ctx)
+	g := *gatingOf(ctx)
 	g.bypass = true
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
@@ -253,7 +255,7 @@ func WithoutRobots(ctx context.Context) context.Context {
 // An empty token matches only the default group. A character that no product token has,
 // such as a blank or a slash, is an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
-	g := gatingOf(ctx)
+	g := *gatingOf(ctx)
 	g.token, g.hasToken, g.misuse = token, true, tokenMisuse("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }

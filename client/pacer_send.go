@@ -81,7 +81,7 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	}
 	own := gatingOf(ctx)
 	agent, hasAgent := r.req.Header["User-Agent"]
-	token := r.g.tokenFor(&own, agent, hasAgent)
+	token := r.g.tokenFor(own, agent, hasAgent)
 	d := ruling{token: token, brief: true, held: true}
 	err := r.g.decide(ctx, r.req, &d, nil)
 	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {

@@ -148,6 +148,10 @@ type Result struct {
 	// Dialect is the dialect that Policy was read in. In reads it in another.
 	Dialect policy.Dialect
 
+	// Truncated reports whether the file is longer than MaxBytes. Parse drops the line that
+	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
+	Truncated bool
+
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
 	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
 	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came
@@ -166,10 +170,6 @@ type Result struct {
 
 	// Time is when the answer came, or when it was given up.
 	Time time.Time
-
-	// Truncated reports whether the file is longer than MaxBytes. Parse drops the line that
-	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
-	Truncated bool
 
 	// Redirects are the URLs that were redirected to, in order; nil if there were none. The
 	// last of them gave the answer.
