@@ -4,8 +4,9 @@ go 1.26.0
 
 toolchain go1.26.8
 
-// The library.
+// The library. httpsfv: structured fields (RFC 9651), for signatures.
 require (
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/pquerna/cachecontrol v0.2.0
 	golang.org/x/net v0.62.0

@@ -82,7 +82,7 @@ type Transport struct {
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
-	// A Fetcher without Transport, UserAgent or Dialect is not used itself: a copy is, with
+	// A Fetcher without Transport, UserAgent, Dialect or Sign is not used itself: a copy is, with
 	// those of this Transport. MaxFetches then bounds the fetches of this Transport alone.
 	// Two different Dialects are an error of every request.
 	Fetcher *fetch.Fetcher
@@ -94,6 +94,15 @@ type Transport struct {
 	// Pacer spaces the requests to each origin, those for robots.txt included. RoundTrip
 	// then waits: see [Pacer] for time-outs. If nil, requests are not spaced.
 	Pacer *Pacer
+
+	// Sign is called last, once for each http or https request that is sent, those for
+	// robots.txt included: after the Pacer's wait, for each hop of a redirect and each retry.
+	// See package sign for a function that fits. If nil, nothing is called.
+	//
+	// It gets a copy of the request that is its own, and may set header fields. An error ends
+	// the request: it is not sent, and RoundTrip's error wraps it. For robots.txt it counts as
+	// a failure of the network. Sign may be called concurrently.
+	Sign func(*http.Request) error
 
 	// Trace receives events. If nil, none are reported.
 	Trace *Trace

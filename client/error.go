@@ -111,9 +111,9 @@ func (e *lateError) Timeout() bool   { return true }
 func (e *lateError) Temporary() bool { return true }
 
 // mistake is an error that the caller or Base is to blame for, not the site.
-type mistake string
+type mistake struct{ error }
 
-func (e mistake) Error() string { return string(e) }
+func (e mistake) Unwrap() error { return e.error }
 
 // cut bounds what one part may add to a text: some 256 bytes, whole characters.
 func cut(s string) string {

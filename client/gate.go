@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,13 +28,15 @@ type gate struct {
 	cache      *cache.Cache
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
+	sign       func(*http.Request) error
 	source     cache.Source // reads through readRobots
 	pacer      *Pacer
 	trace      Trace
 	misuse     error // what is wrong with the Transport, or nil
 
-	closed   atomic.Bool
-	panicked sync.Map // names of the hooks whose panic is logged
+	closed    atomic.Bool
+	clockTold atomic.Bool
+	panicked  sync.Map // names of the hooks whose panic is logged
 }
 
 // load is the signature of (*fetch.Fetcher).Fetch.
@@ -43,7 +46,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken = policy.ProductToken(t.UserAgent)
-	g.cache, g.pacer = t.Cache, t.Pacer
+	g.cache, g.pacer, g.sign = t.Cache, t.Pacer, t.Sign
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -75,11 +78,15 @@ func (t *Transport) misuse(g *gate) error {
 func (t *Transport) filledFetcher() *fetch.Fetcher {
 	var f fetch.Fetcher
 	if g := t.Fetcher; g != nil {
-		if (g.Transport != nil || t.Base == nil) && (g.UserAgent != "" || t.UserAgent == "") && (g.Dialect != 0 || t.Dialect == 0) {
+		if (g.Transport != nil || t.Base == nil) && (g.UserAgent != "" || t.UserAgent == "") &&
+			(g.Dialect != 0 || t.Dialect == 0) && (g.Sign != nil || t.Sign == nil) {
 			return g
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
-		f.Retries, f.MaxFetches, f.PublicOnly = g.Retries, g.MaxFetches, g.PublicOnly
+		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
+	}
+	if f.Sign == nil {
+		f.Sign = t.Sign
 	}
 	if f.Transport == nil {
 		f.Transport = t.Base
@@ -98,7 +105,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 			return refuse(req, err)
 		}
 		if g.pacer == nil || o == (fetch.Origin{}) {
-			return send(g.base, out)
+			return g.send(out)
 		}
 		res, err := g.paced(out, o, recheck{g: g, req: req})
 		if err != errAgain {
@@ -348,15 +355,48 @@ func tokenMisuse(name, token string) error {
 	return nil
 }
 
-// send is base.RoundTrip. It names a base that returns nothing at all: http.Client would
-// blame the Transport around it.
-func send(base http.RoundTripper, req *http.Request) (*http.Response, error) {
-	res, err := base.RoundTrip(req)
+// send signs req, if it is to be signed, and hands it to Base. It names a Base that returns
+// nothing at all: http.Client would blame the Transport around it.
+func (g *gate) send(req *http.Request) (*http.Response, error) {
+	signed := g.sign != nil && !isOther(req.URL)
+	if signed {
+		out := shallowCopy(req, req)
+		if out.Header = req.Header.Clone(); out.Header == nil {
+			out.Header = make(http.Header, 3)
+		}
+		if err := g.sign(out); err != nil {
+			return refuse(req, mistake{fmt.Errorf("client: not sent, because Sign failed: %w", err)})
+		}
+		req = out
+	}
+	res, err := g.base.RoundTrip(req)
 	if res == nil && err == nil {
-		return nil, mistake(fmt.Sprintf("client: Base (%T) returned neither a response nor an error", base))
+		return nil, mistake{fmt.Errorf("client: Base (%T) returned neither a response nor an error", g.base)}
+	}
+	if signed && err == nil {
+		g.compareClocks(req, res)
 	}
 	return res, err
 }
+
+// compareClocks tells, once, why a site may refuse what is signed: signatures are valid from
+// and until a time.
+func (g *gate) compareClocks(req *http.Request, res *http.Response) {
+	if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		return
+	}
+	date, err := http.ParseTime(res.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	if ahead := time.Since(date); ahead.Abs() > maxClockError && g.clockTold.CompareAndSwap(false, true) {
+		slog.Warn("client: a signed request was refused, and this machine's clock differs from the site's",
+			"site", req.URL.Host, "status", res.StatusCode, "ahead", ahead.Round(time.Second))
+	}
+}
+
+// maxClockError is how long signatures are valid as a rule.
+const maxClockError = time.Minute
 
 // refuse returns err for a request that is not sent, and closes its body as
 // http.RoundTripper demands.

@@ -42,7 +42,7 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 		return refuse(req, err)
 	}
 	out, reading := watchBody(req)
-	res, err := send(g.base, out)
+	res, err := g.send(out)
 	switch {
 	case err == nil:
 		p.note(l, res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))

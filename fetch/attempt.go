@@ -121,6 +121,11 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
+	if r.Sign != nil {
+		if err := r.Sign(req); err != nil {
+			return response{err: fmt.Errorf("not sent, because Sign failed: %w", err)}
+		}
+	}
 	res, err := base.RoundTrip(req)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()

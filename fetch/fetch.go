@@ -95,6 +95,12 @@ type Fetcher struct {
 	// field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
+	// Sign is called before each request is sent, for every hop and retry, with the complete
+	// request. It may set header fields. If it returns an error, the request is not sent, and
+	// that counts as a failure of the network. If nil, nothing is called. A site that admits
+	// only signed requests answers others with 403, which would allow everything.
+	Sign func(*http.Request) error
+
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 

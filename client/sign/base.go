@@ -1,0 +1,157 @@
+package sign
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// message is what a signature can cover of a request, or of a response with its request.
+type message struct {
+	header    http.Header
+	method    string
+	scheme    string
+	authority string   // in canonical form
+	target    string   // path and query as sent, "/" at least
+	request   *message // of a response; nil: this is a request
+}
+
+// base returns the signature base (RFC 9421 §2.5): a line for each covered component, and one
+// for the signature's own parameters.
+func base(m *message, input httpsfv.InnerList) (string, error) {
+	var text strings.Builder
+	var seen []string
+	for _, component := range input.Items {
+		id, err := httpsfv.Marshal(component)
+		if err != nil {
+			return "", fmt.Errorf("sign: covered component: %w", err)
+		}
+		if slices.Contains(seen, id) {
+			return "", fmt.Errorf("sign: %s is covered twice", id)
+		}
+		seen = append(seen, id)
+		value, err := m.value(component)
+		if err != nil {
+			return "", fmt.Errorf("sign: cannot cover %s: %w", id, err)
+		}
+		text.WriteString(id + ": " + value + "\n")
+	}
+	params, err := httpsfv.Marshal(input)
+	if err != nil {
+		return "", fmt.Errorf("sign: signature parameters: %w", err)
+	}
+	text.WriteString(`"@signature-params": ` + params)
+	return text.String(), nil
+}
+
+var errAbsent = errors.New("the message has no such field")
+
+// value returns the value of a component (RFC 9421 §2.1 and §2.2).
+func (m *message) value(component httpsfv.Item) (string, error) {
+	name, ok := component.Value.(string)
+	if !ok {
+		return "", errors.New("its name is no string")
+	}
+	key, ofRequest, err := parameters(component)
+	if err != nil {
+		return "", err
+	}
+	if ofRequest {
+		if m = m.request; m == nil {
+			return "", errors.New("a request has no request of its own")
+		}
+	}
+	if strings.HasPrefix(name, "@") {
+		if key != "" || m.method == "" {
+			return "", errors.New("it has no meaning here")
+		}
+		return m.derived(name)
+	}
+	if name != strings.ToLower(name) {
+		return "", errors.New("names of fields are in lower case")
+	}
+	lines := m.header.Values(name)
+	if len(lines) == 0 {
+		return "", errAbsent
+	}
+	if key != "" {
+		return memberOf(lines, key)
+	}
+	return combined(lines)
+}
+
+// parameters returns those of a component that are known here. A signature over others cannot
+// be made or checked.
+func parameters(component httpsfv.Item) (key string, ofRequest bool, err error) {
+	for _, name := range component.Params.Names() {
+		value, _ := component.Params.Get(name)
+		switch name {
+		case "key":
+			key, _ = value.(string)
+			if key == "" {
+				return "", false, errors.New("its key is no string")
+			}
+		case "req":
+			if ofRequest, _ = value.(bool); !ofRequest {
+				return "", false, errors.New("its req is not true")
+			}
+		default:
+			return "", false, fmt.Errorf("parameter %q is not known here", name)
+		}
+	}
+	return key, ofRequest, nil
+}
+
+// derived returns a component that is no field (RFC 9421 §2.2).
+func (m *message) derived(name string) (string, error) {
+	path, query, _ := strings.Cut(m.target, "?")
+	switch name {
+	case "@method":
+		return m.method, nil
+	case "@scheme":
+		return m.scheme, nil
+	case "@authority":
+		return m.authority, nil
+	case "@target-uri":
+		return m.scheme + "://" + m.authority + m.target, nil
+	case "@path":
+		return path, nil
+	case "@query":
+		return "?" + query, nil
+	}
+	return "", errors.New("it is not known here")
+}
+
+// memberOf returns one member of a Dictionary field (RFC 9421 §2.1.2).
+func memberOf(lines []string, key string) (string, error) {
+	d, err := httpsfv.UnmarshalDictionary(lines)
+	if err != nil {
+		return "", err
+	}
+	member, ok := d.Get(key)
+	if !ok {
+		return "", errAbsent
+	}
+	switch v := member.(type) {
+	case httpsfv.Item:
+		return httpsfv.Marshal(v)
+	case httpsfv.InnerList:
+		return httpsfv.Marshal(v)
+	}
+	return "", fmt.Errorf("a member of type %T", member)
+}
+
+// combined returns the lines of a field as one (RFC 9421 §2.1).
+func combined(lines []string) (string, error) {
+	trimmed := make([]string, len(lines))
+	for i, line := range lines {
+		if trimmed[i] = strings.Trim(line, " \t"); strings.ContainsAny(trimmed[i], "\r\n") {
+			return "", errors.New("the field has a line break")
+		}
+	}
+	return strings.Join(trimmed, ", "), nil
+}

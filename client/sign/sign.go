@@ -1,0 +1,254 @@
+// Package sign signs requests so that sites can tell who sent them: Web Bot Auth
+// (draft-ietf-webbotauth-httpsig-protocol-00), a profile of HTTP Message Signatures
+// (RFC 9421).
+//
+//	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
+//	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
+//
+// Each request that the gate sends is then signed on its own: every hop of a redirect, every
+// retry, and those for robots.txt. A site that admits only signed requests answers an unsigned
+// one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no restrictions". To sign the
+// pages alone would open what the site has closed.
+//
+// The site looks up the public key in the directory that Agent names: serve [Directory] there.
+// A [Verifier] checks signatures, in tests and at the receiving end.
+//
+// The protocol is a draft. Two questions are open in it. What Agent has to be: an origin with
+// the directory at [DirectoryPath], or the URL of the key set itself (a later revision). It is
+// sent as given. And what receivers take: some still know only the older form of the
+// Signature-Agent field, see Signer.BareAgent.
+package sign
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+const (
+	label        = "sig1" // of our signature, and of the Signature-Agent member
+	tag          = "web-bot-auth"
+	directoryTag = "http-message-signatures-directory"
+
+	defaultLifetime = time.Minute
+	maxLifetime     = 24 * time.Hour // the draft's recommendation
+
+	nonceBytes = 32
+)
+
+// Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
+// Its fields must not change after the first use.
+type Signer struct {
+	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
+	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds.
+	Key crypto.Signer
+
+	// Agent is the value of the Signature-Agent field: an https URL, under which receivers
+	// find the directory of keys. It must not be empty.
+	Agent string
+
+	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero,
+	// one minute. If negative or above 24 hours, Sign fails.
+	Lifetime time.Duration
+
+	// Cover names what the signature covers besides the authority and the Signature-Agent
+	// field: "@method", "@target-uri", "@scheme", "@path", "@query", or header fields in
+	// lower case, which the request must have. If empty, nothing more.
+	Cover []string
+
+	// BareAgent sends Signature-Agent as a plain string, the form before the current draft,
+	// for receivers that know no other. If false, the draft's dictionary is sent.
+	BareAgent bool
+
+	// PlainHTTP signs requests over http too. If false, they go out unsigned: the signature
+	// does not bind the scheme, so whoever sees it on the wire could use it until it expires.
+	PlainHTTP bool
+}
+
+// Sign replaces the fields Signature, Signature-Agent and Signature-Input of r by a signature
+// of now. It has the signature of client.Transport's Sign. It changes nothing else, but r's
+// header must not be shared. A request over plain http loses these fields and gets none,
+// unless PlainHTTP is set.
+//
+// The authority is signed as the host that goes out, in canonical form: Request.Host if that
+// is set, in lower case, without the scheme's own port.
+//
+// The error says which field of the Signer is wrong, why r cannot be signed, or what Key
+// returned. It holds no key material.
+func (s *Signer) Sign(r *http.Request) error {
+	keyID, err := s.KeyID()
+	if err != nil {
+		return err
+	}
+	if keyID == publishedTestKey {
+		return errors.New("sign: Signer.Key is the test key that RFC 9421 publishes: use a key of your own")
+	}
+	nonce := make([]byte, nonceBytes)
+	rand.Read(nonce) // never fails
+	return s.sign(r, keyID, time.Now(), base64.StdEncoding.EncodeToString(nonce))
+}
+
+// publishedTestKey is the private key printed in RFC 9421 §B.1.4.
+const publishedTestKey = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
+
+func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string) error {
+	if err := s.misuse(); err != nil {
+		return err
+	}
+	if r.Header == nil {
+		r.Header = make(http.Header, 3)
+	}
+	for _, name := range [...]string{"Signature", "Signature-Agent", "Signature-Input"} {
+		r.Header.Del(name)
+	}
+	if strings.EqualFold(r.URL.Scheme, "http") && !s.PlainHTTP {
+		return nil
+	}
+	m, err := sent(r)
+	if err != nil {
+		return err
+	}
+	agent, err := s.agentField()
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Signature-Agent", agent)
+
+	input := httpsfv.InnerList{Items: s.components(), Params: httpsfv.NewParams()}
+	input.Params.Add("created", now.Unix())
+	input.Params.Add("expires", now.Add(s.lifetime()).Unix())
+	input.Params.Add("keyid", keyID)
+	if nonce != "" {
+		input.Params.Add("nonce", nonce)
+	}
+	input.Params.Add("tag", tag)
+	return s.attach(r.Header, m, label, input)
+}
+
+// attach signs m and adds both fields to its header.
+func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.InnerList) error {
+	text, err := base(m, input)
+	if err != nil {
+		return err
+	}
+	signature, err := s.Key.Sign(rand.Reader, []byte(text), crypto.Hash(0)) // Ed25519 hashes by itself
+	if err != nil {
+		return fmt.Errorf("sign: the key does not sign: %w", err)
+	}
+	params, err := httpsfv.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("sign: %w", err)
+	}
+	h.Add("Signature-Input", label+"="+params)
+	h.Add("Signature", label+"=:"+base64.StdEncoding.EncodeToString(signature)+":")
+	return nil
+}
+
+// misuse returns what is wrong with the fields, or nil.
+func (s *Signer) misuse() error {
+	if u, err := url.Parse(s.Agent); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("sign: Signer.Agent is %q: it must be the https URL under which receivers find your keys", s.Agent)
+	}
+	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
+		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
+	}
+	return nil
+}
+
+func (s *Signer) lifetime() time.Duration {
+	if s.Lifetime == 0 {
+		return defaultLifetime
+	}
+	return s.Lifetime
+}
+
+// agentField returns the value of Signature-Agent: a dictionary whose member has the label of
+// the signature that covers it, or the older string.
+func (s *Signer) agentField() (string, error) {
+	agent, err := httpsfv.Marshal(httpsfv.NewItem(s.Agent))
+	if err != nil {
+		return "", fmt.Errorf("sign: Signer.Agent is %q: %w", s.Agent, err)
+	}
+	if s.BareAgent {
+		return agent, nil
+	}
+	return label + "=" + agent, nil
+}
+
+// components lists what is covered. The authority comes first: it binds a signature to the
+// site that it is for.
+func (s *Signer) components() []httpsfv.Item {
+	agent := httpsfv.NewItem("signature-agent")
+	if !s.BareAgent {
+		agent.Params.Add("key", label)
+	}
+	items := []httpsfv.Item{httpsfv.NewItem("@authority"), agent}
+	for _, name := range s.Cover {
+		items = append(items, httpsfv.NewItem(name))
+	}
+	return items
+}
+
+// sent returns r as it goes out.
+func sent(r *http.Request) (*message, error) {
+	o, err := fetch.OriginOfRequest(r)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	m := &message{header: r.Header, method: r.Method, scheme: strings.ToLower(r.URL.Scheme)}
+	m.authority, m.target = o.HostField(), r.URL.RequestURI()
+	if m.method == "" {
+		m.method = http.MethodGet
+	}
+	return m, nil
+}
+
+// KeyID returns the name under which receivers find the key: its JWK thumbprint (RFC 7638,
+// RFC 8037 §A.3), in base64url.
+func (s *Signer) KeyID() (string, error) {
+	x, err := s.public()
+	if err != nil {
+		return "", err
+	}
+	return thumbprint(x), nil
+}
+
+func (s *Signer) public() (ed25519.PublicKey, error) {
+	if s.Key == nil {
+		return nil, errors.New("sign: Signer.Key is nil: set an ed25519.PrivateKey")
+	}
+	x, ok := s.Key.Public().(ed25519.PublicKey)
+	if !ok || len(x) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
+	}
+	return x, nil
+}
+
+func thumbprint(x ed25519.PublicKey) string {
+	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + base64.RawURLEncoding.EncodeToString(x) + `"}`))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// String returns the KeyID alone, so that a Signer in a log gives away no key.
+func (s *Signer) String() string {
+	id, err := s.KeyID()
+	if err != nil {
+		return "sign.Signer without a key"
+	}
+	return "sign.Signer " + id
+}
+
+// GoString is String.
+func (s *Signer) GoString() string { return s.String() }

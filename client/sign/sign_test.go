@@ -1,0 +1,434 @@
+package sign_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client/sign"
+)
+
+func newKey(tb testing.TB) ed25519.PrivateKey {
+	tb.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+// verifier knows the keys of signers.
+func verifier(tb testing.TB, signers ...*sign.Signer) *sign.Verifier {
+	tb.Helper()
+	keys := make(map[string]crypto.PublicKey)
+	for _, s := range signers {
+		id, err := s.KeyID()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		keys[id] = s.Key.Public()
+	}
+	return &sign.Verifier{Key: func(_ context.Context, agent, id string) (crypto.PublicKey, error) {
+		if key, ok := keys[id]; ok {
+			return key, nil
+		}
+		return nil, fmt.Errorf("%s lists no such key", agent)
+	}}
+}
+
+// received returns r as a server would see it.
+func received(r *http.Request) *http.Request {
+	in := httptest.NewRequest(r.Method, r.URL.RequestURI(), r.Body)
+	in.URL.Scheme, in.Host, in.Header = r.URL.Scheme, r.URL.Host, r.Header.Clone()
+	if r.Host != "" {
+		in.Host = r.Host
+	}
+	return in
+}
+
+func TestWhatASignerCannotDoIsAnError(t *testing.T) {
+	key := newKey(t)
+	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := base64.RawURLEncoding.DecodeString("n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU") // RFC 9421 §B.1.4
+	if err != nil {
+		t.Fatal(err)
+	}
+	const agent = "https://bot.example"
+	for _, c := range []struct {
+		name   string
+		signer *sign.Signer
+		link   string
+		want   string // in the error
+	}{
+		{"no key", &sign.Signer{Agent: agent}, "https://a.example/", "Signer.Key is nil"},
+		{"no Ed25519", &sign.Signer{Key: curve, Agent: agent}, "https://a.example/", "must be an ed25519"},
+		{"the published key", &sign.Signer{Key: ed25519.NewKeyFromSeed(seed), Agent: agent}, "https://a.example/", "publishes"},
+		{"no agent", &sign.Signer{Key: key}, "https://a.example/", `Signer.Agent is ""`},
+		{"agent over http", &sign.Signer{Key: key, Agent: "http://bot.example"}, "https://a.example/", "https URL"},
+		{"agent with a line break", &sign.Signer{Key: key, Agent: "https://bot.example/\n"}, "https://a.example/", "Signer.Agent"},
+		{"agent beyond ASCII", &sign.Signer{Key: key, Agent: "https://bøt.example/"}, "https://a.example/", "Signer.Agent"},
+		{"negative lifetime", &sign.Signer{Key: key, Agent: agent, Lifetime: -1}, "https://a.example/", "-1ns"},
+		{"half a second", &sign.Signer{Key: key, Agent: agent, Lifetime: time.Second / 2}, "https://a.example/", "500ms"},
+		{"two days", &sign.Signer{Key: key, Agent: agent, Lifetime: 48 * time.Hour}, "https://a.example/", "48h"},
+		{"a field that is not there", &sign.Signer{Key: key, Agent: agent, Cover: []string{"x-none"}}, "https://a.example/", "x-none"},
+		{"a field in capitals", &sign.Signer{Key: key, Agent: agent, Cover: []string{"Accept"}}, "https://a.example/", "lower case"},
+		{"a component of responses", &sign.Signer{Key: key, Agent: agent, Cover: []string{"@status"}}, "https://a.example/", "@status"},
+		{"twice", &sign.Signer{Key: key, Agent: agent, Cover: []string{"@authority"}}, "https://a.example/", "twice"},
+		{"no host", &sign.Signer{Key: key, Agent: agent}, "https:///x", "sign: "},
+		{"another scheme", &sign.Signer{Key: key, Agent: agent}, "mailto:a@b.example", "sign: "},
+		{"a key that fails", &sign.Signer{Key: failing{key}, Agent: agent}, "https://a.example/", "key vault away"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, err := url.Parse(c.link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{"Accept": {"text/html"}}}
+			err = c.signer.Sign(r)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q in it", err, c.want)
+			}
+			if r.Header.Get("Signature") != "" {
+				t.Error("signed all the same")
+			}
+		})
+	}
+}
+
+type failing struct{ ed25519.PrivateKey }
+
+func (failing) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("key vault away")
+}
+
+func TestASignerShowsNoKey(t *testing.T) {
+	key := newKey(t)
+	s := &sign.Signer{Key: key, Agent: "https://bot.example"}
+	id, err := s.KeyID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		text := fmt.Sprintf(verb, s)
+		if !strings.Contains(text, id) {
+			t.Errorf("%s: %s has no key ID", verb, text)
+		}
+		for _, secret := range []string{hex.EncodeToString(key.Seed()), base64.StdEncoding.EncodeToString(key.Seed()), fmt.Sprint(key[0], key[1])} {
+			if strings.Contains(text, secret) || strings.Contains(text, strings.Trim(secret, "[]")) {
+				t.Errorf("%s shows the key: %s", verb, text)
+			}
+		}
+	}
+}
+
+func TestPlainHTTPIsSignedOnlyIfToldSo(t *testing.T) {
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
+	for _, plain := range []bool{false, true} {
+		s.PlainHTTP = plain
+		r := httptest.NewRequest(http.MethodGet, "http://a.example/", nil)
+		r.Header.Set("Signature", "sig9=:AAAA:")
+		if err := s.Sign(r); err != nil {
+			t.Fatal(err)
+		}
+		_, err := verifier(t, s).Verify(r)
+		if (err == nil) != plain || !plain && len(r.Header) != 0 {
+			t.Errorf("PlainHTTP %v: %v, header %v", plain, err, r.Header)
+		}
+	}
+}
+
+// The host that is signed is the one that goes out, as a receiver writes it.
+func TestAuthority(t *testing.T) {
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example", PlainHTTP: true}
+	for _, c := range []struct{ link, host, sees string }{
+		{"https://Example.COM/", "", "example.com"},
+		{"https://example.com:443/", "", "example.com"},
+		{"https://example.com:80/", "", "example.com:80"},
+		{"http://example.com:80/", "", "example.com"},
+		{"http://example.com:443/", "", "example.com:443"},
+		{"https://example.com:8443/", "", "example.com:8443"},
+		{"https://[2001:DB8::1]:443/", "", "[2001:db8::1]"},
+		{"https://[2001:db8::1]:8443/", "", "[2001:db8::1]:8443"},
+		{"https://münchen.example/", "", "xn--mnchen-3ya.example"},
+		{"https://10.0.0.1/", "shop.example", "shop.example"},
+	} {
+		t.Run(c.link, func(t *testing.T) {
+			r, err := http.NewRequest(http.MethodGet, c.link, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = c.host
+			if err := s.Sign(r); err != nil {
+				t.Fatal(err)
+			}
+			in := received(r)
+			in.Host = c.sees
+			if _, err := verifier(t, s).Verify(in); err != nil {
+				t.Error(err)
+			}
+			in.Host = "x" + c.sees
+			if _, err := verifier(t, s).Verify(in); !errors.Is(err, sign.ErrInvalid) && !strings.HasPrefix(c.sees, "[") {
+				t.Errorf("for another host: %v", err)
+			}
+		})
+	}
+}
+
+// Mixed requests verify, and none does once a byte of a covered part has changed.
+func TestAnyRequest(t *testing.T) {
+	rounds := 2_000
+	if testing.Short() {
+		rounds = 100
+	}
+	rng := mrand.New(mrand.NewPCG(1, 2))
+	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
+	key := newKey(t)
+	for range rounds {
+		s := &sign.Signer{Key: key, Agent: "https://bot.example" + pick("", "/", "/keys?a=1"), PlainHTTP: true, BareAgent: rng.IntN(3) == 0}
+		parts := []string{"@method", "@target-uri", "@scheme", "@path", "@query", "accept"}
+		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		s.Cover = parts[:rng.IntN(len(parts))]
+		link := pick("http", "https") + "://" + pick("a.example", "A.example:8080", "b.example:443", "[::1]", "[::1]:8080", "ü.example") +
+			pick("", "/", "/robots.txt", "/a%2Fb", "/ä", "/a//b/") + pick("", "?", "?q=1", "?q=%20&r")
+		r, err := http.NewRequest(pick("GET", "POST", "HEAD"), link, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header["Accept"] = []string{" text/html ", "*/*"}[:1+rng.IntN(2)]
+		if err := s.Sign(r); err != nil {
+			t.Fatalf("%s: %v", link, err)
+		}
+		v := verifier(t, s)
+		if _, err := v.Verify(received(r)); err != nil {
+			t.Fatalf("%s, covered %q: %v", link, s.Cover, err)
+		}
+		in := received(r)
+		name := pick("Signature", "Signature-Input", "Signature-Agent", "Host", "Accept")
+		if name == "Accept" && !strings.Contains(r.Header.Get("Signature-Input"), `"accept"`) {
+			continue
+		}
+		if what := change(rng, in, name); what != "" {
+			if _, err := v.Verify(in); err == nil {
+				t.Fatalf("%s: verified with %s", link, what)
+			}
+		}
+	}
+}
+
+// change changes a letter or digit of a field to another one, and says how.
+func change(rng *mrand.Rand, r *http.Request, name string) string {
+	text := []byte(r.Header.Get(name))
+	if name == "Host" {
+		text = []byte(r.Host)
+	}
+	n := len(text)
+	if name == "Signature" {
+		n -= len("A==:") // of whose digit some bits mean nothing
+	}
+	i := rng.IntN(n)
+	old := text[i]
+	if old < '0' || old > '9' && (old|0x20) < 'a' || (old|0x20) > 'z' {
+		return ""
+	}
+	for text[i] == old || text[i]|0x20 == old|0x20 && name == "Host" {
+		text[i] = "abcXYZ0123456789"[rng.IntN(16)]
+	}
+	if name == "Host" {
+		r.Host = string(text)
+	} else {
+		r.Header.Set(name, string(text))
+	}
+	return fmt.Sprintf("%s %q", name, text)
+}
+
+func TestReplayIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
+		v := verifier(t, s)
+		seen := make(map[string]bool)
+		v.Replayed = func(id, nonce string, expires time.Time) bool {
+			if !expires.After(time.Now()) {
+				t.Errorf("asked of a nonce that ended at %v", expires)
+			}
+			was := seen[id+nonce]
+			seen[id+nonce] = true
+			return was
+		}
+		r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+		for i, want := range []error{nil, sign.ErrInvalid, nil} {
+			if i != 1 {
+				if err := s.Sign(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := v.Verify(r); !errors.Is(err, want) {
+				t.Errorf("%d: %v, want %v", i, err, want)
+			}
+		}
+		time.Sleep(time.Minute + 11*time.Second)
+		if _, err := v.Verify(r); !errors.Is(err, sign.ErrInvalid) {
+			t.Errorf("after its end: %v", err)
+		}
+	})
+}
+
+func TestSignatureIsNotShared(t *testing.T) {
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
+	r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+	var last string
+	for range 3 {
+		if err := s.Sign(r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Header.Values("Signature")) != 1 || r.Header.Get("Signature") == last {
+			t.Errorf("signatures %q after %q", r.Header.Values("Signature"), last)
+		}
+		last = r.Header.Get("Signature")
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	old, young := &sign.Signer{Key: newKey(t)}, &sign.Signer{Key: newKey(t)}
+	d, err := sign.Directory(old, young)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewTLSServer(d)
+	defer srv.Close()
+	u, err := url.Parse(srv.URL + sign.DirectoryPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := srv.Client().Get(u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sign.VerifyDirectory(u, resp.Header, body); err != nil {
+		t.Error(err)
+	}
+	keys, err := sign.ReadKeys(body)
+	if err != nil || len(keys) != 2 {
+		t.Errorf("keys %v, %v", keys, err)
+	}
+	for _, s := range []*sign.Signer{old, young} {
+		id, err := s.KeyID()
+		if key, ok := keys[id].(ed25519.PublicKey); err != nil || !ok || !key.Equal(s.Key.Public()) {
+			t.Errorf("key %s: %v, %v", id, keys[id], err)
+		}
+	}
+	resp.Header.Del("Signature")
+	resp.Header.Del("Signature-Input")
+	if err := sign.VerifyDirectory(u, resp.Header, body); !errors.Is(err, sign.ErrUnverified) {
+		t.Errorf("without signatures: %v", err)
+	}
+	if resp, err = srv.Client().Post(u.String(), "", nil); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %v, %v", resp.Status, err)
+	}
+	if _, err := sign.Directory(old, new(sign.Signer)); err == nil || !strings.Contains(err.Error(), "signer 2") {
+		t.Errorf("a Signer without key: %v", err)
+	}
+}
+
+func TestDirectoryURL(t *testing.T) {
+	for agent, want := range map[string]string{
+		"https://bot.example":       "https://bot.example" + sign.DirectoryPath,
+		"https://bot.example/":      "https://bot.example" + sign.DirectoryPath,
+		"https://bot.example/keys":  "https://bot.example/keys",
+		"https://bot.example/?a":    "https://bot.example/?a",
+		"http://bot.example":        "",
+		"bot.example":               "",
+		"https://":                  "",
+		"https://bot.example:8443/": "https://bot.example:8443" + sign.DirectoryPath,
+	} {
+		if got, err := sign.DirectoryURL(agent); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", agent, got, err, want)
+		}
+	}
+}
+
+func TestKeySetsFromStrangers(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		keys int
+		good bool
+	}{
+		{`{"keys":[]}`, 0, true},
+		{``, 0, false},
+		{`[]`, 0, false},
+		{`{"keys":[{"kty":"EC","crv":"P-256"}]}`, 0, true},
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}`, 0, false},
+		{`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, 0, false},
+		{`{"keys":[` + strings.Repeat(" ", 1<<16) + `]}`, 0, false},
+	} {
+		keys, err := sign.ReadKeys([]byte(c.body))
+		if len(keys) != c.keys || (err == nil) != c.good {
+			t.Errorf("%.40s: %v, %v", c.body, keys, err)
+		}
+	}
+}
+
+// Whatever a stranger sends, a Verifier does not panic, and verifies only what the Signer made.
+func FuzzVerify(f *testing.F) {
+	s := &sign.Signer{Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), Agent: "https://bot.example"}
+	r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+	if err := s.Sign(r); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(r.Header.Get("Signature-Input"), r.Header.Get("Signature"), r.Header.Get("Signature-Agent"))
+	f.Add(`sig1=("content-digest";req "x";key="y");tag="web-bot-auth"`, "sig1=::", `"https://a.example"`)
+	f.Fuzz(func(t *testing.T, input, signature, agent string) {
+		r := httptest.NewRequest(http.MethodGet, "https://b.example/", nil) // not the one that is signed
+		r.Header.Set("Signature-Input", input)
+		r.Header.Set("Signature", signature)
+		r.Header.Set("Signature-Agent", agent)
+		r.Header.Set("Content-Digest", agent)
+		if _, err := verifier(t, s).Verify(r); err == nil {
+			t.Errorf("verified %q, %q, %q", input, signature, agent)
+		}
+	})
+}
+
+// BenchmarkSign is a signature of a request beside one of as many bytes: the floor.
+func BenchmarkSign(b *testing.B) {
+	key := newKey(b)
+	s := &sign.Signer{Key: key, Agent: "https://bot.example"}
+	b.Run("ed25519", func(b *testing.B) {
+		text := make([]byte, 300)
+		for b.Loop() {
+			ed25519.Sign(key, text)
+		}
+	})
+	b.Run("request", func(b *testing.B) {
+		r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Sign(r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

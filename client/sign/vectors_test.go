@@ -1,0 +1,369 @@
+package sign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// fact is a line of webbotauth.jsonl.
+type fact struct {
+	ID, Kind, Key, Label, Note, Name, Change, Outcome, Expect string
+
+	JWK      json.RawMessage
+	KeyID    string
+	Seed     string `json:"private_seed_b64url"`
+	X        string `json:"jwk_x"`
+	Computed string `json:"kid_computed"`
+	Printed  string `json:"kid_printed"`
+
+	TargetURL string `json:"target_url"`
+	Input     string `json:"signature_input"`
+	Base      string `json:"signature_base"`
+	Signature string
+	Agent     string `json:"signature_agent"`
+	Body      string
+	Digest    string `json:"content_digest"`
+}
+
+func facts(t *testing.T) map[string]fact {
+	t.Helper()
+	dir := os.Getenv("ROBOTSGATE_VECTORS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	f, err := os.Open(filepath.Join(dir, "vectors", "webbotauth.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skipf("the shared expectations are not here: set ROBOTSGATE_VECTORS (%v)", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := make(map[string]fact)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var one fact
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			t.Fatal(err)
+		}
+		all[one.ID] = one
+	}
+	if len(all) < 30 {
+		t.Fatalf("%d facts", len(all))
+	}
+	return all
+}
+
+// request is the request of a fact as a server receives it.
+func (f fact) request() *http.Request {
+	r := httptest.NewRequest(http.MethodGet, f.TargetURL, nil)
+	if f.Agent != "" {
+		r.Header.Set("Signature-Agent", f.Agent)
+	}
+	r.Header.Set("Signature-Input", f.Input)
+	r.Header.Set("Signature", f.Signature)
+	return r
+}
+
+func listOf(t *testing.T, field, label string) httpsfv.InnerList {
+	t.Helper()
+	d, err := httpsfv.UnmarshalDictionary([]string{field})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, _ := d.Get(label)
+	return member.(httpsfv.InnerList)
+}
+
+// signerOf has the published key, which Sign refuses; sign does not.
+func signerOf(t *testing.T, f fact) *Signer {
+	t.Helper()
+	seed, err := base64.RawURLEncoding.DecodeString(f.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Signer{Key: ed25519.NewKeyFromSeed(seed), Agent: "https://signature-agent.test"}
+}
+
+// keysOf are those of the facts, under their thumbprints.
+func keysOf(t *testing.T, all map[string]fact) map[string]crypto.PublicKey {
+	t.Helper()
+	keys := make(map[string]crypto.PublicKey)
+	for _, id := range []string{"WBK-1", "WBK-2"} {
+		read, err := ReadKeys([]byte(`{"keys":[` + string(all[id].JWK) + `]}`))
+		if err == nil {
+			t.Errorf("%s: no error for a key without a kid", id)
+		}
+		key, ok := read[all[id].KeyID]
+		if !ok {
+			t.Errorf("%s: thumbprints %v, want %s", id, read, all[id].KeyID)
+		}
+		keys[all[id].KeyID] = key
+	}
+	return keys
+}
+
+func verifierOf(keys map[string]crypto.PublicKey) *Verifier {
+	return &Verifier{Key: func(_ context.Context, _, id string) (crypto.PublicKey, error) {
+		if key, ok := keys[id]; ok {
+			return key, nil
+		}
+		return nil, errors.New("no such key")
+	}}
+}
+
+// at runs f at a time of the wall clock.
+func at(t *testing.T, seconds int64, f func(*testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(seconds, 0)))
+		f(t)
+	})
+}
+
+const published = 1735689600 // when the vectors were created
+
+func TestVectors(t *testing.T) {
+	all := facts(t)
+	keys := keysOf(t, all)
+	for _, f := range all {
+		switch f.Kind {
+		case "vector", "derived-vector":
+			t.Run(f.ID, func(t *testing.T) { at(t, published, func(t *testing.T) { checkVector(t, f, all, keys) }) })
+		case "directory-response":
+			t.Run(f.ID, func(t *testing.T) { at(t, published, func(t *testing.T) { checkPublished(t, f, all, keys) }) })
+		}
+	}
+}
+
+// checkVector builds the signature base of a vector from its request, verifies the signature,
+// and where a Signer would make the same, lets it.
+func checkVector(t *testing.T, f fact, all map[string]fact, keys map[string]crypto.PublicKey) {
+	r := f.request()
+	m, err := received(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := listOf(t, f.Input, f.Label)
+	text, err := base(m, input)
+	if err != nil || text != f.Base {
+		t.Errorf("base\n%s\n%v\nwant\n%s", text, err, f.Base)
+	}
+	signature, err := bytesOf([]string{f.Signature}, f.Label)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alg, _ := input.Params.Get("alg")
+	name, _ := alg.(string)
+	if err := check(keys[all[f.Key].KeyID], name, text, signature); err != nil {
+		t.Error(err)
+	}
+	_, err = verifierOf(keys).Verify(r)
+	if want := f.Agent != ""; (err == nil) != want {
+		t.Errorf("Verify: %v", err)
+	}
+	if f.Agent == "" && !errors.Is(err, ErrUnverified) {
+		t.Errorf("without an agent: %v", err)
+	}
+	if f.Kind != "derived-vector" || !strings.Contains(f.Input, "@authority") {
+		return
+	}
+	s := signerOf(t, all["WBK-1"])
+	s.PlainHTTP = true
+	agent, err := httpsfv.UnmarshalDictionary([]string{f.Agent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, _ := agent.Get(f.Label)
+	s.Agent = member.(httpsfv.Item).Value.(string)
+	out, err := http.NewRequest(http.MethodGet, f.TargetURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, _ := input.Params.Get("created")
+	if err := s.sign(out, all["WBK-1"].KeyID, time.Unix(created.(int64), 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"Signature": f.Signature, "Signature-Input": f.Input, "Signature-Agent": f.Agent} {
+		if got := out.Header.Get(name); got != want {
+			t.Errorf("%s: %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+func checkPublished(t *testing.T, f fact, all map[string]fact, keys map[string]crypto.PublicKey) {
+	h := http.Header{"Content-Digest": {f.Digest}, "Signature": {f.Signature}, "Signature-Input": {f.Input}}
+	u := &url.URL{Scheme: "https", Host: "signature-agent.test", Path: DirectoryPath}
+	if err := VerifyDirectory(u, h, []byte(f.Body)); err != nil {
+		t.Error(err)
+	}
+	u.Host = "other.test"
+	if err := VerifyDirectory(u, h, []byte(f.Body)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("for another host: %v", err)
+	}
+	d, err := Directory(signerOf(t, all["WBK-1"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://signature-agent.test"+DirectoryPath, nil))
+	if w.Header().Get("Content-Type") != DirectoryType {
+		t.Errorf("type %q", w.Header().Get("Content-Type"))
+	}
+	var got, want any
+	if json.Unmarshal(w.Body.Bytes(), &got) != nil || json.Unmarshal([]byte(f.Body), &want) != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("directory %s, want %s", w.Body, f.Body)
+	}
+	u.Host = "signature-agent.test"
+	if err := VerifyDirectory(u, w.Header(), w.Body.Bytes()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADirectoryWhoseKidIsNotTheThumbprintIsTold(t *testing.T) {
+	f := facts(t)["WBK-3"]
+	keys, err := ReadKeys([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"` + f.Printed + `","x":"` + f.X + `"}]}`))
+	if err == nil || !strings.Contains(err.Error(), f.Printed) || keys[f.Computed] == nil {
+		t.Errorf("keys %v, error %v", keys, err)
+	}
+}
+
+// changes makes the negatives of webbotauth.jsonl, and others, of a request that a Signer has
+// signed: by replacement in the fields, signed anew where the change is the signer's.
+var changes = []struct {
+	name    string
+	change  func(*http.Request)
+	cover   func(*httpsfv.InnerList)
+	outcome error // nil: verified
+}{
+	{name: "none"},
+	{name: "target-not-covered", cover: func(l *httpsfv.InnerList) { l.Items = l.Items[1:] }, outcome: ErrInvalid},
+	{name: "agent-not-covered", cover: func(l *httpsfv.InnerList) { l.Items = l.Items[:1] }, outcome: ErrInvalid},
+	{name: "missing-keyid", cover: func(l *httpsfv.InnerList) { l.Params.Del("keyid") }, outcome: ErrInvalid},
+	{name: "missing-created", cover: func(l *httpsfv.InnerList) { l.Params.Del("created") }, outcome: ErrInvalid},
+	{name: "missing-expires", cover: func(l *httpsfv.InnerList) { l.Params.Del("expires") }, outcome: ErrInvalid},
+	{name: "missing-tag", cover: func(l *httpsfv.InnerList) { l.Params.Del("tag") }, outcome: ErrUnverified},
+	{name: "other-tag", cover: func(l *httpsfv.InnerList) { l.Params.Add("tag", "x") }, outcome: ErrUnverified},
+	{name: "unknown-key", cover: func(l *httpsfv.InnerList) { l.Params.Add("keyid", "x") }, outcome: ErrUnverified},
+	{name: "in-the-future", cover: func(l *httpsfv.InnerList) { l.Params.Add("created", int64(published+30)) }, outcome: ErrInvalid},
+	{name: "expired", cover: func(l *httpsfv.InnerList) { l.Params.Add("expires", int64(published-10)) }, outcome: ErrInvalid},
+	{name: "within-the-skew", cover: func(l *httpsfv.InnerList) { l.Params.Add("created", int64(published+9)) }},
+	{name: "expires-before-created", cover: func(l *httpsfv.InnerList) {
+		l.Params.Add("created", int64(published+5))
+		l.Params.Add("expires", int64(published+4))
+	}, outcome: ErrInvalid},
+	{name: "hmac", cover: func(l *httpsfv.InnerList) { l.Params.Add("alg", "hmac-sha256") }, outcome: ErrInvalid},
+	{name: "alg-of-the-key", cover: func(l *httpsfv.InnerList) { l.Params.Add("alg", "ed25519") }},
+	{name: "unknown-parameter-of-a-component", cover: func(l *httpsfv.InnerList) { l.Items[0].Params.Add("sf", true) }, outcome: ErrInvalid},
+	{name: "unknown-component", cover: func(l *httpsfv.InnerList) { l.Items = append(l.Items, httpsfv.NewItem("@status")) }, outcome: ErrInvalid},
+	{name: "bad-signature", change: func(r *http.Request) {
+		s := []byte(r.Header.Get("Signature"))
+		s[10] ^= 1 // another digit of base64, for all of A to Z, a to z, 0 to 9
+		r.Header.Set("Signature", string(s))
+	}, outcome: ErrInvalid},
+	{name: "duplicate-component", change: func(r *http.Request) {
+		r.Header.Set("Signature-Input", strings.Replace(r.Header.Get("Signature-Input"), `"@authority"`, `"@authority" "@authority"`, 1))
+	}, outcome: ErrInvalid},
+	{name: "agent-member-missing", change: setTo("Signature-Agent", `other="https://signature-agent.test"`), outcome: ErrInvalid},
+	{name: "agent-not-https", change: setTo("Signature-Agent", `sig1="http://signature-agent.test"`), outcome: ErrInvalid},
+	{name: "agent-absent", change: func(r *http.Request) { r.Header.Del("Signature-Agent") }, outcome: ErrUnverified},
+	{name: "agent-bare-string", change: setTo("Signature-Agent", `"https://signature-agent.test"`), outcome: ErrInvalid},
+	{name: "other-agent", change: setTo("Signature-Agent", `sig1="https://other.test"`), outcome: ErrInvalid},
+	{name: "value-unreadable", change: setTo("Signature", "sig1=abc"), outcome: ErrInvalid},
+	{name: "label-only-in-one", change: setTo("Signature", "sig2=:AAAA:"), outcome: ErrInvalid},
+	{name: "no-input", change: func(r *http.Request) { r.Header.Del("Signature-Input") }, outcome: ErrUnverified},
+	{name: "no-signature", change: func(r *http.Request) { r.Header.Del("Signature") }, outcome: ErrInvalid},
+	{name: "input-unreadable", change: setTo("Signature-Input", "sig1=("), outcome: ErrInvalid},
+	{name: "input-no-list", change: setTo("Signature-Input", "sig1=1"), outcome: ErrInvalid},
+	{name: "other-host", change: func(r *http.Request) { r.Host = "other.example" }, outcome: ErrInvalid},
+	{name: "host-in-capitals", change: func(r *http.Request) { r.Host = "EXAMPLE.com:443" }},
+	{name: "other-path", change: func(r *http.Request) { r.RequestURI = "/x" }}, // not covered
+	{name: "two-of-our-tag", change: func(r *http.Request) {
+		r.Header.Add("Signature-Input", strings.Replace(r.Header.Get("Signature-Input"), "sig1=", "sig2=", 1))
+	}, outcome: ErrInvalid},
+	{name: "another-signature-beside", change: func(r *http.Request) {
+		r.Header.Add("Signature-Input", `sig0=("@method");tag="x"`)
+		r.Header.Add("Signature", "sig0=:AAAA:")
+	}},
+	{name: "too-long", change: func(r *http.Request) { r.Header.Add("Signature", "x=:"+strings.Repeat("A", maxFields)+":") }, outcome: ErrInvalid},
+	{name: "content-digest-mismatch", change: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("other")) }, cover: coverDigest, outcome: ErrInvalid},
+	{name: "content-digest", change: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("{}")) }, cover: coverDigest},
+}
+
+func setTo(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+func coverDigest(l *httpsfv.InnerList) {
+	l.Items = append(l.Items, httpsfv.NewItem("content-digest"))
+}
+
+func TestNegatives(t *testing.T) {
+	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
+	s := &Signer{Key: ed25519.NewKeyFromSeed(seed), Agent: "https://signature-agent.test"}
+	keyID, _ := s.KeyID()
+	public, _ := s.public()
+	seen := make(map[string]bool)
+	for _, c := range changes {
+		seen[c.name] = true
+		t.Run(c.name, func(t *testing.T) {
+			at(t, published, func(t *testing.T) {
+				r := httptest.NewRequest(http.MethodGet, "https://example.com/page?q=1", nil)
+				r.Header.Set("Content-Digest", "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:")
+				input := httpsfv.InnerList{Items: s.components(), Params: httpsfv.NewParams()}
+				input.Params.Add("created", int64(published))
+				input.Params.Add("expires", int64(published+60))
+				input.Params.Add("keyid", keyID)
+				input.Params.Add("tag", tag)
+				if c.cover != nil {
+					c.cover(&input)
+				}
+				r.Header.Set("Signature-Agent", `sig1="https://signature-agent.test"`)
+				m, err := received(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.attach(r.Header, m, label, input); err != nil { // the change is one that cannot be signed
+					params, _ := httpsfv.Marshal(input)
+					r.Header.Set("Signature-Input", "sig1="+params)
+					r.Header.Set("Signature", "sig1=:AAAA:")
+				}
+				if c.change != nil {
+					c.change(r)
+				}
+				got, err := verifierOf(map[string]crypto.PublicKey{keyID: public}).Verify(r)
+				if c.outcome == nil {
+					if err != nil || got.KeyID != keyID || got.Agent != "https://signature-agent.test" {
+						t.Errorf("%+v, %v", got, err)
+					}
+					return
+				}
+				if !errors.Is(err, c.outcome) || errors.Is(err, ErrInvalid) && errors.Is(err, ErrUnverified) {
+					t.Errorf("error %v, want %v", err, c.outcome)
+				}
+			})
+		})
+	}
+	for _, f := range facts(t) {
+		if f.Kind == "negative" && !seen[f.Name] {
+			t.Errorf("%s (%s): %s, %s: no row", f.ID, f.Name, f.Change, f.Outcome)
+		}
+	}
+}

@@ -1,0 +1,362 @@
+package sign
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// What Verify finds, apart from a good signature. Its errors wrap one of them.
+var (
+	// ErrUnverified: the request does not say who it is from in a way that can be checked. It
+	// has no signature of this kind, names no agent, or the key cannot be had.
+	ErrUnverified = errors.New("sign: not verified")
+
+	// ErrInvalid: the request has a signature that does not hold.
+	ErrInvalid = errors.New("sign: invalid signature")
+)
+
+const (
+	maxFields = 16 << 10 // bytes of all signature fields of a request
+	maxBody   = 1 << 20  // bytes of a body whose digest is covered
+	maxSkew   = 10 * time.Second
+)
+
+// Verifier checks signatures that Signers make, and others of the same profile with an
+// Ed25519 or RSA-PSS key. It is safe for concurrent use, if its functions are.
+type Verifier struct {
+	// Key returns the public key that the directory of agent lists under keyID: an
+	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". It must be set.
+	// The agent is what the request says, so fetching it is a request that a stranger asks
+	// for.
+	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
+
+	// Replayed reports whether it was called with the same nonce of the same key before. It
+	// may forget a nonce once expires has passed. If nil, a signature may be used again until
+	// it expires.
+	Replayed func(keyID, nonce string, expires time.Time) bool
+
+	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there
+	// is none.
+	Skew time.Duration
+}
+
+// Signed is what a good signature says.
+type Signed struct {
+	Agent   string // of the Signature-Agent field
+	KeyID   string
+	Created time.Time
+	Expires time.Time
+}
+
+// Verify checks the signature of a request that a server has received. If r.URL has no scheme,
+// that is https for a request over TLS and http for any other: behind a proxy that ends TLS,
+// set it first.
+//
+// A covered Content-Digest is compared with the body, up to 1 MiB, and the body can be read
+// again.
+func (v *Verifier) Verify(r *http.Request) (Signed, error) {
+	s, err := v.verify(r)
+	if err != nil && !errors.Is(err, ErrUnverified) {
+		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return s, err
+}
+
+func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
+	label, input, signature, err := find(r.Header)
+	if err != nil {
+		return s, err
+	}
+	alg, nonce, err := v.times(input.Params, &s)
+	if err != nil {
+		return s, err
+	}
+	if s.Agent, err = agentOf(r.Header, label, input.Items); err != nil {
+		return s, err
+	}
+	m, err := received(r)
+	if err != nil {
+		return s, err
+	}
+	text, err := base(m, input)
+	if err != nil {
+		return s, err
+	}
+	key, err := v.Key(r.Context(), s.Agent, s.KeyID)
+	if err != nil {
+		return s, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, s.KeyID, s.Agent, err)
+	}
+	if err := check(key, alg, text, signature); err != nil {
+		return s, err
+	}
+	if covers(input.Items, "content-digest") {
+		if err := checkDigest(r); err != nil {
+			return s, err
+		}
+	}
+	if v.Replayed != nil && (nonce == "" || v.Replayed(s.KeyID, nonce, s.Expires)) {
+		return s, errors.New("its nonce was used before, or is missing")
+	}
+	return s, nil
+}
+
+// find returns the one signature that has our tag.
+func find(h http.Header) (label string, input httpsfv.InnerList, signature []byte, err error) {
+	inputs, signatures := h.Values("Signature-Input"), h.Values("Signature")
+	if len(inputs) == 0 && len(signatures) == 0 {
+		return "", input, nil, fmt.Errorf("%w: the request is not signed", ErrUnverified)
+	}
+	size := 0
+	for _, line := range slices.Concat(inputs, signatures, h.Values("Signature-Agent")) {
+		size += len(line)
+	}
+	if size > maxFields {
+		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
+	}
+	all, err := httpsfv.UnmarshalDictionary(inputs)
+	if err != nil {
+		return "", input, nil, fmt.Errorf("Signature-Input: %w", err)
+	}
+	for _, name := range all.Names() {
+		member, _ := all.Get(name)
+		list, ok := member.(httpsfv.InnerList)
+		if !ok {
+			return "", input, nil, fmt.Errorf("Signature-Input: %s is no list of components", name)
+		}
+		if t, _ := list.Params.Get("tag"); t != tag {
+			continue
+		}
+		if label != "" {
+			return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
+		}
+		label, input = name, list
+	}
+	if label == "" {
+		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
+	}
+	signature, err = bytesOf(signatures, label)
+	if err != nil {
+		return "", input, nil, fmt.Errorf("Signature: %w", err)
+	}
+	return label, input, signature, nil
+}
+
+// bytesOf returns a member of a Dictionary that is a Byte Sequence.
+func bytesOf(lines []string, key string) ([]byte, error) {
+	d, err := httpsfv.UnmarshalDictionary(lines)
+	if err != nil {
+		return nil, err
+	}
+	if member, ok := d.Get(key); ok {
+		if item, ok := member.(httpsfv.Item); ok {
+			if b, ok := item.Value.([]byte); ok {
+				return b, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("it has no byte sequence %q", key)
+}
+
+// times checks the parameters of a signature, and copies to s what they say.
+func (v *Verifier) times(params *httpsfv.Params, s *Signed) (alg, nonce string, err error) {
+	for name, to := range map[string]*string{"keyid": &s.KeyID, "alg": &alg, "nonce": &nonce} {
+		if value, ok := params.Get(name); ok {
+			if *to, ok = value.(string); !ok {
+				return "", "", fmt.Errorf("its %s is no string", name)
+			}
+		}
+	}
+	if s.KeyID == "" {
+		return "", "", errors.New("it has no keyid")
+	}
+	for name, to := range map[string]*time.Time{"created": &s.Created, "expires": &s.Expires} {
+		value, _ := params.Get(name)
+		seconds, ok := value.(int64)
+		if !ok {
+			return "", "", fmt.Errorf("it has no %s in whole seconds", name)
+		}
+		*to = time.Unix(seconds, 0)
+	}
+	skew, now := v.skew(), time.Now()
+	switch {
+	case s.Created.After(now.Add(skew)):
+		return "", "", fmt.Errorf("it was created %v from now", s.Created.Sub(now).Round(time.Second))
+	case !s.Expires.After(now.Add(-skew)):
+		return "", "", fmt.Errorf("it expired %v ago", now.Sub(s.Expires).Round(time.Second))
+	case s.Expires.Before(s.Created):
+		return "", "", errors.New("it expires before it was created")
+	}
+	return alg, nonce, nil
+}
+
+func (v *Verifier) skew() time.Duration {
+	if v.Skew == 0 {
+		return maxSkew
+	}
+	return max(0, v.Skew)
+}
+
+// agentOf returns what Signature-Agent says under a signature's label, or the plain string of
+// the older form. The signature must cover it, and the site that it is for.
+func agentOf(h http.Header, label string, components []httpsfv.Item) (string, error) {
+	if !covers(components, "@authority") && !covers(components, "@target-uri") {
+		return "", errors.New("it covers neither @authority nor @target-uri, so it is for any site")
+	}
+	lines := h.Values("Signature-Agent")
+	if len(lines) == 0 {
+		return "", fmt.Errorf("%w: the request names no Signature-Agent", ErrUnverified)
+	}
+	if !covers(components, "signature-agent") {
+		return "", errors.New("it does not cover signature-agent")
+	}
+	item, err := httpsfv.UnmarshalItem(lines)
+	if err != nil { // not the older form
+		d, err := httpsfv.UnmarshalDictionary(lines)
+		if err != nil {
+			return "", fmt.Errorf("Signature-Agent: %w", err)
+		}
+		member, ok := d.Get(agentKey(components, label))
+		if item, ok = member.(httpsfv.Item); !ok {
+			return "", errors.New("it covers no member of Signature-Agent that is there")
+		}
+	}
+	agent, _ := item.Value.(string)
+	if u, err := url.Parse(agent); err != nil || u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("Signature-Agent says %q for it, not an https URL", agent)
+	}
+	return agent, nil
+}
+
+// covers reports whether a component of that name, with any parameters, is covered.
+func covers(components []httpsfv.Item, name string) bool {
+	return slices.ContainsFunc(components, func(c httpsfv.Item) bool { return c.Value == name })
+}
+
+// agentKey returns the member of signature-agent that is covered. The draft wants the
+// signature's own label there, but prints examples with another.
+func agentKey(components []httpsfv.Item, label string) (key string) {
+	for _, c := range components {
+		if k, _ := c.Params.Get("key"); c.Value == "signature-agent" && key != label {
+			key, _ = k.(string)
+		}
+	}
+	return key
+}
+
+// received returns r as it came.
+func received(r *http.Request) (*message, error) {
+	m := &message{header: r.Header, method: r.Method, scheme: r.URL.Scheme, target: r.RequestURI}
+	if m.scheme == "" {
+		m.scheme = "http"
+		if r.TLS != nil {
+			m.scheme = "https"
+		}
+	}
+	if m.target == "" || m.target[0] != '/' { // made by hand, or absolute
+		m.target = r.URL.RequestURI()
+	}
+	host := r.Host
+	if host == "" {
+		host = r.URL.Host
+	}
+	o, err := fetch.OriginOf(&url.URL{Scheme: m.scheme, Host: host})
+	if err != nil {
+		return nil, err
+	}
+	m.authority = o.HostField()
+	return m, nil
+}
+
+// check checks a signature over text. The key decides on the algorithm; a parameter that
+// names another is an error. HMAC is not allowed: both sides could sign.
+func check(key crypto.PublicKey, alg, text string, signature []byte) error {
+	switch key := key.(type) {
+	case ed25519.PublicKey:
+		if alg != "" && alg != "ed25519" {
+			return fmt.Errorf("its alg is %q, its key is for ed25519", alg)
+		}
+		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, []byte(text), signature) {
+			return nil
+		}
+	case *rsa.PublicKey:
+		if alg != "" && alg != "rsa-pss-sha512" {
+			return fmt.Errorf("its alg is %q, its key is for rsa-pss-sha512", alg)
+		}
+		sum := sha512.Sum512([]byte(text))
+		if rsa.VerifyPSS(key, crypto.SHA512, sum[:], signature, &rsa.PSSOptions{SaltLength: 64}) == nil {
+			return nil
+		}
+	default:
+		return fmt.Errorf("%w: a key of type %T", ErrUnverified, key)
+	}
+	return errors.New("it is not of this request and key")
+}
+
+// checkDigest compares the Content-Digest of r with its body.
+func checkDigest(r *http.Request) error {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); err != nil {
+			return fmt.Errorf("Content-Digest: %w", err)
+		}
+		if len(body) > maxBody {
+			return fmt.Errorf("Content-Digest: the body has more than %d bytes", maxBody)
+		}
+		r.Body = readCloser{bytes.NewReader(body), r.Body}
+	}
+	return compareDigest(r.Header.Values("Content-Digest"), body)
+}
+
+// compareDigest holds a body against a Content-Digest field (RFC 9530 §2).
+func compareDigest(lines []string, body []byte) error {
+	d, err := httpsfv.UnmarshalDictionary(lines)
+	if err != nil {
+		return fmt.Errorf("Content-Digest: %w", err)
+	}
+	known := false
+	for _, name := range d.Names() {
+		var sum []byte
+		switch name {
+		case "sha-256":
+			s := sha256.Sum256(body)
+			sum = s[:]
+		case "sha-512":
+			s := sha512.Sum512(body)
+			sum = s[:]
+		default:
+			continue
+		}
+		known = true
+		member, _ := d.Get(name)
+		item, _ := member.(httpsfv.Item)
+		if want, _ := item.Value.([]byte); !bytes.Equal(want, sum) {
+			return errors.New("the body is not that of its Content-Digest")
+		}
+	}
+	if !known {
+		return errors.New("Content-Digest has neither sha-256 nor sha-512")
+	}
+	return nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,154 @@
+package client_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// Sign sees what goes out, when it goes out, in a copy.
+func TestSignIsCalledLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var signed []string
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get("Signed") != req.URL.Path {
+				t.Errorf("%s is signed as %q", req.URL, req.Header.Get("Signed"))
+			}
+			body := ""
+			if req.URL.Path == "/robots.txt" {
+				body = "User-agent: *\nCrawl-delay: 10\n"
+			}
+			return answer(200, "", body), nil
+		})
+		gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}, Sign: func(r *http.Request) error {
+			signed = append(signed, r.URL.Path+" "+r.Header.Get("User-Agent")+" "+time.Since(start).String())
+			r.Header.Set("Signed", r.URL.Path)
+			return nil
+		}}
+		for _, path := range []string{"/a", "/b"} {
+			req, err := http.NewRequest(http.MethodGet, "http://a.example"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := gate.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if len(req.Header) != 0 {
+				t.Errorf("the caller's header is now %v", req.Header)
+			}
+		}
+		want := "/robots.txt ExampleBot/1.0 0s, /a ExampleBot/1.0 10s, /b ExampleBot/1.0 20s"
+		if got := strings.Join(signed, ", "); got != want {
+			t.Errorf("signed %s, want %s", got, want)
+		}
+	})
+}
+
+// A hook that fails is not the site's doing: the next request need not wait for longer.
+func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vault := errors.New("key vault away")
+		fails := 0
+		pacer := &client.Pacer{Delay: time.Second}
+		gate := &client.Transport{
+			Base:  roundTrip(func(req *http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
+			Pacer: pacer,
+			Sign: func(r *http.Request) error {
+				if r.URL.Path == "/page" && fails < 3 {
+					fails++
+					return vault
+				}
+				return nil
+			},
+		}
+		for i := range 4 {
+			start := time.Now()
+			req, err := http.NewRequest(http.MethodGet, "http://a.example/page", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := gate.RoundTrip(req)
+			if (i < 3) != errors.Is(err, vault) {
+				t.Errorf("request %d: %v", i, err)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("request %d waited %v", i, took)
+			}
+		}
+	})
+}
+
+// Other schemes are not the gate's: Sign does not see them.
+func TestSignIsForHTTPOnly(t *testing.T) {
+	gate := &client.Transport{
+		Base: roundTrip(func(req *http.Request) (*http.Response, error) { return answer(200, "", ""), nil }),
+		Sign: func(*http.Request) error { return errors.New("called") },
+	}
+	req, err := http.NewRequest(http.MethodGet, "ftp://a.example/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.RoundTrip(req); err != nil {
+		t.Error(err)
+	}
+}
+
+// A clock that is wrong makes every signature invalid. That is said once.
+func TestAClockThatIsWrongIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		off    time.Duration
+		sign   bool
+		told   bool
+	}{
+		{"ahead", 401, -2 * time.Minute, true, true},
+		{"behind", 403, 2 * time.Minute, true, true},
+		{"right", 403, 30 * time.Second, true, false},
+		{"not refused", 200, time.Hour, true, false},
+		{"not signed", 403, time.Hour, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			was := slog.Default()
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			defer slog.SetDefault(was)
+			gate := &client.Transport{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path == "/robots.txt" {
+					return answer(404, "", ""), nil
+				}
+				resp := answer(c.status, "", "")
+				resp.Header.Set("Date", time.Now().Add(c.off).UTC().Format(http.TimeFormat))
+				return resp, nil
+			})}
+			if c.sign {
+				gate.Sign = func(*http.Request) error { return nil }
+			}
+			for range 2 {
+				req, err := http.NewRequest(http.MethodGet, "http://a.example/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := gate.RoundTrip(req); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := strings.Count(log.String(), "clock"); (n == 1) != c.told || n > 1 {
+				t.Errorf("told %d times: %s", n, &log)
+			}
+		})
+	}
+}
