@@ -292,15 +292,19 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	return c.terms.until(e.state.Load(), time.Now())
 }
 
-// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
-// tries once to give the Store each value that it is still due, whatever load does, and
-// waits for that and for every load to end, but no longer than ctx.
+// Close ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It
+// tries once to write each value that the Store has not yet got. If the Store then has all
+// of them and is an io.Closer, Close closes it. Close also waits for each Load to end. It
+// waits no longer than ctx.
 //
-// The error says what is left: calls of load that have not ended, whose answers will be kept
-// nowhere, and values that the Store did not take. Close may then be called again: it tries
-// these values once more, and waits for what still runs. It returns nil only if nothing is
-// left, and then no call of load or of the Store is under way. What is left after the last
-// Close is lost. A Cache without a Store need not be closed.
+// The error says what is left: a Load that still runs, whose answer will not be kept; values
+// that the Store did not take; a Store that is not closed yet. Close may then be called
+// again, and goes on with what is left. What is left after the last Close is lost. If Close
+// returns nil, no call of a Load or of the Store is under way.
+//
+// A Cache without a Store need not be closed. If several Caches share a Store, only the last
+// of them may close it: hide its Close method from the others, as in
+// struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Close(ctx context.Context) error {
 	c.once.Do(c.init)
 	select {
@@ -315,12 +319,14 @@ func (c *Cache) Close(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.flights.close()
 	c.memory.clear()
-	c.flights.landed(ctx) // what they bring is to be written, too
-	var err error
-	if c.backing != nil {
-		err = c.backing.Close(ctx)
+	left := c.flights.landed(ctx) // what they bring is to be written, too
+	if c.backing == nil {
+		return c.flights.ended(ctx)
 	}
-	return errors.Join(err, c.flights.ended(ctx))
+	if left != nil { // they may still use the Store
+		return errors.Join(c.backing.Flush(ctx), left)
+	}
+	return errors.Join(c.backing.Close(ctx), c.flights.ended(ctx))
 }
 
 // Stats is a snapshot of the counters of a Cache.

@@ -93,15 +93,26 @@ func (f *flights) close() {
 	}
 }
 
-// landed waits for the flights to end, which they soon do once closed, but no longer than ctx.
-func (f *flights) landed(ctx context.Context) { await(ctx, f.running.Wait) }
+// landed waits for the flights to end, which they soon do once closed. Like ended it waits no
+// longer than ctx, and the error says how many are left.
+func (f *flights) landed(ctx context.Context) error {
+	if await(ctx, f.running.Wait) || f.flying.Load() == 0 {
+		return nil
+	}
+	return f.left(ctx)
+}
 
-// ended waits for the flights and their loads to end, no longer than ctx.
+// ended waits for the flights and their loads to end.
 func (f *flights) ended(ctx context.Context) error {
 	if await(ctx, func() { f.running.Wait(); f.loads.Wait() }) || f.flying.Load()+f.loading.Load() == 0 {
 		return nil
 	}
-	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", max(f.flying.Load(), f.loading.Load()), ctx.Err())
+	return f.left(ctx)
+}
+
+func (f *flights) left(ctx context.Context) error {
+	n := max(f.flying.Load(), f.loading.Load())
+	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", n, ctx.Err())
 }
 
 // await waits for wait to return, no longer than ctx, and reports whether it has returned.
@@ -149,8 +160,8 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 				seen = e.state.Load()
 			}
 			landed = c.fly(o, seen, src)
-		case <-patience.C:
-			if r := c.bridge(o, landed); r != nil && o.suits(r, src) {
+		case now := <-patience.C:
+			if r := c.bridge(o, landed, now); r != nil && o.suits(r, src) {
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
@@ -163,12 +174,12 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 // bridge returns the copy of o that takes the place of a refresh which has taken too long; nil
 // if there is none. No other caller then waits for the refresh until it has landed. A nil
 // landed is a refresh that is still to be started.
-func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
+func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time) *fetch.Result {
 	e := c.memory.find(o)
 	if e == nil {
 		return nil
 	}
-	r := c.terms.bridge(e.state.Load(), time.Now())
+	r := c.terms.bridge(e.state.Load(), now)
 	if r != nil && landed != nil && e.overdue.CompareAndSwap(false, true) {
 		go func() {
 			<-landed // it does: a flight has a deadline
@@ -178,11 +189,11 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result
 	return r
 }
 
-// offer gives the callers of the flight of o, who may have to wait for long, a copy from the
-// Store.
-func (c *Cache) offer(o place, s *state) {
-	if now := time.Now(); c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now)) // its finder looks whether it will do
+// offer puts a copy from the Store into memory, for callers whose flight may last. It
+// is expired there, so each reader decides whether it will do.
+func (c *Cache) offer(o place, s *state, now time.Time) {
+	if c.terms.bridge(s, now) != nil {
+		c.memory.put(o, s, s.answer, c.clock.at(now))
 	}
 }
 
@@ -226,47 +237,46 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 // flight determines what holds for o and publishes it before it lands, so callers that arrive
 // later find it in memory. A caller that just missed the last flight gets its result here.
 func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
+	now := time.Now()
 	if e := c.memory.find(o); e != nil {
 		if known := e.state.Load(); known != s {
-			return c.terms.newest(known, time.Now()), nil
+			return c.terms.newest(known, now), nil
 		}
 	}
-	// Another process may know what this one does not, or know it better: with a Store
-	// that is asked before every fetch, memory is just a copy of some of it.
+	// Another process may know what this one does not, or know it better. So the Store is asked
+	// before every fetch, and memory is only a copy of some of it.
 	var stored consultation
 	if c.backing != nil {
-		stored = c.consult(o, s)
-		if s = stored.state; stored.enough {
-			now := time.Now()
+		stored = c.consult(o, s, now)
+		if s, now = stored.state, stored.at; stored.enough {
 			c.publish(o, s, now)
 			return c.terms.newest(s, now), nil
 		}
 	}
 	if s.forOthers(o, src) {
-		if stored.unlock != nil {
-			stored.unlock()
-		}
-		c.publish(o, s, time.Now())
+		stored.release()
+		c.publish(o, s, now)
 		return s.own(), errOthers
 	}
-	// With the file itself, a 304 gives it back to be stored again; without, the rules.
+	return c.fetch(o, s, src, stored)
+}
+
+// fetch is flight for an origin that has to be asked.
+func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fetch.Result, error) {
+	// With the file itself, a 304 gives it back to be stored again; without, only the rules.
 	prev := stored.file
 	if prev == nil {
 		prev = s.validatable()
 	}
 	r, err := c.call(o.Origin, prev, src)
 	if err != nil {
-		if stored.unlock != nil {
-			stored.unlock()
-		}
+		stored.release()
 		return nil, err
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
 	if ofAProxy(r) {
-		if stored.unlock != nil {
-			go stored.unlock()
-		}
+		c.flights.running.Go(stored.release)
 		return c.terms.newest(s, now), nil
 	}
 	c.publish(o, s, now)

@@ -139,6 +139,27 @@ func (rec *record) adds(s *state) bool {
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
+// usable reports whether the record can be of use beside s, whose times are measured by now.
+// It may drop the record's failure.
+func (rec *record) usable(s *state, now time.Time) bool {
+	latest := now.Add(clockSlack)
+	if rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(latest) {
+		// Stamped by another clock than the answer: a process whose clock is fast met an
+		// outage. That takes nothing away from the copy.
+		rec.Failure = nil
+	}
+	if rec.latest().After(latest) {
+		return false // its periods cannot be measured, unless it is this clock that is wrong
+	}
+	return rec.Answer == nil || s == nil || s.answer == nil ||
+		rec.Answer.UserAgent == "" || s.answer.UserAgent == "" || rec.Answer.UserAgent == s.answer.UserAgent // else it was put for others
+}
+
+// isFileOf reports whether the record has the file of s's answer, as the origin sent it.
+func (rec *record) isFileOf(s *state) bool {
+	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.isFile()
+}
+
 // latest is when the record's origin was last heard of.
 func (rec *record) latest() (t time.Time) {
 	if rec.Answer != nil {

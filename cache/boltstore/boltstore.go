@@ -88,9 +88,9 @@ func Open(path string) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Close closes the file. A cache.Cache that uses it must be closed before. Where the file
-// turned out to be damaged while it was written, it stays open until the process ends, and
-// the error says so.
+// Close closes the file. The cache.Cache that has the Store does this when it is closed. If a
+// write has found the file to be damaged, it stays open until the process ends, and the error
+// says so.
 func (s *Store) Close() error {
 	s.committing.Lock()
 	defer s.committing.Unlock()

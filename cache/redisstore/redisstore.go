@@ -44,7 +44,7 @@ func Open(url string) (*Store, error) {
 	return &Store{Client: redis.NewClient(opt)}, nil
 }
 
-// Close closes the client.
+// Close closes the client. The cache.Cache that has the Store does this when it is closed.
 func (s *Store) Close() error { return s.Client.Close() }
 
 // Get implements cache.Store. Of a value that is none of a Cache's, because of its length

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -58,6 +60,10 @@ type Backing struct {
 	locks   breaker       // its own: that values are read and written says nothing about locks
 	locking chan struct{} // holds one element for each Lock under way
 	queue   queue
+
+	closing sync.Once
+	closed  chan struct{} // closed when the Store is; nil before closing
+	lost    error         // what the Store's Close returned
 }
 
 // New returns a Backing of store, whose Turns take as long as patience says.
@@ -97,9 +103,47 @@ func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then fun
 // Has reports whether a value of the key is yet to be written.
 func (b *Backing) Has(key string) bool { return b.queue.has(key) }
 
-// Close writes what is queued, trying each value once, and waits no longer than ctx. What is
-// not written then stays queued for another Close; the error says how much that is.
-func (b *Backing) Close(ctx context.Context) error { return b.queue.close(ctx) }
+// Flush writes what is queued, trying each value once, and waits no longer than ctx. What is
+// not written then stays queued for another Flush; the error says how much that is.
+func (b *Backing) Flush(ctx context.Context) error { return b.queue.flush(ctx) }
+
+// Close is Flush, and then closes the Store if it is an io.Closer. It waits no longer than
+// ctx, and may then be called again. Later calls of the Store fail.
+func (b *Backing) Close(ctx context.Context) error {
+	if err := b.Flush(ctx); err != nil {
+		return err
+	}
+	b.closing.Do(func() {
+		b.closed = make(chan struct{})
+		go b.close()
+	})
+	select {
+	case <-b.closed:
+		return b.lost
+	case <-ctx.Done():
+		return fmt.Errorf("cache: the store is not closed yet: %w", ctx.Err())
+	}
+}
+
+// close takes all slots: then no call is under way, and none can begin. A call that never
+// returns keeps the Store open, as a file in use has to be.
+func (b *Backing) close() {
+	defer close(b.closed)
+	for _, slots := range [...]chan struct{}{b.reading, b.locking, b.queue.slots} {
+		for range cap(slots) {
+			slots <- struct{}{}
+		}
+	}
+	b.queue.calls.Wait()
+	defer func() {
+		if p := recover(); p != nil {
+			b.lost = fmt.Errorf("cache: the store panicked: %v", p)
+		}
+	}()
+	if c, ok := b.store.(io.Closer); ok {
+		b.lost = c.Close()
+	}
+}
 
 // Turn is one look at a Store. Its calls end together, whether or not they heed their context.
 type Turn struct {
@@ -108,9 +152,9 @@ type Turn struct {
 	reads, locks uint64 // how many calls had been answered when it began
 }
 
-// Turn begins a look that ends when the caller's patience does, or at end.
-func (b *Backing) Turn(end time.Time) Turn {
-	t := Turn{b, time.Now().Add(b.patience), b.reads.answers(), b.locks.answers()}
+// Turn begins a look at now that ends when the caller's patience does, or at end.
+func (b *Backing) Turn(now, end time.Time) Turn {
+	t := Turn{b, now.Add(b.patience), b.reads.answers(), b.locks.answers()}
 	if end.Before(t.before) {
 		t.before = end
 	}
@@ -200,7 +244,6 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 			if p := recover(); p != nil {
 				r.err = fmt.Errorf("cache: the store panicked: %v", p)
 			}
-			<-slots
 			select {
 			case returned <- r:
 			case <-left:
@@ -208,6 +251,7 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 					late(r.v)
 				}
 			}
+			<-slots // last: with all slots taken, nothing runs
 		}()
 		r.v, r.err = f(ctx)
 	}()
