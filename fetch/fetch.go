@@ -90,16 +90,16 @@ type Fetcher struct {
 	// Cookie, and fields whose names end in Key, Token, Secret or Auth.
 	Transport http.RoundTripper
 
-	// UserAgent is sent with each request. If "", net/http's own is. It should begin with
-	// the product token that groups are matched against (RFC 9309 §2.2.1). If no header
-	// field can hold it, nothing is sent and each Result says so in Err.
+	// UserAgent is sent with each request. It should begin with the product token that
+	// groups are matched against (RFC 9309 §2.2.1). If empty, net/http's own is sent. If no
+	// header field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
 	// Timeout bounds one Fetch: redirects, retries and pauses together, from the start of
-	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 s.
+	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 seconds.
 	// If negative, there is none: what remains are the caller's context and the time-outs
 	// of a connection.
 	Timeout time.Duration
@@ -157,7 +157,7 @@ type Result struct {
 
 	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
 	// to it, names that field: the answer holds for requests with that value only (RFC 9111
-	// §4.1). If "", it holds for all. Fetchers send the same in all other fields.
+	// §4.1). If empty, it holds for all. Fetchers send the same in all other fields.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
