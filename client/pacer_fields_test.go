@@ -2,8 +2,11 @@ package client
 
 import (
 	"math"
+	"net/url"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // One law for every field: if zero, its default; if negative, there is none.
@@ -29,5 +32,16 @@ func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
 		if got := tt.p.maxUnderway(); got != tt.maxUnderway {
 			t.Errorf("%s: MaxUnderway %d, want %d", tt.name, got, tt.maxUnderway)
 		}
+	}
+}
+
+func TestPacerSaysHowLongTheTurnIsAway(t *testing.T) {
+	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "client: not sent: no turn at https://a.example for 1m30s, and the request's deadline is sooner"
+	if got := (&lateError{origin: o, wait: 90*time.Second + 1}).Error(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -122,6 +122,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		}
 	}()
 	res, err := base.RoundTrip(req)
+	now := time.Now()
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
@@ -132,7 +133,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	refused := leash.RefusedByProxy(res, err)
 	switch {
 	case err != nil && refused:
-		return response{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
+		return response{status: http.StatusProxyAuthRequired, at: now, err: harden.ErrProxyAuth}
 	case err != nil:
 		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
@@ -140,22 +141,13 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	case res.Body == nil:
 		res.Body = http.NoBody
 	}
-	a = response{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
-	if a.header, a.err = kept(res.Header); a.err != nil {
-		return a
-	}
-	if refused {
+	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
+	a.header, a.err = kept(res.Header)
+	if a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
-		return a
 	}
-	if a.status >= 200 && a.status <= 399 {
-		if a.err = wellNamed(a.header); a.err != nil {
-			return a
-		}
-	}
-	a.retryAfter = RetryAfter(a.status, a.header, a.at)
-	if outcomeOf(a.status, r.Dialect) == rules {
-		a.body, a.err = readFile(res)
+	if a.err == nil {
+		a.err = r.read(&a, res)
 	}
 	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
 	// A time-out would then pass for the end of the file.
@@ -163,6 +155,20 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		a.err = context.Cause(req.Context())
 	}
 	return a
+}
+
+// read adds to a what its status gives a meaning: the file, or when to come back.
+func (r *resolution) read(a *response, res *http.Response) (err error) {
+	if a.status >= 200 && a.status <= 399 {
+		if err := wellNamed(a.header); err != nil {
+			return err
+		}
+	}
+	a.retryAfter = RetryAfter(a.status, a.header, a.at)
+	if outcomeOf(a.status, r.Dialect) == rules {
+		a.body, err = readFile(res)
+	}
+	return err
 }
 
 // warn logs, once, that the transport adds credentials. A handler that panics must not

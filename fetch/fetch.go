@@ -4,7 +4,7 @@
 // four outcomes:
 //
 //   - the rules of the file;
-//   - "unavailable": a 4xx, or too many redirects. Everything is allowed.
+//   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
 //     allowed.
 //   - the error of the caller's context.
@@ -37,15 +37,14 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Limits of RFC 9309 that a crawler may choose above the standard's minimum.
-const (
-	MaxBytes     = 500 << 10 // bytes of a file that are parsed, after decoding (§2.5)
-	MaxRedirects = 5         // redirects followed in a row (§2.3.1.2)
-)
+// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5
+// allows.
+const MaxBytes = 500 << 10
 
 // The other limits of one Fetch. Those of a connection are in package harden.
 const (
-	maxAttempts = (MaxRedirects + 1) * (1 + defaultRetries)
+	maxRedirects = 5 // followed in a row, the least that a crawler should (RFC 9309 §2.3.1.2)
+	maxAttempts  = (maxRedirects + 1) * (1 + defaultRetries)
 
 	defaultTimeout = 30 * time.Second
 	defaultRetries = 2

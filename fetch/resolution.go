@@ -68,13 +68,22 @@ type response struct {
 
 var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
 
+// misuse returns why no request can be made, or nil.
+func (r *resolution) misuse() error {
+	switch {
+	case r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS:
+		return errNoOrigin
+	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
+		return fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent))
+	}
+	return nil
+}
+
+// run asks URL after URL until one of them has the answer.
 func (r *resolution) run(ctx context.Context) *Result {
 	h := hop{r.asked, r.asked.RobotsURL()}
-	if r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS {
-		return r.unreachable(h, response{}, errNoOrigin)
-	}
-	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
-		return r.unreachable(h, response{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
+	if err := r.misuse(); err != nil {
+		return r.unreachable(h, response{}, err)
 	}
 	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
@@ -126,7 +135,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// that was asked before leads there too, only slower.
 	name := next.String()
 	first := hop{r.asked, r.asked.RobotsURL()}
-	if len(r.chain) == MaxRedirects || name == first.String() || slices.Contains(r.chain, name) {
+	if len(r.chain) == maxRedirects || name == first.String() || slices.Contains(r.chain, name) {
 		return hop{}, r.conclude(a, policy.Unavailable())
 	}
 	r.chain = append(r.chain, name)

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
@@ -60,15 +62,21 @@ func (d Decision) String() string {
 	return printable(verdict)
 }
 
-// printable escapes control characters: a file must not fake output in a terminal or log.
+// printable percent-encodes what does not print: a file must not fake output in a terminal or
+// log, be it with control characters, with marks that turn the text around, or with bytes that
+// are no text.
 func printable(s string) string {
 	var b []byte
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == 0x7F {
-			b = appendEscape(b, s[i])
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b = append(b, s[:n]...)
 		} else {
-			b = append(b, s[i])
+			for i := range n {
+				b = appendEscape(b, s[i])
+			}
 		}
+		s = s[n:]
 	}
 	return string(b)
 }

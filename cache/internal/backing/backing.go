@@ -238,23 +238,16 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 		err error
 	}
 	returned, left := make(chan result), make(chan struct{})
-	go func() {
-		r := result{err: errors.New("cache: the store ended its goroutine")}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("cache: the store panicked: %v", p)
+	go call(ctx, f, func(v T, err error) {
+		select {
+		case returned <- result{v, err}:
+		case <-left:
+			if late != nil && err == nil {
+				late(v)
 			}
-			select {
-			case returned <- r:
-			case <-left:
-				if late != nil && r.err == nil {
-					late(r.v)
-				}
-			}
-			<-slots // last: with all slots taken, nothing runs
-		}()
-		r.v, r.err = f(ctx)
-	}()
+		}
+		<-slots // last: with all slots taken, nothing runs
+	})
 	select {
 	case r := <-returned:
 		if r.err != nil && !fair {
@@ -268,6 +261,19 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 		}
 		return none, ctx.Err()
 	}
+}
+
+// call calls f, and then end with what it came to, even if f panics or ends its goroutine.
+func call[T any](ctx context.Context, f func(context.Context) (T, error), end func(T, error)) {
+	var v T
+	err := errors.New("cache: the store ended its goroutine")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cache: the store panicked: %v", p)
+		}
+		end(v, err)
+	}()
+	v, err = f(ctx)
 }
 
 // calm returns unlock without its panics: it runs where one would end the process.
