@@ -123,8 +123,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed. With one, no caller waits longer
-	// than 3 seconds to find out.
+	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
+	// there is none, everything is disallowed.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC
@@ -250,10 +250,10 @@ func (c *Cache) init() {
 	}
 }
 
-// century is as long as for ever, and keeps sums from overflowing.
+// century is as good as for ever, and sums with it do not overflow.
 const century = 100 * 365 * 24 * time.Hour
 
-// orDefault gives a field its meaning: zero stands for the default, less for none.
+// orDefault gives a field its meaning: if zero, its default; if negative, none.
 func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
 	switch {
 	case v == 0:
@@ -336,7 +336,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or that it refused eight times
+	StoreDrops  uint64 // values given up: 1,024 others waited to be written, or the Store refused them eight times
 }
 
 // Stats returns a snapshot.

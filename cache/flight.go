@@ -17,27 +17,24 @@ import (
 
 const (
 	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
-	// turn first. Callers that still wait then start another flight. So a queue of ours is no
+	// turn first. Callers that still wait after a flight start another. So our own queue is no
 	// failure of the origin, and a fetch that no caller waits for leaves the queue.
 	flightTimeout = 2 * time.Minute
 
-	// returnTimeout is for a load to see that its time is over.
+	// returnTimeout is how long before that a load is told that its time is over.
 	returnTimeout = time.Second
 
-	// turnPause keeps a load that says at once that it has no turn from being called without
-	// end.
+	// turnPause is how long to wait after a load that had no turn: it may have said so at once.
 	turnPause = 5 * time.Second
 
-	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
-	// take.
+	// maxBridged is how long a caller waits for a refresh if the last good copy can stand in.
 	maxBridged = 3 * time.Second
 
-	// maxRenewals bounds the fetches that no caller waits for: they must not stand in the way
-	// of the others.
+	// maxRenewals bounds the fetches that no caller waits for, so they do not delay the others.
 	maxRenewals = 32
 )
 
-// errNoTurn ends a flight whose Load has not come to ask the origin, mostly because of a queue.
+// errNoTurn ends a flight whose Load did not get to ask the origin, mostly because of a queue.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
@@ -130,9 +127,9 @@ func await(ctx context.Context, wait func()) bool {
 	}
 }
 
-// wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
-// good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
-// memory, if anything, was not enough.
+// wait joins the flight for o, or starts it, and waits no longer than ctx. If the last good copy
+// would serve in an outage, it waits no longer than maxBridged. seen is what the caller found
+// in memory, and was not enough; nil: nothing.
 func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -171,9 +168,9 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 	}
 }
 
-// bridge returns the copy of o that takes the place of a refresh which has taken too long; nil
-// if there is none. No other caller then waits for the refresh until it has landed. A nil
-// landed is a refresh that is still to be started.
+// bridge returns the copy of o that stands in for a refresh that has taken too long, or nil. No
+// other caller then waits for the refresh until it has landed. A nil landed is a refresh that
+// is still to be started.
 func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time) *fetch.Result {
 	e := c.memory.find(o)
 	if e == nil {
@@ -197,8 +194,9 @@ func (c *Cache) offer(o place, s *state, now time.Time) {
 	}
 }
 
-// renew starts a flight for an entry behind its readers, unless there is one, or too many: an
-// origin that hangs, and is asked for again and again, must not take the places of others.
+// renew starts a flight for an entry behind its readers, unless the entry has one, or there are
+// too many. An origin that hangs, and is asked for again and again, must not take the places of
+// others.
 func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
@@ -225,7 +223,7 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 		}
 		defer c.flights.leave()
 		defer func() {
-			// The group would end the process.
+			// The group would repeat the panic where nothing can recover it.
 			if p := recover(); p != nil {
 				landed, err = unreachable(src.Dialect, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
 			}
@@ -286,8 +284,8 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	return c.terms.newest(s, now), nil
 }
 
-// ofAProxy reports a 407 that a proxy gave in place of the origin (RFC 9110 §15.5.8). It
-// says nothing about the origin: the callers that waited get it, and it is kept nowhere.
+// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
+// origin: the callers that waited get it, and it is kept nowhere.
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
@@ -310,8 +308,9 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 	c.memory.put(o, s, r, c.until(s, now, period, due))
 }
 
-// call runs Load with a context of its own: the end of a caller's must not fail the others,
-// and its trace must not be called for them. The result is unreachable if Load gives none. The error is ErrClosed, or errNoTurn.
+// call runs Load with a context of its own: the end of one caller's must not fail the others,
+// and its trace must not be called for them. If Load returns nothing, the result is
+// unreachable. The error is ErrClosed or errNoTurn.
 func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed
