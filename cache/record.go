@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -103,7 +102,7 @@ func encodeState(key string, s *state, file *fetch.Result) ([]byte, error) {
 
 // decodeRecord takes stored bytes apart, trusting none of them.
 func decodeRecord(key string, data []byte) (*record, []byte, error) {
-	if len(data) < recordPrefix || len(data) > MaxValue || !strings.HasPrefix(string(data[:len(recordMagic)]), recordMagic) {
+	if len(data) < recordPrefix || len(data) > MaxValue || string(data[:len(recordMagic)]) != recordMagic {
 		return nil, nil, errRecord
 	}
 	sum := binary.BigEndian.Uint32(data[len(recordMagic):])
@@ -151,8 +150,11 @@ func (rec *record) usable(s *state, now time.Time) bool {
 	if rec.latest().After(latest) {
 		return false // its periods cannot be measured, unless it is this clock that is wrong
 	}
-	return rec.Answer == nil || s == nil || s.answer == nil ||
-		rec.Answer.UserAgent == "" || s.answer.UserAgent == "" || rec.Answer.UserAgent == s.answer.UserAgent // else it was put for others
+	if rec.Answer == nil || s == nil || s.answer == nil {
+		return true
+	}
+	theirs, ours := rec.Answer.UserAgent, s.answer.UserAgent
+	return theirs == "" || ours == "" || theirs == ours // otherwise it was put for others, when ours was not there
 }
 
 // isFileOf reports whether the record has the file of s's answer, as the origin sent it.
@@ -175,7 +177,8 @@ func (rec *record) latest() (t time.Time) {
 // out from the header, within the bounds of the cache. So neither they nor the policy can be
 // forged to say more than a server could. s is nil if nothing can be read. whole reports
 // whether the answer could be read, if there is one.
-func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64) (s *state, whole bool) {
+func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64,
+) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
 		if r := a.read(body, d); failed(r) {

@@ -114,7 +114,8 @@ func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, h
 // turn waits for a turn at o and returns how long that took. Unless the turn was for
 // Wait, it then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
-func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) (l *lane, held time.Duration, err error) {
+func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
+) (l *lane, held time.Duration, err error) {
 	if ctx.Err() != nil {
 		return nil, 0, context.Cause(ctx)
 	}
@@ -141,7 +142,8 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) 
 // queue is turn if it has to wait, from begin on. It is called and returns with p.mu held.
 // Only the first in line has a timer. It wakes the next when it leaves, with a turn or
 // without.
-func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time) (held time.Duration, err error) {
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time,
+) (held time.Duration, err error) {
 	w := &waiter{as: as, wake: make(chan struct{}, 1)}
 	e := l.join(w)
 	defer l.leave(e)

@@ -112,7 +112,8 @@ func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.R
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
-	l.teach(lesson{token: strings.Clone(token), read: res.Time, used: now, pace: asked}, now) // the token may be part of a header
+	token = strings.Clone(token) // it may be part of a header
+	l.teach(lesson{token: token, read: res.Time, used: now, pace: asked}, now)
 	l.wakeFirst()
 }
 

@@ -233,7 +233,8 @@ func (r *resolution) storedURL(first hop) string {
 // setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
 // may come from a store that others write to, so only valid validators are sent.
 func setValidators(req, stored http.Header) {
-	if tag := stored.Get("ETag"); len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
+	tag := stored.Get("ETag")
+	if len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
 		req.Set("If-None-Match", tag)
 	}
 	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {

@@ -50,10 +50,10 @@ const (
 	defaultRetries = 2
 
 	// If some hundreds of connections are made at once, honest servers begin to time out,
-	// and so does a busy machine of ours. But a fetch that has taken a tenth of Timeout,
-	// while others need less than half of that, waits for what may never come: it leaves
-	// its place among the first to another. So 1,500 silent origins keep the next one
-	// waiting for 18 s, not for three minutes.
+	// and so do busy clients. But if a fetch has taken a tenth of Timeout, while others need
+	// less than half of that, its answer may never come: it leaves its place among the first
+	// to another. So 1,500 silent origins keep the next one waiting for 18 s, not for three
+	// minutes.
 	maxStarting       = 256
 	startingPart      = 10
 	defaultMaxFetches = 8 * maxStarting
@@ -231,7 +231,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, guard: harden.Guard{PublicOnly: f.PublicOnly}, until: f.patience(ctx), asked: o, prev: prev}
+	r := resolution{Fetcher: f, until: f.patience(ctx), asked: o, prev: prev}
+	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	switch err := ctx.Err(); {
 	case err == nil || res.Err == nil:

@@ -51,7 +51,7 @@ func (d Decision) String() string {
 		verdict = "allowed"
 	}
 	switch {
-	case d.Rule.Line > 0:
+	case d.Rule.Line > 0: // also for a rule that matches nothing: it is why everything is allowed
 		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
@@ -131,9 +131,10 @@ func (r Reason) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads what MarshalText writes.
 func (r *Reason) UnmarshalText(text []byte) error {
-	i := slices.Index(reasonNames[:], string(text))
+	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
 	if i < 0 {
-		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable", printable(string(text)))
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable",
+			printable(string(text)))
 	}
 	*r = Reason(i)
 	return nil

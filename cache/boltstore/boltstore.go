@@ -66,7 +66,8 @@ func Open(path string) (*Store, error) {
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("boltstore: %s is open in another process; give each its own file, or use package redisstore", path)
+		return nil, fmt.Errorf("boltstore: %s is open in another process; "+
+			"give each its own file, or use package redisstore", path)
 	}
 	if errors.Is(err, bolterrors.ErrChecksum) {
 		err = damaged("%w", err)

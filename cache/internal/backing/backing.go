@@ -31,8 +31,8 @@ const (
 	// LockTTL is how long a lock outlives a process that dies.
 	LockTTL = 5 * time.Second
 
-	// void stands in a Store for a value that was taken back. It reads as no value, whether
-	// or not the Store has forgotten it by then.
+	// void replaces a value that was taken back. It reads as no value, until the Store has
+	// forgotten it, too.
 	void    = "void"
 	voidTTL = time.Minute
 )
@@ -87,7 +87,7 @@ func (b *Backing) Failures() uint64 {
 // Drops returns how many values were given up: too many waited, or the Store refused them.
 func (b *Backing) Drops() uint64 { return b.queue.lost() }
 
-// Damaged counts a value that is none of the caller's.
+// Damaged counts a value that is not one of the caller's.
 func (b *Backing) Damaged() { b.reads.note() }
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there.
@@ -196,10 +196,12 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 	})
 }
 
-// during makes a call of one part of the Store. Too little time for it is no failure, and
-// ErrBusy if the Store has locks and has answered a call since it had answered so many. A
-// Store that has gone silent is not waited for again.
-func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{}, f func(context.Context) (T, error), late func(T)) (v T, err error) {
+// during makes a call of one part of the Store. Too little time for a call is no failure of the
+// Store. The error is then ErrBusy, if the Store has locks and has answered any call since its
+// count was answers. A Store that has gone silent is not waited for again.
+func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
+	f func(context.Context) (T, error), late func(T),
+) (v T, err error) {
 	left := time.Until(t.before)
 	switch {
 	case left <= 0:
@@ -222,7 +224,9 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{}, f
 // that. A call that fails with less than least of the time left is ErrBusy: it had no fair
 // chance. Calls that never return are few, because each keeps its slot. If f returns after
 // the timeout, its value goes to late.
-func within[T any](slots chan struct{}, timeout, least time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+func within[T any](slots chan struct{}, timeout, least time.Duration,
+	f func(context.Context) (T, error), late func(T),
+) (T, error) {
 	var none T
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -45,7 +45,7 @@ type write struct {
 	key    string
 	data   []byte
 	ttl    time.Duration
-	then   []func() // to be called when it is written, or is not going to be soon
+	then   []func() // to be called when it is written, or will not be soon
 	tries  int      // that failed although the Store was well
 	failed bool     // not due before the timer
 }
@@ -135,8 +135,8 @@ func (q *queue) roomy() {
 	}
 }
 
-// again has what waits tried again in a while, without a put to start it: it would be lost
-// with the process. The lock is held.
+// again sets a timer to write what waits, since no put may come to start it. The timer runs
+// only while values wait, and Close ends it. The lock is held.
 func (q *queue) again() {
 	if q.timer || q.flushing || len(q.waiting) == 0 {
 		return
@@ -159,8 +159,8 @@ func (q *queue) again() {
 	})
 }
 
-// giveUp calls what was to be called after the writes that wait, because it may be long until
-// they are made; the lock is held.
+// giveUp calls what was to be called after the writes that wait, since they may wait for long;
+// the lock is held.
 func (q *queue) giveUp() {
 	for _, w := range q.waiting {
 		for _, then := range w.then {
