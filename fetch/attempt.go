@@ -142,8 +142,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		res.Body = http.NoBody
 	}
 	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
-	a.header, a.err = kept(res.Header)
-	if a.err == nil && refused {
+	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}
 	if a.err == nil {

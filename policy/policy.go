@@ -332,7 +332,7 @@ func (g Group) find(target string) place {
 	if !word.isList() { // nearly always: one block
 		return place{word.pos(), block{g.p, word.pos()}.find(target)}
 	}
-	// Combined groups (§2.2.1) share their blocks with others, so they are not merged.
+	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
 	var best hit
 	for b := range g.p.blocks(g.name) {
 		if i := b.find(target); i != none && b.at(i).precedes(best) {

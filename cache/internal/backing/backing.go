@@ -237,14 +237,10 @@ func within[T any](slots chan struct{}, timeout, least time.Duration,
 		return none, ErrBusy
 	}
 	fair := timeout-time.Since(start) >= least
-	type result struct {
-		v   T
-		err error
-	}
-	returned, left := make(chan result), make(chan struct{})
+	returned, left := make(chan result[T]), make(chan struct{})
 	go call(ctx, f, func(v T, err error) {
 		select {
-		case returned <- result{v, err}:
+		case returned <- result[T]{v, err}:
 		case <-left:
 			if late != nil && err == nil {
 				late(v)
@@ -255,16 +251,21 @@ func within[T any](slots chan struct{}, timeout, least time.Duration,
 	select {
 	case r := <-returned:
 		if r.err != nil && !fair {
-			r.err = ErrBusy
+			return none, ErrBusy
 		}
 		return r.v, r.err
 	case <-ctx.Done():
-		close(left)
-		if !fair {
-			return none, ErrBusy
-		}
-		return none, ctx.Err()
 	}
+	close(left)
+	if !fair {
+		return none, ErrBusy
+	}
+	return none, ctx.Err()
+}
+
+type result[T any] struct {
+	v   T
+	err error
 }
 
 // call calls f, and then end with what it came to, even if f panics or ends its goroutine.
