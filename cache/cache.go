@@ -46,39 +46,39 @@ import (
 // doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
 	// Size bounds the number of origins in memory. The origin that has not been asked for
-	// the longest gives way. If zero, it is 50,000. If negative, there is none.
+	// the longest gives way. If zero, 50,000. If negative, there is none.
 	Size int
 
 	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
 	// origin takes more than 1.25 MiB. A result that would not fit by itself is not kept. If
-	// zero, it is 64 MiB. If negative, there is none.
+	// zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
-	// MinTTL is the shortest time a result holds, whatever its header says: without it,
-	// some robots.txt would be fetched for every request. If zero, it is 1 minute. If
-	// negative, there is none.
+	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some
+	// robots.txt would be fetched for every request. If zero, 1 minute. If negative, there is
+	// none.
 	MinTTL time.Duration
 
 	// MaxTTL is the longest time a result holds while the origin can be reached. A 401 or
-	// 403 holds for an hour at most. If zero, it is 24 hours, the most that RFC 9309 §2.4
+	// 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4
 	// recommends. If negative, there is none.
 	MaxTTL time.Duration
 
-	// DefaultTTL is the lifetime of a result whose header states none. If zero, it is 24
-	// hours. If negative, there is none: such a result holds for MinTTL.
+	// DefaultTTL is the lifetime of a result whose header states none. If zero, 24 hours. If
+	// negative, there is none: such a result holds for MinTTL.
 	DefaultTTL time.Duration
 
 	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
 	// of the origin (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its
-	// own rule. If zero, it is 30 days. If negative, there is none.
+	// own rule. If zero, 30 days. If negative, there is none.
 	MaxStale time.Duration
 
 	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with
 	// each further failure, up to an hour or MinRetry, ± 20 %. A longer Retry-After is
-	// honoured up to 24 hours. If zero, it is 30 seconds. If negative, there is none.
+	// honoured up to 24 hours. If zero, 30 seconds. If negative, there is none.
 	MinRetry time.Duration
 
-	// Outage says what holds while an origin is unreachable. If zero, it is LastGood.
+	// Outage says what holds while an origin is unreachable. If zero, LastGood.
 	Outage Outage
 
 	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the
@@ -89,22 +89,24 @@ type Cache struct {
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, in
-	// all. A call that takes longer is a failure of the Store, and robots.txt is fetched. What
-	// is left of the time a caller waits if too many values are yet to be written.
+	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, all
+	// calls together. A call that takes longer is a failure of the Store, and robots.txt is
+	// fetched. If too many values wait to be written, the caller waits for what is left of
+	// this time. A program that would rather wait for its own file than ask a site twice sets
+	// more. If zero, 100 milliseconds. If negative, there is none.
+	//
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
-	// may queue for their turn and for what another process fetches: up to 15 seconds, or
-	// StoreTimeout, in all. If zero, it is 100 ms. A program that would rather wait for its
-	// own file than ask a site twice sets more. If negative, there is none.
+	// may queue for their turn and for what another process fetches. All of that takes 15
+	// seconds at most, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 
-	// Logger is told when a Store fails and when it works again; Stats counts the failures.
-	// If nil, it is slog.Default.
+	// Logger is told when a Store fails and when it works again. Stats counts the failures.
+	// If nil, slog.Default.
 	Logger *slog.Logger
 
 	once     sync.Once // sets up what follows
 	terms    terms
-	clock    clock
+	clock    stopwatch
 	patience time.Duration    // StoreTimeout
 	backing  *backing.Backing // nil: no Store
 	draws    atomic.Uint64
@@ -121,8 +123,8 @@ type Outage uint8
 
 const (
 	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. Without a copy everything is disallowed. With one, no caller waits longer
-	// than 3 seconds to find out.
+	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
+	// there is none, everything is disallowed.
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC
@@ -147,13 +149,13 @@ type Source struct {
 	// has not been asked.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
-	// UserAgent is what Load sends. It matters where an answer names User-Agent in its Vary:
+	// UserAgent is what Load sends. It matters if an answer names User-Agent in its Vary:
 	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
-	// it is the one that net/http sends by itself.
+	// what net/http sends by itself.
 	UserAgent string
 
 	// Dialect is how answers are read, those in a Store included. Each dialect has its own
-	// results in memory. If zero, it is policy.RFC9309.
+	// results in memory. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 }
 
@@ -252,10 +254,10 @@ func (c *Cache) init() {
 	}
 }
 
-// century is as long as for ever, and keeps sums from overflowing.
+// century is as good as for ever, and sums with it do not overflow.
 const century = 100 * 365 * 24 * time.Hour
 
-// orDefault gives a field its meaning: zero stands for the default, less for none.
+// orDefault gives a field its meaning: if zero, its default; if negative, none.
 func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
 	switch {
 	case v == 0:
@@ -296,15 +298,19 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	return c.terms.until(e.state.Load(), time.Now())
 }
 
-// Close ends all flights, forgets everything in memory, and makes Get return ErrClosed. It
-// tries once to give the Store each value that it is still due, whatever load does, and
-// waits for that and for every load to end, but no longer than ctx.
+// Close ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It
+// tries once to write each value that the Store has not yet got. If the Store then has all
+// of them and is an io.Closer, Close closes it. Close also waits for each Load to end. It
+// waits no longer than ctx.
 //
-// The error says what is left: calls of load that have not ended, whose answers will be kept
-// nowhere, and values that the Store did not take. Close may then be called again: it tries
-// these values once more, and waits for what still runs. It returns nil only if nothing is
-// left, and then no call of load or of the Store is under way. What is left after the last
-// Close is lost. A Cache without a Store need not be closed.
+// The error says what is left: a Load that still runs, whose answer will not be kept; values
+// that the Store did not take; a Store that is not closed yet. Close may then be called
+// again, and goes on with what is left. What is left after the last Close is lost. If Close
+// returns nil, no call of a Load or of the Store is under way.
+//
+// A Cache without a Store need not be closed. If several Caches share a Store, only the last
+// of them may close it: hide its Close method from the others, as in
+// struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Close(ctx context.Context) error {
 	c.once.Do(c.init)
 	select {
@@ -319,12 +325,14 @@ func (c *Cache) Close(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.flights.close()
 	c.memory.clear()
-	c.flights.landed(ctx) // what they bring is to be written, too
-	var err error
-	if c.backing != nil {
-		err = c.backing.Close(ctx)
+	left := c.flights.landed(ctx) // what they bring is to be written, too
+	if c.backing == nil {
+		return c.flights.ended(ctx)
 	}
-	return errors.Join(err, c.flights.ended(ctx))
+	if left != nil { // they may still use the Store
+		return errors.Join(c.backing.Flush(ctx), left)
+	}
+	return errors.Join(c.backing.Close(ctx), c.flights.ended(ctx))
 }
 
 // Stats is a snapshot of the counters of a Cache.
@@ -332,7 +340,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up before Close, because 1,024 were waiting, or that it refused eight times
+	StoreDrops  uint64 // values given up: 1,024 others waited to be written, or the Store refused them eight times
 }
 
 // Stats returns a snapshot.

@@ -13,104 +13,112 @@ const (
 	readTimeout = 100 * time.Millisecond // default of Cache.StoreTimeout
 
 	// A caller that waits for another process's result looks for it less and less often, and
-	// for its lock more rarely still: hundreds of origins may be waited for at once.
+	// for its lock even less: hundreds of origins may be waited for at once.
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
 	lockFirst           = 500 * time.Millisecond
-	maxCrowded          = 15 * time.Second // a Store that never has a turn for it, or a free lock, is no help
+	maxCrowded          = 15 * time.Second // a Store that is busy for longer is no help
 )
 
-// consultation is what the second level adds to what the first knows of an origin.
+// consultation is what the Store adds to what memory knows of an origin.
 type consultation struct {
 	state  *state        // the newer of both levels'; nil: none
 	file   *fetch.Result // state.answer with its body, to be validated; nil: not there
-	enough bool          // state will do
-	unlock func()        // otherwise: to be called once the new state has been put; nil: no lock
-	unread bool          // there may be a state that is better, but could not be had
+	at     time.Time     // when the Store was last read
+	enough bool          // state answers the question
+	unlock func()        // to be called once the new state has been put; nil: no lock was taken
+	unread bool          // there may be a better state that could not be had
 	took   time.Duration // what it has cost the caller
-	holds  bool          // there is, or may be, a value
+	holds  bool          // the Store has a value, or may have one
 }
 
-// consult asks the Store, and takes its lock for a fetch. Another process that is fetching gets
-// maxCrowded to put a result; if it dies, its lock lapses.
+// release gives the lock back, if there is one.
+func (f *consultation) release() {
+	if f.unlock != nil {
+		f.unlock()
+	}
+}
+
+// consult asks the Store, and takes its lock for a fetch. If another process is fetching, it
+// has maxCrowded to put a result; if it dies, its lock lapses.
 //
 // Waiting for a result is no fault of the Store. Nor is a long queue, as long as the Store
 // answers: a Locker is there to save fetches.
-func (c *Cache) consult(o place, s *state) (found consultation) {
-	start := time.Now()
+func (c *Cache) consult(o place, s *state, start time.Time) (found consultation) {
 	defer func() { found.took = time.Since(start) }()
 	end := start.Add(max(maxCrowded, c.patience))
 	last := end.Add(-c.patience / 2) // a later look would have no fair chance
 	p := poll{wait: pollFirst, lockWait: lockFirst}
-	for offered := false; ; {
-		turn := c.backing.Turn(end)
+	offered := false
+	for now := start; ; {
+		turn := c.backing.Turn(now, end)
 		var err error
 		if found, err = c.compare(o, s, turn); found.enough {
 			return found
 		}
 		if found.state != s && !offered {
-			c.offer(o, found.state)
+			c.offer(o, found.state, found.at)
 			offered = true
 		}
-		if err == nil && p.lockDue() {
-			var unlock func()
-			if unlock, err = turn.Lock(o.key()); unlock != nil {
-				return c.locked(o, found, unlock, turn, end)
+		if err == nil && p.lockDue(found.at) {
+			if found.unlock, err = turn.Lock(o.key()); found.unlock != nil {
+				return c.locked(o, found, turn, end)
 			}
 			if err == nil {
-				p.lockTaken()
+				p.lockTaken(found.at)
 			}
 		}
-		wait := p.next()
-		if err != nil && !errors.Is(err, backing.ErrBusy) || time.Now().Add(wait).After(last) {
+		wait := p.next(found.at)
+		if err != nil && !errors.Is(err, backing.ErrBusy) || found.at.Add(wait).After(last) {
 			return found
 		}
 		select {
-		case <-time.After(wait):
+		case now = <-time.After(wait):
 		case <-c.flights.closed:
 			return found
 		}
 	}
 }
 
-// poll says when to look for another process's result, and for its lock. Callers that came
-// together need not stay together.
+// poll decides when to look for another process's result, and for its lock. Its waits are
+// random, so callers that came together do not stay together.
 type poll struct {
 	wait, lockWait time.Duration
 	nextLock       time.Time // zero: no other process has had the lock
 }
 
-func (p *poll) lockDue() bool { return !time.Now().Before(p.nextLock) }
+func (p *poll) lockDue(now time.Time) bool { return !now.Before(p.nextLock) }
 
-func (p *poll) lockTaken() {
-	p.nextLock = time.Now().Add(p.lockWait)
+func (p *poll) lockTaken(now time.Time) {
+	p.nextLock = now.Add(p.lockWait)
 	p.lockWait = min(2*p.lockWait, backing.LockTTL/4)
 }
 
-func (p *poll) next() time.Duration {
+func (p *poll) next(now time.Time) time.Duration {
 	wait := time.Duration(float64(p.wait) * (0.8 + 0.4*rand.Float64()))
 	if p.wait = min(2*p.wait, pollLast); !p.nextLock.IsZero() {
-		wait = min(wait, max(pollFirst/2, time.Until(p.nextLock)))
+		wait = min(wait, max(pollFirst/2, p.nextLock.Sub(now)))
 	}
 	return wait
 }
 
 // locked looks once more under the lock: its last holder may have put a result since.
-func (c *Cache) locked(o place, found consultation, unlock func(), turn backing.Turn, end time.Time) consultation {
-	for ; ; turn = c.backing.Turn(end) {
+func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.Time) consultation {
+	for ; ; turn = c.backing.Turn(found.at, end) {
 		again, err := c.compare(o, found.state, turn)
 		if again.enough {
-			go unlock()
+			c.flights.running.Go(found.release)
 			return again
 		}
-		if !errors.Is(err, backing.ErrBusy) || !time.Now().Before(end) {
-			again.unlock = unlock
+		if !errors.Is(err, backing.ErrBusy) || !again.at.Before(end) {
+			again.unlock = found.unlock
 			return again
 		}
+		found.at = again.at
 	}
 }
 
-// read returns the record of a place with its file; nil if there is none that can be had and
-// trusted. stored reports whether there was any value; an error means that there may be.
+// read returns the record of a place with its file; nil if there is none, or none to be
+// trusted. stored reports whether there was any value. An error means that there may be one.
 func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stored bool, err error) {
 	data, err := turn.Get(o.key())
 	if data == nil || err != nil {
@@ -122,25 +130,14 @@ func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stor
 	return rec, body, true, nil // a damaged value is as good as none
 }
 
-// compare reads the Store and takes what is newer there. An error means that it could not be
-// read.
+// compare reads the Store and takes what is newer there. An error means that the Store could
+// not be read.
 func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultation, err error) {
 	rec, body, stored, err := c.read(o, turn)
-	now := time.Now()
+	found.at = time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
-	if rec != nil && rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(now.Add(clockSlack)) {
-		// Stamped by another clock than the answer, as a fast one does that meets an outage:
-		// it takes nothing away from the copy.
-		rec.Failure = nil
-	}
-	if rec != nil && rec.latest().After(now.Add(clockSlack)) {
-		// Nothing that its times could be measured by. But which clock is wrong is not
-		// known: it may be good again once this one has been set.
+	if rec != nil && !rec.usable(s, found.at) {
 		rec, found.unread = nil, true
-	}
-	if rec != nil && rec.Answer != nil && s != nil && s.answer != nil &&
-		rec.Answer.UserAgent != "" && s.answer.UserAgent != "" && rec.Answer.UserAgent != s.answer.UserAgent {
-		rec, found.unread = nil, true // for others, put when ours was not there
 	}
 	if rec != nil && rec.adds(s) {
 		theirs, whole := rec.state(&c.terms, body, o.dialect, c.draw)
@@ -151,11 +148,11 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultatio
 	if s == nil {
 		return found, err
 	}
-	_, _, due := c.terms.at(s, now)
+	_, _, due := c.terms.at(s, found.at)
 	found.enough = due == notDue
-	// The body belongs to this answer only if both are of one moment. One that a policy has
-	// written down is not given back as a file.
-	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.isFile() {
+	// The body belongs to this answer only if both are of one moment. What a policy has written
+	// down is not given back as a file.
+	if file := s.validatable(); file != nil && rec.isFileOf(s) {
 		whole := *file
 		whole.Body = body
 		found.file = &whole
@@ -163,15 +160,13 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultatio
 	return found, err
 }
 
-// keep puts a state behind the memory, after r has arrived in place of prev, and then gives
-// the lock back.
+// keep puts a state into the Store, behind the callers, after r has arrived in place of prev.
+// Then it gives the lock back.
 func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time) {
-	unlock := stored.unlock
-	if unlock == nil {
-		unlock = func() {}
-	}
-	if ofTheMoment(r) {
-		go unlock() // what is in the Store goes on to hold
+	if ofTheMoment(r) || r.Err != nil && stored.unread {
+		// What is in the Store goes on to hold. A failure must not displace a copy that just
+		// could not be read.
+		c.flights.running.Go(stored.release)
 		return
 	}
 	file := r
@@ -180,21 +175,18 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	}
 	key := o.key()
 	data, err := encodeState(key, s, file)
-	ttl := s.retention(now)
 	volatile := s.answer != nil && s.volatile
-	superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy) // else a 304 renews what is there
-	switch {
-	case r.Err != nil && stored.unread:
-		go unlock() // a failure must not displace a copy that just could not be read
-		return
-	case err == nil && !volatile:
-	case superseded && (stored.holds || c.backing.Has(key)):
+	if err != nil || volatile {
+		// This state is not to be stored. The rules in the Store go on to hold, unless the
+		// origin has replaced them since: a 304 only renews them.
+		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
+		if !superseded || !stored.holds && !c.backing.Has(key) {
+			c.flights.running.Go(stored.release)
+			return
+		}
 		data = nil
-	default:
-		go unlock() // what is there, if anything, are still the last rules to be stored
-		return
 	}
-	c.backing.Put(key, data, ttl, c.patience-stored.took, unlock)
+	c.backing.Put(key, data, s.retention(now), c.patience-stored.took, stored.release)
 }
 
 // fileOf returns the file of a result, which has none if it was renewed without it.

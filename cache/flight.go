@@ -17,27 +17,24 @@ import (
 
 const (
 	// flightTimeout ends a flight. A Fetcher needs 30 seconds, but may have to queue for its
-	// turn first. Callers that still wait then start another flight. So a queue of ours is no
+	// turn first. Callers that still wait after a flight start another. So our own queue is no
 	// failure of the origin, and a fetch that no caller waits for leaves the queue.
 	flightTimeout = 2 * time.Minute
 
-	// returnTimeout is for a load to see that its time is over.
+	// returnTimeout is how long before that a load is told that its time is over.
 	returnTimeout = time.Second
 
-	// turnPause keeps a load that says at once that it has no turn from being called without
-	// end.
+	// turnPause is how long to wait after a load that had no turn: it may have said so at once.
 	turnPause = 5 * time.Second
 
-	// maxBridged is how long a caller waits for a refresh whose place the last good copy can
-	// take.
+	// maxBridged is how long a caller waits for a refresh if the last good copy can stand in.
 	maxBridged = 3 * time.Second
 
-	// maxRenewals bounds the fetches that no caller waits for: they must not stand in the way
-	// of the others.
+	// maxRenewals bounds the fetches that no caller waits for, so they do not delay the others.
 	maxRenewals = 32
 )
 
-// errNoTurn ends a flight whose Load has not come to ask the origin, mostly because of a queue.
+// errNoTurn ends a flight whose Load did not get to ask the origin, mostly because of a queue.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one per origin.
@@ -93,15 +90,26 @@ func (f *flights) close() {
 	}
 }
 
-// landed waits for the flights to end, which they soon do once closed, but no longer than ctx.
-func (f *flights) landed(ctx context.Context) { await(ctx, f.running.Wait) }
+// landed waits for the flights to end, which they soon do once closed. Like ended it waits no
+// longer than ctx, and the error says how many are left.
+func (f *flights) landed(ctx context.Context) error {
+	if await(ctx, f.running.Wait) || f.flying.Load() == 0 {
+		return nil
+	}
+	return f.left(ctx)
+}
 
-// ended waits for the flights and their loads to end, no longer than ctx.
+// ended waits for the flights and their loads to end.
 func (f *flights) ended(ctx context.Context) error {
 	if await(ctx, func() { f.running.Wait(); f.loads.Wait() }) || f.flying.Load()+f.loading.Load() == 0 {
 		return nil
 	}
-	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", max(f.flying.Load(), f.loading.Load()), ctx.Err())
+	return f.left(ctx)
+}
+
+func (f *flights) left(ctx context.Context) error {
+	n := max(f.flying.Load(), f.loading.Load())
+	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", n, ctx.Err())
 }
 
 // await waits for wait to return, no longer than ctx, and reports whether it has returned.
@@ -119,9 +127,9 @@ func await(ctx context.Context, wait func()) bool {
 	}
 }
 
-// wait joins the flight for o, or starts it, and waits no longer than ctx; and where the last
-// good copy would serve in an outage, no longer than maxBridged. What the caller has seen in
-// memory, if anything, was not enough.
+// wait joins the flight for o, or starts it, and waits no longer than ctx. If the last good copy
+// would serve in an outage, it waits no longer than maxBridged. seen is what the caller found
+// in memory, and was not enough; nil: nothing.
 func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -149,8 +157,8 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 				seen = e.state.Load()
 			}
 			landed = c.fly(o, seen, src)
-		case <-patience.C:
-			if r := c.bridge(o, landed); r != nil && o.suits(r, src) {
+		case now := <-patience.C:
+			if r := c.bridge(o, landed, now); r != nil && o.suits(r, src) {
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
@@ -160,15 +168,15 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 	}
 }
 
-// bridge returns the copy of o that takes the place of a refresh which has taken too long; nil
-// if there is none. No other caller then waits for the refresh until it has landed. A nil
-// landed is a refresh that is still to be started.
-func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result {
+// bridge returns the copy of o that stands in for a refresh that has taken too long, or nil. No
+// other caller then waits for the refresh until it has landed. A nil landed is a refresh that
+// is still to be started.
+func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time) *fetch.Result {
 	e := c.memory.find(o)
 	if e == nil {
 		return nil
 	}
-	r := c.terms.bridge(e.state.Load(), time.Now())
+	r := c.terms.bridge(e.state.Load(), now)
 	if r != nil && landed != nil && e.overdue.CompareAndSwap(false, true) {
 		go func() {
 			<-landed // it does: a flight has a deadline
@@ -178,16 +186,17 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result) *fetch.Result
 	return r
 }
 
-// offer gives the callers of the flight of o, who may have to wait for long, a copy from the
-// Store.
-func (c *Cache) offer(o place, s *state) {
-	if now := time.Now(); c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now)) // its finder looks whether it will do
+// offer puts a copy from the Store into memory, for callers whose flight may last. It
+// is expired there, so each reader decides whether it will do.
+func (c *Cache) offer(o place, s *state, now time.Time) {
+	if c.terms.bridge(s, now) != nil {
+		c.memory.put(o, s, s.answer, c.clock.at(now))
 	}
 }
 
-// renew starts a flight for an entry behind its readers, unless there is one, or too many: an
-// origin that hangs, and is asked for again and again, must not take the places of others.
+// renew starts a flight for an entry behind its readers, unless the entry has one, or there are
+// too many. An origin that hangs, and is asked for again and again, must not take the places of
+// others.
 func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
@@ -214,7 +223,7 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 		}
 		defer c.flights.leave()
 		defer func() {
-			// The group would end the process.
+			// The group would repeat the panic where nothing can recover it.
 			if p := recover(); p != nil {
 				landed, err = unreachable(src.Dialect, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
 			}
@@ -226,47 +235,46 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 // flight determines what holds for o and publishes it before it lands, so callers that arrive
 // later find it in memory. A caller that just missed the last flight gets its result here.
 func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
+	now := time.Now()
 	if e := c.memory.find(o); e != nil {
 		if known := e.state.Load(); known != s {
-			return c.terms.newest(known, time.Now()), nil
+			return c.terms.newest(known, now), nil
 		}
 	}
-	// Another process may know what this one does not, or know it better: with a Store
-	// that is asked before every fetch, memory is just a copy of some of it.
+	// Another process may know what this one does not, or know it better. So the Store is asked
+	// before every fetch, and memory is only a copy of some of it.
 	var stored consultation
 	if c.backing != nil {
-		stored = c.consult(o, s)
-		if s = stored.state; stored.enough {
-			now := time.Now()
+		stored = c.consult(o, s, now)
+		if s, now = stored.state, stored.at; stored.enough {
 			c.publish(o, s, now)
 			return c.terms.newest(s, now), nil
 		}
 	}
 	if s.forOthers(o, src) {
-		if stored.unlock != nil {
-			stored.unlock()
-		}
-		c.publish(o, s, time.Now())
+		stored.release()
+		c.publish(o, s, now)
 		return s.own(), errOthers
 	}
-	// With the file itself, a 304 gives it back to be stored again; without, the rules.
+	return c.fetch(o, s, src, stored)
+}
+
+// fetch is flight for an origin that has to be asked.
+func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fetch.Result, error) {
+	// With the file itself, a 304 gives it back to be stored again; without, only the rules.
 	prev := stored.file
 	if prev == nil {
 		prev = s.validatable()
 	}
 	r, err := c.call(o.Origin, prev, src)
 	if err != nil {
-		if stored.unlock != nil {
-			stored.unlock()
-		}
+		stored.release()
 		return nil, err
 	}
 	now := time.Now()
 	s = c.next(s, r, now)
 	if ofAProxy(r) {
-		if stored.unlock != nil {
-			go stored.unlock()
-		}
+		c.flights.running.Go(stored.release)
 		return c.terms.newest(s, now), nil
 	}
 	c.publish(o, s, now)
@@ -276,8 +284,8 @@ func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 	return c.terms.newest(s, now), nil
 }
 
-// ofAProxy reports a 407 that a proxy gave in place of the origin (RFC 9110 §15.5.8). It
-// says nothing about the origin: the callers that waited get it, and it is kept nowhere.
+// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
+// origin: the callers that waited get it, and it is kept nowhere.
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
@@ -300,8 +308,9 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 	c.memory.put(o, s, r, c.until(s, now, period, due))
 }
 
-// call runs Load with a context of its own: the end of a caller's must not fail the others,
-// and its trace must not be called for them. The result is unreachable if Load gives none. The error is ErrClosed, or errNoTurn.
+// call runs Load with a context of its own: the end of one caller's must not fail the others,
+// and its trace must not be called for them. If Load returns nothing, the result is
+// unreachable. The error is ErrClosed or errNoTurn.
 func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed

@@ -16,7 +16,7 @@ import (
 // the square of a hostile one, and net/http delivers megabytes.
 const maxFieldBytes = 8 << 10
 
-// maxDelta is the greatest number of seconds told apart (RFC 9111 §1.2.2).
+// maxDelta stands for any greater number of seconds (RFC 9111 §1.2.2).
 const maxDelta = 1<<31 - 1
 
 // freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
@@ -28,17 +28,17 @@ type freshness struct {
 	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
 	ifError         time.Duration // stale-if-error (RFC 5861 §4)
 
-	// Of the redirects that state a lifetime; without one, maxDelta.
-	redirect      time.Duration // the least lifetime
-	redirectStale time.Duration // the least with its stale-while-revalidate
+	// The least of the redirects that state a lifetime, or maxDelta if none does.
+	redirect      time.Duration // lifetime
+	redirectStale time.Duration // lifetime and stale-while-revalidate
 }
 
 // FreshnessLifetime returns how long r may be used without validation, counted from r.Time,
-// and whether r or a redirect to it states that. A stated lifetime (RFC 9111 §4.2.1) is less
-// its age on arrival (§4.2.3), as a private cache reads them. Otherwise it is 24 hours, the
-// most that RFC 9309 §2.4 recommends; one hour for a 401 or 403; and zero for an unreachable
-// result. For a status of the moment (see [Cache]) it is the Retry-After, or else 5 minutes.
-// The bounds of a Cache are not applied.
+// and whether r or a redirect to it states that. A stated lifetime is read as a private cache
+// does (RFC 9111 §4.2.1), and the age on arrival (§4.2.3) is taken off. If none is stated, the
+// lifetime is 24 hours, the most that RFC 9309 §2.4 recommends, or one hour for a 401 or 403.
+// It is zero if r is unreachable. For a status of the moment (see [Cache]) it is the
+// Retry-After, or 5 minutes. The bounds of a Cache are not applied.
 func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 	if r == nil || r.Err != nil {
 		return 0, false
@@ -57,9 +57,9 @@ func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 	return min(d, f.redirect), f.explicit || f.redirect < d
 }
 
-// readChain reads an answer and the redirects that led to it: it may be reused as long as
-// all of them may, those that state a lifetime. A redirect that states none does not count,
-// or the default lifetime would apply to every way to a file.
+// readChain reads an answer and the redirects that led to it. The answer may be reused as long
+// as each redirect that states a lifetime. A redirect that states none does not count, or the
+// default lifetime would apply to every redirected file.
 func readChain(r *fetch.Result, received time.Time) freshness {
 	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
@@ -94,9 +94,9 @@ func readFreshness(h http.Header, received time.Time) freshness {
 }
 
 // readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are
-// for others. It combines all field lines (RFC 9110 §5.2). Each directive is parsed
-// alone: given a whole field, the parser loses no-store to a mistake beside it, lets an
-// unquoted field list swallow its neighbours, and keeps the last of two max-age.
+// for others. It combines all field lines (RFC 9110 §5.2). Each directive is parsed alone,
+// because the parser makes mistakes with a whole field: an error makes it lose a no-store
+// beside it, an unquoted field list swallows its neighbours, and the last of two max-age counts.
 func readCacheControl(h http.Header) (f freshness) {
 	if size := len(strings.Join(h["Cache-Control"], ",")); size > maxFieldBytes {
 		return freshness{explicit: true}
@@ -140,9 +140,9 @@ func (d delta) duration() time.Duration { return time.Duration(d) * time.Second 
 
 func seconds(d cacheobject.DeltaSeconds) time.Duration { return max(0, delta(d).duration()) }
 
-// parseDirective reads one directive. Where the parser gives up, a directive that
-// restricts counts as present and a freshness lifetime as zero (§4.2.1: invalid
-// freshness is stale); everything else is ignored (§5.2.3).
+// parseDirective reads one directive. If the parser gives up, a directive that restricts
+// counts as present, and a freshness lifetime as zero (§4.2.1: invalid freshness is stale).
+// Everything else is ignored (§5.2.3).
 func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	d, err := cacheobject.ParseResponseCacheControl(directive)
 	if err == nil {
@@ -220,7 +220,7 @@ func declaredAge(h http.Header) time.Duration {
 	return time.Duration(age) * time.Second
 }
 
-// dateOf is when the origin made the answer: on arrival, where it does not say.
+// dateOf is when the origin made the answer, or when it arrived if it does not say.
 func dateOf(h http.Header, received time.Time) time.Time {
 	if t, ok := parseDate(h.Get("Date")); ok {
 		return t
@@ -229,9 +229,9 @@ func dateOf(h http.Header, received time.Time) time.Time {
 }
 
 // parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to
-// (RFC 9111 §4.2): in any case of letters, and with no other zone than GMT. Package time
-// lets more pass, such as an hour of one digit, so that the date is held against how it
-// would be written; but for the name of the day, which says nothing.
+// (RFC 9111 §4.2): in upper or lower case, and in GMT only. Package time lets more pass, such
+// as an hour of one digit. So the date is compared with how it would be written, except for
+// the name of the day, which says nothing.
 func parseDate(s string) (time.Time, bool) {
 	_, date, _ := strings.Cut(s, " ")
 	for _, layout := range [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
@@ -246,7 +246,7 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// varyAny reports a Vary that holds "*" (RFC 9110 §12.5.5).
+// varyAny reports whether Vary holds "*" (RFC 9110 §12.5.5).
 func varyAny(h http.Header) bool {
 	for _, line := range h["Vary"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -258,15 +258,15 @@ func varyAny(h http.Header) bool {
 	return false
 }
 
-// refused reports the statuses with which firewalls answer crawlers they do not like.
-// Such answers come and go, so they hold for an hour at most.
+// refused reports whether r has a status with which firewalls answer crawlers that they do
+// not like. Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }
 
-// ofTheMoment reports an unavailable result that is about one request or one moment and
-// not about the file. RFC 6585 §3, §4 and §5 forbid to store a 428, 429 or 431; a 408, a 421
-// and a 425 ask for another try; a 5xx is unavailable only to Yandex.
+// ofTheMoment reports whether r is unavailable because of one request or one moment, and so
+// says nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408,
+// a 421 and a 425 ask for another try. A 5xx is unavailable to Yandex only.
 func ofTheMoment(r *fetch.Result) bool {
 	switch r.StatusCode {
 	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,

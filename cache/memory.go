@@ -18,9 +18,9 @@ const (
 	defaultMaxBytes = 64 << 20
 )
 
-// memory is the first level: an index that is read without a lock, and beside it the
-// order of use under one. The order alone (lru.Cache) would need its lock for every
-// read, and two readers are slower with it than one.
+// memory is the first level: an index that is read without a lock, and the order of use, which
+// has one. With the order alone (lru.Cache) every read would take the lock, and two readers
+// would be slower than one.
 type memory struct {
 	index // of the entries in recent; changed under mu
 
@@ -102,8 +102,8 @@ func (m *memory) init(size int, limit int64) {
 	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1
 }
 
-// evicted follows an entry out of the order of use; the lock is held. One that was
-// replaced is not in the index any more.
+// evicted is called for each entry that leaves the order of use; the lock is held. An entry
+// that was replaced has left the index before.
 func (m *memory) evicted(e *entry, _ struct{}) {
 	m.remove(e)
 	m.bytes -= e.cost
@@ -152,8 +152,8 @@ func (m *memory) first(e *entry) {
 	e.turn.Store(m.turn.Load() + int64(m.recent.Len()/16) + 1)
 }
 
-// used notes that an entry is in use. A reader never waits for that: where the lock is
-// taken, the next one does it.
+// used notes that an entry is in use. A reader never waits for that: if the lock is taken, the
+// next reader does it.
 func (m *memory) used(e *entry) {
 	if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {
 		m.first(e)
@@ -161,7 +161,7 @@ func (m *memory) used(e *entry) {
 	}
 }
 
-// extend lets a result hold on; where the lock is taken, the next reader does it.
+// extend lets a result hold for longer. If the lock is taken, the next reader does it.
 func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration) {
 	if !m.mu.TryLock() {
 		return
@@ -180,7 +180,7 @@ func (m *memory) size() (entries int, bytes int64) {
 	return m.recent.Len(), m.bytes
 }
 
-// clear drops all entries, and leaves no room for more.
+// clear drops all entries and leaves no room for more.
 func (m *memory) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,8 +213,8 @@ func cost(o place, s *state) int64 {
 	return n
 }
 
-// resultCost counts what the result keeps alive besides itself. Policies that say the
-// same for all origins are shared, and have a Size of zero.
+// resultCost estimates what the result keeps alive besides itself. Shared policies have a Size
+// of zero.
 func resultCost(r *fetch.Result) int64 {
 	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
 	for _, h := range r.RedirectHeaders {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -28,11 +27,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errRecord is all there is to say about bytes that may come from anywhere.
+// errRecord says no more, because the bytes may come from anywhere.
 var errRecord = errors.New("cache: stored value is damaged, or not of this origin and version")
 
-// record is a state in JSON. It has moments and what was received, but neither lifetimes nor
-// what an answer means: these follow from the settings and the dialect of its reader.
+// record is a state in JSON. It holds times and what was received. Lifetimes and what an answer
+// means are left out: they follow from the settings and the dialect of the reader.
 type record struct {
 	Origin  string         `json:"origin"` // the key again, for values that were mixed up
 	Answer  *answerRecord  `json:"answer,omitempty"`
@@ -43,15 +42,15 @@ type answerRecord struct {
 	Status    int         `json:"status"`
 	Header    http.Header `json:"header,omitempty"`
 	Received  time.Time   `json:"received"`
-	File      bool        `json:"file"` // the rest is one, if an empty one
+	File      bool        `json:"file"` // the rest is a file, even if it is empty
 	Truncated bool        `json:"truncated,omitempty"`
 	Redirects []string    `json:"redirects,omitempty"`
 	UserAgent string      `json:"user_agent,omitempty"`
 
 	RedirectHeaders []http.Header `json:"redirect_headers,omitempty"`
 
-	// Written is the only dialect that can read the file, if it is not the origin's but
-	// written down from a policy; nil: all can.
+	// Written is the only dialect that can read the file, because a policy has written it
+	// down. It is nil if the file is the origin's, which all dialects can read.
 	Written *policy.Dialect `json:"written_in,omitempty"`
 }
 
@@ -103,7 +102,7 @@ func encodeState(key string, s *state, file *fetch.Result) ([]byte, error) {
 
 // decodeRecord takes stored bytes apart, trusting none of them.
 func decodeRecord(key string, data []byte) (*record, []byte, error) {
-	if len(data) < recordPrefix || len(data) > MaxValue || !strings.HasPrefix(string(data[:len(recordMagic)]), recordMagic) {
+	if len(data) < recordPrefix || len(data) > MaxValue || string(data[:len(recordMagic)]) != recordMagic {
 		return nil, nil, errRecord
 	}
 	sum := binary.BigEndian.Uint32(data[len(recordMagic):])
@@ -120,8 +119,8 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	return &rec, body, nil
 }
 
-// valid reports whether the parts make sense together. Times are not judged here: to
-// be from the future is a matter of when it is read.
+// valid reports whether the parts make sense together. Times are not judged here: whether they
+// lie in the future depends on when the record is read.
 func (rec *record) valid() bool {
 	if f := rec.Failure; f != nil && (f.Retry < 0 || f.Count < 1) {
 		return false
@@ -139,6 +138,30 @@ func (rec *record) adds(s *state) bool {
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
+// usable reports whether the record can be of use beside s, whose times are measured by now.
+// It may drop the record's failure.
+func (rec *record) usable(s *state, now time.Time) bool {
+	latest := now.Add(clockSlack)
+	if rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(latest) {
+		// Stamped by another clock than the answer: a process whose clock is fast met an
+		// outage. That takes nothing away from the copy.
+		rec.Failure = nil
+	}
+	if rec.latest().After(latest) {
+		return false // its periods cannot be measured, unless it is this clock that is wrong
+	}
+	if rec.Answer == nil || s == nil || s.answer == nil {
+		return true
+	}
+	theirs, ours := rec.Answer.UserAgent, s.answer.UserAgent
+	return theirs == "" || ours == "" || theirs == ours // otherwise it was put for others, when ours was not there
+}
+
+// isFileOf reports whether the record has the file of s's answer, as the origin sent it.
+func (rec *record) isFileOf(s *state) bool {
+	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.isFile()
+}
+
 // latest is when the record's origin was last heard of.
 func (rec *record) latest() (t time.Time) {
 	if rec.Answer != nil {
@@ -150,11 +173,12 @@ func (rec *record) latest() (t time.Time) {
 	return t
 }
 
-// state is the record under the settings of this cache, read in a dialect: its lifetimes are
-// worked out from the header, within the bounds of the cache, and neither they nor its policy
-// can be forged to be more than a server could say. It is nil if nothing can be read. whole
-// reports whether the answer, if there is one, could be.
-func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64) (s *state, whole bool) {
+// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked
+// out from the header, within the bounds of the cache. So neither they nor the policy can be
+// forged to say more than a server could. s is nil if nothing can be read. whole reports
+// whether the answer could be read, if there is one.
+func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64,
+) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
 		if r := a.read(body, d); failed(r) {
@@ -165,8 +189,8 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 		}
 	}
 	if f := rec.Failure; f != nil {
-		// A failure that is none in this dialect, or of the moment, would not be here if this
-		// dialect had met it.
+		// This dialect may take the failure for none, or for one of the moment. It would not
+		// have stored either.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
 		if r.Err != nil {
 			s.failure = trim(r)
@@ -184,7 +208,8 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 // isFile reports whether the rest of the record is the file as the origin sent it.
 func (a *answerRecord) isFile() bool { return a.File && a.Written == nil }
 
-// read is the answer in a dialect: unreachable if that takes a file that is not there.
+// read returns the answer in a dialect. It is unreachable if the dialect needs a file that is
+// not there.
 func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 	if !a.File || a.Written != nil && *a.Written != d {
 		body = nil
@@ -195,8 +220,9 @@ func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 	}, d)
 }
 
-// read finds out what a stored answer, which is of no dialect, means in one: it is taken to
-// be read by RFC 9309, or by Bing, whose statuses mean the same.
+// read finds out what a stored answer means in a dialect. A record has no dialect of its own,
+// so the answer passes for one read by RFC 9309, or by Bing, whose statuses mean the same:
+// Result.In then reads it anew.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 	if r.Dialect, r.Policy = policy.RFC9309, policy.Unavailable(); d == policy.RFC9309 {
 		r.Dialect = policy.Bing

@@ -12,8 +12,8 @@ import (
 // in, if any. A state is immutable. The functions in this file have no side effects:
 // the time comes in as an argument, and so does chance.
 //
-// All periods count from one of three moments, and either clock can end them: the wall clock
-// jumps, and the monotonic one stands still while a machine sleeps.
+// All periods count from one of three moments: at, failed and since. Either clock can end
+// them, see elapsed.
 type state struct {
 	answered
 	outage
@@ -23,24 +23,24 @@ type state struct {
 type answered struct {
 	answer   *fetch.Result
 	at       time.Time     // when it arrived
-	lifetime time.Duration // it is fresh for so long
-	ahead    time.Duration // and refreshed in the background from here on, at the first use
-	revising time.Duration // stale, it may be used so long while being refreshed (RFC 5861 §3)
-	kept     time.Duration // and so long while the origin is unreachable (RFC 9309 §2.4)
+	lifetime time.Duration // how long it is fresh
+	ahead    time.Duration // from this age on, its first use refreshes it in the background
+	revising time.Duration // up to this age it serves while it is refreshed (RFC 5861 §3)
+	kept     time.Duration // up to this age it serves while the origin is unreachable (RFC 9309 §2.4)
 	volatile bool          // no-store: neither validated nor written to a Store
 }
 
-// outage is how an origin has failed since its latest answer. The zero value is not at all.
+// outage is how an origin has failed since its latest answer. The zero value is no outage.
 type outage struct {
 	failure  *fetch.Result // the latest: unreachable, or of the moment
 	failed   time.Time     // when it arrived
-	retry    time.Duration // no further attempt for so long
+	retry    time.Duration // how long to wait for the next attempt
 	failures int           // results in a row that failed in the same way
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 }
 
-// own is the answer, or where there never was one, the failure.
+// own is the answer, or the failure if there never was an answer.
 func (s *state) own() *fetch.Result { return cmp.Or(s.answer, s.failure) }
 
 // terms are the fields of a Cache with their zero values resolved.
@@ -55,8 +55,8 @@ const (
 	defaultMinTTL     = time.Minute
 	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
 	defaultRefusedTTL = time.Hour
-	momentTTL         = 5 * time.Minute     // at first,
-	maxMomentTTL      = time.Hour           // and after repetitions
+	momentTTL         = 5 * time.Minute     // of the first status of the moment,
+	maxMomentTTL      = time.Hour           // and of one after many
 	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
 	defaultMinRetry   = 30 * time.Second
 	maxRetry          = time.Hour
@@ -108,8 +108,8 @@ func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Dura
 	return max(t.minTTL, time.Duration(float64(ttl)*spread))
 }
 
-// failed reports a result that says nothing about the file: unreachable, or of the moment.
-// It takes away no answer, and no Store gets it in the place of one.
+// failed reports whether r says nothing about the file: it is unreachable, or of the moment.
+// Such a result displaces no answer, neither in memory nor in a Store.
 func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }
 
 // failedWith is the state after a failed result: the answer before it stays.
@@ -156,7 +156,7 @@ func (s *state) merged(other *state) *state {
 // after compares wall clocks.
 func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 
-// assume prepares the result for an outage that is long enough to count as unavailable.
+// assume prepares the result of an outage that lasts long enough to count as unavailable.
 func (s *state) assume(t *terms) {
 	if t.outage == GoogleLadder {
 		s.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: s.failure.StatusCode, Time: s.failure.Time}
@@ -174,8 +174,8 @@ func (t *terms) backoff(failures int, retryAfter time.Duration, spread float64) 
 	return max(wait, min(retryAfter, maxRetryAfter))
 }
 
-// pause is how long a status of the moment holds: as long as it says itself, or else for
-// 5 minutes, doubling to an hour.
+// pause is how long a status of the moment holds: as long as it says, otherwise 5 minutes,
+// doubling to an hour.
 func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) time.Duration {
 	wait := momentTTL
 	for ; failures > 0 && wait < maxMomentTTL; failures-- {
@@ -188,7 +188,7 @@ func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) ti
 	return max(t.minTTL, wait)
 }
 
-// refresh tells whether a fetch is due, and whether callers wait for it.
+// refresh is whether a fetch is due, and whether callers wait for it.
 type refresh uint8
 
 const (
@@ -197,7 +197,7 @@ const (
 	awaited              // a fetch is due, and there is nothing to use before it is done
 )
 
-// at says what holds for the origin at a time, for how long, and whether to fetch.
+// at returns what holds for the origin at a time, for how long, and whether to fetch.
 func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duration, due refresh) {
 	wait := time.Duration(0)
 	if s.failure != nil {
@@ -220,8 +220,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 	case s.failure == nil && s.answer != nil && age < s.revising:
 		return s.answer, s.revising - age, inBackground
 	case s.failure != nil && !t.noRefresh:
-		// An outage is met by retrying behind the callers, as long as they can be
-		// served from the copy.
+		// As long as the copy serves the callers, none of them need wait for a retry.
 		if r = t.during(s, now); r == s.answer {
 			return r, max(s.kept-age, time.Second), inBackground
 		}
@@ -245,7 +244,7 @@ func (t *terms) until(s *state, now time.Time) time.Time {
 	return now.Add(max(0, left))
 }
 
-// newest is what has just been found out, fresh or not.
+// newest is what was found out last, fresh or not.
 func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	if s.failure == nil || s.answer != nil && s.age(now) < s.lifetime {
 		return s.answer
@@ -253,43 +252,44 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	return t.during(s, now)
 }
 
-// during is what holds while the origin fails, once the answer is no longer fresh.
+// during returns what holds while the origin fails, once the answer is no longer fresh.
+//
+// A status of the moment allows everything (RFC 9309 §2.3.1.3), but that permission is not to
+// be used if the origin's own rules are known. So a copy serves then as in an outage.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
-	lasted, _ := elapsed(now, s.since)
-	copied := s.answer != nil && s.age(now) < s.kept
-	if s.failure.Err == nil {
-		// Of the moment. That everything is allowed then is a permission of RFC 9309 §2.3.1.3,
-		// not to be used where the origin's own rules are known.
-		if t.outage == GoogleLadder {
-			copied = s.answer != nil && isRules(s.answer) && lasted < ladderEnd
-		}
-		if copied && t.outage != Strict {
-			return s.answer
-		}
-		return s.failure
-	}
 	if t.outage == GoogleLadder {
-		// The ladder counts from when the outage began, however old the copy was then:
-		// what is in memory or in the Store must not give way to permission before.
-		copied = s.answer != nil && isRules(s.answer)
-		switch {
-		case lasted < ladderStop:
-			return s.failure
-		case lasted >= ladderEnd && s.failure.StatusCode == 0:
-			return s.failure // not one HTTP answer: the whole site is down
-		case lasted >= ladderEnd || !copied:
-			return s.assumed
-		}
-		return s.answer
+		return s.onLadder(now)
 	}
+	copied := s.answer != nil && s.age(now) < s.kept
 	if copied && t.outage == LastGood {
 		return s.answer
 	}
 	return s.failure
 }
 
-// bridge is the copy that takes the place of a refresh which takes too long: that which would
-// be used if it failed, in an outage from its first moment on. Nil: none.
+// onLadder is during with GoogleLadder. The ladder counts from when the outage began, however
+// old the copy was then: a copy in memory or in the Store must not give way to permission
+// before.
+func (s *state) onLadder(now time.Time) *fetch.Result {
+	lasted, _ := elapsed(now, s.since)
+	copied := s.answer != nil && isRules(s.answer)
+	switch {
+	case s.failure.Err == nil && copied && lasted < ladderEnd:
+		return s.answer
+	case s.failure.Err == nil:
+		return s.failure
+	case lasted < ladderStop:
+		return s.failure
+	case lasted >= ladderEnd && s.failure.StatusCode == 0:
+		return s.failure // not one HTTP answer: the whole site is down
+	case lasted >= ladderEnd || !copied:
+		return s.assumed
+	}
+	return s.answer
+}
+
+// bridge returns the copy that stands in for a refresh that takes too long, or nil. It is the
+// one that would serve if the refresh failed, in an outage from its first moment on.
 func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	if s == nil || s.answer == nil || t.outage != LastGood || s.age(now) >= s.kept {
 		return nil
@@ -297,13 +297,13 @@ func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	return s.answer
 }
 
-// isRules reports a successful access (RFC 9309 §2.3.1.1), as opposed to an unavailable
-// one. What a status means depends on the dialect, so the policy is asked.
+// isRules reports whether r is a successful access (RFC 9309 §2.3.1.1). What a status means
+// depends on the dialect, so the policy is asked.
 func isRules(r *fetch.Result) bool {
 	return r.Err == nil && r.Policy.Reason() == 0
 }
 
-// validatable is the answer whose validators may be sent (RFC 9111 §4.3.1); nil: none.
+// validatable returns the answer whose validators may be sent (RFC 9111 §4.3.1), or nil.
 func (s *state) validatable() *fetch.Result {
 	if s == nil || s.answer == nil || !isRules(s.answer) || s.volatile {
 		return nil
@@ -311,8 +311,8 @@ func (s *state) validatable() *fetch.Result {
 	return s.answer
 }
 
-// retention is how long a stored state can be of use. One of an outage has to last as
-// long as the outage's length matters.
+// retention is how long a stored state can be of use. In an outage, that is as long as the
+// length of the outage matters.
 func (s *state) retention(now time.Time) time.Duration {
 	keep := time.Duration(0)
 	if s.answer != nil {

@@ -22,6 +22,8 @@ import (
 // each value and up to 64 at a time. A Cache leaves a Store alone for five seconds after five
 // failures in a row, with reads, writes and locks each on their own.
 //
+// A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
+//
 // A value holds what the origin said: status, header and file. What that means is decided by
 // the Source.Dialect of its reader, so Caches of all dialects can share a Store.
 type Store interface {

@@ -15,8 +15,8 @@ import (
 var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
 
 const (
-	maxKept     = 8 << 10 // bytes of one field, and of all redirects; a longer one is dropped
-	maxLines    = 32      // of one field, and redirects; more are dropped with the rest
+	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped
+	maxLines    = 32      // lines of one field, and redirects; more of them are dropped, too
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
 	maxError    = 1 << 10 // bytes of an error's text
 )
@@ -60,9 +60,8 @@ func trimHeader(h http.Header) http.Header {
 	return kept
 }
 
-// trimRedirects keeps what redirects say about their reuse, if they say anything. What takes
-// more than such a header ever needs counts as stale, as a Cache-Control does that is too
-// long to be read.
+// trimRedirects keeps what redirects say about their reuse, if they say anything. A header
+// that is longer than it need be counts as stale, like a Cache-Control that is too long.
 func trimRedirects(headers []http.Header) (kept []http.Header) {
 	if len(headers) > maxLines {
 		return []http.Header{{"Cache-Control": {"no-cache"}}}
@@ -84,8 +83,8 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 	return kept
 }
 
-// trimField returns what stands for a field that is too long to be kept: nothing that would
-// make the answer hold for longer when its header is read again.
+// trimField returns a replacement for a field that is too long to be kept. Read again, it must
+// not make the answer hold for longer.
 func trimField(name string, h http.Header) []string {
 	switch name {
 	case "Cache-Control":

@@ -12,23 +12,24 @@ import (
 
 // An origin may answer different crawlers with different files. It then names User-Agent in
 // Vary, and its answer is for requests with the same User-Agent only (RFC 9111 §4.1). No
-// other field that is sent can differ between two Fetchers. Result.UserAgent names the
-// crawler, if the answer is not for all.
+// other field that is sent can differ between two Fetchers. If the answer is not for all,
+// Result.UserAgent names the crawler that it is for.
 //
-// So an origin has one place for all callers who read in one dialect. While the answer there
-// varies, it serves the callers it is for, and marks the origin for the others. Each of their
-// User-Agents has a further place, with its own entry in memory, flight, and key in the Store.
+// So an origin has one place for all callers that read in one dialect. If the answer there
+// varies, it serves the callers that it is for, and tells the others to look elsewhere. Each
+// of their User-Agents has a place of its own, with an entry in memory, a flight, and a key in
+// the Store.
 
-// place is where what is known of an origin is kept, as read in a dialect: for all callers,
-// or for one User-Agent if the answer for all is another's.
+// place is where what is known of an origin is kept, as read in a dialect. It is for all
+// callers, or for one User-Agent if the answer for all is for another.
 type place struct {
 	fetch.Origin
 	agent   string // "": for all
 	dialect policy.Dialect
 }
 
-// key is the place's in a Store, where all dialects share it: the origin, and for an agent
-// more, of a fixed length. A space is part of no host.
+// key is the place's key in a Store, where all dialects share it. It is the origin, followed
+// by a hash of the agent if there is one. A space is part of no host.
 func (p place) key() string {
 	if p.agent == "" {
 		return p.Origin.String()
@@ -45,8 +46,8 @@ func (p place) flight() string {
 	return p.key() + " in " + p.dialect.String()
 }
 
-// errOthers is how a flight ends that found an answer for others, which is not fresh, where
-// that for all callers would be.
+// errOthers ends a flight that found, in the place for all callers, an answer for others. That
+// answer is not fresh, and not for this flight to refresh.
 var errOthers = errors.New("cache: the answer is for another User-Agent")
 
 // agent is the User-Agent that is sent: net/http has one for callers that set none.
@@ -57,7 +58,7 @@ func (src *Source) agent() string {
 	return src.UserAgent
 }
 
-// getVarying is Get where the answer at hand, if there is one, is not for all.
+// getVarying is Get for an entry whose answer is not for all.
 func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if agent := src.agent(); agent != e.own.UserAgent {
 		return c.getAt(ctx, place{e.origin, agent, e.dialect}, src)

@@ -194,19 +194,20 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 }
 
 // Close closes the Transport. Later calls return ErrClosed. If the Transport made its own
-// Cache, Close ends that too: fetches of robots.txt stop, and those who wait for them get
-// ErrClosed. The idle connections of Base are closed.
+// Cache, Close closes that too: fetches of robots.txt stop, and calls that wait for them
+// return ErrClosed. The idle connections of Base are closed.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get
 // their turn until their contexts end.
 //
 // Close waits for the fetches that it ended, but no longer than ctx. The error says which
-// of them have not ended; Close may then be called again. A Transport that is never
-// closed leaves only idle connections behind: its fetches end by themselves.
+// of them have not ended; Close may then be called again. A Transport need not be closed:
+// its fetches end by themselves, and only idle connections are left.
 //
 // Close does not close a Cache that was given to the Transport, since others may share
-// it. A fetch there goes on, and those who wait for it get the answer. If that Cache has
-// a Store, close the Cache after its Transports: it then writes what it still owes.
+// it. A fetch there goes on, and calls that wait for it get the answer. If that Cache has a
+// Store, close the Cache, after its Transports if they are closed at all: Cache.Close writes
+// what the Store has not yet got, and closes the Store.
 func (t *Transport) Close(ctx context.Context) error {
 	defer t.CloseIdleConnections()
 	g := t.ready()

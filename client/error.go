@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,30 +51,17 @@ type DisallowedError struct {
 	Answer
 }
 
-// Error names the URL, the product token, and the rule with its line, or the cause. Text
-// from the network is quoted and cut, so it is safe in a log line.
+// Error says what Decision.String does, for which product token, and why robots.txt is
+// unreachable. It leaves out the URL, which http.Client puts in front. Text from the network
+// is cut and made printable, so it is safe in a log line.
 func (e *DisallowedError) Error() string {
-	return fmt.Sprintf("client: %s not sent: %s for %q", e.place(), e.cause(), cut(e.Token))
-}
-
-func (e *DisallowedError) place() string {
-	if e.URL == nil {
-		return "request"
+	d := e.Decision
+	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
+	text := fmt.Sprintf("client: not sent for %q: %v", cut(e.Token), d)
+	if e.Err != nil {
+		text += ": " + cut(e.Err.Error())
 	}
-	return strconv.Quote(cut(e.URL.Redacted())) // a query may hold any byte from 0x80
-}
-
-func (e *DisallowedError) cause() string {
-	switch rule := e.Rule; {
-	case e.Reason == policy.ReasonUnreachable && e.Err != nil:
-		return "robots.txt is unreachable (" + cut(e.Err.Error()) + "), everything is disallowed"
-	case e.Reason == policy.ReasonUnreachable:
-		return "robots.txt is unreachable, everything is disallowed"
-	case rule.Allow: // no robots.txt policy gives this
-		return fmt.Sprintf("robots.txt line %d (Allow: %q)", rule.Line, cut(rule.Pattern))
-	default:
-		return fmt.Sprintf("robots.txt line %d, Disallow: %q, holds", rule.Line, cut(rule.Pattern))
-	}
+	return text
 }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay
@@ -88,20 +74,20 @@ type DelayError struct {
 
 // Error names the origin, the delay and the cap.
 func (e *DelayError) Error() string {
-	return fmt.Sprintf("client: request to %s not sent: robots.txt asks for %v between requests, more than the Pacer's MaxDelay of %v",
+	return fmt.Sprintf("client: not sent: %s asks for %v between requests, more than the Pacer's MaxDelay of %v",
 		e.Origin, e.Delay, e.Max)
 }
 
 // lateError says that a turn cannot come before the caller's deadline.
 type lateError struct {
 	origin fetch.Origin
-	at     time.Time // the earliest
-	paused bool      // because the site asked for a pause or suffers, not for a delay of ours
+	wait   time.Duration // until the turn, at least
+	paused bool          // because the site asked for a pause or suffers, not because of our own delay
 }
 
 func (e *lateError) Error() string {
-	return fmt.Sprintf("client: no turn at %s before %s, after the deadline of the request",
-		e.origin, e.at.UTC().Format(time.RFC3339Nano))
+	return fmt.Sprintf("client: not sent: no turn at %s for %v, and the request's deadline is sooner",
+		e.origin, e.wait.Round(time.Millisecond))
 }
 
 // Had the caller waited, its deadline would have passed: a net.Error that says so.

@@ -132,7 +132,7 @@ func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
 		{"a page", pagesOf(nothing), nil, "http://a.example/", "Base (client_test.pagesOf)"},
 		{"a paced page", pagesOf(nothing), &client.Pacer{Delay: -1}, "http://a.example/", "Base (client_test.pagesOf)"},
 		{"another scheme", nothing, nil, "ftp://a.example/", "Base (client_test.roundTrip)"},
-		{"robots.txt", nothing, nil, "http://a.example/", "unreachable (fetch: http://a.example/robots.txt: the transport returned neither"},
+		{"robots.txt", nothing, nil, "http://a.example/", "unreachable: fetch: http://a.example/robots.txt: the transport returned neither"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			rt := &client.Transport{Base: row.base, Pacer: row.pacer}

@@ -70,19 +70,19 @@ import (
 // and has a timer only while a caller waits.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
-	// a shorter one. If zero, one second. If negative, there is none.
+	// a shorter one. If zero, 1 second. If negative, there is none.
 	Delay time.Duration
 
 	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there
-	// is none. No delay exceeds a day.
+	// is none. In any case no delay exceeds a day.
 	MaxDelay time.Duration
 
 	// Refuse makes requests fail with a [*DelayError] at an origin that asks for more
 	// than MaxDelay. If false, MaxDelay is kept instead.
 	Refuse bool
 
-	// MaxUnderway is how many requests may be in flight at one origin. If zero, one. If
-	// negative, there is no limit.
+	// MaxUnderway is how many requests may be in flight at one origin. If zero, 1. If
+	// negative, there is none.
 	MaxUnderway int
 
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only

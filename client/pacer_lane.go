@@ -114,7 +114,8 @@ func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, h
 // turn waits for a turn at o and returns how long that took. Unless the turn was for
 // Wait, it then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
-func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) (l *lane, held time.Duration, err error) {
+func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
+) (l *lane, held time.Duration, err error) {
 	if ctx.Err() != nil {
 		return nil, 0, context.Cause(ctx)
 	}
@@ -134,25 +135,40 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck) 
 		l.start(as, now)
 		return l, 0, nil
 	}
-	held, err = p.queue(ctx, o, l, as, r)
+	held, err = p.queue(ctx, o, l, as, r, now)
 	return l, held, err
 }
 
-// queue is turn if it has to wait. It is called and returns with p.mu held. Only the
-// first in line has a timer. It wakes the next when it leaves, with a turn or without.
-func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck) (held time.Duration, err error) {
+// queue is turn if it has to wait, from begin on. It is called and returns with p.mu held.
+// Only the first in line has a timer. It wakes the next when it leaves, with a turn or
+// without.
+func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time,
+) (held time.Duration, err error) {
 	w := &waiter{as: as, wake: make(chan struct{}, 1)}
 	e := l.join(w)
 	defer l.leave(e)
 	deadline, hasDeadline := ctx.Deadline()
-	begin, checked, resume := time.Now(), false, time.Time{}
+	checked := false
 	for now := begin; ; now = time.Now() {
+		held = now.Sub(begin)
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
-			return held, &lateError{o, at, l.resume.After(deadline)}
-		case mayGo && !at.After(now) && checked:
+			return held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
+		case !mayGo || at.After(now):
+			checked = false
+			if err := p.sleep(ctx, w, at.Sub(now), mayGo); err != nil {
+				return time.Since(begin), err
+			}
+		case !checked:
+			if checked = p.recheck(ctx, l, &r); ctx.Err() != nil {
+				return time.Since(begin), context.Cause(ctx)
+			}
+			if !checked {
+				return time.Since(begin), errAgain
+			}
+		default:
 			if as != asRobots {
 				if err := p.tooSlow(o, l, now); err != nil {
 					return held, err // learned since it joined
@@ -160,42 +176,30 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 			}
 			l.start(as, now)
 			return held, nil
-		case mayGo && !at.After(now):
-			// Without the lock, to let robots.txt go ahead. What is learned of it may put
-			// the turn off: then the answer is too old when the turn comes.
-			newest := l.read
-			if l.resume.After(resume) {
-				newest = later(newest, l.resume) // a pause may outlast what was looked up
-			}
-			func() {
-				p.mu.Unlock()
-				defer p.mu.Lock()
-				checked = r.holds(ctx, newest)
-			}()
-			resume = l.resume // a pause that the look-up itself led to is no reason for another
-			held = time.Since(begin)
-			switch {
-			case ctx.Err() != nil:
-				return held, context.Cause(ctx)
-			case !checked:
-				return held, errAgain
-			}
-			continue
-		}
-		checked = false
-		p.mu.Unlock()
-		err := w.sleep(ctx, at.Sub(now), mayGo)
-		held = time.Since(begin)
-		p.mu.Lock()
-		if err != nil {
-			return held, err
 		}
 	}
 }
 
-// sleep returns when it is time to look again, for the first in line at the latest after
-// d. The error is the context's cause.
-func (w *waiter) sleep(ctx context.Context, d time.Duration, first bool) error {
+// recheck is r.holds, without the lock: robots.txt may go ahead meanwhile. What is learned
+// of it may put the turn off, and then the answer is too old when the turn comes.
+func (p *Pacer) recheck(ctx context.Context, l *lane, r *recheck) bool {
+	newest := l.read
+	if l.resume.After(r.resume) {
+		newest = later(newest, l.resume) // a pause may outlast what was looked up
+	}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		r.resume = l.resume // a pause that the look-up itself led to is no reason for another
+	}()
+	return r.holds(ctx, newest)
+}
+
+// sleep returns, without the lock meanwhile, when it is time to look again: for the first in
+// line after d at the latest. The error is the context's cause.
+func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first bool) error {
+	p.mu.Unlock()
+	defer p.mu.Lock()
 	var due <-chan time.Time
 	if first {
 		timer := time.NewTimer(d)

@@ -104,24 +104,24 @@ const (
 // records of a hostile file take milliseconds to go through, so no file is learned twice
 // for one token. An unreachable file teaches nothing: what was asked for before still is.
 func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
-	if p.knows(o, token, res.Time) || res.Err != nil {
+	now := time.Now()
+	if p.knows(o, token, res.Time, now) || res.Err != nil {
 		return
 	}
 	asked := paceOf(g)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	l := p.lane(o, now)
-	l.teach(lesson{token: strings.Clone(token), read: res.Time, used: now, pace: asked}, now) // the token may be part of a header
+	token = strings.Clone(token) // it may be part of a header
+	l.teach(lesson{token: token, read: res.Time, used: now, pace: asked}, now)
 	l.wakeFirst()
 }
 
 // knows reports whether that file, or a newer one, was learned for the token. It notes
 // that the token is in use, and drops those that are not.
-func (p *Pacer) knows(o fetch.Origin, token string, read time.Time) bool {
+func (p *Pacer) knows(o fetch.Origin, token string, read, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	l := p.lane(o, now)
 	l.read = later(l.read, read)
 	known, idle := false, false

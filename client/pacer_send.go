@@ -65,6 +65,7 @@ type recheck struct {
 	g      *gate
 	req    *http.Request
 	looked time.Time // when robots.txt was looked up again, or zero
+	resume time.Time // the pause that was known after that
 }
 
 // holds reports whether the request is still allowed, by what the cache holds. It is
@@ -114,9 +115,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	defer cancel()
 	l, held, err := p.take(turn, o, asRobots)
 	if late, ok := errors.AsType[*lateError](err); ok && late.paused {
-		res := &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late}
-		res.RetryAfter = max(late.at.Sub(res.Time), 0)
-		return res, nil
+		return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: late.wait}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)

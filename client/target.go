@@ -64,11 +64,13 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	}
 	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
 		if n := len(u.RequestURI()); n > maxTarget {
-			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, the most that is decided on", cut(path), n, maxTarget)
+			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
+				"the most that is decided on", cut(path), n, maxTarget)
 		}
 	}
 	if strings.ContainsAny(u.RawQuery, " #") {
-		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
+		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23",
+			cut(u.RawQuery))
 	}
 	if !u.ForceQuery && u.RawQuery == "" {
 		return path, nil
@@ -137,7 +139,8 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 	size := 0
 	for i := 0; i < len(forms); i++ {
 		if size += len(forms[i]); size > maxForms {
-			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments that servers can read in too many ways: write it without", cut(target))
+			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments "+
+				"that servers can read in too many ways: write it without", cut(target))
 		}
 		if ctx.Err() != nil { // a hostile file makes each decision slow
 			return policy.Decision{}, context.Cause(ctx)
@@ -187,9 +190,9 @@ func appendResolved(forms []string, target string, end int) []string {
 	return forms
 }
 
-// unescapings are what servers take for a dot and for a slash. They take an escaped dot
-// always, an escaped slash if they unescape before they split, and a backslash on some
-// systems. None unescapes twice.
+// unescapings are what servers take for a dot and for a slash: an escaped dot always, an
+// escaped slash if they unescape before they split, and a backslash on some systems. None of
+// them unescapes twice.
 var unescapings = []*strings.Replacer{
 	strings.NewReplacer("%2e", ".", "%2E", "."),
 	strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/"),

@@ -127,6 +127,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		}
 	}
 	res, err := base.RoundTrip(req)
+	now := time.Now()
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
@@ -137,7 +138,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	refused := leash.RefusedByProxy(res, err)
 	switch {
 	case err != nil && refused:
-		return response{status: http.StatusProxyAuthRequired, at: time.Now(), err: harden.ErrProxyAuth}
+		return response{status: http.StatusProxyAuthRequired, at: now, err: harden.ErrProxyAuth}
 	case err != nil:
 		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
@@ -145,22 +146,12 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	case res.Body == nil:
 		res.Body = http.NoBody
 	}
-	a = response{status: res.StatusCode, at: time.Now(), asked: hasValidators(req.Header), credential: credential}
-	if a.header, a.err = kept(res.Header); a.err != nil {
-		return a
-	}
-	if refused {
+	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
+	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
-		return a
 	}
-	if a.status >= 200 && a.status <= 399 {
-		if a.err = wellNamed(a.header); a.err != nil {
-			return a
-		}
-	}
-	a.retryAfter = RetryAfter(a.status, a.header, a.at)
-	if outcomeOf(a.status, r.Dialect) == rules {
-		a.body, a.err = readFile(res)
+	if a.err == nil {
+		a.err = r.read(&a, res)
 	}
 	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
 	// A time-out would then pass for the end of the file.
@@ -168,6 +159,20 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		a.err = context.Cause(req.Context())
 	}
 	return a
+}
+
+// read adds to a what its status gives a meaning: the file, or when to come back.
+func (r *resolution) read(a *response, res *http.Response) (err error) {
+	if a.status >= 200 && a.status <= 399 {
+		if err := wellNamed(a.header); err != nil {
+			return err
+		}
+	}
+	a.retryAfter = RetryAfter(a.status, a.header, a.at)
+	if outcomeOf(a.status, r.Dialect) == rules {
+		a.body, err = readFile(res)
+	}
+	return err
 }
 
 // warn logs, once, that the transport adds credentials. A handler that panics must not
@@ -232,7 +237,8 @@ func (r *resolution) storedURL(first hop) string {
 // setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
 // may come from a store that others write to, so only valid validators are sent.
 func setValidators(req, stored http.Header) {
-	if tag := stored.Get("ETag"); len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
+	tag := stored.Get("ETag")
+	if len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
 		req.Set("If-None-Match", tag)
 	}
 	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {

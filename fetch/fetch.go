@@ -4,7 +4,7 @@
 // four outcomes:
 //
 //   - the rules of the file;
-//   - "unavailable": a 4xx, or too many redirects. Everything is allowed.
+//   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
 //     allowed.
 //   - the error of the caller's context.
@@ -37,24 +37,23 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Limits of RFC 9309 that a crawler may choose above the standard's minimum.
-const (
-	MaxBytes     = 500 << 10 // bytes of a file that are parsed, after decoding (§2.5)
-	MaxRedirects = 5         // redirects followed in a row (§2.3.1.2)
-)
+// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5
+// allows.
+const MaxBytes = 500 << 10
 
 // The other limits of one Fetch. Those of a connection are in package harden.
 const (
-	maxAttempts = (MaxRedirects + 1) * (1 + defaultRetries)
+	maxRedirects = 5 // followed in a row, the least that a crawler should (RFC 9309 §2.3.1.2)
+	maxAttempts  = (maxRedirects + 1) * (1 + defaultRetries)
 
 	defaultTimeout = 30 * time.Second
 	defaultRetries = 2
 
 	// If some hundreds of connections are made at once, honest servers begin to time out,
-	// and so does a busy machine of ours. But a fetch that has taken a tenth of Timeout,
-	// while others need less than half of that, waits for what may never come: it leaves
-	// its place among the first to another. So 1,500 silent origins keep the next one
-	// waiting for 18 s, not for three minutes.
+	// and so do busy clients. But if a fetch has taken a tenth of Timeout, while others need
+	// less than half of that, its answer may never come: it leaves its place among the first
+	// to another. So 1,500 silent origins keep the next one waiting for 18 s, not for three
+	// minutes.
 	maxStarting       = 256
 	startingPart      = 10
 	defaultMaxFetches = 8 * maxStarting
@@ -90,9 +89,9 @@ type Fetcher struct {
 	// Cookie, and fields whose names end in Key, Token, Secret or Auth.
 	Transport http.RoundTripper
 
-	// UserAgent is sent with each request. If "", net/http's own is. It should begin with
-	// the product token that groups are matched against (RFC 9309 §2.2.1). If no header
-	// field can hold it, nothing is sent and each Result says so in Err.
+	// UserAgent is sent with each request. It should begin with the product token that
+	// groups are matched against (RFC 9309 §2.2.1). If empty, net/http's own is sent. If no
+	// header field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
 	// Sign is called before each request is sent, for every hop and retry, with the complete
@@ -105,7 +104,7 @@ type Fetcher struct {
 	Dialect policy.Dialect
 
 	// Timeout bounds one Fetch: redirects, retries and pauses together, from the start of
-	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 s.
+	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 seconds.
 	// If negative, there is none: what remains are the caller's context and the time-outs
 	// of a connection.
 	Timeout time.Duration
@@ -167,7 +166,7 @@ type Result struct {
 
 	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
 	// to it, names that field: the answer holds for requests with that value only (RFC 9111
-	// §4.1). If "", it holds for all. Fetchers send the same in all other fields.
+	// §4.1). If empty, it holds for all. Fetchers send the same in all other fields.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
@@ -238,7 +237,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, guard: harden.Guard{PublicOnly: f.PublicOnly}, until: f.patience(ctx), asked: o, prev: prev}
+	r := resolution{Fetcher: f, until: f.patience(ctx), asked: o, prev: prev}
+	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	switch err := ctx.Err(); {
 	case err == nil || res.Err == nil:

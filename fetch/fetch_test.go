@@ -68,7 +68,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	switch {
 	case err != nil:
 		t.Fatalf("got error %v, want a Result", err)
-	case r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > fetch.MaxRedirects:
+	case r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > 5:
 		t.Fatalf("incomplete or unbounded Result: %v", r)
 	}
 	if got := verdict(r); got != want {

@@ -68,13 +68,22 @@ type response struct {
 
 var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
 
+// misuse returns why no request can be made, or nil.
+func (r *resolution) misuse() error {
+	switch {
+	case r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS:
+		return errNoOrigin
+	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
+		return fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent))
+	}
+	return nil
+}
+
+// run asks URL after URL until one of them has the answer.
 func (r *resolution) run(ctx context.Context) *Result {
 	h := hop{r.asked, r.asked.RobotsURL()}
-	if r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS {
-		return r.unreachable(h, response{}, errNoOrigin)
-	}
-	if !httpguts.ValidHeaderFieldValue(r.UserAgent) {
-		return r.unreachable(h, response{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
+	if err := r.misuse(); err != nil {
+		return r.unreachable(h, response{}, err)
 	}
 	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
@@ -116,8 +125,8 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// The transport gives the next request what it gave this one: a credential would get to
 	// whatever origin the server names.
 	if err == nil && a.credential != "" && next.origin != h.origin {
-		err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); put what adds them above the gate",
-			cut(next.origin.String()), cut(a.credential))
+		err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); "+
+			"put what adds them above the gate", cut(next.origin.String()), cut(a.credential))
 	}
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)
@@ -126,7 +135,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// that was asked before leads there too, only slower.
 	name := next.String()
 	first := hop{r.asked, r.asked.RobotsURL()}
-	if len(r.chain) == MaxRedirects || name == first.String() || slices.Contains(r.chain, name) {
+	if len(r.chain) == maxRedirects || name == first.String() || slices.Contains(r.chain, name) {
 		return hop{}, r.conclude(a, policy.Unavailable())
 	}
 	r.chain = append(r.chain, name)
@@ -160,7 +169,8 @@ func (h hop) follow(header http.Header) (hop, error) {
 	next.url = &url.URL{
 		Scheme: next.origin.scheme.String(), Host: next.origin.URLHost(),
 		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery,
-		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"), // url.Parse lets it pass, and it would end the target
+		// url.Parse lets a space pass, which would end the target.
+		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"),
 	}
 	return next, nil
 }
@@ -237,11 +247,11 @@ func (r *Result) In(d policy.Dialect) *Result {
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
 	case r.Err != nil && was != unreachable: // not because of its status
-	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // one that was not read is not an empty file
+	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
 		in.lose(errors.New("its file was not kept, and another dialect needs it"))
-	case is == was: // whatever the status was taken for
+	case is == was: // neither has rules: the Policy is the same
 	case is == unavailable:
 		in.Policy, in.Err = policy.Unavailable(), nil
 	default:

@@ -106,7 +106,7 @@ func TestCacheWarmStart(t *testing.T) {
 	start := time.Now()
 	const chunk = 1000 // what the queue of writes holds
 	for from := 0; from < origins; from += chunk {
-		c := &cache.Cache{Store: store}
+		c := &cache.Cache{Store: leftOpen(store)}
 		for i := from; i < from+chunk; i++ {
 			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
 		}

@@ -131,7 +131,10 @@ func TestATimeoutOfRobotsIsNotTheCallersDeadline(t *testing.T) {
 	if !ok || refusal.Decision.Reason != policy.ReasonUnreachable {
 		t.Fatalf("got %v, want a refusal because robots.txt is unreachable", err)
 	}
-	for _, part := range []string{origin + "/public", "ExampleBot", "unreachable"} {
+	if got := refusal.URL.String(); got != origin+"/public" {
+		t.Errorf("refused %s, want %s", got, origin+"/public")
+	}
+	for _, part := range []string{"ExampleBot", "unreachable", "within 25ms"} {
 		if !strings.Contains(refusal.Error(), part) {
 			t.Errorf("%q does not name %q", refusal, part)
 		}

@@ -89,7 +89,7 @@ func TestCachesOverOneStoreHaveTheirOwnFiles(t *testing.T) {
 			for range 3 { // as after a restart
 				gates := map[string]*client.Transport{}
 				for _, agent := range []string{"abot", "bbot"} {
-					gates[agent] = agentGate(agent, &cache.Cache{Store: store})
+					gates[agent] = agentGate(agent, &cache.Cache{Store: leftOpen(store)})
 				}
 				checkOwn(t, site, gates)
 				for _, rt := range gates {
@@ -104,4 +104,15 @@ func TestCachesOverOneStoreHaveTheirOwnFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leftOpen returns a store without its Close, for several Caches.
+func leftOpen(store cache.Store) cache.Store {
+	if locker, ok := store.(cache.Locker); ok {
+		return struct {
+			cache.Store
+			cache.Locker
+		}{store, locker}
+	}
+	return struct{ cache.Store }{store}
 }

@@ -14,7 +14,7 @@ func (p *Policy) Combined(tokens ...string) Group {
 	for _, t := range tokens {
 		g := p.Group(t)
 		if g.p == nil || g.p.reason != 0 {
-			return g
+			return g // without a file all groups are the same
 		}
 		if g.name != 0 && g.Token() != "*" {
 			groups = append(groups, g)
@@ -57,8 +57,10 @@ func combine(from []Group) Group {
 		}
 		records = slices.AppendSeq(records, g.Records(""))
 	}
+	// The order of the file decides between equal rules, and in the Original dialect between all.
 	slices.SortStableFunc(b.rules, func(x, y ruleLine) int { return int(x.line) - int(y.line) })
 	group.last = uint32(len(b.rules))
+	// Two tokens may name the same group, whose records are then there twice.
 	slices.SortFunc(records, func(x, y Record) int { return x.Line - y.Line })
 	for _, r := range slices.CompactFunc(records, func(x, y Record) bool { return x.Line == y.Line }) {
 		b.records.add(r.Line, int(group.line), []byte(r.Field), []byte(r.Value))
@@ -66,7 +68,7 @@ func combine(from []Group) Group {
 	return Group{b.compile(), 1}
 }
 
-// addHit adds a rule of a compiled policy.
+// addHit adds a rule of a compiled policy. Its pattern is in normal form already.
 func (b *builder) addHit(h hit) {
 	off := len(b.extra)
 	b.extra = append(b.extra, h.pattern()...)

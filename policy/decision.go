@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
@@ -49,7 +51,7 @@ func (d Decision) String() string {
 		verdict = "allowed"
 	}
 	switch {
-	case d.Rule.Line > 0:
+	case d.Rule.Line > 0: // also for a rule that matches nothing: it is why everything is allowed
 		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
@@ -60,15 +62,21 @@ func (d Decision) String() string {
 	return printable(verdict)
 }
 
-// printable escapes control characters: a file must not fake output in a terminal or log.
+// printable percent-encodes what does not print: a file must not fake output in a terminal or
+// log, be it with control characters, with marks that turn the text around, or with bytes that
+// are no text.
 func printable(s string) string {
 	var b []byte
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == 0x7F {
-			b = appendEscape(b, s[i])
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b = append(b, s[:n]...)
 		} else {
-			b = append(b, s[i])
+			for i := range n {
+				b = appendEscape(b, s[i])
+			}
 		}
+		s = s[n:]
 	}
 	return string(b)
 }
@@ -123,9 +131,10 @@ func (r Reason) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads what MarshalText writes.
 func (r *Reason) UnmarshalText(text []byte) error {
-	i := slices.Index(reasonNames[:], string(text))
+	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
 	if i < 0 {
-		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable", printable(string(text)))
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable",
+			printable(string(text)))
 	}
 	*r = Reason(i)
 	return nil

@@ -121,6 +121,7 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 	for i := 0; name == 0 && i < len(fallbacks); i++ {
 		name = p.find(fallbacks[i])
 	}
+	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
 	if r := p.dialect.reading(); name == 0 && r.family != "" && p.inFamily(r.family, token, fallbacks) {
 		name = p.find(r.fallback)
 	}
@@ -131,10 +132,12 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 }
 
 func (p *Policy) inFamily(family, token string, fallbacks []string) bool {
-	return foldPrefix(token, family) || slices.ContainsFunc(fallbacks, func(t string) bool { return foldPrefix(t, family) })
+	isMember := func(t string) bool { return foldPrefix(t, family) }
+	return isMember(token) || slices.ContainsFunc(fallbacks, isMember)
 }
 
-// find returns the name that stands for token, counted from 1, or 0.
+// find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
+// regard to case.
 func (p *Policy) find(token string) uint32 {
 	low, high := uint32(0), p.names
 	for low < high {
@@ -148,6 +151,7 @@ func (p *Policy) find(token string) uint32 {
 			high = mid
 		}
 	}
+	// The empty token is part of every name, and "*" asks for the default group.
 	if token != "" && token != "*" && p.dialect.reading().substring {
 		return p.findPart(token)
 	}
@@ -159,7 +163,7 @@ func (p *Policy) findPart(token string) (name uint32) {
 	line := uint32(0)
 	for i := range p.names {
 		if foldContains(p.nameAt(i), token) {
-			if l := p.begin(i + 1); name == 0 || l < line {
+			if l := p.begin(i + 1); name == 0 || l < line { // names are not in the order of the file
 				name, line = i+1, l
 			}
 		}
@@ -325,9 +329,10 @@ func (g Group) lookupNormal(target string) (place, Reason) {
 // find returns the rule that decides about a target.
 func (g Group) find(target string) place {
 	word := g.p.blockWord(g.name)
-	if !word.isList() {
+	if !word.isList() { // nearly always: one block
 		return place{word.pos(), block{g.p, word.pos()}.find(target)}
 	}
+	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
 	var best hit
 	for b := range g.p.blocks(g.name) {
 		if i := b.find(target); i != none && b.at(i).precedes(best) {

@@ -25,7 +25,7 @@ const (
 	day          = 24 * time.Hour
 	minutesOfDay = 24 * 60
 
-	maxRates = 32 // records that one group can make a caller look at
+	maxRates = 32 // records of one group that are read: each costs its readers time for every turn
 )
 
 // RequestRates yields the Request-rate records of the group, in the order of the file. Of
@@ -78,6 +78,7 @@ func parsePeriod(s string) (time.Duration, bool) {
 		s, unit = s[:len(s)-1], day
 	}
 	n, ok := parseCount(s)
+	// As in parseCount, what is too large becomes the largest.
 	hi, lo := bits.Mul64(uint64(n), uint64(unit))
 	if hi != 0 || lo > math.MaxInt64 {
 		lo = math.MaxInt64
@@ -100,6 +101,7 @@ func parseWindow(s string) (from, to int, ok bool) {
 	a, b, _ := strings.Cut(s, "-")
 	from, okFrom := parseClock(a)
 	to, okTo := parseClock(b)
+	// An empty window, and one that starts at 2400, cannot be what was meant.
 	return from, to, okFrom && okTo && from != to && from < minutesOfDay
 }
 

@@ -53,13 +53,14 @@ type recordReader struct {
 	rec    Record
 }
 
+// next reads a record into rec. The stream is ours, so it is not checked.
 func (r *recordReader) next() bool {
 	if r.stream == "" {
 		return false
 	}
 	r.rec.Line += int(r.uvarint())
 	group := r.uvarint()
-	r.group += int(group>>1) ^ -int(group&1)
+	r.group += int(group>>1) ^ -int(group&1) // signed (zigzag): a record after the groups goes back to 0
 	field, value := int(r.uvarint()), int(r.uvarint())
 	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
 	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
@@ -144,7 +145,7 @@ func (p *Policy) isField(field, name string) bool {
 	if foldEqual(field, name) {
 		return true
 	}
-	if !foldEqual(name, "sitemap") {
+	if !foldEqual(name, "sitemap") { // the only record that a dialect reads in other spellings
 		return false
 	}
 	kind, _ := p.dialect.reading().lines.KindOf([]byte(field))
@@ -211,7 +212,7 @@ func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
 	}
 	d, ok := parseSeconds(string(value))
 	if r.delay == delayWindow {
-		d = min(max(d, time.Second), 30*time.Second)
+		d = min(max(d, time.Second), 30*time.Second) // Bing's documented range
 	}
 	return d, ok
 }
@@ -226,7 +227,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 	}
 	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil || seconds >= math.MaxInt64/int64(time.Second) {
-		return math.MaxInt64, true
+		return math.MaxInt64, true // for ever, and not nothing
 	}
 	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
 	return time.Duration(seconds)*time.Second + time.Duration(nanos), true

@@ -13,6 +13,7 @@ func ProductToken(userAgent string) string {
 	if !foldEqual(first, "mozilla") {
 		return first
 	}
+	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
 	for rest := userAgent; ; {
 		_, after, found := strings.Cut(rest, "compatible;")
 		if !found {
@@ -61,7 +62,11 @@ func leadingToken(value []byte) []byte {
 
 // namesAll reports whether value is "*", alone or before white space.
 func namesAll(value []byte) bool {
-	return len(value) > 0 && value[0] == '*' && (len(value) == 1 || value[1] == ' ' || '\t' <= value[1] && value[1] <= '\f')
+	if len(value) < 2 {
+		return string(value) == "*"
+	}
+	next := value[1]
+	return value[0] == '*' && (next == ' ' || '\t' <= next && next <= '\f')
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

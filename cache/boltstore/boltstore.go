@@ -66,7 +66,8 @@ func Open(path string) (*Store, error) {
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("boltstore: %s is open in another process; give each its own file, or use package redisstore", path)
+		return nil, fmt.Errorf("boltstore: %s is open in another process; "+
+			"give each its own file, or use package redisstore", path)
 	}
 	if errors.Is(err, bolterrors.ErrChecksum) {
 		err = damaged("%w", err)
@@ -88,9 +89,9 @@ func Open(path string) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Close closes the file. A cache.Cache that uses it must be closed before. Where the file
-// turned out to be damaged while it was written, it stays open until the process ends, and
-// the error says so.
+// Close closes the file. The cache.Cache that has the Store does this when it is closed. If a
+// write has found the file to be damaged, it stays open until the process ends, and the error
+// says so.
 func (s *Store) Close() error {
 	s.committing.Lock()
 	defer s.committing.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 )
 
-// The store outlives the cache: it is closed last.
+// The cache closes its store.
 func Example() {
 	dir, err := os.MkdirTemp("", "robots")
 	if err != nil {
@@ -23,7 +23,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
 	c := &cache.Cache{Store: store} // for the Cache field of a client.Transport
 	defer c.Close(context.Background())
 	fmt.Println(c.Stats().Origins, "origins in memory")

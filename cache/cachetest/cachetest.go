@@ -133,7 +133,7 @@ func putCopies(ctx context.Context, s cache.Store) error {
 	return expect(ctx, s, "https://a.example", []byte("as it was put"))
 }
 
-// valuesLast tests no ttl from above: a Store may forget late or never.
+// valuesLast tests that values are there up to their ttl. A Store may forget them late or never.
 func valuesLast(ctx context.Context, s cache.Store) error {
 	for i, ttl := range []time.Duration{hour, 31 * 24 * hour, 100 * 365 * 24 * hour} {
 		key := fmt.Sprintf("https://a%d.example", i)
@@ -147,8 +147,8 @@ func valuesLast(ctx context.Context, s cache.Store) error {
 	return nil
 }
 
-// callsEnd tests that a call whose context has ended does not wait for anything. What it
-// returns is its own affair.
+// callsEnd tests that a call whose context has ended does not wait for anything. It may return
+// what it likes.
 func callsEnd(_ context.Context, s cache.Store) error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -229,8 +229,8 @@ func lockExcludes(ctx context.Context, l cache.Locker) error {
 	return nil
 }
 
-// lockLasts holds a lock for longer than its ttl, which is for holders that died. That
-// a lock of those lapses cannot be tested without a process to kill.
+// lockLasts holds a lock for longer than its ttl, which is for holders that died. It cannot
+// test that the lock of such a holder lapses: that takes a process to kill.
 func lockLasts(ctx context.Context, l cache.Locker) error {
 	const ttl = 300 * time.Millisecond
 	call, cancel := context.WithCancel(ctx)

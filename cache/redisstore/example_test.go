@@ -15,7 +15,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
 	store.Prefix = "examplebot:robots:"
 	c := &cache.Cache{Store: store} // for the Cache field of a client.Transport
 	defer c.Close(context.Background())

@@ -20,18 +20,18 @@ import (
 // Store implements cache.Store and cache.Locker. It is safe for concurrent use. If the
 // server may evict values (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
-	// Client talks to the server. Make it with redis.Options.ContextTimeoutEnabled:
-	// without, a server that is silent holds a call for five seconds, whatever its
-	// deadline. A *redis.Client made so is refused, with an error from every call.
+	// Client talks to the server. Set redis.Options.ContextTimeoutEnabled to make it:
+	// otherwise a silent server holds each call for five seconds, whatever its deadline. A
+	// *redis.Client without that option is refused, with an error from every call.
 	Client redis.UniversalClient
 
-	// Prefix goes before all keys. Empty: "robotsgate:".
+	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
 }
 
-// Open returns a Store for a URL as "redis://user:password@host:6379/0", with a client
-// that fits a cache.Cache: it keeps to deadlines, and leaves it to the Cache to try
-// again. The server need not be there yet.
+// Open returns a Store for a URL such as "redis://user:password@host:6379/0". Its client
+// keeps to deadlines and does not retry, which a cache.Cache does itself. The server need
+// not run yet.
 func Open(url string) (*Store, error) {
 	opt, err := redis.ParseURL(url)
 	if err != nil {
@@ -44,11 +44,11 @@ func Open(url string) (*Store, error) {
 	return &Store{Client: redis.NewClient(opt)}, nil
 }
 
-// Close closes the client.
+// Close closes the client. The cache.Cache that has the Store does this when it is closed.
 func (s *Store) Close() error { return s.Client.Close() }
 
-// Get implements cache.Store. Of a value that is none of a Cache's, because of its length
-// or its type, it reads no more than needed to see that.
+// Get implements cache.Store. If a value is too long, or of a type that no Cache puts, Get
+// reads no more than it needs to see that.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -74,20 +74,27 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	return nil
 }
 
-// Only the holder of a lock knows its token. A process can therefore neither keep
-// nor give back a lock that has become another's.
+// Only the holder of a lock knows its token. So a process can neither extend nor release a
+// lock that another one has taken since.
 var (
-	extendScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
-	unlockScript = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+	extendScript = redis.NewScript(`
+		if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
+		return 0`)
+	unlockScript = redis.NewScript(`
+		if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end
+		return 0`)
 )
 
-// Lock implements cache.Locker. A lock is renewed in the background until it is given
-// back; ctx is for the call only.
+// Lock implements cache.Locker. A goroutine renews the lock until unlock is called, or the
+// lock is lost; ctx is for the call only.
 func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
 	if err := s.usable(); err != nil {
 		return nil, false, err
 	}
-	l := lock{store: s, key: s.key("lock:" + key), token: rand.Text(), ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{})}
+	l := lock{
+		store: s, key: s.key("lock:" + key), token: rand.Text(),
+		ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{}),
+	}
 	err = s.Client.SetArgs(ctx, l.key, l.token, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
 	switch {
 	case err == redis.Nil:
@@ -117,7 +124,7 @@ func (l *lock) renew() {
 			return
 		case <-tick.C:
 		}
-		// An error may pass; that the lock is another's does not.
+		// An error may pass. A lock that another process has does not come back.
 		if n, err := l.run(extendScript, l.ttl.Milliseconds()); err == nil && n == 0 {
 			return
 		}

@@ -88,7 +88,7 @@ func (g *gate) end(ctx context.Context, a *app) {
 	if err := g.Cache.Close(ctx); g.file == nil {
 		o.warn(err) // a Redis that is down costs fetches, no answers
 	} else {
-		o.complain(errors.Join(err, g.file.Close()))
+		o.complain(err)
 	}
 	a.emit(&o)
 }

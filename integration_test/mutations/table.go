@@ -27,7 +27,7 @@ var table = []mutation{
 	{"fetch/resolution.go", "{304, 304, [5]outcome{notModified,", "{304, 304, [5]outcome{unavailable,", "a 304 allows everything", "./fetch", "TestStatuses"},
 	{"fetch/resolution.go", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}}", "{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}}", "401 allows in the dialect of 1996", "./fetch", "TestStatuses"},
 	{"fetch/resolution.go", "return r.unreachable(h, a, statusError(a.status))", "return map[bool]*Result{true: r.conclude(a, policy.Unavailable()), false: r.unreachable(h, a, fmt.Errorf(\"status %d\", a.status))}[len(r.chain) > 0]", "a 5xx behind a redirect allows everything", "./fetch", "TestAStatusMeansTheSameBehindRedirects"},
-	{"fetch/resolution.go", "if len(r.chain) == MaxRedirects || ", "if len(r.chain) == MaxRedirects+1 || ", "six redirects are followed", "./fetch", "TestMoreThanFiveRedirectsOrALoopAreUnavailable"},
+	{"fetch/resolution.go", "if len(r.chain) == maxRedirects || ", "if len(r.chain) == maxRedirects+1 || ", "six redirects are followed", "./fetch", "TestMoreThanFiveRedirectsOrALoopAreUnavailable"},
 	{"fetch/resolution.go", "if err != nil || ref.Host == \"\" && strings.HasPrefix(location, \"//\") {", "if err != nil {", "a redirect to no host is followed", "./fetch", "TestRedirects"},
 	{"fetch/resolution.go", "case !a.asked:", "case false:", "a 304 that was not asked for renews", "./fetch", "TestStatuses"},
 	{"policy/parse.go", "if r.oversizeOK && len(data) > scan.Limit {", "if len(data) > scan.Limit {", "a file that is too long allows everything", "./fetch", "TestExtension_AFileThatIsTooLongIsOpenForYandex TestRFC9309_TheLineThatTheLimitCutsIsDropped"},

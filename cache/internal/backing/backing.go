@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -29,8 +31,8 @@ const (
 	// LockTTL is how long a lock outlives a process that dies.
 	LockTTL = 5 * time.Second
 
-	// void stands in a Store for a value that was taken back. It reads as no value, whether
-	// or not the Store has forgotten it by then.
+	// void replaces a value that was taken back. It reads as no value, until the Store has
+	// forgotten it, too.
 	void    = "void"
 	voidTTL = time.Minute
 )
@@ -58,6 +60,10 @@ type Backing struct {
 	locks   breaker       // its own: that values are read and written says nothing about locks
 	locking chan struct{} // holds one element for each Lock under way
 	queue   queue
+
+	closing sync.Once
+	closed  chan struct{} // closed when the Store is; nil before closing
+	lost    error         // what the Store's Close returned
 }
 
 // New returns a Backing of store, whose Turns take as long as patience says.
@@ -81,7 +87,7 @@ func (b *Backing) Failures() uint64 {
 // Drops returns how many values were given up: too many waited, or the Store refused them.
 func (b *Backing) Drops() uint64 { return b.queue.lost() }
 
-// Damaged counts a value that is none of the caller's.
+// Damaged counts a value that is not one of the caller's.
 func (b *Backing) Damaged() { b.reads.note() }
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there.
@@ -97,9 +103,47 @@ func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then fun
 // Has reports whether a value of the key is yet to be written.
 func (b *Backing) Has(key string) bool { return b.queue.has(key) }
 
-// Close writes what is queued, trying each value once, and waits no longer than ctx. What is
-// not written then stays queued for another Close; the error says how much that is.
-func (b *Backing) Close(ctx context.Context) error { return b.queue.close(ctx) }
+// Flush writes what is queued, trying each value once, and waits no longer than ctx. What is
+// not written then stays queued for another Flush; the error says how much that is.
+func (b *Backing) Flush(ctx context.Context) error { return b.queue.flush(ctx) }
+
+// Close is Flush, and then closes the Store if it is an io.Closer. It waits no longer than
+// ctx, and may then be called again. Later calls of the Store fail.
+func (b *Backing) Close(ctx context.Context) error {
+	if err := b.Flush(ctx); err != nil {
+		return err
+	}
+	b.closing.Do(func() {
+		b.closed = make(chan struct{})
+		go b.close()
+	})
+	select {
+	case <-b.closed:
+		return b.lost
+	case <-ctx.Done():
+		return fmt.Errorf("cache: the store is not closed yet: %w", ctx.Err())
+	}
+}
+
+// close takes all slots: then no call is under way, and none can begin. A call that never
+// returns keeps the Store open, as a file in use has to be.
+func (b *Backing) close() {
+	defer close(b.closed)
+	for _, slots := range [...]chan struct{}{b.reading, b.locking, b.queue.slots} {
+		for range cap(slots) {
+			slots <- struct{}{}
+		}
+	}
+	b.queue.calls.Wait()
+	defer func() {
+		if p := recover(); p != nil {
+			b.lost = fmt.Errorf("cache: the store panicked: %v", p)
+		}
+	}()
+	if c, ok := b.store.(io.Closer); ok {
+		b.lost = c.Close()
+	}
+}
 
 // Turn is one look at a Store. Its calls end together, whether or not they heed their context.
 type Turn struct {
@@ -108,9 +152,9 @@ type Turn struct {
 	reads, locks uint64 // how many calls had been answered when it began
 }
 
-// Turn begins a look that ends when the caller's patience does, or at end.
-func (b *Backing) Turn(end time.Time) Turn {
-	t := Turn{b, time.Now().Add(b.patience), b.reads.answers(), b.locks.answers()}
+// Turn begins a look at now that ends when the caller's patience does, or at end.
+func (b *Backing) Turn(now, end time.Time) Turn {
+	t := Turn{b, now.Add(b.patience), b.reads.answers(), b.locks.answers()}
 	if end.Before(t.before) {
 		t.before = end
 	}
@@ -152,10 +196,12 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 	})
 }
 
-// during makes a call of one part of the Store. Too little time for it is no failure, and
-// ErrBusy if the Store has locks and has answered a call since it had answered so many. A
-// Store that has gone silent is not waited for again.
-func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{}, f func(context.Context) (T, error), late func(T)) (v T, err error) {
+// during makes a call of one part of the Store. Too little time for a call is no failure of the
+// Store. The error is then ErrBusy, if the Store has locks and has answered any call since its
+// count was answers. A Store that has gone silent is not waited for again.
+func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
+	f func(context.Context) (T, error), late func(T),
+) (v T, err error) {
 	left := time.Until(t.before)
 	switch {
 	case left <= 0:
@@ -178,7 +224,9 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{}, f
 // that. A call that fails with less than least of the time left is ErrBusy: it had no fair
 // chance. Calls that never return are few, because each keeps its slot. If f returns after
 // the timeout, its value goes to late.
-func within[T any](slots chan struct{}, timeout, least time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+func within[T any](slots chan struct{}, timeout, least time.Duration,
+	f func(context.Context) (T, error), late func(T),
+) (T, error) {
 	var none T
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -189,41 +237,48 @@ func within[T any](slots chan struct{}, timeout, least time.Duration, f func(con
 		return none, ErrBusy
 	}
 	fair := timeout-time.Since(start) >= least
-	type result struct {
-		v   T
-		err error
-	}
-	returned, left := make(chan result), make(chan struct{})
-	go func() {
-		r := result{err: errors.New("cache: the store ended its goroutine")}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("cache: the store panicked: %v", p)
+	returned, left := make(chan result[T]), make(chan struct{})
+	go call(ctx, f, func(v T, err error) {
+		select {
+		case returned <- result[T]{v, err}:
+		case <-left:
+			if late != nil && err == nil {
+				late(v)
 			}
-			<-slots
-			select {
-			case returned <- r:
-			case <-left:
-				if late != nil && r.err == nil {
-					late(r.v)
-				}
-			}
-		}()
-		r.v, r.err = f(ctx)
-	}()
+		}
+		<-slots // last: with all slots taken, nothing runs
+	})
 	select {
 	case r := <-returned:
 		if r.err != nil && !fair {
-			r.err = ErrBusy
+			return none, ErrBusy
 		}
 		return r.v, r.err
 	case <-ctx.Done():
-		close(left)
-		if !fair {
-			return none, ErrBusy
-		}
-		return none, ctx.Err()
 	}
+	close(left)
+	if !fair {
+		return none, ErrBusy
+	}
+	return none, ctx.Err()
+}
+
+type result[T any] struct {
+	v   T
+	err error
+}
+
+// call calls f, and then end with what it came to, even if f panics or ends its goroutine.
+func call[T any](ctx context.Context, f func(context.Context) (T, error), end func(T, error)) {
+	var v T
+	err := errors.New("cache: the store ended its goroutine")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cache: the store panicked: %v", p)
+		}
+		end(v, err)
+	}()
+	v, err = f(ctx)
 }
 
 // calm returns unlock without its panics: it runs where one would end the process.

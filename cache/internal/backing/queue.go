@@ -22,21 +22,22 @@ const (
 type queue struct {
 	store  Store
 	writes breaker
-	slots  chan struct{} // holds one element for each call of a writer
+	slots  chan struct{}  // holds one element for each call of a writer
+	calls  sync.WaitGroup // of what is to be called after writes that were given up
 
-	mu      sync.Mutex        // guards what follows
-	waiting map[string]*write // by key
-	due     []string          // keys of the waiting that no failure holds back
-	writing map[string]*write // in the hands of writers
-	bytes   int               // of all values
-	writers int
-	timer   bool // one is set
-	flush   bool // closed: write even if the breaker is open, each value once
-	stopped bool // closed, and none of that is under way: write nothing
-	dropped uint64
-	cause   error         // why a value could not be written since flush
-	room    chan struct{} // closed when there may be room; nil unless a put waits for it
-	settled chan struct{} // closed when the last writer ends; nil unless close waits for it
+	mu       sync.Mutex        // guards what follows
+	waiting  map[string]*write // by key
+	due      []string          // keys of the waiting that no failure holds back
+	writing  map[string]*write // in the hands of writers
+	bytes    int               // of all values
+	writers  int
+	timer    bool // one is set
+	flushing bool // closed: write even if the breaker is open, each value once
+	stopped  bool // closed, and none of that is under way: write nothing
+	dropped  uint64
+	cause    error         // why a value could not be written since
+	room     chan struct{} // closed when there may be room; nil unless a put waits for it
+	settled  chan struct{} // closed when the last writer ends; nil unless close waits for it
 }
 
 // write is the latest value of a key that is yet to be written.
@@ -44,7 +45,7 @@ type write struct {
 	key    string
 	data   []byte
 	ttl    time.Duration
-	then   []func() // to be called when it is written, or is not going to be soon
+	then   []func() // to be called when it is written, or will not be soon
 	tries  int      // that failed although the Store was well
 	failed bool     // not due before the timer
 }
@@ -66,7 +67,7 @@ func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func(
 		q.dropped++
 		if q.waiting[key] == nil {
 			// The new value gives way, not the oldest: what waits longest is due next.
-			go then()
+			q.calls.Go(then)
 			return
 		}
 		data, ttl = []byte(void), voidTTL // what it replaces is out of date, too
@@ -134,17 +135,17 @@ func (q *queue) roomy() {
 	}
 }
 
-// again has what waits tried again in a while, without a put to start it: it would be lost
-// with the process. The lock is held.
+// again sets a timer to write what waits, since no put may come to start it. The timer runs
+// only while values wait, and Close ends it. The lock is held.
 func (q *queue) again() {
-	if q.timer || q.flush || len(q.waiting) == 0 {
+	if q.timer || q.flushing || len(q.waiting) == 0 {
 		return
 	}
 	q.timer = true
 	time.AfterFunc(breakFor, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.timer = false; q.flush {
+		if q.timer = false; q.flushing {
 			return
 		}
 		for _, w := range q.waiting {
@@ -158,12 +159,12 @@ func (q *queue) again() {
 	})
 }
 
-// giveUp calls what was to be called after the writes that wait, because it may be long until
-// they are made; the lock is held.
+// giveUp calls what was to be called after the writes that wait, since they may wait for long;
+// the lock is held.
 func (q *queue) giveUp() {
 	for _, w := range q.waiting {
 		for _, then := range w.then {
-			go then()
+			q.calls.Go(then)
 		}
 		w.then = nil
 	}
@@ -174,7 +175,7 @@ func (q *queue) giveUp() {
 // start sees to it that what is due is written, unless the Store is left alone; the lock is
 // held.
 func (q *queue) start() {
-	for !q.stopped && q.writers < min(maxWriters, len(q.due)) && (q.flush || q.writes.ready()) {
+	for !q.stopped && q.writers < min(maxWriters, len(q.due)) && (q.flushing || q.writes.ready()) {
 		q.writers++
 		go q.write()
 	}
@@ -198,7 +199,7 @@ func (q *queue) write() {
 func (q *queue) take() *write {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.due) == 0 || q.stopped || !q.flush && !q.writes.allow() {
+	if len(q.due) == 0 || q.stopped || !q.flushing && !q.writes.allow() {
 		if q.writers--; q.writers == 0 {
 			q.giveUp()
 			if q.settled != nil {
@@ -232,12 +233,12 @@ func (q *queue) done(w *write, err error) {
 	switch {
 	case err == nil:
 		return
-	case q.flush:
+	case q.flushing:
 		q.cause = err
 	case q.writes.ready():
 		w.tries++
 	}
-	if !q.flush && (w.tries >= maxTries || !q.fits(w.key, len(w.data))) {
+	if !q.flushing && (w.tries >= maxTries || !q.fits(w.key, len(w.data))) {
 		q.dropped++
 		return
 	}
@@ -247,11 +248,11 @@ func (q *queue) done(w *write, err error) {
 	q.again()
 }
 
-// close is Backing.Close.
-func (q *queue) close(ctx context.Context) error {
+// flush is Backing.Flush.
+func (q *queue) flush(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flush, q.stopped, q.cause, q.due = true, false, nil, nil
+	q.flushing, q.stopped, q.cause, q.due = true, false, nil, nil
 	for _, w := range q.waiting {
 		q.ready(w)
 	}

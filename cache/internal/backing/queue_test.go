@@ -84,7 +84,7 @@ func TestACallerDoesNotWaitForAStoreThatFails(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := b.Close(ctx); err == nil {
+		if err := b.Flush(ctx); err == nil {
 			t.Error("Close has lost the values without a word")
 		}
 		time.Sleep(time.Minute) // let everything end

@@ -108,13 +108,13 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 // counted: entries may only expire early.
 func TestClockFollowsTheFasterOfTwo(t *testing.T) {
 	t0 := time.Now()
-	var c clock
+	var c stopwatch
 	c.init(t0)
 	mono := time.Duration(0)
 	for _, step := range []struct {
 		name       string
 		mono, wall time.Duration // since the step before
-		want       time.Duration // of clock since the step before
+		want       time.Duration // since the step before
 	}{
 		{"an hour", time.Hour, time.Hour, time.Hour},
 		{"slewed a little", time.Hour, time.Hour + 500*time.Millisecond, time.Hour},
@@ -135,7 +135,7 @@ func TestClockFollowsTheFasterOfTwo(t *testing.T) {
 }
 
 func TestAClockThatGoesToAndFroNeverRunsBack(t *testing.T) {
-	var c clock
+	var c stopwatch
 	t0 := time.Now()
 	c.init(t0)
 	before := c.at(t0)

@@ -1,0 +1,209 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// closingStore is a memStore that has to be closed, after its last call.
+type closingStore struct {
+	memStore
+	end      func() error // what Close does; nil: nothing
+	underway atomic.Int32
+	closed   atomic.Int32
+	misused  atomic.Bool // called while or after it was closed
+}
+
+func (s *closingStore) during() func() {
+	s.underway.Add(1)
+	return func() {
+		s.misused.Store(s.misused.Load() || s.closed.Load() > 0)
+		s.underway.Add(-1)
+	}
+}
+
+func (s *closingStore) Get(ctx context.Context, key string) ([]byte, error) {
+	defer s.during()()
+	return s.memStore.Get(ctx, key)
+}
+
+func (s *closingStore) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	defer s.during()()
+	return s.memStore.Put(ctx, key, data, ttl)
+}
+
+func (s *closingStore) Lock(context.Context, string, time.Duration) (unlock func(), ok bool, err error) {
+	defer s.during()()
+	return func() {
+		defer s.during()()
+		time.Sleep(100 * time.Millisecond)
+	}, true, nil
+}
+
+func (s *closingStore) Close() error {
+	s.misused.Store(s.misused.Load() || s.underway.Load() > 0)
+	s.closed.Add(1)
+	if s.end != nil {
+		return s.end()
+	}
+	return nil
+}
+
+func TestCloseClosesTheStoreOnce(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, tt := range []struct {
+		name  string
+		store *closingStore
+		err   string // of the first Close, which has a second; "": none
+		after int    // how often the Store is closed after it
+		again string // error of a second Close, when what is left had time to end
+	}{
+		{"all is well", &closingStore{}, "", 1, ""},
+		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 values are not in the store: the disk is full", 0, ""},
+		{"a call goes on", &closingStore{memStore: memStore{before: inCall("Get", func() error { time.Sleep(5 * time.Second); return nil })}}, "the store is not closed yet: context deadline exceeded", 0, ""},
+		{"its Close fails", &closingStore{end: func() error { return full }}, "the disk is full", 1, "the disk is full"},
+		{"its Close takes long", &closingStore{end: func() error { time.Sleep(5 * time.Second); return nil }}, "the store is not closed yet: context deadline exceeded", 1, ""},
+		{"its Close panics", &closingStore{end: func() error { panic("oh") }}, "the store panicked: oh", 1, "the store panicked: oh"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := tt.store
+				c := &cache.Cache{Store: store, Logger: quiet}
+				get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
+				for i, want := range []string{tt.err, tt.again} {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					err := c.Close(ctx)
+					if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+						t.Errorf("Close %d: %v, want %q", i+1, err, want)
+					}
+					closed := 1
+					if i == 0 {
+						closed = tt.after
+					}
+					if got := store.closed.Load(); int(got) != closed {
+						t.Errorf("closed %d times after Close %d, want %d", got, i+1, closed)
+					}
+					store.misbehave(nil)
+					time.Sleep(10 * time.Second)
+				}
+				if store.misused.Load() {
+					t.Error("the Store was called while it was closed, or after")
+				}
+			})
+		})
+	}
+}
+
+// inCall is a memStore.before for one of its calls.
+func inCall(name string, f func() error) func(context.Context, string) error {
+	return func(_ context.Context, call string) error {
+		if call != name {
+			return nil
+		}
+		return f()
+	}
+}
+
+// A flight that Close has ended may still use the Store: it is closed by the Close that sees
+// the flight end.
+func TestCloseLeavesAStoreInUseOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(closingStore)
+		store.before = inCall("Get", func() error { time.Sleep(time.Minute); return nil })
+		c := &cache.Cache{Store: store, StoreTimeout: 10 * time.Minute}
+		go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&site{serve: always(rules("/private"))}).load})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err == nil || store.closed.Load() != 0 {
+			t.Errorf("Close: %v; the Store was closed %d times, want it in use", err, store.closed.Load())
+		}
+		if err := c.Close(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
+			t.Errorf("Close: %v; the Store was closed %d times, want it closed once, when not in use", err, store.closed.Load())
+		}
+	})
+}
+
+// A load that hangs is no reason to leave the Store open: its answer is kept nowhere.
+func TestCloseClosesTheStoreBeforeALoadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(closingStore)
+		c := &cache.Cache{Store: store}
+		go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{
+			Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				time.Sleep(time.Hour)
+				return rules("/private"), nil
+			},
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err == nil || store.closed.Load() != 1 || store.misused.Load() {
+			t.Errorf("Close: %v; the Store was closed %d times, want an error about the load, and the Store closed", err, store.closed.Load())
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// Several Caches can share a Store if its Close is hidden from all but the last.
+func TestAStoreWithoutCloseIsLeftOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(closingStore)
+		shared := struct {
+			cache.Store
+			cache.Locker
+		}{store, store}
+		if _, ok := any(shared).(io.Closer); ok {
+			t.Fatal("the wrapper has the method")
+		}
+		c := &cache.Cache{Store: shared}
+		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
+		if closeCache(t, c); store.closed.Load() != 0 || len(store.keys()) != 1 {
+			t.Errorf("closed %d times, with %d values; want it open, with one", store.closed.Load(), len(store.keys()))
+		}
+	})
+}
+
+// Locks are given back behind the callers, which takes a while.
+func TestCloseWaitsForTheLocksToBeGivenBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer *fetch.Result
+		put    error // what the first six writes meet
+	}{
+		{"there is something to write", rules("/private"), nil},
+		{"there is nothing to write", unavailable(429), nil},
+		{"the Store takes nothing for a while", rules("/private"), errors.New("READONLY")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(closingStore)
+				store.before = inCall("Put", func() error { return tt.put })
+				c := &cache.Cache{Store: store, Logger: quiet}
+				for i := range 7 {
+					get(t, c, &site{serve: always(tt.answer)}, "https://a"+strconv.Itoa(i)+".example")
+					if i < 6 {
+						time.Sleep(time.Second)
+					}
+				}
+				store.misbehave(nil)
+				start := time.Now()
+				closeCache(t, c)
+				if took := time.Since(start); took != 100*time.Millisecond || store.misused.Load() || store.closed.Load() != 1 {
+					t.Errorf("Close took %v, want the 100 ms that it takes to give a lock back", took)
+				}
+			})
+		})
+	}
+}

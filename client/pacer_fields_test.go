@@ -1,0 +1,47 @@
+package client
+
+import (
+	"math"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// One law for every field: if zero, its default; if negative, there is none.
+func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		p               *Pacer
+		delay, maxDelay time.Duration
+		maxUnderway     int
+	}{
+		{"all zero", &Pacer{}, time.Second, 30 * time.Second, 1},
+		{"Delay", &Pacer{Delay: -1}, 0, 30 * time.Second, 1},
+		{"MaxDelay", &Pacer{MaxDelay: -1}, time.Second, day, 1}, // the bound of all delays
+		{"MaxUnderway", &Pacer{MaxUnderway: -1}, time.Second, 30 * time.Second, math.MaxInt},
+		{"all negative", &Pacer{Delay: -day, MaxDelay: -day, MaxUnderway: -7}, 0, day, math.MaxInt},
+	} {
+		if got := tt.p.defaultDelay(); got != tt.delay {
+			t.Errorf("%s: Delay %v, want %v", tt.name, got, tt.delay)
+		}
+		if got := tt.p.maxDelay(); got != tt.maxDelay {
+			t.Errorf("%s: MaxDelay %v, want %v", tt.name, got, tt.maxDelay)
+		}
+		if got := tt.p.maxUnderway(); got != tt.maxUnderway {
+			t.Errorf("%s: MaxUnderway %d, want %d", tt.name, got, tt.maxUnderway)
+		}
+	}
+}
+
+func TestPacerSaysHowLongTheTurnIsAway(t *testing.T) {
+	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "client: not sent: no turn at https://a.example for 1m30s, and the request's deadline is sooner"
+	if got := (&lateError{origin: o, wait: 90*time.Second + 1}).Error(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -1,0 +1,37 @@
+package fetch
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// One law for every field: if zero, its default; if negative, there is none.
+func TestFieldsThatAreZeroOrNegative(t *testing.T) {
+	failed := response{err: errors.New("no connection")}
+	for _, tt := range []struct {
+		name       string
+		f          *Fetcher
+		timeout    time.Duration // below zero: none
+		retries    int
+		maxFetches int // 0: none
+	}{
+		{"all zero", &Fetcher{}, 30 * time.Second, 2, 2048},
+		{"Timeout", &Fetcher{Timeout: -1}, -1, 2, 2048},
+		{"Retries", &Fetcher{Retries: -1}, 30 * time.Second, 0, 2048},
+		{"MaxFetches", &Fetcher{MaxFetches: -1}, 30 * time.Second, 2, 0},
+		{"all negative", &Fetcher{Timeout: -time.Hour, Retries: -7, MaxFetches: -7}, -1, 0, 0},
+	} {
+		tt.f.once.Do(tt.f.setUp)
+		r := resolution{Fetcher: tt.f}
+		if got := max(r.timeout(), -1); got != tt.timeout {
+			t.Errorf("%s: Timeout %v, want %v", tt.name, got, tt.timeout)
+		}
+		if got := r.retries(failed); got != tt.retries {
+			t.Errorf("%s: Retries %d, want %d", tt.name, got, tt.retries)
+		}
+		if got := cap(r.slots); got != tt.maxFetches {
+			t.Errorf("%s: MaxFetches %d, want %d", tt.name, got, tt.maxFetches)
+		}
+	}
+}
