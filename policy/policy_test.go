@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 func TestZeroValueAllows(t *testing.T) {
@@ -305,7 +306,10 @@ func TestProductToken(t *testing.T) {
 		}
 	}
 	// google-token.jsonl: what is a valid token is its own product token, but digits are kept.
-	for _, f := range tokenFacts(t) {
+	for _, f := range vectors.Read[struct {
+		ID, Agent string
+		Valid     bool
+	}](t, "vectors/google-token.jsonl") {
 		if got := policy.ProductToken(f.Agent) == f.Agent && f.Agent != ""; got != f.Valid {
 			t.Errorf("%s: %q is a token: got %v, want %v", f.ID, f.Agent, got, f.Valid)
 		}
