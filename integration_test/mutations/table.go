@@ -74,10 +74,10 @@ var table = []mutation{
 	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 
 	// The Store.
-	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestADamagedValueIsAMiss"},
-	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestADamagedValueIsAMiss"},
-	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestAForeignRecordCannotLockAnOriginOut"},
-	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestARestartStartsWarm"},
+	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestStore"},
+	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestStore"},
+	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestStore"},
+	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestStore"},
 	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
