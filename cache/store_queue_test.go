@@ -13,7 +13,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// What waited while the Store was down is written once it is back, with nobody asking for
+// What waited while the Store was down is written once it is back, without anything asking for
 // anything new: the process may be killed at any moment.
 func TestTheQueueIsWrittenWhenTheStoreIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

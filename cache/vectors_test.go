@@ -72,7 +72,7 @@ type answer struct {
 	Unconditional *answer
 	Transport     string
 
-	octets []byte // the body as sent
+	bytes []byte // the body as sent
 }
 
 type bodyPiece struct {
@@ -255,7 +255,7 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// send gives the answer in its octets, and lets net/http read them.
+// send gives the answer in its bytes, and lets net/http read them.
 func (a answer) send(req *http.Request) (*http.Response, error) {
 	select {
 	case <-time.After(seconds(a.DelayS)):
@@ -335,7 +335,7 @@ func (a answer) wire() io.Reader {
 		b.WriteString("\r\n")
 		return &b
 	case strings.HasPrefix(a.Transport, "chunked"):
-		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(a.octets), a.octets)
+		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(a.bytes), a.bytes)
 		if a.Transport == "chunked_bad_size" {
 			b.WriteString("zz\r\n")
 		}
@@ -344,10 +344,10 @@ func (a answer) wire() io.Reader {
 		b.WriteString("Content-Encoding: gzip\r\n")
 	}
 	if a.field("Content-Length") == "" {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(a.octets))
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(a.bytes))
 	}
 	b.WriteString("\r\n")
-	b.Write(a.octets)
+	b.Write(a.bytes)
 	return &b
 }
 
@@ -384,7 +384,7 @@ func (a *answer) encode() {
 	if a.Transport == "gzip_truncated" {
 		b.Truncate(b.Len() - 8)
 	}
-	a.octets = b.Bytes()
+	a.bytes = b.Bytes()
 }
 
 // httpDates replaces @now+N by a date.

@@ -31,7 +31,7 @@ func (w world) transport() *http.Transport {
 	return &http.Transport{DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
 		s, ok := w[addr]
 		if !ok {
-			return nil, errors.New("nobody is at " + addr)
+			return nil, errors.New("no server is at " + addr)
 		}
 		client, server := net.Pipe()
 		go func() {
@@ -123,7 +123,7 @@ func TestTheCallersDialersAreKept(t *testing.T) {
 	}
 }
 
-// net/http lets a dial go on that nobody waits for any more. It must end with the Fetch,
+// net/http lets a dial go on that is not waited for any more. It must end with the Fetch,
 // or, where a dialer is deaf, its connection must be closed.
 func TestADialEndsWithTheFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -325,7 +325,7 @@ func (c closer) Close() error {
 }
 
 // RFC 9112 §8, §9.8: without close_notify, a body that ends with its connection may have
-// been cut by anybody on the path. Where the message says its length, it does not matter.
+// been cut by anything on the path. Where the message says its length, it does not matter.
 func TestATLSConnectionThatIsCutGivesNoPermission(t *testing.T) {
 	s := httptest.NewTLSServer(nil)
 	s.Close()

@@ -94,8 +94,8 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 				t.Errorf("server %d: %d requests for %s", i, n, path)
 			}
 		}
-		if c.Octets > int64(c.Dials)*(4<<20) {
-			t.Errorf("server %d: %d bytes over %d connections", i, c.Octets, c.Dials)
+		if c.Bytes > int64(c.Dials)*(4<<20) {
+			t.Errorf("server %d: %d bytes over %d connections", i, c.Bytes, c.Dials)
 		}
 		if took[i] > timeout+3*time.Second { // patience for a busy machine: without a bound, many would never end
 			t.Errorf("server %d: took %v", i, took[i])

@@ -42,7 +42,7 @@ func loadScale(t *testing.T) scale {
 
 // TestLoadHostileMix is a crawl in which four sites of ten misbehave, in all ways there
 // are. Whatever they do, nothing is sent that robots.txt forbids or that is not known to
-// be allowed, no healthy site suffers, and nobody waits longer than he wants to.
+// be allowed, no healthy site suffers, and no caller waits longer than it wants to.
 func TestLoadHostileMix(t *testing.T) {
 	size := loadScale(t)
 	r := newRig(t, size, nil)

@@ -36,7 +36,7 @@ func TestZeroValueAllows(t *testing.T) {
 	}
 }
 
-// A nil policy is a file nobody read: it must not turn into permission.
+// A nil policy is a file that was not read: it must not turn into permission.
 func TestNilPolicyDecidesAsUnreachable(t *testing.T) {
 	var p *policy.Policy
 	want := policy.Decision{Reason: policy.ReasonUnreachable}
