@@ -58,7 +58,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 	defer n.Close()
 	base := n.Transport()
 	f := fetch.Fetcher{Transport: base, Timeout: timeout, Retries: retries}
-	slots := make(chan struct{}, 32)
+	slots := make(chan struct{}, 64)
 	sites := make([]*origins.Origin, servers)
 	took := make([]time.Duration, servers)
 	var all sync.WaitGroup
