@@ -127,8 +127,9 @@ func verdictOf(r *fetch.Result) string {
 
 // sameResult reports whether b is a, as far as a Store keeps it.
 func sameResult(a, b *fetch.Result) bool {
-	return a.StatusCode == b.StatusCode && a.Time.Equal(b.Time) && a.Dialect == b.Dialect && fmt.Sprint(a.Err) == fmt.Sprint(b.Err) &&
-		a.Header.Get("ETag") == b.Header.Get("ETag") && slices.Equal(a.Redirects, b.Redirects) && verdictOf(a) == verdictOf(b)
+	return a.StatusCode == b.StatusCode && a.Time.Equal(b.Time) && a.Dialect == b.Dialect &&
+		fmt.Sprint(a.Err) == fmt.Sprint(b.Err) && a.Header.Get("ETag") == b.Header.Get("ETag") &&
+		slices.Equal(a.Redirects, b.Redirects) && verdictOf(a) == verdictOf(b)
 }
 
 func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
@@ -146,7 +147,8 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 		synctest.Wait()
 		fetches, stored, value := l.site.count(), len(store.keys()), store.values[l.origin]
 		if got := verdictOf(r); got != step.verdict || fetches != step.fetches || stored != step.stored {
-			t.Errorf("step %d: got %s, %d fetches, %d stored; want %s, %d, %d", i, got, fetches, stored, step.verdict, step.fetches, step.stored)
+			t.Errorf("step %d: got %s, %d fetches, %d stored; want %s, %d, %d",
+				i, got, fetches, stored, step.verdict, step.fetches, step.stored)
 		}
 		if fetches == before && l.last != nil && !sameResult(r, l.last) {
 			t.Errorf("step %d: got %s without a fetch, after %s", i, brief(r), brief(l.last))
@@ -162,7 +164,12 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 }
 
 func TestStore(t *testing.T) {
-	const hour = time.Hour
+	const (
+		hour   = time.Hour
+		later  = `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`
+		outage = `{"origin":"https://a.example","failure":{"error":"e","received":"NOW","since":"NOW","count":1,` +
+			`"retry_ns":9223372036854775807}}`
+	)
 	minute := rules("/private", "Cache-Control", "max-age=60")
 	tenMinutes := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=600")
 	twoHours := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=7200")
@@ -209,16 +216,15 @@ func TestStore(t *testing.T) {
 			{0, moved, nil, "rules", 9, 2},
 		}},
 		{"a copy from the future is not fresh, and is replaced", []storeStep{
-			{0, seals(`{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`, ""), rules("/private"), "rules", 1, 1},
+			{0, seals(later, ""), rules("/private"), "rules", 1, 1},
 			{0, restart, nil, "rules", 1, 1},
 		}},
 		{"a record from the future does not displace a good copy", []storeStep{
 			{0, nil, minute, "rules", 1, 1},
-			{hour, seals(`{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`, ""), down(), "rules", 2, 1},
+			{hour, seals(later, ""), down(), "rules", 2, 1},
 		}},
 		{"a record of an outage cannot lock an origin out", []storeStep{
-			{0, seals(`{"origin":"https://a.example","failure":{"error":"e","received":"NOW","retry_ns":9223372036854775807,"since":"NOW","count":1}}`, ""),
-				rules("/private"), "disallow", 0, 1},
+			{0, seals(outage, ""), rules("/private"), "disallow", 0, 1},
 			{25 * hour, nil, nil, "rules", 1, 1},
 		}},
 	} {
@@ -235,9 +241,84 @@ func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
 	put := seals(`{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"NOW"}}`, "User-agent: *\n")
 	synctest.Test(t, func(t *testing.T) {
 		store := new(lockStore)
-		store.before = on("Lock", func(context.Context) error { put(&life{store: store, origin: "https://a.example"}); return nil })
+		store.before = on("Lock", func(context.Context) error {
+			put(&life{store: store, origin: "https://a.example"})
+			return nil
+		})
 		storeTest{steps: []storeStep{{0, nil, rules("/private"), "allow", 0, 1}}}.run(t, store, true)
 	})
+}
+
+// A costTest is what origins whose Store misbehaves cost their callers.
+type costTest struct {
+	name        string
+	fault       func(context.Context, string) error
+	origins     int
+	together    bool          // whether they are asked for at once, and answer one after the other
+	least, most time.Duration // that a caller waits for the Store
+	broken      int           // from how many origins on it costs nothing
+	locks       int           // how many the Cache asks for; -1: the Store has none; -2: any number
+	failing     bool          // whether the Store counts as that
+	close       string        // what Close says
+}
+
+func (tt costTest) run(t *testing.T) {
+	store := &lockStore{memStore: memStore{before: tt.fault}, dead: tt.least > 0}
+	c := &cache.Cache{Store: store, Logger: quiet}
+	if tt.locks == -1 {
+		c.Store = &store.memStore
+	}
+	if store.dead {
+		store.Lock(t.Context(), "https://a0.example", 5*time.Second)
+	}
+	tt.ask(t, c)
+	held, asked := len(store.locks), store.count("Lock")
+	if held > 0 && !store.dead || asked != max(0, tt.locks) && tt.locks != -2 {
+		t.Errorf("%d locks asked for, want %d; %d are held", asked, tt.locks, held)
+	}
+	if n := c.Stats().StoreErrors; n > 0 != tt.failing {
+		t.Errorf("%d errors of the Store, want any: %v", n, tt.failing)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := c.Close(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
+		t.Errorf("Close: %v, want %q", err, tt.close)
+	}
+	time.Sleep(48 * time.Hour) // until all that hangs has ended
+	if len(store.locks) > 0 && !store.dead {
+		t.Errorf("%d locks are held for ever", len(store.locks))
+	}
+}
+
+// ask asks for each origin twice, the second time from memory.
+func (tt costTest) ask(t *testing.T, c *cache.Cache) {
+	var asking sync.WaitGroup
+	for i := range tt.origins {
+		s := &site{serve: always(rules("/private"))}
+		if tt.together {
+			s.delay = time.Duration(i) * 100 * time.Millisecond
+		}
+		get := func(least, most time.Duration) {
+			start := time.Now()
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+			if cost := time.Since(start); cost < least || cost > most || s.count() != 1 {
+				t.Errorf("origin %d: %v, want %v to %v; %d fetches", i, cost, least, most, s.count())
+			}
+		}
+		asking.Go(func() {
+			if i < tt.broken {
+				get(tt.least+s.delay, tt.most+s.delay)
+			} else {
+				get(0, s.delay)
+			}
+			get(0, 0)
+		})
+		if !tt.together {
+			asking.Wait()
+		}
+	}
+	asking.Wait()
+	synctest.Wait()
 }
 
 func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
@@ -248,17 +329,7 @@ func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
 	}
 	sleepAndPanic := func(context.Context) error { time.Sleep(time.Hour); panic("late") }
 	fail := func(context.Context) error { return errors.New("OOM") }
-	for _, tt := range []struct {
-		name        string
-		fault       func(context.Context, string) error
-		origins     int
-		together    bool          // whether they are asked for at once, and answer one after the other
-		least, most time.Duration // that a caller waits for the Store
-		broken      int           // from how many origins on it costs nothing
-		locks       int           // how many the Cache asks for; -1: the Store has none; -2: any number
-		failing     bool          // whether the Store counts as that
-		close       string        // what Close says
-	}{
+	for _, tt := range []costTest{
 		{"hangs, heeds its context", on("", hang), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
 		{"hangs", on("", sleep(time.Hour)), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
 		{"hangs, panics", on("", sleepAndPanic), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
@@ -269,61 +340,7 @@ func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
 		// All have their lock before the first write fails, and most are done after the breaker has opened.
 		{"no write can be made", on("Put", fail), 16, true, 0, limit, 16, 16, true, "16 values are not in the store: OOM"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &lockStore{memStore: memStore{before: tt.fault}, dead: tt.least > 0}
-				c := &cache.Cache{Store: store, Logger: quiet}
-				if tt.locks == -1 {
-					c.Store = &store.memStore
-				}
-				if store.dead {
-					store.Lock(t.Context(), "https://a0.example", 5*time.Second)
-				}
-				var asking sync.WaitGroup
-				for i := range tt.origins {
-					s := &site{serve: always(rules("/private"))}
-					if tt.together {
-						s.delay = time.Duration(i) * 100 * time.Millisecond
-					}
-					ask := func(least, most time.Duration) {
-						start := time.Now()
-						get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-						if cost := time.Since(start); cost < least || cost > most || s.count() != 1 {
-							t.Errorf("origin %d: %v, want %v to %v; %d fetches", i, cost, least, most, s.count())
-						}
-					}
-					asking.Go(func() {
-						if i < tt.broken {
-							ask(tt.least+s.delay, tt.most+s.delay)
-						} else {
-							ask(0, s.delay)
-						}
-						ask(0, 0) // from memory
-					})
-					if !tt.together {
-						asking.Wait()
-					}
-				}
-				asking.Wait()
-				synctest.Wait()
-				held, asked := len(store.locks), store.count("Lock")
-				if held > 0 && !store.dead || asked != max(0, tt.locks) && tt.locks != -2 {
-					t.Errorf("%d locks asked for, want %d; %d are held", asked, tt.locks, held)
-				}
-				if n := c.Stats().StoreErrors; n > 0 != tt.failing {
-					t.Errorf("%d errors of the Store, want any: %v", n, tt.failing)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := c.Close(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
-					t.Errorf("Close: %v, want %q", err, tt.close)
-				}
-				time.Sleep(48 * time.Hour) // until all that hangs has ended
-				if len(store.locks) > 0 && !store.dead {
-					t.Errorf("%d locks are held for ever", len(store.locks))
-				}
-			})
-		})
+		t.Run(tt.name, func(t *testing.T) { synctest.Test(t, tt.run) })
 	}
 }
 

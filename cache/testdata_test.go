@@ -49,7 +49,9 @@ type vectorStep struct {
 	asked   int
 }
 
-var outages = map[string]cache.Outage{"LastGood": cache.LastGood, "Strict": cache.Strict, "GoogleLadder": cache.GoogleLadder}
+var outages = map[string]cache.Outage{
+	"LastGood": cache.LastGood, "Strict": cache.Strict, "GoogleLadder": cache.GoogleLadder,
+}
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
@@ -93,8 +95,8 @@ func parseVector(text string) (v vector, err error) {
 		}
 		v.steps = append(v.steps, s)
 	}
-	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" || kind != "standard" && kind != "extension" ||
-		len(v.dialects) == 0 || len(v.outages) == 0 || len(v.steps) == 0 {
+	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" ||
+		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.outages) == 0 || len(v.steps) == 0 {
 		return v, fmt.Errorf("header lacks section, kind, comment, dialects, outages or step")
 	}
 	return v, nil
@@ -153,7 +155,8 @@ func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 		if asked++; status == 0 {
 			return nil, errDown
 		}
-		return &http.Response{StatusCode: status, Header: v.header.Clone(), Body: io.NopCloser(strings.NewReader(v.body)), ContentLength: -1}, nil
+		body := io.NopCloser(strings.NewReader(v.body))
+		return &http.Response{StatusCode: status, Header: v.header.Clone(), Body: body, ContentLength: -1}, nil
 	})}
 	c := (&cache.Cache{Outage: o}).WithoutSpread()
 	for i, s := range v.steps {
@@ -172,7 +175,8 @@ func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 }
 
 func TestOutageVectorReaderIsStrict(t *testing.T) {
-	good := "section: 2.4\nkind: standard\ncomment: c\ndialects: RFC9309\noutages: Strict\nfield: Age: 1\nstep: 1h 503 disallow 1\n\nbody\n"
+	good := "section: 2.4\nkind: standard\ncomment: c\ndialects: RFC9309\noutages: Strict\n" +
+		"field: Age: 1\nstep: 1h 503 disallow 1\n\nbody\n"
 	if v, err := parseVector(good); err != nil || v.body != "body\n" {
 		t.Errorf("got %v, %v, want the body of %q", v, err, good)
 	}

@@ -42,7 +42,9 @@ type chain struct {
 }
 
 // verdicts has what each meaning of a status permits, if body is the file.
-var verdicts = map[string]string{"rules": "rules", "redirect": "rules", "unavailable": "allow", "unreachable": "disallow"}
+var verdicts = map[string]string{
+	"rules": "rules", "redirect": "rules", "unavailable": "allow", "unreachable": "disallow",
+}
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
@@ -89,8 +91,8 @@ func parseVector(text string) (v vector, err error) {
 		seen[fmt.Sprint(c.statuses)] = true
 		v.chains = append(v.chains, c)
 	}
-	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" || kind != "standard" && kind != "extension" ||
-		len(v.dialects) == 0 || len(v.chains) == 0 {
+	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" ||
+		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.chains) == 0 {
 		return v, fmt.Errorf("header lacks section, kind, comment, dialects or status")
 	}
 	return v, nil
@@ -125,7 +127,8 @@ func TestStatuses(t *testing.T) {
 					covered[d]++
 					direct, read := v.ask(t, d, c), v.ask(t, policy.RFC9309, c).In(d)
 					last := c.statuses[len(c.statuses)-1]
-					if c.means != "redirect" && direct.StatusCode != last || (verdicts[c.means] == "rules") != (string(direct.Body) == v.body) {
+					if c.means != "redirect" && direct.StatusCode != last ||
+						(verdicts[c.means] == "rules") != (string(direct.Body) == v.body) {
 						t.Errorf("%v: %s: got status %d with body %q", d, c.text, direct.StatusCode, direct.Body)
 					}
 					all := map[string]*fetch.Result{"direct": direct, "read in it": read}

@@ -37,7 +37,8 @@ func (r *responses) RoundTrip(*http.Request) (*http.Response, error) {
 
 func response(status int, body, location string) *http.Response {
 	h := http.Header{"Location": {location}}
-	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
+	r := io.NopCloser(strings.NewReader(body))
+	return &http.Response{StatusCode: status, Header: h, Body: r, ContentLength: int64(len(body))}
 }
 
 func TestRFC9309_StatusFacts(t *testing.T) {

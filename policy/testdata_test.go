@@ -65,8 +65,8 @@ func parseVector(text string) (v vector, err error) {
 		}
 		v.asks = append(v.asks, a)
 	}
-	if kind := head.Get("Kind"); v.section == "" || head.Get("Comment") == "" || kind != "standard" && kind != "extension" ||
-		len(v.dialects) == 0 || len(v.asks) == 0 {
+	if kind := head.Get("Kind"); v.section == "" || head.Get("Comment") == "" ||
+		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.asks) == 0 {
 		return v, fmt.Errorf("header lacks section, kind, comment, dialects or ask")
 	}
 	return v, nil

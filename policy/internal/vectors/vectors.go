@@ -1,6 +1,7 @@
-// Package vectors reads the shared expectations that the tests of policy and of the packages below it are about:
-// JSONL files and real robots.txt files. They live outside the repository, in the folder that $ROBOTSGATE_VECTORS
-// names, else beside the project. integration_test/internal/vectors reads the same folder; neither can import the other.
+// Package vectors reads the shared expectations for the tests of policy and of the packages
+// below it: JSONL files and real robots.txt files. They live outside the repository, in the
+// folder that $ROBOTSGATE_VECTORS names, else beside the project. The package of the same name
+// in integration_test reads the same folder; neither may import the other.
 package vectors
 
 import (
