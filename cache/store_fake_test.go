@@ -115,6 +115,12 @@ type lockStore struct {
 	dead  bool                 // holders of locks never let go
 }
 
+func (s *lockStore) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.locks)
+}
+
 func (s *lockStore) Lock(ctx context.Context, key string, ttl time.Duration) (func(), bool, error) {
 	if err := s.enter(ctx, "Lock"); err != nil {
 		return nil, false, err

@@ -68,7 +68,11 @@ func restart(l *life) { l.open(new(cache.Cache)) }
 // restartStrict keeps no copies for an outage, and takes what it reads for fresh.
 func restartStrict(l *life) { l.open(&cache.Cache{MaxStale: -1, MinTTL: 24 * time.Hour}) }
 
-func forget(l *life) { l.store.values = map[string][]byte{} }
+func forget(l *life) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	clear(l.store.values)
+}
 
 func inGoogle(l *life) { l.site.dialect = policy.Google }
 
@@ -158,8 +162,8 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 		}
 		l.last = r
 	}
-	if closeCache(t, l.cache); len(store.locks) > 0 {
-		t.Errorf("%d locks are still held", len(store.locks))
+	if closeCache(t, l.cache); store.held() > 0 {
+		t.Errorf("%d locks are still held", store.held())
 	}
 }
 
@@ -272,7 +276,7 @@ func (tt costTest) run(t *testing.T) {
 		store.Lock(t.Context(), "https://a0.example", 5*time.Second)
 	}
 	tt.ask(t, c)
-	held, asked := len(store.locks), store.count("Lock")
+	held, asked := store.held(), store.count("Lock")
 	if held > 0 && !store.dead || asked != max(0, tt.locks) && tt.locks != -2 {
 		t.Errorf("%d locks asked for, want %d; %d are held", asked, tt.locks, held)
 	}
@@ -285,8 +289,8 @@ func (tt costTest) run(t *testing.T) {
 		t.Errorf("Close: %v, want %q", err, tt.close)
 	}
 	time.Sleep(48 * time.Hour) // until all that hangs has ended
-	if len(store.locks) > 0 && !store.dead {
-		t.Errorf("%d locks are held for ever", len(store.locks))
+	if store.held() > 0 && !store.dead {
+		t.Errorf("%d locks are held for ever", store.held())
 	}
 }
 
