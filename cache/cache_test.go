@@ -172,7 +172,7 @@ func TestOneFetchServesAllWhoAskMeanwhile(t *testing.T) {
 	})
 }
 
-func TestACallerWhoLeavesFailsNobody(t *testing.T) {
+func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 2 * time.Second}
 		o := origin(t, "https://a.example")

@@ -19,7 +19,7 @@ func sealed(meta, file []byte) []byte {
 	return data
 }
 
-// Whoever can write the Store can write rules, but nothing worse: no bytes of his make a
+// A process that can write the Store can write rules, but nothing worse: none of its bytes make a
 // lookup panic or fail, keep an origin from being asked for long, or fill the memory.
 func FuzzStoredValue(f *testing.F) {
 	for _, meta := range []string{

@@ -225,7 +225,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 		return kept
 	})
 	if grown/n > 1000 {
-		t.Errorf("%d octets are kept with each origin", grown/n)
+		t.Errorf("%d bytes are kept with each origin", grown/n)
 	}
 }
 

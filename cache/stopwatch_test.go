@@ -93,7 +93,7 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	} {
 		r, until, due := c.terms.at(tt.s, jumped(t0.Add(tt.mono), tt.wall-tt.mono))
 		if (outcome{r, due}) != tt.want || until < 0 || until > 24*time.Hour {
-			t.Errorf("%s: %+v for %v, want %+v", tt.name, outcome{r, due}, until, tt.want)
+			t.Errorf("%s: the copy %v, the failure %v, due %d, for %v", tt.name, r == fresh.answer, r == outage.failure, due, until)
 		}
 	}
 	if r := c.terms.during(outage, jumped(t0.Add(time.Second), 10*year)); r != outage.failure {

@@ -2,12 +2,11 @@ package cache_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,281 +19,332 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// memStore is a Store whose calls can be made to misbehave.
-type memStore struct {
-	before func(ctx context.Context, call string) error // nil: nothing goes wrong
-
-	mu     sync.Mutex
-	values map[string][]byte
-	calls  map[string]int
-}
-
-func (s *memStore) enter(ctx context.Context, call string) error {
-	s.mu.Lock()
-	if s.calls == nil {
-		s.calls, s.values = map[string]int{}, map[string][]byte{}
-	}
-	s.calls[call]++
-	before := s.before
-	s.mu.Unlock()
-	if before != nil {
-		return before(ctx, call)
-	}
-	return ctx.Err()
-}
-
-func (s *memStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.enter(ctx, "Get"); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.values[key]; ok {
-		return v, nil
-	}
-	return nil, fmt.Errorf("no %q: %w", key, cache.ErrMiss)
-}
-
-func (s *memStore) Put(ctx context.Context, key string, data []byte, _ time.Duration) error {
-	if err := s.enter(ctx, "Put"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.values[key] = bytes.Clone(data)
-	return nil
-}
-
-func (s *memStore) keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.values))
-}
-
-func (s *memStore) count(call string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[call]
-}
-
-func (s *memStore) misbehave(before func(context.Context, string) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.before = before
-}
-
-// get asks for an origin and fails the test for any error.
-func get(t *testing.T, c *cache.Cache, s *site, raw string) *fetch.Result {
-	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, raw), &cache.Source{Load: s.load, Dialect: s.dialect})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func closeCache(t *testing.T, c *cache.Cache) {
-	t.Helper()
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-func TestARestartStartsWarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		a := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=7200")
-		a.Redirects = []string{"https://b.example/r.txt"}
-		first := &site{serve: always(a), dialect: policy.Google}
-		c := &cache.Cache{Store: store}
-		before := get(t, c, first, "https://a.example")
-		closeCache(t, c)
-
-		time.Sleep(time.Hour)
-		second := &site{serve: always(rules("/other")), dialect: policy.Google}
-		c = (&cache.Cache{Store: store}).WithoutSpread()
-		after := get(t, c, second, "https://a.example")
-		if second.count() != 0 {
-			t.Fatal("fetched although the store has a fresh copy")
-		}
-		for _, target := range []string{"/private/x", "/public"} {
-			if got, want := after.Policy.Decide("x", target), before.Policy.Decide("x", target); got != want {
-				t.Errorf("%s: %+v after the restart, %+v before", target, got, want)
-			}
-		}
-		if after.Dialect != policy.Google || after.Header.Get("ETag") != `"v1"` || !after.Time.Equal(before.Time) || len(after.Redirects) != 1 {
-			t.Errorf("after the restart %s, before %s", brief(after), brief(before))
-		}
-		time.Sleep(time.Hour + time.Second)
-		if get(t, c, second, "https://a.example"); second.count() != 1 {
-			t.Errorf("%d fetches once the copy has expired", second.count())
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestA304RenewsAFileThatOnlyTheStoreHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
-			if n == 0 {
-				return rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=600")
-			}
-			if prev == nil || prev.Body == nil {
-				t.Error("no file to validate")
-			}
-			renewed := *prev
-			return &renewed
-		}}
-		c := &cache.Cache{Store: store}
-		for range 5 {
-			get(t, c, s, "https://a.example")
-			time.Sleep(time.Hour)
-		}
-		closeCache(t, c)
-		c = &cache.Cache{Store: store, MaxStale: -1, MinTTL: 24 * time.Hour}
-		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/private/x").Rule.Line != 2 {
-			t.Errorf("line %d of the file decides, want 2", r.Policy.Decide("x", "/private/x").Rule.Line)
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestRulesSurviveAStoreThatForgets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		s := &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=600"), down())}
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		synctest.Wait()
-		store.mu.Lock()
-		clear(store.values)
-		store.mu.Unlock()
-		time.Sleep(time.Hour)
-		get(t, c, s, "https://a.example") // in an outage now, and memory has no file
-		closeCache(t, c)
-
-		c = &cache.Cache{Store: store}
-		r := get(t, c, s, "https://a.example")
-		if r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed || !r.Policy.Decide("x", "/public").Allowed {
-			t.Errorf("%s, want the rules as the policy writes them", brief(r))
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestAnOutageIsRememberedAcrossARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(memStore), &site{serve: always(down())}
-		for i := range 5 {
-			c := (&cache.Cache{Store: store}).WithoutSpread()
-			if r := get(t, c, s, "https://a.example"); r.Err == nil || r.Err.Error() != errDown.Error() {
-				t.Errorf("%s, want the error of the outage", brief(r))
-			}
-			closeCache(t, c)
-			if want := []int{1, 1, 2, 2, 2}[i]; s.count() != want {
-				t.Errorf("start %d: %d fetches, want %d", i, s.count(), want)
-			}
-			time.Sleep(20 * time.Second) // 30 s after the first failure, then 60
-		}
-	})
-}
-
-func TestNoStoreIsNotPut(t *testing.T) {
-	for _, tt := range []struct {
-		cacheControl string
-		want         int
-	}{
-		{"max-age=60", 1}, {"no-store", 0}, {"private", 1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			store, s := new(memStore), &site{serve: always(rules("/private", "Cache-Control", tt.cacheControl))}
-			c := &cache.Cache{Store: store}
-			get(t, c, s, "https://a.example")
-			closeCache(t, c)
-			if got := len(store.keys()); got != tt.want {
-				t.Errorf("Cache-Control: %s: %d values in the store, want %d", tt.cacheControl, got, tt.want)
-			}
-		})
-	}
-}
-
-func TestADamagedValueIsAMiss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(memStore), &site{serve: always(rules("/private"))}
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		closeCache(t, c)
-		good := store.values["https://a.example"]
-		for name, data := range map[string][]byte{
-			"empty":           {},
-			"cut":             good[:len(good)-1],
-			"cut to nothing":  good[:12],
-			"too long":        bytes.Repeat([]byte("x"), 10<<20),
-			"one bit flipped": flip(good, len(good)/2),
-			"another version": flip(good, 3),
-			"some text":       []byte("User-agent: *\nAllow: /\n"),
-		} {
-			fetches := s.count()
-			store.values["https://a.example"] = data
-			c := &cache.Cache{Store: store}
-			if r := get(t, c, s, "https://a.example"); r.Err != nil || s.count() != fetches+1 {
-				t.Errorf("%s: %d fetches, want 1", name, s.count()-fetches)
-			}
-			if closeCache(t, c); !bytes.HasPrefix(store.values["https://a.example"], []byte("RGC3")) {
-				t.Errorf("%s: not replaced", name)
-			}
-		}
-		store.values["https://b.example"] = good
-		c, fetches := &cache.Cache{Store: store}, s.count()
-		if get(t, c, s, "https://b.example"); s.count() != fetches+1 {
-			t.Error("took the value of another origin")
-		}
-		closeCache(t, c)
-	})
-}
-
 func flip(data []byte, i int) []byte {
 	data = bytes.Clone(data)
 	data[i] ^= 4
 	return data
 }
 
-func TestAStoreThatHangsCostsACallerATenthOfASecond(t *testing.T) {
-	for name, hang := range map[string]func(context.Context, string) error{
-		"heeds its context":  func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() },
-		"ignores it":         func(context.Context, string) error { time.Sleep(time.Hour); return nil },
-		"ignores it, panics": func(context.Context, string) error { time.Sleep(time.Hour); panic("late") },
+// A storeTest is the life of an origin over one Store: each step finds what the one before it left.
+type storeTest struct {
+	name  string
+	steps []storeStep
+}
+
+type storeStep struct {
+	after   time.Duration // since the step before
+	do      func(*life)   // then; nil: nothing
+	site    *fetch.Result // the site's answer from now on; nil: as before
+	verdict string        // of the Result that Get returns
+	fetches int           // so far
+	stored  int           // values in the Store
+}
+
+// life is what the steps of a storeTest have in common.
+type life struct {
+	t      *testing.T
+	store  *lockStore
+	locks  bool // whether the Cache may use them
+	cache  *cache.Cache
+	site   *site
+	answer *fetch.Result
+	origin string
+	last   *fetch.Result
+}
+
+// open opens a Cache over the Store, in place of any that there is.
+func (l *life) open(c *cache.Cache) {
+	if l.cache != nil {
+		closeCache(l.t, l.cache)
+	}
+	if c.Store = l.store; !l.locks {
+		c.Store = &l.store.memStore
+	}
+	l.cache = c.WithoutSpread()
+}
+
+func restart(l *life) { l.open(new(cache.Cache)) }
+
+// restartStrict keeps no copies for an outage, and takes what it reads for fresh.
+func restartStrict(l *life) { l.open(&cache.Cache{MaxStale: -1, MinTTL: 24 * time.Hour}) }
+
+func forget(l *life) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	clear(l.store.values)
+}
+
+func inGoogle(l *life) { l.site.dialect = policy.Google }
+
+// becomes restarts over a Store in which the origin's value has changed.
+func becomes(change func(value []byte) []byte) func(*life) {
+	return func(l *life) {
+		value := l.store.values[l.origin]
+		restart(l)
+		l.store.values[l.origin] = change(value)
+	}
+}
+
+// moved restarts, and gives the value of the origin to another one, which is asked from now on.
+func moved(l *life) {
+	restart(l)
+	l.store.values["https://b.example"] = l.store.values[l.origin]
+	l.origin, l.last = "https://b.example", nil
+}
+
+// seals puts a value as another process might; NOW and LATER in it are times.
+func seals(meta, file string) func(*life) {
+	return func(l *life) {
+		now := time.Now()
+		l.store.seal(l.origin, strings.NewReplacer("NOW", now.Format(time.RFC3339Nano),
+			"LATER", now.Add(365*24*time.Hour).Format(time.RFC3339Nano)).Replace(meta), file)
+	}
+}
+
+// renewed stands for a 304, which the site can answer only if it is asked to validate a file.
+var renewed = new(fetch.Result)
+
+func (l *life) serve(_ int, prev *fetch.Result) *fetch.Result {
+	if l.answer != renewed {
+		return l.answer
+	}
+	if prev == nil || prev.Body == nil {
+		l.t.Error("no file to validate")
+		return down()
+	}
+	return prev
+}
+
+// verdictOf says what a Result permits. "rules" are those of line 2 of the file.
+func verdictOf(r *fetch.Result) string {
+	private, public := r.Policy.Decide("x", "/private/x"), r.Policy.Decide("x", "/public")
+	switch {
+	case private.Allowed && public.Allowed && r.Err == nil:
+		return "allow"
+	case !private.Allowed && private.Rule.Line == 2 && public.Allowed && r.Err == nil:
+		return "rules"
+	case !private.Allowed && !public.Allowed && r.Err != nil:
+		return "disallow"
+	}
+	return brief(r)
+}
+
+// sameResult reports whether b is a, as far as a Store keeps it.
+func sameResult(a, b *fetch.Result) bool {
+	return a.StatusCode == b.StatusCode && a.Time.Equal(b.Time) && a.Dialect == b.Dialect &&
+		fmt.Sprint(a.Err) == fmt.Sprint(b.Err) && a.Header.Get("ETag") == b.Header.Get("ETag") &&
+		slices.Equal(a.Redirects, b.Redirects) && verdictOf(a) == verdictOf(b)
+}
+
+func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
+	l := &life{t: t, store: store, locks: locks, origin: "https://a.example"}
+	l.site = &site{serve: l.serve}
+	restart(l)
+	for i, step := range tt.steps {
+		time.Sleep(step.after)
+		if step.do != nil {
+			step.do(l)
+		}
+		l.answer = cmp.Or(step.site, l.answer)
+		before := l.site.count()
+		r := get(t, l.cache, l.site, l.origin)
+		synctest.Wait()
+		fetches, stored, value := l.site.count(), len(store.keys()), store.values[l.origin]
+		if got := verdictOf(r); got != step.verdict || fetches != step.fetches || stored != step.stored {
+			t.Errorf("step %d: got %s, %d fetches, %d stored; want %s, %d, %d",
+				i, got, fetches, stored, step.verdict, step.fetches, step.stored)
+		}
+		if fetches == before && l.last != nil && !sameResult(r, l.last) {
+			t.Errorf("step %d: got %s without a fetch, after %s", i, brief(r), brief(l.last))
+		}
+		if fetches > before && stored > 0 && !bytes.HasPrefix(value, []byte("RGC3")) {
+			t.Errorf("step %d: %.20q is still in the Store", i, value)
+		}
+		l.last = r
+	}
+	if closeCache(t, l.cache); store.held() > 0 {
+		t.Errorf("%d locks are still held", store.held())
+	}
+}
+
+func TestStore(t *testing.T) {
+	const (
+		hour   = time.Hour
+		later  = `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`
+		outage = `{"origin":"https://a.example","failure":{"error":"e","received":"NOW","since":"NOW","count":1,` +
+			`"retry_ns":9223372036854775807}}`
+	)
+	minute := rules("/private", "Cache-Control", "max-age=60")
+	tenMinutes := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=600")
+	twoHours := rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=7200")
+	twoHours.Redirects = []string{"https://b.example/r.txt"}
+	for _, tt := range []storeTest{
+		{"a restart starts warm", []storeStep{
+			{0, inGoogle, twoHours, "rules", 1, 1},
+			{hour, restart, rules("/other"), "rules", 1, 1},
+			{hour + time.Second, nil, nil, "allow", 2, 1},
+		}},
+		{"a 304 renews a file that only the Store has", []storeStep{
+			{0, nil, tenMinutes, "rules", 1, 1},
+			{hour, nil, renewed, "rules", 2, 1},
+			{hour, nil, nil, "rules", 3, 1},
+			{hour, nil, nil, "rules", 4, 1},
+			{hour, nil, nil, "rules", 5, 1},
+			{hour, restartStrict, nil, "rules", 5, 1},
+		}},
+		{"rules survive a Store that forgets", []storeStep{
+			{0, nil, tenMinutes, "rules", 1, 1},
+			{hour, forget, down(), "rules", 2, 1}, // in an outage now, and memory has no file
+			{0, restart, nil, "rules", 2, 1},      // as the policy writes them
+		}},
+		{"an outage is remembered across a restart", []storeStep{
+			{0, nil, down(), "disallow", 1, 1},
+			{20 * time.Second, restart, nil, "disallow", 1, 1},
+			{20 * time.Second, restart, nil, "disallow", 2, 1}, // 30 s after the first failure
+			{20 * time.Second, restart, nil, "disallow", 2, 1},
+			{20 * time.Second, restart, nil, "disallow", 2, 1}, // 60 s after the second
+		}},
+		{"an answer is put", []storeStep{{0, nil, minute, "rules", 1, 1}}},
+		{"one with private is put", []storeStep{{0, nil, rules("/private", "Cache-Control", "private"), "rules", 1, 1}}},
+		{"one with no-store is not", []storeStep{{0, nil, rules("/private", "Cache-Control", "no-store"), "rules", 1, 0}}},
+		{"a damaged value is a miss", []storeStep{
+			{0, nil, rules("/private"), "rules", 1, 1},
+			{0, becomes(func([]byte) []byte { return []byte{} }), nil, "rules", 2, 1},
+			{0, becomes(func(good []byte) []byte { return good[:len(good)-1] }), nil, "rules", 3, 1},
+			{0, becomes(func(good []byte) []byte { return good[:12] }), nil, "rules", 4, 1},
+			{0, becomes(func([]byte) []byte { return bytes.Repeat([]byte("x"), 10<<20) }), nil, "rules", 5, 1},
+			{0, becomes(func(good []byte) []byte { return flip(good, len(good)/2) }), nil, "rules", 6, 1},
+			{0, becomes(func(good []byte) []byte { return flip(good, 3) }), nil, "rules", 7, 1}, // another version
+			{0, becomes(func([]byte) []byte { return []byte("User-agent: *\nAllow: /\n") }), nil, "rules", 8, 1},
+			{0, becomes(bytes.Clone), nil, "rules", 8, 1},
+			{0, moved, nil, "rules", 9, 2},
+		}},
+		{"a copy from the future is not fresh, and is replaced", []storeStep{
+			{0, seals(later, ""), rules("/private"), "rules", 1, 1},
+			{0, restart, nil, "rules", 1, 1},
+		}},
+		{"a record from the future does not displace a good copy", []storeStep{
+			{0, nil, minute, "rules", 1, 1},
+			{hour, seals(later, ""), down(), "rules", 2, 1},
+		}},
+		{"a record of an outage cannot lock an origin out", []storeStep{
+			{0, seals(outage, ""), rules("/private"), "disallow", 0, 1},
+			{25 * hour, nil, nil, "rules", 1, 1},
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &site{serve: always(rules("/private"))}
-				c := &cache.Cache{Store: &memStore{before: hang}, Logger: quiet}
-				for i := range 50 {
-					start := time.Now()
-					get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-					limit := 100 * time.Millisecond
-					if i >= 5 {
-						limit = 0 // the breaker is open
-					}
-					if took := time.Since(start); took > limit {
-						t.Errorf("origin %d took %v", i, took)
-					}
-					start = time.Now()
-					if get(t, c, s, fmt.Sprintf("https://a%d.example", i)); time.Since(start) != 0 {
-						t.Errorf("a hit took %v", time.Since(start))
-					}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Close: %v, want it to say what was not written", err)
-				}
-				time.Sleep(48 * time.Hour) // let everything end
+		for _, locks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, locks %v", tt.name, locks), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { tt.run(t, new(lockStore), locks) })
 			})
+		}
+	}
+}
+
+// Between a look into the Store and the lock, its last holder may have put a result.
+func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
+	put := seals(`{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"NOW"}}`, "User-agent: *\n")
+	synctest.Test(t, func(t *testing.T) {
+		store := new(lockStore)
+		store.before = on("Lock", func(context.Context) error {
+			put(&life{store: store, origin: "https://a.example"})
+			return nil
 		})
+		storeTest{steps: []storeStep{{0, nil, rules("/private"), "allow", 0, 1}}}.run(t, store, true)
+	})
+}
+
+// A costTest is what origins whose Store misbehaves cost their callers.
+type costTest struct {
+	name        string
+	fault       func(context.Context, string) error
+	origins     int
+	together    bool          // whether they are asked for at once, and answer one after the other
+	least, most time.Duration // that a caller waits for the Store
+	broken      int           // from how many origins on it costs nothing
+	locks       int           // how many the Cache asks for; -1: the Store has none; -2: any number
+	failing     bool          // whether the Store counts as that
+	close       string        // what Close says
+}
+
+func (tt costTest) run(t *testing.T) {
+	store := &lockStore{memStore: memStore{before: tt.fault}, dead: tt.least > 0}
+	c := &cache.Cache{Store: store, Logger: quiet}
+	if tt.locks == -1 {
+		c.Store = &store.memStore
+	}
+	if store.dead {
+		store.Lock(t.Context(), "https://a0.example", 5*time.Second)
+	}
+	tt.ask(t, c)
+	held, asked := store.held(), store.count("Lock")
+	if held > 0 && !store.dead || asked != max(0, tt.locks) && tt.locks != -2 {
+		t.Errorf("%d locks asked for, want %d; %d are held", asked, tt.locks, held)
+	}
+	if n := c.Stats().StoreErrors; n > 0 != tt.failing {
+		t.Errorf("%d errors of the Store, want any: %v", n, tt.failing)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := c.Close(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
+		t.Errorf("Close: %v, want %q", err, tt.close)
+	}
+	time.Sleep(48 * time.Hour) // until all that hangs has ended
+	if store.held() > 0 && !store.dead {
+		t.Errorf("%d locks are held for ever", store.held())
+	}
+}
+
+// ask asks for each origin twice, the second time from memory.
+func (tt costTest) ask(t *testing.T, c *cache.Cache) {
+	var asking sync.WaitGroup
+	for i := range tt.origins {
+		s := &site{serve: always(rules("/private"))}
+		if tt.together {
+			s.delay = time.Duration(i) * 100 * time.Millisecond
+		}
+		get := func(least, most time.Duration) {
+			start := time.Now()
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+			if cost := time.Since(start); cost < least || cost > most || s.count() != 1 {
+				t.Errorf("origin %d: %v, want %v to %v; %d fetches", i, cost, least, most, s.count())
+			}
+		}
+		asking.Go(func() {
+			if i < tt.broken {
+				get(tt.least+s.delay, tt.most+s.delay)
+			} else {
+				get(0, s.delay)
+			}
+			get(0, 0)
+		})
+		if !tt.together {
+			asking.Wait()
+		}
+	}
+	asking.Wait()
+	synctest.Wait()
+}
+
+func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
+	const limit = 100 * time.Millisecond
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	sleep := func(d time.Duration) func(context.Context) error {
+		return func(context.Context) error { time.Sleep(d); return nil }
+	}
+	sleepAndPanic := func(context.Context) error { time.Sleep(time.Hour); panic("late") }
+	fail := func(context.Context) error { return errors.New("OOM") }
+	for _, tt := range []costTest{
+		{"hangs, heeds its context", on("", hang), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
+		{"hangs", on("", sleep(time.Hour)), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
+		{"hangs, panics", on("", sleepAndPanic), 50, false, 0, limit, 5, -1, true, "deadline exceeded"},
+		{"answers a burst slowly", on("", sleep(60*time.Millisecond)), 100, true, 0, limit, 100, -1, false, ""},
+		{"locks hang", on("Lock", hang), 20, false, 0, limit, 5, 5, true, ""},
+		{"a lock comes too late", on("Lock", sleep(time.Second)), 1, false, 0, limit, 1, 1, true, ""},
+		{"the holder of a lock is dead", nil, 1, false, 4 * time.Second, 6 * time.Second, 1, -2, false, ""},
+		// All have their lock before the first write fails, and most are done after the breaker has opened.
+		{"no write can be made", on("Put", fail), 16, true, 0, limit, 16, 16, true, "16 values are not in the store: OOM"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { synctest.Test(t, tt.run) })
 	}
 }
 
@@ -337,75 +387,6 @@ func TestAFailingStoreIsLeftAloneAndLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestTheQueueOfWritesIsBoundedAndKeepsTheLatest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		held := make(chan struct{})
-		store := &memStore{before: func(_ context.Context, call string) error {
-			if call == "Put" {
-				<-held
-			}
-			return nil
-		}}
-		s := &site{serve: func(n int, _ *fetch.Result) *fetch.Result { return rules(fmt.Sprintf("/%d", n)) }}
-		c := &cache.Cache{Store: store, StoreTimeout: 1, Logger: quiet, MinTTL: -1, DefaultTTL: -1} // no wait for room
-		get(t, c, s, "https://a.example")
-		synctest.Wait() // it is being written
-		for range 3 {
-			get(t, c, s, "https://a.example") // these wait for it, one in place of the other
-		}
-		for i := range 2000 {
-			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-		}
-		const room = 1024 + 64 // in the queue, and in the hands of writers
-		if got := c.Stats().StoreDrops; got != 2000+2-room {
-			t.Errorf("%d values dropped, want %d", got, 2000+2-room)
-		}
-		close(held)
-		closeCache(t, c)
-		if got := len(store.keys()); got != room-1 {
-			t.Errorf("%d values in the store, want %d", got, room-1)
-		}
-		if got := string(store.values["https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
-			t.Errorf("not the latest value: %q", got)
-		}
-		if got := store.count("Put"); got != room {
-			t.Errorf("%d puts, want %d", got, room)
-		}
-	})
-}
-
-// lockStore has locks, each of which lapses if nobody renews it.
-type lockStore struct {
-	memStore
-	locks map[string]time.Time // until when
-	dead  bool                 // whoever holds a lock never lets go
-}
-
-func (s *lockStore) Lock(ctx context.Context, key string, ttl time.Duration) (func(), bool, error) {
-	if err := s.enter(ctx, "Lock"); err != nil {
-		return nil, false, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.locks == nil {
-		s.locks = map[string]time.Time{}
-	}
-	if time.Now().Before(s.locks[key]) {
-		return nil, false, nil
-	}
-	s.locks[key] = time.Now().Add(time.Hour)
-	if s.dead {
-		s.locks[key] = time.Now().Add(ttl)
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !s.dead {
-			delete(s.locks, key)
-		}
-	}, true, nil
-}
-
 func TestProcessesShareOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := new(lockStore), &site{serve: always(rules("/private")), delay: 12 * time.Second} // others wait for 15
@@ -431,231 +412,5 @@ func TestProcessesShareOneFetch(t *testing.T) {
 		for i := range caches {
 			closeCache(t, &caches[i])
 		}
-	})
-}
-
-func TestADeadHolderOfTheLockCostsItsLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := &lockStore{dead: true}, &site{serve: always(rules("/private"))}
-		if _, ok, err := store.Lock(t.Context(), "https://a.example", 5*time.Second); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		c, start := &cache.Cache{Store: store}, time.Now()
-		r := get(t, c, s, "https://a.example")
-		if took := time.Since(start); r.Err != nil || s.count() != 1 || took < 4*time.Second || took > 6*time.Second {
-			t.Errorf("%v, %d fetches after %v, want 1 after 5 s", r.Err, s.count(), took)
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestLocksThatFailCostNoMoreThanAFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lockStore), &site{serve: always(rules("/private"))}
-		store.before = func(ctx context.Context, call string) error {
-			if call == "Lock" {
-				<-ctx.Done()
-			}
-			return ctx.Err()
-		}
-		c := &cache.Cache{Store: store, Logger: quiet}
-		for i := range 20 {
-			start := time.Now()
-			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-			if took := time.Since(start); took > 100*time.Millisecond {
-				t.Errorf("origin %d took %v", i, took)
-			}
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestTimesFromTheFutureAreLongAgo(t *testing.T) {
-	var store *memStore
-	var ahead []byte
-	s := &site{serve: always(rules("/private"))}
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(24 * 365 * time.Hour) // a machine whose clock is a year ahead
-		store = new(memStore)
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		closeCache(t, c)
-		ahead = store.values["https://a.example"]
-	})
-	synctest.Test(t, func(t *testing.T) {
-		store := &memStore{values: map[string][]byte{"https://a.example": ahead}, calls: map[string]int{}}
-		c := &cache.Cache{Store: store}
-		if get(t, c, s, "https://a.example"); s.count() != 2 {
-			t.Error("a copy from the future counts as fresh")
-		}
-		closeCache(t, c)
-		c = &cache.Cache{Store: store}
-		if get(t, c, s, "https://a.example"); s.count() != 2 {
-			t.Error("it was not replaced by one of today")
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestALockIsNotHeldForAWriteThatCannotBeMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lockStore), &site{serve: always(rules("/private"))}
-		store.before = func(_ context.Context, call string) error {
-			if call == "Put" {
-				return errors.New("OOM")
-			}
-			return nil
-		}
-		// All have their lock before the first write fails, and most are done after the
-		// breaker has opened.
-		c := &cache.Cache{Store: store, Logger: quiet}
-		var asking sync.WaitGroup
-		for i := range 16 {
-			asking.Go(func() {
-				slow := &site{serve: s.serve, delay: time.Duration(1+i) * 100 * time.Millisecond}
-				get(t, c, slow, fmt.Sprintf("https://a%d.example", i))
-			})
-		}
-		asking.Wait()
-		synctest.Wait()
-		store.mu.Lock()
-		if store.calls["Lock"] != 16 || len(store.locks) > 0 {
-			t.Errorf("%d locks were taken, and %d are still held", store.calls["Lock"], len(store.locks))
-		}
-		store.mu.Unlock()
-		if err := c.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "16 values") || !strings.Contains(err.Error(), "OOM") {
-			t.Errorf("Close: %v, want it to say what is lost", err)
-		}
-	})
-}
-
-// seal puts a value that looks genuine, as another process might have written it.
-func (s *memStore) seal(key, meta, file string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.values == nil {
-		s.values, s.calls = map[string][]byte{}, map[string]int{}
-	}
-	s.values[key] = sealed([]byte(meta), []byte(file))
-}
-
-func TestAForeignRecordCannotLockAnOriginOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		now := time.Now().Format(time.RFC3339Nano)
-		store, s := new(memStore), &site{serve: always(rules("/private"))}
-		store.seal("https://a.example", `{"origin":"https://a.example","failure":{"error":"e","received":"`+now+`","retry_ns":9223372036854775807,"since":"`+now+`","count":1}}`, "")
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		time.Sleep(25 * time.Hour)
-		if get(t, c, s, "https://a.example"); s.count() != 1 {
-			t.Errorf("%d fetches, a day after an outage was recorded", s.count())
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestARecordFromTheFutureDoesNotDisplaceAGoodCopy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(memStore), &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=60"), down())}
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		synctest.Wait()
-		later := time.Now().Add(365 * 24 * time.Hour).Format(time.RFC3339Nano)
-		store.seal("https://a.example", `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"`+later+`"}}`, "")
-		time.Sleep(time.Hour)
-		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.Policy.Decide("x", "/private/x").Allowed {
-			t.Errorf("%s, want the copy in memory", brief(r))
-		}
-		closeCache(t, c)
-	})
-}
-
-// A hundred origins are met at once by a Store that takes its time: some are fetched
-// without it, but it is not taken for a broken one.
-func TestABurstDoesNotLookLikeASlowStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(memStore), &site{serve: always(rules("/private"))}
-		store.before = func(context.Context, string) error { time.Sleep(60 * time.Millisecond); return nil }
-		c := &cache.Cache{Store: store, Logger: quiet}
-		var asking sync.WaitGroup
-		for i := range 100 {
-			asking.Go(func() {
-				start := time.Now()
-				get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-				if took := time.Since(start); took > 100*time.Millisecond {
-					t.Errorf("origin %d took %v", i, took)
-				}
-			})
-		}
-		asking.Wait()
-		if got := c.Stats().StoreErrors; got != 0 {
-			t.Errorf("%d errors of a store that answers in 60 ms", got)
-		}
-		closeCache(t, c)
-	})
-}
-
-// lateStore grants each lock a second after it was asked for.
-type lateStore struct{ lockStore }
-
-func (s *lateStore) Lock(_ context.Context, key string, ttl time.Duration) (func(), bool, error) {
-	time.Sleep(time.Second)
-	return s.lockStore.Lock(context.Background(), key, ttl)
-}
-
-func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lateStore), &site{serve: always(rules("/private"))}
-		c := &cache.Cache{Store: store, Logger: quiet}
-		get(t, c, s, "https://a.example")
-		time.Sleep(2 * time.Second)
-		if store.count("Lock") != 1 || len(store.locks) != 0 {
-			t.Errorf("%d locks taken, %d held: nobody will ever give it back", store.count("Lock"), len(store.locks))
-		}
-		closeCache(t, c)
-	})
-}
-
-// Between a look into the Store and the lock, whoever had the lock may have put a result.
-func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lockStore), &site{serve: always(rules("/private"))}
-		store.before = func(_ context.Context, call string) error {
-			if call == "Lock" {
-				store.seal("https://a.example", `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"`+time.Now().Format(time.RFC3339Nano)+`"}}`, "User-agent: *\n")
-			}
-			return nil
-		}
-		c := &cache.Cache{Store: store}
-		get(t, c, s, "https://a.example")
-		synctest.Wait()
-		if s.count() != 0 || len(store.locks) != 0 {
-			t.Errorf("%d fetches, %d locks held; want none of either", s.count(), len(store.locks))
-		}
-		closeCache(t, c)
-	})
-}
-
-func TestTheQueueOfWritesIsBoundedInBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		held := make(chan struct{})
-		store := &memStore{before: func(_ context.Context, call string) error {
-			if call == "Put" {
-				<-held
-			}
-			return nil
-		}}
-		s := &site{serve: always(fileResult("User-agent: *\n" + strings.Repeat("#", 400<<10)))}
-		c := &cache.Cache{Store: store, Logger: quiet}
-		for i := range 200 {
-			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-			synctest.Wait()
-		}
-		const fit = 32 << 20 / (400 << 10) // in the queue, and in the hands of writers
-		if got := c.Stats().StoreDrops; got < 200-fit || got > 200-fit+5 {
-			t.Errorf("%d of 200 values dropped, want %d", got, 200-fit)
-		}
-		close(held)
-		closeCache(t, c)
 	})
 }

@@ -90,7 +90,7 @@ func TestAnAnswerIsForTheUserAgentItVariesBy(t *testing.T) {
 					for range 3 {
 						for _, f := range []*fetch.Fetcher{a, b} {
 							if got := whose(t, c, sourceOf(f), "a", "b"); got != want[f.UserAgent] {
-								t.Errorf("%s has the file of %s, want that of %s", f.UserAgent, got, want[f.UserAgent])
+								t.Errorf("%s has the file of %s, want the one of %s", f.UserAgent, got, want[f.UserAgent])
 							}
 						}
 					}
@@ -137,7 +137,7 @@ func TestAFlightsAnswerIsNotForAllWhoJoinedIt(t *testing.T) {
 }
 
 // Caches that share a Store take what was stored for their own User-Agent only, and leave
-// that of others there, fresh or not, in an outage too.
+// the one of others there, fresh or not, in an outage too.
 func TestCachesOfTwoUserAgentsShareAStore(t *testing.T) {
 	for _, store := range []cache.Store{new(memStore), new(lockStore)} {
 		t.Run(fmt.Sprintf("%T", store), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestCachesOfTwoUserAgentsShareAStore(t *testing.T) {
 					c := &cache.Cache{Store: store, Logger: quiet}
 					for range 2 {
 						if got := whose(t, c, sourceOf(o.fetcher(agent)), "a", "b"); got != want {
-							t.Errorf("%s has the file of %s, want that of %s", agent, got, want)
+							t.Errorf("%s has the file of %s, want the one of %s", agent, got, want)
 						}
 					}
 					closeCache(t, c)

@@ -3,17 +3,20 @@ package cache_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +28,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -70,7 +72,7 @@ type answer struct {
 	Unconditional *answer
 	Transport     string
 
-	octets []byte // the body as sent
+	bytes []byte // the body as sent
 }
 
 type bodyPiece struct {
@@ -92,12 +94,36 @@ func (n *atMost) UnmarshalJSON(b []byte) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// shared decodes the JSON objects of a file of expectations that lives outside the repository, in the folder vectors of
+// $ROBOTSGATE_VECTORS or of ../shared seen from the project's root. These tests need what export_test.go exports.
+func shared[T any](t *testing.T, name string) (all []T) {
+	t.Helper()
+	named := os.Getenv("ROBOTSGATE_VECTORS")
+	f, err := os.Open(filepath.Join(cmp.Or(named, "../../shared"), "vectors", name))
+	if errors.Is(err, fs.ErrNotExist) && named == "" {
+		t.Skipf("%v; set ROBOTSGATE_VECTORS", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var v T
+		if err := d.Decode(&v); err == io.EOF && len(all) > 0 {
+			return all
+		} else if err != nil {
+			t.Fatalf("%s: object %d: %v", name, len(all)+1, err)
+		}
+		all = append(all, v)
+	}
+}
+
 func TestRobotsStateMachineVectors(t *testing.T) {
 	modes := []struct {
 		name   string
 		outage cache.Outage
 	}{{"last good copy", cache.LastGood}, {"strict", cache.Strict}, {"Google", cache.GoogleLadder}}
-	all := vectors.Read[robotsVector](t, "vectors/caching-robots.jsonl")
+	all := shared[robotsVector](t, "caching-robots.jsonl")
 	for _, v := range all {
 		t.Run(v.ID, func(t *testing.T) {
 			for i := range v.Server {
@@ -229,7 +255,7 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// send gives the answer in its octets, and lets net/http read them.
+// send gives the answer in its bytes, and lets net/http read them.
 func (a answer) send(req *http.Request) (*http.Response, error) {
 	select {
 	case <-time.After(seconds(a.DelayS)):
@@ -309,7 +335,7 @@ func (a answer) wire() io.Reader {
 		b.WriteString("\r\n")
 		return &b
 	case strings.HasPrefix(a.Transport, "chunked"):
-		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(a.octets), a.octets)
+		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(a.bytes), a.bytes)
 		if a.Transport == "chunked_bad_size" {
 			b.WriteString("zz\r\n")
 		}
@@ -318,10 +344,10 @@ func (a answer) wire() io.Reader {
 		b.WriteString("Content-Encoding: gzip\r\n")
 	}
 	if a.field("Content-Length") == "" {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(a.octets))
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(a.bytes))
 	}
 	b.WriteString("\r\n")
-	b.Write(a.octets)
+	b.Write(a.bytes)
 	return &b
 }
 
@@ -358,7 +384,7 @@ func (a *answer) encode() {
 	if a.Transport == "gzip_truncated" {
 		b.Truncate(b.Len() - 8)
 	}
-	a.octets = b.Bytes()
+	a.bytes = b.Bytes()
 }
 
 // httpDates replaces @now+N by a date.
@@ -413,7 +439,7 @@ var notOptimal = map[string]string{
 
 func TestHTTPCachingVectors(t *testing.T) {
 	kinds, exceptions := map[string]int{}, 0
-	for _, v := range vectors.Read[httpVector](t, "vectors/caching.jsonl") {
+	for _, v := range shared[httpVector](t, "caching.jsonl") {
 		if v.Scope == "shared" { // ours is a private cache
 			continue
 		}
@@ -492,7 +518,7 @@ func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 // What governs the reuse of content does not govern permission: robots.txt rules hold on
 // in an outage whatever Cache-Control says (caching.jsonl, clamp_note).
 func TestNoCacheDoesNotEndTheLastGoodCopy(t *testing.T) {
-	for _, v := range vectors.Read[httpVector](t, "vectors/caching.jsonl") {
+	for _, v := range shared[httpVector](t, "caching.jsonl") {
 		if v.ID != "stale-close-no-cache" {
 			continue
 		}

@@ -79,8 +79,8 @@ func TestTheTokenIsThatOfTheUserAgentToBeSent(t *testing.T) {
 		{name: "Token before UserAgent", userAgent: "Strange/1", token: "examplebot", refused: "/example-only", want: "examplebot"},
 		{name: "the request's own", userAgent: "Strange/1", header: http.Header{"User-Agent": {"ExampleBot/2"}}, refused: "/example-only", want: "ExampleBot"},
 		{name: "a request that sends none", header: http.Header{"User-Agent": {""}}, refused: "/private", want: ""},
-		{name: "a token without group", token: "Nobody", refused: "/private", want: "Nobody"},
-		{name: "the context's before all", token: "Nobody", ctx: func(ctx context.Context) context.Context { return client.WithToken(ctx, "ExampleBot") }, refused: "/example-only", want: "ExampleBot"},
+		{name: "a token without group", token: "NoGroup", refused: "/private", want: "NoGroup"},
+		{name: "the context's before all", token: "NoGroup", ctx: func(ctx context.Context) context.Context { return client.WithToken(ctx, "ExampleBot") }, refused: "/example-only", want: "ExampleBot"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			rt := &client.Transport{Base: &web{robots: robots}, UserAgent: row.userAgent, Token: row.token}
@@ -121,7 +121,7 @@ func TestUserAgentIsSentWhereARequestHasNone(t *testing.T) {
 	}
 }
 
-// What is decided on is what net/http would send: path as escaped, query as it stands.
+// What is decided on is what net/http would send: path as escaped, query as written.
 func TestTheTargetIsDecidedAsSent(t *testing.T) {
 	rt := &client.Transport{Base: &web{robots: strings.Join([]string{
 		"User-agent: *", "Disallow: /private", "Disallow: /*?*secret", "Disallow: /a%2Fb", "Disallow: //double", "Disallow: /x?$",

@@ -145,7 +145,7 @@ func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
 }
 
 // Robots.txt is read for all callers, but each waits as long as he wants to.
-func TestABaseThatNeverReturnsHoldsNobody(t *testing.T) {
+func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -200,7 +200,7 @@ func (s stuck) Lock(ctx context.Context, _ string, _ time.Duration) (func(), boo
 
 // In the time of a bubble a caller who goes at his deadline is not a nanosecond late,
 // however busy the machine is: whatever he waits for, and in whatever way he asks.
-func TestNobodyIsKeptBeyondTheDeadline(t *testing.T) {
+func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 	silent := func(r *http.Request) (*http.Response, error) {
 		time.Sleep(time.Hour) // whatever its context says
 		return nil, errors.New("late")

@@ -13,7 +13,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 )
 
-// BenchmarkPacerWait is a Wait that nobody stands in the way of.
+// BenchmarkPacerWait is a Wait that nothing delays.
 func BenchmarkPacerWait(b *testing.B) {
 	hosts := make([]string, 1_000_000)
 	for i := range hosts {

@@ -18,7 +18,7 @@ type line struct {
 	order []string
 }
 
-// RoundTrip is a Base: pages have a body that somebody has to close.
+// RoundTrip is a Base: pages have a body that the caller has to close.
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *line) check(t *testing.T, want ...string) {
 }
 
 // Who gives a place back and asks again in the same breath does not overtake.
-func TestPacerNobodyOvertakesWhoWaits(t *testing.T) {
+func TestPacerNoRequestOvertakesOneThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(line)
 		c := paced(&client.Pacer{Delay: -1}, l)
@@ -85,7 +85,7 @@ func TestPacerRobotsGoesFirst(t *testing.T) {
 
 // A turn that Wait has obtained serves one request; all others stand in line.
 func TestPacerOneTurnServesOneRequest(t *testing.T) {
-	for _, unused := range []int{0, 3} { // turns of long ago that nobody has used
+	for _, unused := range []int{0, 3} { // turns of long ago that were not used
 		synctest.Test(t, func(t *testing.T) {
 			l, p := new(line), &client.Pacer{}
 			c := paced(p, l)
@@ -143,7 +143,7 @@ func TestPacerTellsWaitersOfALesserDelay(t *testing.T) {
 }
 
 // Whatever happens while they wait, all who wait are served or told in the end.
-func TestPacerLeavesNobodyWaiting(t *testing.T) {
+func TestPacerLeavesNoRequestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &client.Pacer{Delay: time.Minute}
 		u := parse("http://a.example/")

@@ -138,7 +138,7 @@ func TestPacerLearnsFromDecide(t *testing.T) {
 	})
 }
 
-// The delay is that of the group for the token decided for, in the file last read.
+// The delay is the one in the group for the token decided for, in the file last read.
 func TestPacerLearnsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		robots := "User-agent: one\nCrawl-delay: 2\nAllow: /\nUser-agent: two\nCrawl-delay: 5\nAllow: /\n"

@@ -61,7 +61,7 @@ func (b *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 const slowly = "User-agent: *\nCrawl-delay: 30\nAllow: /\n"
 
 // A request that waits for its turn is decided on again when that comes, by what holds
-// then: by a robots.txt that somebody else has read meanwhile, or that is read for it.
+// then: by a robots.txt that another caller has read meanwhile, or that is read for it.
 // What comes in the place of the old robots.txt takes no delay away from those who wait.
 func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 	const none, few = "User-agent: *\nDisallow: /\n", -1
@@ -69,17 +69,17 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 		name   string
 		web    *changing
 		cache  *cache.Cache
-		ask    time.Duration // between the questions of somebody else; 0: nobody asks
+		ask    time.Duration // between the questions of another caller; 0: none asks
 		served int           // of 20; few: as many as are due before the change
 	}
 	rows := []row{
-		{"forbidden, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, few},
-		{"forbidden later, and somebody asks", &changing{lifetime: "max-age=60", after: none, change: 125 * time.Second}, &cache.Cache{}, 10 * time.Second, few},
-		{"forbidden, and nobody asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 0, few},
+		{"forbidden, and another caller asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, few},
+		{"forbidden later, and another caller asks", &changing{lifetime: "max-age=60", after: none, change: 125 * time.Second}, &cache.Cache{}, 10 * time.Second, few},
+		{"forbidden, and no other asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 0, few},
 		{"forbidden, in a cache that keeps nothing", &changing{lifetime: "no-store", after: none, change: 125 * time.Second}, &cache.Cache{MinTTL: -1}, 40 * time.Second, few},
 		{"forbidden, without fetches in the background", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{NoRefresh: true}, 90 * time.Second, few},
 		{"an outage, strictly", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 90 * time.Second, few},
-		{"an outage, strictly, and nobody asks", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 0, few},
+		{"an outage, strictly, and no other asks", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 0, few},
 		{"an outage with a good copy", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
 		{"no delay any more", &changing{lifetime: "max-age=60", after: "User-agent: *\nAllow: /\n", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
 		{"no change", &changing{lifetime: "max-age=60", after: slowly, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
@@ -111,7 +111,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 						}
 					})
 				}
-				no := time.Duration(0) // when somebody was told no
+				no := time.Duration(0) // when a caller was told no
 				ctx, cancel := context.WithCancel(t.Context())
 				var asker sync.WaitGroup
 				if c.ask > 0 {

@@ -360,7 +360,7 @@ func TestPacerOneOriginNeverDelaysAnother(t *testing.T) {
 			case "pausing.example":
 				return answer(503, "3600", ""), nil
 			case "open.example":
-				return answer(200, "", "a body that nobody reads"), nil
+				return answer(200, "", "a body that is not read"), nil
 			case "hanging.example":
 				<-req.Context().Done()
 				return nil, req.Context().Err()
@@ -490,7 +490,7 @@ func TestPacerTellsWaitersOfANewPause(t *testing.T) {
 		pacer := &client.Pacer{}
 		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
-			return answer(503, "600", "a body that nobody reads"), nil
+			return answer(503, "600", "a body that is not read"), nil
 		}))
 		begin := time.Now()
 		under, stop := context.WithCancel(t.Context())

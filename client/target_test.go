@@ -21,14 +21,9 @@ import (
 // targetURL is a URL that net/http asks for with this target.
 func targetURL(t *testing.T, target string) *url.URL {
 	t.Helper()
-	raw, query, hasQuery := strings.Cut(target, "?")
-	path, err := url.PathUnescape(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &url.URL{Scheme: "http", Host: "a.example", Path: path, RawPath: raw, RawQuery: query, ForceQuery: hasQuery && query == ""}
-	if got := u.RequestURI(); got != target {
-		t.Fatalf("net/http sends %q for %q", got, target)
+	u, err := url.Parse("http://a.example" + target)
+	if err != nil || u.RequestURI() != target {
+		t.Fatalf("net/http sends %q for %q (%v)", u.RequestURI(), target, err)
 	}
 	return u
 }

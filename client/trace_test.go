@@ -86,7 +86,7 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 	}
 }
 
-// wicked panics again whenever somebody asks what it is.
+// wicked panics again whenever it is asked what it is.
 type wicked struct{}
 
 func (w wicked) String() string { panic(w) }
@@ -118,7 +118,7 @@ func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			logTo(t, func(r slog.Record) {
 				if len(r.Message) > 1024 {
-					t.Errorf("the text that is logged has %d octets", len(r.Message))
+					t.Errorf("the text that is logged has %d bytes", len(r.Message))
 				}
 				logged.Add(1)
 				c.handler(r)

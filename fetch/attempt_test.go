@@ -326,7 +326,7 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 	}
 }
 
-// Whoever waits for a silent server leaves the first places after a tenth of the time.
+// A fetch that waits for a silent server leaves the first places after a tenth of the time.
 func TestTheFirstPlacesAreGivenBack(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Second, 10 * time.Second: time.Second, -1: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

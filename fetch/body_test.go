@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -96,32 +95,32 @@ func TestContentCodings(t *testing.T) {
 		{nil, file, "rules"},
 		{[]string{""}, file, "rules"},
 		{[]string{"identity"}, file, "rules"},
-		{[]string{"gzip"}, origins.Gzip(file), "rules"},
-		{[]string{"GZIP"}, origins.Gzip(file), "rules"},
-		{[]string{"x-gzip"}, origins.Gzip(file), "rules"},
-		{[]string{"identity, gzip"}, origins.Gzip(file), "rules"},
+		{[]string{"gzip"}, gzipped(file), "rules"},
+		{[]string{"GZIP"}, gzipped(file), "rules"},
+		{[]string{"x-gzip"}, gzipped(file), "rules"},
+		{[]string{"identity, gzip"}, gzipped(file), "rules"},
 		{[]string{"gzip"}, "", "allow"},
 		{[]string{"gzip"}, file, "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file)[:30], "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file[:13]) + origins.Gzip("") + origins.Gzip(file[13:]), "rules"},
-		{[]string{"gzip"}, origins.Gzip(file) + "\x00", "rules"}, // padding
-		{[]string{"gzip"}, origins.Gzip(file) + strings.Repeat("\x00", 9), "rules"},
-		{[]string{"gzip"}, origins.Gzip(file) + strings.Repeat("\x00", 10), "rules"},
-		{[]string{"gzip"}, origins.Gzip(file[:13]) + origins.Gzip(file[13:]) + strings.Repeat("\x00", 9000), "rules"},
-		{[]string{"gzip"}, origins.Gzip(file) + strings.Repeat("\x00", 5<<20), "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file) + "\x00x", "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file[:13]) + "\x00" + origins.Gzip(file[13:]), "disallow"},
-		{[]string{"gzip"}, "\x00" + origins.Gzip(file), "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file) + origins.Gzip(file)[:5], "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file) + "x", "disallow"},
-		{[]string{"gzip"}, origins.Gzip(file)[:12] + "\xff\xff" + origins.Gzip(file)[14:], "disallow"},
-		{[]string{"gzip, gzip"}, origins.Gzip(origins.Gzip(file)), "disallow"},
-		{[]string{"gzip", "gzip"}, origins.Gzip(origins.Gzip(file)), "disallow"},
+		{[]string{"gzip"}, gzipped(file)[:30], "disallow"},
+		{[]string{"gzip"}, gzipped(file[:13]) + gzipped("") + gzipped(file[13:]), "rules"},
+		{[]string{"gzip"}, gzipped(file) + "\x00", "rules"}, // padding
+		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 9), "rules"},
+		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 10), "rules"},
+		{[]string{"gzip"}, gzipped(file[:13]) + gzipped(file[13:]) + strings.Repeat("\x00", 9000), "rules"},
+		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 5<<20), "disallow"},
+		{[]string{"gzip"}, gzipped(file) + "\x00x", "disallow"},
+		{[]string{"gzip"}, gzipped(file[:13]) + "\x00" + gzipped(file[13:]), "disallow"},
+		{[]string{"gzip"}, "\x00" + gzipped(file), "disallow"},
+		{[]string{"gzip"}, gzipped(file) + gzipped(file)[:5], "disallow"},
+		{[]string{"gzip"}, gzipped(file) + "x", "disallow"},
+		{[]string{"gzip"}, gzipped(file)[:12] + "\xff\xff" + gzipped(file)[14:], "disallow"},
+		{[]string{"gzip, gzip"}, gzipped(gzipped(file)), "disallow"},
+		{[]string{"gzip", "gzip"}, gzipped(gzipped(file)), "disallow"},
 		{[]string{"br"}, file, "disallow"},
 		{[]string{"deflate"}, file, "disallow"},
 		{[]string{"gzip", "br"}, file, "disallow"},
 		{[]string{"none"}, file, "disallow"},
-		{nil, origins.Gzip(file), "allow"}, // not labelled: bytes without a rule
+		{nil, gzipped(file), "allow"}, // not labelled: bytes without a rule
 	} {
 		var header []string
 		for _, v := range c.coding {
@@ -178,19 +177,19 @@ func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
 	const field = "Transfer-Encoding: chunked"
 	big := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", fetch.MaxBytes+100, full(fetch.MaxBytes+100, file, ""))
 	for _, c := range []struct{ name, message, want string }{
-		{"a size that parts a rule", origins.Head("HTTP/1.0 200 OK", field) + "17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
-		{"an extension", origins.Head("HTTP/1.0 200 OK", field) + "21;a=b\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
-		{"an empty file", origins.Head("HTTP/1.0 200 OK", field) + "0\r\n\r\n", "disallow"},
-		{"a length besides", origins.Head("HTTP/1.0 200 OK", field, "Content-Length: 43") + "21\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
-		{"cut", origins.Head("HTTP/1.0 200 OK", field) + "21\r\n" + file[:10], "disallow"},
-		{"a chunk above the limit", origins.Head("HTTP/1.0 200 OK", field) + big, "disallow"},
-		{"the field alone", origins.Head("HTTP/1.0 200 OK", field) + file, "rules"},
-		{"no chunks", origins.Head("HTTP/1.0 200 OK") + file, "rules"},
-		{"no chunks, CRLF", origins.Head("HTTP/1.0 200 OK") + strings.ReplaceAll(file, "\n", "\r\n"), "rules"},
-		{"an empty line first", origins.Head("HTTP/1.0 200 OK") + "\r\n" + file, "rules"},
-		{"a number first", origins.Head("HTTP/1.0 200 OK") + "10\r\n" + file, "rules"},
-		{"nothing", origins.Head("HTTP/1.0 200 OK"), "allow"},
-		{"a file that looks so, in HTTP/1.1", origins.Reply(200, "0\r\n\r\n"+file), "rules"},
+		{"a size that parts a rule", head("HTTP/1.0 200 OK", field) + "17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
+		{"an extension", head("HTTP/1.0 200 OK", field) + "21;a=b\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
+		{"an empty file", head("HTTP/1.0 200 OK", field) + "0\r\n\r\n", "disallow"},
+		{"a length besides", head("HTTP/1.0 200 OK", field, "Content-Length: 43") + "21\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
+		{"cut", head("HTTP/1.0 200 OK", field) + "21\r\n" + file[:10], "disallow"},
+		{"a chunk above the limit", head("HTTP/1.0 200 OK", field) + big, "disallow"},
+		{"the field alone", head("HTTP/1.0 200 OK", field) + file, "rules"},
+		{"no chunks", head("HTTP/1.0 200 OK") + file, "rules"},
+		{"no chunks, CRLF", head("HTTP/1.0 200 OK") + strings.ReplaceAll(file, "\n", "\r\n"), "rules"},
+		{"an empty line first", head("HTTP/1.0 200 OK") + "\r\n" + file, "rules"},
+		{"a number first", head("HTTP/1.0 200 OK") + "10\r\n" + file, "rules"},
+		{"nothing", head("HTTP/1.0 200 OK"), "allow"},
+		{"a file that looks so, in HTTP/1.1", reply(200, "0\r\n\r\n"+file), "rules"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Retries: -1, Transport: piped(func() []byte { return []byte(c.message) })}

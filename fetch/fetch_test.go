@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -110,33 +109,6 @@ func TestTheZeroOriginIsUnreachable(t *testing.T) {
 		if *n != 0 || !strings.Contains(r.Err.Error(), "OriginOf") {
 			t.Errorf("%q: %d requests, Err %v", o, *n, r.Err)
 		}
-	}
-}
-
-func TestRFC9309_StatusFacts(t *testing.T) {
-	dialects := map[string]policy.Dialect{"rfc9309": policy.RFC9309, "google": policy.Google}
-	seen := 0
-	for _, c := range vectors.Read[accessFact](t, "vectors/access.jsonl") {
-		want := map[string]string{"parse": "rules", "allow_all": "allow", "disallow_all": "disallow", "redirect": "rules", "follow": "rules"}[c.Result]
-		var of []*http.Response
-		switch c.Kind {
-		case "status":
-			of = append(of, response(c.Status, file, "Location", "/elsewhere"))
-		case "redirects":
-			for i := range c.Hops {
-				of = append(of, response(301, "", "Location", fmt.Sprintf("http://h%d.test/robots.txt", i)))
-			}
-		default:
-			continue
-		}
-		seen++
-		rt, _ := answers(append(of, response(200, file))...)
-		f := fetch.Fetcher{Transport: rt, Dialect: dialects[c.Profile], Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-		t.Run(c.ID, func(t *testing.T) { check(t, r, err, want) })
-	}
-	if seen != 21 {
-		t.Errorf("checked %d facts, want 21", seen)
 	}
 }
 

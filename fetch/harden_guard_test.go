@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
 )
 
 // ranks has addresses of each rank of privacy, one for each range that is treated apart.
@@ -70,7 +69,7 @@ func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
 			if addr == "" && rank == 0 {
 				continue
 			}
-			w := world{"a.test:80": {addr, origins.Reply(200, file)}}
+			w := world{"a.test:80": {addr, reply(200, file)}}
 			f := fetch.Fetcher{Transport: w.transport(), PublicOnly: true, Retries: -1}
 			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 			want := "disallow"
@@ -94,7 +93,7 @@ func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
 
 // A name that is public when it is asked first, and local when it is asked again.
 func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
-	public, local := world{"a.test:80": {"8.8.8.8", origins.Reply(302, "", "Location: /again")}}, world{"a.test:80": {"127.0.0.1", origins.Reply(200, file)}}
+	public, local := world{"a.test:80": {"8.8.8.8", reply(302, "", "Location: /again")}}, world{"a.test:80": {"127.0.0.1", reply(200, file)}}
 	base, n := public.transport(), 0
 	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if n++; n > 1 {
@@ -123,8 +122,8 @@ func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {
 			literal := (&url.URL{Scheme: "http", Host: netip.AddrPortFrom(netip.MustParseAddr(target), 80).String(), Path: "/r"}).String()
 			for _, location := range []string{"http://b.test/r", literal} {
 				w := world{
-					"a.test:80": {origin, origins.Reply(302, "", "Location: "+location)},
-					"b.test:80": {target, origins.Reply(200, file)},
+					"a.test:80": {origin, reply(302, "", "Location: "+location)},
+					"b.test:80": {target, reply(200, file)},
 				}
 				w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
 				f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
@@ -153,8 +152,8 @@ func TestAnOriginWithoutAnAddressIsJudgedByItsName(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := world{
-			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {"", origins.Reply(302, "", "Location: "+c.location)},
-			u.Hostname() + ":80": {"", origins.Reply(200, file)},
+			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {"", reply(302, "", "Location: "+c.location)},
+			u.Hostname() + ":80": {"", reply(200, file)},
 		}
 		f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
@@ -236,8 +235,8 @@ func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
 // An origin is as public as the most public address that it was reached at.
 func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
 	w := world{
-		"a.test:80":      {"127.0.0.1", origins.Reply(302, "", "Location: http://inside.test/r")},
-		"inside.test:80": {"127.0.0.1", origins.Reply(200, file)},
+		"a.test:80":      {"127.0.0.1", reply(302, "", "Location: http://inside.test/r")},
+		"inside.test:80": {"127.0.0.1", reply(200, file)},
 	}
 	base, n := w.transport(), 0
 	inner := base.DialContext
@@ -316,8 +315,8 @@ func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 // proxy: what needs none is often the inner network.
 func TestARedirectPastTheProxyIsJudged(t *testing.T) {
 	w := world{
-		"proxy.test:80":  {"10.0.0.1", origins.Reply(302, "", "Location: http://inside.test/r")},
-		"inside.test:80": {"10.0.0.2", origins.Reply(200, file)},
+		"proxy.test:80":  {"10.0.0.1", reply(302, "", "Location: http://inside.test/r")},
+		"inside.test:80": {"10.0.0.2", reply(200, file)},
 	}
 	base := w.transport()
 	base.Proxy = func(r *http.Request) (*url.URL, error) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // siteOf lists URLs and the origin each belongs to. An empty origin means that the URL
@@ -241,44 +240,6 @@ func TestTheZeroOriginNamesNothing(t *testing.T) {
 	var o fetch.Origin
 	if o.String() != "" || o.HostField() != "" || o.URLHost() != "" {
 		t.Errorf("got %q, %q, %q", o, o.HostField(), o.URLHost())
-	}
-}
-
-type accessFact struct {
-	ID      string `json:"id"`
-	Kind    string `json:"kind"`
-	URL     string `json:"url"`
-	Robots  string `json:"robots_url"`
-	Applies bool   `json:"applies"`
-	Profile string `json:"profile"`
-	Status  int    `json:"status"`
-	Hops    int    `json:"hops"`
-	Result  string `json:"result"`
-}
-
-func TestRFC9309_WhereTheFileIsAndWhatItSpeaksFor(t *testing.T) {
-	seen := 0
-	for _, f := range vectors.Read[accessFact](t, "vectors/access.jsonl") {
-		switch f.Kind {
-		case "robots_url":
-			seen++
-			if got := originOf(t, f.URL).RobotsURL().String(); got != f.Robots {
-				t.Errorf("%s: robots.txt of %s is at %s, want %s", f.ID, f.URL, got, f.Robots)
-			}
-		case "scope":
-			seen++
-			u, err := url.Parse(f.Robots)
-			if err != nil {
-				t.Fatal(err)
-			}
-			speaks := u.Path == "/robots.txt" && originOf(t, f.Robots) == originOf(t, f.URL)
-			if speaks != f.Applies {
-				t.Errorf("%s: %s speaks for %s: got %v, want %v", f.ID, f.Robots, f.URL, speaks, f.Applies)
-			}
-		}
-	}
-	if seen != 33 {
-		t.Errorf("checked %d facts, want 33", seen)
 	}
 }
 

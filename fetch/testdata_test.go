@@ -1,8 +1,11 @@
 package fetch_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net/http"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,64 +24,75 @@ import (
 //	kind:     standard, or extension for what the RFC does not say
 //	comment:  what the vector is about
 //	dialects: in which it holds
-//	status:   a status and what it means: "rules", "unavailable", "unreachable", or
-//	          "redirect" if its Location is followed; as many as there are answers
+//	field:    of the header of each answer, instead of a Location that leads on; any number
+//	status:   the statuses of one answer after the other, and what they mean: "rules",
+//	          "unavailable", "unreachable", or "redirect" if the last one's Location is
+//	          followed to a 200; as many as there are chains
 type vector struct {
-	section, kind, comment string
-	dialects               []policy.Dialect
-	answers                []statusAnswer
-	body                   string
+	dialects []policy.Dialect
+	fields   []string // names and values
+	chains   []chain
+	body     string
 }
 
-type statusAnswer struct {
-	status int
-	means  string
+type chain struct {
+	text     string
+	statuses []int
+	means    string
 }
 
 // verdicts has what each meaning of a status permits, if body is the file.
-var verdicts = map[string]string{"rules": "rules", "redirect": "rules", "unavailable": "allow", "unreachable": "disallow"}
+var verdicts = map[string]string{
+	"rules": "rules", "redirect": "rules", "unavailable": "allow", "unreachable": "disallow",
+}
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
-	head, body, ok := strings.Cut(text, "\n\n")
-	if !ok {
-		return v, fmt.Errorf("no blank line ends the header")
+	r := bufio.NewReader(strings.NewReader(text))
+	head, err := textproto.NewReader(r).ReadMIMEHeader()
+	if err != nil {
+		return v, err
 	}
-	v.body = body
-	seen := map[int]bool{}
-	for line := range strings.SplitSeq(head, "\n") {
-		key, value, ok := strings.Cut(line, ": ")
-		if !ok {
-			return v, fmt.Errorf("header line %q is not \"key: value\"", line)
-		}
-		switch key {
-		case "section":
-			v.section = value
-		case "kind":
-			v.kind = value
-		case "comment":
-			v.comment = value
-		case "dialects":
-			for name := range strings.FieldsSeq(value) {
-				var d policy.Dialect
-				if err := d.UnmarshalText([]byte(name)); err != nil {
-					return v, err
-				}
-				v.dialects = append(v.dialects, d)
-			}
-		case "status":
-			number, means, _ := strings.Cut(value, " ")
-			status, err := strconv.Atoi(number)
-			if err != nil || verdicts[means] == "" || seen[status] {
-				return v, fmt.Errorf("status %q is not \"number meaning\", once", value)
-			}
-			seen[status] = true
-			v.answers = append(v.answers, statusAnswer{status, means})
-		default:
+	body, _ := io.ReadAll(r) // of a strings.Reader
+	v.body = string(body)
+	for key := range head {
+		if !slices.Contains([]string{"Section", "Kind", "Comment", "Dialects", "Field", "Status"}, key) {
 			return v, fmt.Errorf("unknown header key %q", key)
 		}
 	}
-	if v.section == "" || v.comment == "" || v.kind != "standard" && v.kind != "extension" || len(v.dialects) == 0 || len(v.answers) == 0 {
+	for name := range strings.FieldsSeq(head.Get("Dialects")) {
+		var d policy.Dialect
+		if err := d.UnmarshalText([]byte(name)); err != nil {
+			return v, err
+		}
+		v.dialects = append(v.dialects, d)
+	}
+	for _, field := range head["Field"] {
+		name, value, ok := strings.Cut(field, ":")
+		if !ok {
+			return v, fmt.Errorf("field %q is not \"name: value\"", field)
+		}
+		v.fields = append(v.fields, name, strings.TrimSpace(value))
+	}
+	seen := map[string]bool{}
+	for _, value := range head["Status"] {
+		c := chain{text: value}
+		words := strings.Fields(value)
+		for _, number := range words[:len(words)-1] {
+			status, err := strconv.Atoi(number)
+			if err != nil {
+				return v, err
+			}
+			c.statuses = append(c.statuses, status)
+		}
+		if c.means = words[len(words)-1]; len(c.statuses) == 0 || verdicts[c.means] == "" || seen[fmt.Sprint(c.statuses)] {
+			return v, fmt.Errorf("status %q is not \"numbers meaning\", once", value)
+		}
+		seen[fmt.Sprint(c.statuses)] = true
+		v.chains = append(v.chains, c)
+	}
+	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" ||
+		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.chains) == 0 {
 		return v, fmt.Errorf("header lacks section, kind, comment, dialects or status")
 	}
 	return v, nil
@@ -105,18 +119,25 @@ func TestStatuses(t *testing.T) {
 			if slices.Contains(v.dialects, policy.RFC9309) {
 				v.dialects = append(v.dialects, 200) // one that is not known
 			}
+			if slices.Contains(v.dialects, policy.RFC9309) {
+				v.dialects = append(v.dialects, 200) // one that is not known
+			}
 			for _, d := range v.dialects {
-				for _, a := range v.answers {
+				for _, c := range v.chains {
 					covered[d]++
-					direct := v.ask(t, d, a, "http://a.test/robots.txt")
-					behind := v.ask(t, d, a, "http://b.test/elsewhere")
-					read := v.ask(t, policy.RFC9309, a, "http://a.test/robots.txt").In(d)
-					if a.means != "redirect" && direct.StatusCode != a.status || (verdicts[a.means] == "rules") != (string(direct.Body) == v.body) {
-						t.Errorf("%v: %d: got status %d with body %q", d, a.status, direct.StatusCode, direct.Body)
+					direct, read := v.ask(t, d, c), v.ask(t, policy.RFC9309, c).In(d)
+					last := c.statuses[len(c.statuses)-1]
+					if c.means != "redirect" && direct.StatusCode != last ||
+						(verdicts[c.means] == "rules") != (string(direct.Body) == v.body) {
+						t.Errorf("%v: %s: got status %d with body %q", d, c.text, direct.StatusCode, direct.Body)
 					}
-					for how, r := range map[string]*fetch.Result{"direct": direct, "behind a redirect": behind, "read in it": read} {
-						if got, want := verdict(r), verdicts[a.means]; got != want || (r.Err != nil) != (want == "disallow") {
-							t.Errorf("%v, %s: %d is %s (%s): got %s, %v", d, v.section, a.status, a.means, how, got, r.Err)
+					all := map[string]*fetch.Result{"direct": direct, "read in it": read}
+					if len(c.statuses) == 1 {
+						all["behind a redirect"] = v.ask(t, d, chain{c.text, []int{302, c.statuses[0]}, c.means})
+					}
+					for how, r := range all {
+						if got, want := verdict(r), verdicts[c.means]; got != want || (r.Err != nil) != (want == "disallow") {
+							t.Errorf("%v, %s: got %s, %v, want %s", d, how, got, r.Err, c.text)
 						}
 					}
 				}
@@ -130,16 +151,19 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// ask returns the Result in d of an answer that comes from the URL at. If the origin's own
-// robots.txt is elsewhere, that redirects there.
-func (v vector) ask(t *testing.T, d policy.Dialect, a statusAnswer, at string) *fetch.Result {
+// ask returns the Result in d of a chain of answers, the first of which leads to another host and
+// the others to other paths, unless the fields say otherwise.
+func (v vector) ask(t *testing.T, d policy.Dialect, c chain) *fetch.Result {
 	t.Helper()
 	var of []*http.Response
-	if at != "http://a.test/robots.txt" {
-		of = append(of, response(302, "", "Location", at))
+	for i, status := range c.statuses {
+		res := response(status, v.body, v.fields...)
+		if !slices.Contains(v.fields, "Location") || i < len(c.statuses)-1 {
+			res.Header.Set("Location", [...]string{"http://b.test/robots.txt", fmt.Sprintf("/%d", i)}[min(i, 1)])
+		}
+		of = append(of, res)
 	}
-	of = append(of, response(a.status, v.body, "Location", "/followed"))
-	if a.means == "redirect" {
+	if c.means == "redirect" {
 		of = append(of, response(200, v.body))
 	}
 	rt, n := answers(of...)
@@ -149,7 +173,7 @@ func (v vector) ask(t *testing.T, d policy.Dialect, a statusAnswer, at string) *
 		t.Fatal(err)
 	}
 	if *n != len(of) {
-		t.Errorf("%v: %d: %d requests, want %d", d, a.status, *n, len(of))
+		t.Errorf("%v: %s: %d requests, want %d", d, c.text, *n, len(of))
 	}
 	return r
 }
@@ -166,6 +190,8 @@ func TestStatusVectorReaderIsStrict(t *testing.T) {
 		strings.Replace(good, "rules", "rule", 1),
 		strings.Replace(good, "200", "2xx", 1),
 		strings.Replace(good, " rules", "", 1),
+		strings.Replace(good, "200 ", "", 1),
+		strings.Replace(good, "status:", "field: X\nstatus:", 1),
 		strings.Replace(good, "status: 200 rules\n", "status: 200 rules\nstatus: 200 rules\n", 1),
 		strings.Replace(good, "\n\n", "\n", 1),
 	} {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -25,7 +25,7 @@ type visit struct {
 
 	verdict origins.Verdict
 	took    time.Duration // until the gate had decided on the first page
-	octets  int64         // read by then
+	bytes   int64         // read by then
 	err     error
 }
 
@@ -56,7 +56,7 @@ func (v *visit) make(base *http.Transport) {
 	first, err := gate.Decide(ctx, v.page("/public"))
 	v.took = time.Since(start)
 	for _, o := range v.sites {
-		v.octets += o.Counts().Octets
+		v.bytes += o.Counts().Bytes
 	}
 	c := &http.Client{Transport: gate}
 	public, err1 := v.send(ctx, c, "/public")
@@ -169,8 +169,8 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			if most > 1 && !f.Retry || most > 2 || all > 6 {
 				t.Errorf("asked %d times for the file, %d for one URL", all, most)
 			}
-			if v.took > 7*time.Second || v.octets > 4<<20+64<<10 {
-				t.Errorf("took %v and %d octets", v.took, v.octets)
+			if v.took > 7*time.Second || v.bytes > 4<<20+64<<10 {
+				t.Errorf("took %v and %d bytes", v.took, v.bytes)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -18,7 +18,7 @@ type faultVector struct {
 		Verdict    origins.Verdict `json:"verdict"`
 		Google     origins.Verdict `json:"verdict_google"`
 		MaxSeconds float64         `json:"max_seconds"`
-		MaxOctets  int64           `json:"max_bytes_read"`
+		MaxBytes   int64           `json:"max_bytes_read"`
 		Retries    string          `json:"retries"`
 	} `json:"expected"`
 }
@@ -63,7 +63,7 @@ func answer(status any, body string, fields ...string) origins.Program {
 	return origins.Program{origins.Write(origins.Reply(status, body, fields...))}
 }
 
-// filler returns n octets of comment lines.
+// filler returns n bytes of comment lines.
 func filler(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -123,8 +123,8 @@ func TestFaultVectors(t *testing.T) {
 			if limit := map[string]int{"no": 1, "yes": 2}[r.Expected.Retries]; most > limit && r.ID != "v06-301-to-https" { // whose two URLs differ in their scheme
 				t.Errorf("%d requests for one URL, want at most %d", most, limit)
 			}
-			if r.took.Seconds() > r.Expected.MaxSeconds || r.octets > r.Expected.MaxOctets {
-				t.Errorf("took %v and %d octets, want at most %v s and %d", r.took, r.octets, r.Expected.MaxSeconds, r.Expected.MaxOctets)
+			if r.took.Seconds() > r.Expected.MaxSeconds || r.bytes > r.Expected.MaxBytes {
+				t.Errorf("took %v and %d bytes, want at most %v s and %d", r.took, r.bytes, r.Expected.MaxSeconds, r.Expected.MaxBytes)
 			}
 			if r.ID == "v08-twenty-redirects" {
 				if _, all := r.check(t, r.want); all != 6 {

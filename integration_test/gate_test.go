@@ -67,7 +67,7 @@ func TestOneFetchForAThousandCallers(t *testing.T) {
 	}
 }
 
-func TestACancelledCallerFailsNobodyElse(t *testing.T) {
+func TestACancelledCallerFailsNoOther(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	origin, record := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)

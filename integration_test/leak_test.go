@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
 
 // TestNothingIsLeftOf5000Origins reads the robots.txt of 5,000 sites (with -short, 1,000),

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/policy"
 )
 

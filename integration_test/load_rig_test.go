@@ -17,7 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
 
 // The time-outs of the load tests. Machines that run a client and thousands of servers on

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
 
 // loadSite is a site, what is asked of it, and what has to come of that.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/origins"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
 
 var loadSize = flag.String("load", "small", "`size` of the load tests: small, or full (10,000 origins and 1,000 callers, without -race)")
@@ -42,7 +42,7 @@ func loadScale(t *testing.T) scale {
 
 // TestLoadHostileMix is a crawl in which four sites of ten misbehave, in all ways there
 // are. Whatever they do, nothing is sent that robots.txt forbids or that is not known to
-// be allowed, no healthy site suffers, and nobody waits longer than he wants to.
+// be allowed, no healthy site suffers, and no caller waits longer than it wants to.
 func TestLoadHostileMix(t *testing.T) {
 	size := loadScale(t)
 	r := newRig(t, size, nil)

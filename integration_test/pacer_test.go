@@ -18,7 +18,7 @@ import (
 // arrival is one request as its server saw it.
 type arrival struct {
 	path       string
-	start, end time.Time // before the answer is written, and just before its last octet
+	start, end time.Time // before the answer is written, and just before its last byte
 }
 
 // pacedSite is an origin that asks for a delay and logs who comes when.

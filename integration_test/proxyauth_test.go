@@ -91,7 +91,7 @@ func (p *puts) Put(_ context.Context, key string, _ []byte, _ time.Duration) err
 	return nil
 }
 
-// Once the credential is put right, nobody must remember that a proxy had none.
+// Once the credential is put right, nothing must remember that a proxy had none.
 func TestA407OfAProxyIsNotTheOriginsAndKeptNowhere(t *testing.T) {
 	plain := func(t *http.Transport) http.RoundTripper { return t }
 	wrapped := func(t *http.Transport) http.RoundTripper { return adds{t, "Traceparent"} }

@@ -100,7 +100,7 @@ func TestRedisPassesTheSuiteForStores(t *testing.T) {
 	})
 }
 
-// A lock that nobody renews lapses, and whoever held it cannot take it back.
+// A lock that is not renewed lapses, and its holder cannot take it back.
 func TestRedisLockOfADeadProcessLapses(t *testing.T) {
 	s := startRedis(t)
 	store := openRedis(t, s.url)

@@ -18,11 +18,11 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// TestSilentOriginsStarveNobody asks for thousands of origins at once, of which every fourth
+// TestSilentOriginsStarveNoOther asks for thousands of origins at once, of which every fourth
 // accepts the connection and never answers. No healthy one is refused for that, or has to
 // wait until the silent ones have had their time: with 256 fetches at once that would take a
 // minute, and with the time-outs as they are by default a minute and a half.
-func TestSilentOriginsStarveNobody(t *testing.T) {
+func TestSilentOriginsStarveNoOther(t *testing.T) {
 	const sites, patience = 3000, 40 * time.Second
 	healthy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "User-agent: *\nDisallow: /private\n")

@@ -197,7 +197,7 @@ func TestRFC9309_ParsingLimit(t *testing.T) {
 	}
 }
 
-// hijacked writes raw octets and resets the connection.
+// hijacked writes raw bytes and resets the connection.
 func hijacked(raw string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

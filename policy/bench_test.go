@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 // Results are kept so that the compiler keeps the work.
@@ -61,11 +61,16 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	var questions []question
 	policies := map[string]*policy.Policy{}
-	for _, f := range vectors.Read[fact](b, "corpus/queries.jsonl.gz") {
+	for _, f := range vectors.Read[struct {
+		File, URL string
+		Agents    []string
+	}](b, "corpus/queries.jsonl.gz") {
 		if policies[f.File] == nil {
 			policies[f.File] = policy.Parse(files[f.File])
 		}
-		questions = append(questions, question{policies[f.File].Group(f.Agents[0]), vectors.Target(f.URL)})
+		url, _, _ := strings.Cut(f.URL, "#")
+		_, target, _ := strings.Cut(strings.TrimPrefix(url[strings.Index(url, "://")+1:], "//"), "/")
+		questions = append(questions, question{policies[f.File].Group(f.Agents[0]), "/" + target})
 	}
 	b.Run("corpus", func(b *testing.B) {
 		b.ReportAllocs()

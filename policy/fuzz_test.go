@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // FuzzDecide compares the compiled forms with a matcher that is too simple to be
-// wrong: every rule is tried, octet by octet.
+// wrong: every rule is tried, byte by byte.
 func FuzzDecide(f *testing.F) {
 	for _, v := range seeds(f) {
 		for _, a := range v.asks {
@@ -83,7 +83,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("+/a\n-/a*\n+/*b$\n-/ab\n-/aab\n-*\n+/a*a*b", "/aaab")
 	f.Fuzz(func(t *testing.T, lines, target string) {
 		if len(lines) > 2_000 || len(target) > 200 {
-			return // the reference takes as long as all their octets multiplied
+			return // the reference takes as long as all their bytes multiplied
 		}
 		var rules []policy.Rule
 		small := "user-agent: *\n"
@@ -111,7 +111,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// plain keeps octets that mean nothing outside of matching; most become a or b,
+// plain keeps bytes that mean nothing outside of matching; most become a or b,
 // so that patterns meet targets.
 func plain(r rune) rune {
 	switch {

@@ -85,7 +85,7 @@ func TestTimeToParseIsLinear(t *testing.T) {
 	}
 }
 
-// T-15 of the reliability plan: no question takes long, whoever writes both the
+// T-15 of the reliability plan: no question takes long, even if an attacker writes both the
 // file and the path.
 func TestNoQuestionTakesLong(t *testing.T) {
 	if testing.Short() || raceEnabled {
@@ -100,7 +100,7 @@ func TestNoQuestionTakesLong(t *testing.T) {
 			g := d.Parse(body).Group("b3")
 			for _, target := range targets {
 				if took := processorTime(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
-					t.Errorf("%s, %v: %v for a target of %d octets", name, d, took, len(target))
+					t.Errorf("%s, %v: %v for a target of %d bytes", name, d, took, len(target))
 				}
 			}
 		}
@@ -112,7 +112,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 		p := policy.Parse(body)
 		for _, target := range []string{"/", "/a%61*$é?x", "a", "https://example.com/x", "/" + strings.Repeat("%c3%a9", 1_333), "/" + strings.Repeat("a", 100_000)} {
 			if n := testing.AllocsPerRun(2, func() { decided = p.Group("b3", "b4").Decide(target) }); n > 0 && !strings.HasPrefix(target, "a") {
-				t.Errorf("%s: %.0f allocations for a target of %d octets", name, n, len(target))
+				t.Errorf("%s: %.0f allocations for a target of %d bytes", name, n, len(target))
 			}
 		}
 	}

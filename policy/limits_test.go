@@ -12,7 +12,7 @@ import (
 
 const parsingLimit = 500 << 10
 
-// padded returns a file whose last line begins so that its n-th octet is the last
+// padded returns a file whose last line begins so that its n-th byte is the last
 // within the parsing limit.
 func padded(last string, n int) []byte {
 	const head = "user-agent: *\ndisallow: /early\n"
@@ -29,7 +29,7 @@ func TestParsingLimit(t *testing.T) {
 		{"the file ends at the limit", padded(rule, len(rule)), false},
 		{"the line ends at the limit", padded(rule+"\n"+"disallow: /late\n", len(rule)), false},
 		{"the line ends at the limit with CR LF", padded(rule+"\r\n"+"disallow: /late\n", len(rule)), false},
-		{"the line end is the last octet", padded(rule+"\n"+"disallow: /late\n", len(rule)+1), false},
+		{"the line end is the last byte", padded(rule+"\n"+"disallow: /late\n", len(rule)+1), false},
 		{"the limit cuts the line", padded(rule+"\n", len(rule)-1), true},
 		{"the limit cuts the line that is last", padded(rule, len(rule)-1), true},
 		{"the limit leaves a broader rule of the line", padded(rule, len("disallow: /")), true},
@@ -65,7 +65,7 @@ func TestYandexLimitsRules(t *testing.T) {
 	p := policy.Yandex.Parse([]byte(b.String()))
 	for target, allowed := range map[string]bool{
 		"/" + strings.Repeat("x", 1023): false,
-		"/" + strings.Repeat("y", 1024): true, // longer than 1,024 octets
+		"/" + strings.Repeat("y", 1024): true, // longer than 1,024 bytes
 		"/rule2048":                     false,
 		"/rule2049":                     true, // the 2,049th
 	} {
@@ -87,7 +87,7 @@ func TestUTF16(t *testing.T) {
 		}
 		for _, d := range dialects {
 			p := d.Parse(file)
-			// F-9: Google's parser sees octets, and no rule among them.
+			// F-9: Google's parser sees bytes, and no rule among them.
 			if got, want := p.Decide("a", "/%E3%83%84/%F0%9F%A4%96/x").Allowed, d == policy.Google; got != want {
 				t.Errorf("%v, %s endian: got allowed %v, want %v", d, name, got, want)
 			}
@@ -105,7 +105,7 @@ func TestUTF16(t *testing.T) {
 	}
 }
 
-// A Policy keeps nothing of the octets it was parsed from.
+// A Policy keeps nothing of the bytes it was parsed from.
 func TestParseCopiesWhatItKeeps(t *testing.T) {
 	for _, d := range dialects {
 		body := []byte(recordsFile)

@@ -73,7 +73,7 @@ func TestWhatIsRememberedIsShortAndACopy(t *testing.T) {
 	p := manyNames(RFC9309)
 	for _, token := range []string{"", strings.Repeat("x", maxToken+1), strings.Repeat("x", 1<<20)} {
 		if got := p.Group(token); got.Token() != "*" || p.memo.Load() != nil {
-			t.Errorf("a token of %d octets: %q, and remembered", len(token), got.Token())
+			t.Errorf("a token of %d bytes: %q, and remembered", len(token), got.Token())
 		}
 	}
 	header := []byte("ExampleBot/1.0 and a lot more")

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
-// heap returns the octets and objects that are alive.
-func heap() (octets, objects int) {
+// heap returns the bytes and objects that are alive.
+func heap() (alive, objects int) {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC() // the scratch space of the parser survives one
@@ -24,19 +24,19 @@ func TestSizeIsTheMemoryThatIsKept(t *testing.T) {
 	files := vectors.Corpus(t)
 	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
 		policies := make([]*policy.Policy, 0, len(files))
-		octets, objects := heap()
+		held, objects := heap()
 		for _, body := range files {
 			policies = append(policies, d.Parse(body))
 		}
 		after, alive := heap()
-		octets, objects = after-octets, alive-objects
+		held, objects = after-held, alive-objects
 		size := 0
 		for _, p := range policies {
 			size += p.Size()
 		}
-		t.Logf("%v: %d octets by Size, %d in the heap, %d for a file on average; %.2f objects for a file", d, size, octets, octets/len(files), float64(objects)/float64(len(files)))
-		if size < octets*8/10 || size > octets*12/10 {
-			t.Errorf("%v: Size says %d octets, the heap %d: not within 20 %%", d, size, octets)
+		t.Logf("%v: %d bytes by Size, %d in the heap, %d for a file on average; %.2f objects for a file", d, size, held, held/len(files), float64(objects)/float64(len(files)))
+		if size < held*8/10 || size > held*12/10 {
+			t.Errorf("%v: Size says %d bytes, the heap %d: not within 20 %%", d, size, held)
 		}
 		if objects > 2*len(files) {
 			t.Errorf("%v: %d objects for %d files, want at most 2 for each", d, objects, len(files))
@@ -80,9 +80,9 @@ func TestSizeOfFilesOfAllSizes(t *testing.T) {
 		without, _ := heap()
 		kept := (with - without) / n
 		ratio := float64(size) / float64(kept)
-		t.Logf("%s: %d octets, ratio %.2f", c.name, kept, ratio)
+		t.Logf("%s: %d bytes, ratio %.2f", c.name, kept, ratio)
 		if ratio < 0.83 || ratio > 1.1 {
-			t.Errorf("%s: Size is %d octets, the heap has %d: ratio %.2f", c.name, size, kept, ratio)
+			t.Errorf("%s: Size is %d bytes, the heap has %d: ratio %.2f", c.name, size, kept, ratio)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func hostile() map[string][]byte {
 		"stars":              []byte(all + "disallow: /" + strings.Repeat("*", limit-64)),
 		"long stars":         fill(all, "disallow: /*"+strings.Repeat("a", 100)+"b%d\n"),
 		"escapes":            fill(all, "disallow:/"+strings.Repeat("%%zz", 20)+"%d\n"),
-		"raw octets":         fill(all, "disallow:/"+strings.Repeat("\xff", 20)+"%d\n"),
+		"raw bytes":          fill(all, "disallow:/"+strings.Repeat("\xff", 20)+"%d\n"),
 		"many names":         fill("", "user-agent:%x\n"),
 		"names with tails":   fill("", "user-agent:%x b\n"),
 		"names and rules":    append(fill("", "user-agent:%x\n")[:limit/2], fill("", "disallow:/%x\n")[:limit/2]...),
@@ -168,7 +168,7 @@ func growing(limit int) []byte {
 	return b.Bytes()
 }
 
-// filterBeaten returns wildcard rules whose pairs of octets all occur in hostileTarget.
+// filterBeaten returns wildcard rules whose pairs of bytes all occur in hostileTarget.
 func filterBeaten(limit int) []byte {
 	var b bytes.Buffer
 	b.WriteString("user-agent: *\n")
@@ -216,15 +216,15 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 	const limit = 5 << 18 // 1.25 MiB
 	for name, body := range hostile() {
 		t.Run(name, func(t *testing.T) {
+			before, _ := heap()
 			for _, d := range dialects {
 				if raceEnabled && d != policy.RFC9309 {
 					continue // collecting garbage takes its time there
 				}
-				before, _ := heap()
 				p := d.Parse(body)
 				after, _ := heap()
 				if kept := after - before; kept > limit {
-					t.Errorf("%v: %d octets of a file of %d, want at most %d (Size %d)", d, kept, len(body), limit, p.Size())
+					t.Errorf("%v: %d bytes of a file of %d, want at most %d (Size %d)", d, kept, len(body), limit, p.Size())
 				}
 				runtime.KeepAlive(p)
 			}

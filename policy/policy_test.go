@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 func TestZeroValueAllows(t *testing.T) {
@@ -35,7 +36,7 @@ func TestZeroValueAllows(t *testing.T) {
 	}
 }
 
-// A nil policy is a file nobody read: it must not turn into permission.
+// A nil policy is a file that was not read: it must not turn into permission.
 func TestNilPolicyDecidesAsUnreachable(t *testing.T) {
 	var p *policy.Policy
 	want := policy.Decision{Reason: policy.ReasonUnreachable}
@@ -306,7 +307,10 @@ func TestProductToken(t *testing.T) {
 		}
 	}
 	// google-token.jsonl: what is a valid token is its own product token, but digits are kept.
-	for _, f := range tokenFacts(t) {
+	for _, f := range vectors.Read[struct {
+		ID, Agent string
+		Valid     bool
+	}](t, "vectors/google-token.jsonl") {
 		if got := policy.ProductToken(f.Agent) == f.Agent && f.Agent != ""; got != f.Valid {
 			t.Errorf("%s: %q is a token: got %v, want %v", f.ID, f.Agent, got, f.Valid)
 		}

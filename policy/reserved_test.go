@@ -20,33 +20,33 @@ type sign struct {
 }
 
 // signs reads a pattern or a target.
-func signs(s string, pattern bool) (all []sign, octets int) {
+func signs(s string, pattern bool) (all []sign, bytes int) {
 	query := false
 	for i := 0; i < len(s); i++ {
 		switch escape, err := url.PathUnescape(s[i:min(i+3, len(s))]); {
 		case s[i] == '%' && err == nil:
 			all = append(all, sign{c: escape[0], escaped: true, query: query})
 			i += 2
-			octets += 3
+			bytes += 3
 			if strings.IndexByte(unreserved, escape[0]) >= 0 {
-				octets -= 2
+				bytes -= 2
 			}
 		case pattern && s[i] == '*':
 			all = append(all, sign{any: true})
-			octets++
+			bytes++
 		case pattern && s[i] == '$' && i == len(s)-1:
 			all = append(all, sign{end: true})
-			octets++
+			bytes++
 		default:
 			all = append(all, sign{c: s[i], query: query})
 			query = query || s[i] == '?'
-			octets++
+			bytes++
 			if strings.IndexByte(unreserved+":/?[]@!&'()+,;=", s[i]) < 0 {
-				octets += 2 // is escaped
+				bytes += 2 // is escaped
 			}
 		}
 	}
-	return all, octets
+	return all, bytes
 }
 
 const unreserved = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
@@ -113,14 +113,14 @@ func checkReserved(t *testing.T, lines, targets []string) {
 		}
 		forms := map[string]policy.Group{"file": p.Group("a"), "text": text.Group("a"), "copy": p.Combined("a")}
 		for _, target := range targets {
-			line, octets, allow := naiveReserved(lines, target)
+			line, bytes, allow := naiveReserved(lines, target)
 			for form, g := range forms {
 				d := g.Decide(target)
 				if form == "text" { // repetitions are gone
 					d.Rule.Line = line
 				}
-				if d.Rule.Line != line || d.Allowed != (line == 0 || allow) || line > 0 && len(d.Rule.Pattern) != octets {
-					t.Fatalf("%s: %q: got %v, want line %d with %d octets\n%s", form, target, d, line, octets, file)
+				if d.Rule.Line != line || d.Allowed != (line == 0 || allow) || line > 0 && len(d.Rule.Pattern) != bytes {
+					t.Fatalf("%s: %q: got %v, want line %d with %d bytes\n%s", form, target, d, line, bytes, file)
 				}
 			}
 		}
@@ -128,17 +128,17 @@ func checkReserved(t *testing.T, lines, targets []string) {
 }
 
 // naiveReserved is naive for patterns of which every second one allows, below one line.
-func naiveReserved(patterns []string, target string) (line, octets int, allow bool) {
+func naiveReserved(patterns []string, target string) (line, bytes int, allow bool) {
 	targetSigns, _ := signs(target, false)
 	for i, pattern := range patterns {
 		p, n := signs(pattern, true)
 		allows := i%2 == 1
-		better := line == 0 || n > octets || n == octets && allows && !allow
+		better := line == 0 || n > bytes || n == bytes && allows && !allow
 		if better && reservedMatch(p, targetSigns) {
-			line, octets, allow = i+2, n, allows
+			line, bytes, allow = i+2, n, allows
 		}
 	}
-	return line, octets, allow
+	return line, bytes, allow
 }
 
 func TestReservedBytesAndTheirEscapesAreOne(t *testing.T) {
@@ -154,7 +154,7 @@ func TestReservedBytesAndTheirEscapesAreOne(t *testing.T) {
 		}
 		return all
 	}
-	// Of one stem, the rule with more forms has fewer octets that count.
+	// Of one stem, the rule with more forms has fewer bytes that count.
 	checkReserved(t, []string{"/none", "/abcde:", "/*%3A", "/none", "/*abcde:"}, []string{"/abcde:"})
 	for range 5_000 {
 		checkReserved(t, texts(2+random.IntN(8), 8), texts(10, 12))

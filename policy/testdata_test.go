@@ -1,7 +1,10 @@
 package policy_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +16,7 @@ import (
 )
 
 // vector is a file of testdata/decide: a header of "key: value" lines, a blank
-// line, and a robots.txt file to the last octet.
+// line, and a robots.txt file to the last byte.
 //
 //	section:  where the rule is from, of RFC 9309 if it is a number
 //	kind:     standard, or extension for what the RFC does not say
@@ -22,10 +25,10 @@ import (
 //	ask:      token, target, "allowed" or "disallowed", number of the line that
 //	          decides or 0; as many as there are questions
 type vector struct {
-	section, kind, comment string
-	dialects               []policy.Dialect
-	asks                   []ask
-	body                   []byte
+	section  string
+	dialects []policy.Dialect
+	asks     []ask
+	body     []byte
 }
 
 type ask struct {
@@ -36,42 +39,34 @@ type ask struct {
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
-	head, body, ok := strings.Cut(text, "\n\n")
-	if !ok {
-		return v, fmt.Errorf("no blank line ends the header")
+	r := bufio.NewReader(strings.NewReader(text))
+	head, err := textproto.NewReader(r).ReadMIMEHeader()
+	if err != nil {
+		return v, err
 	}
-	v.body = []byte(body)
-	for line := range strings.SplitSeq(head, "\n") {
-		key, value, ok := strings.Cut(line, ": ")
-		if !ok {
-			return v, fmt.Errorf("header line %q is not \"key: value\"", line)
-		}
-		switch key {
-		case "section":
-			v.section = value
-		case "kind":
-			v.kind = value
-		case "comment":
-			v.comment = value
-		case "dialects":
-			for name := range strings.FieldsSeq(value) {
-				var d policy.Dialect
-				if err := d.UnmarshalText([]byte(name)); err != nil {
-					return v, err
-				}
-				v.dialects = append(v.dialects, d)
-			}
-		case "ask":
-			a, err := parseAsk(value)
-			if err != nil {
-				return v, err
-			}
-			v.asks = append(v.asks, a)
-		default:
+	v.section = head.Get("Section")
+	v.body, _ = io.ReadAll(r) // of a strings.Reader
+	for key := range head {
+		if !slices.Contains([]string{"Section", "Kind", "Comment", "Dialects", "Ask"}, key) {
 			return v, fmt.Errorf("unknown header key %q", key)
 		}
 	}
-	if v.section == "" || v.comment == "" || v.kind != "standard" && v.kind != "extension" || len(v.dialects) == 0 || len(v.asks) == 0 {
+	for name := range strings.FieldsSeq(head.Get("Dialects")) {
+		var d policy.Dialect
+		if err := d.UnmarshalText([]byte(name)); err != nil {
+			return v, err
+		}
+		v.dialects = append(v.dialects, d)
+	}
+	for _, value := range head["Ask"] {
+		a, err := parseAsk(value)
+		if err != nil {
+			return v, err
+		}
+		v.asks = append(v.asks, a)
+	}
+	if kind := head.Get("Kind"); v.section == "" || head.Get("Comment") == "" ||
+		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.asks) == 0 {
 		return v, fmt.Errorf("header lacks section, kind, comment, dialects or ask")
 	}
 	return v, nil

@@ -95,7 +95,7 @@ func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
 	}
 }
 
-// What a damaged page holds is anybody's guess, but it must be an error or a value that
+// A damaged page may hold anything, but it must be an error or a value that
 // the cache then checks, and not the end of the process.
 func TestADamagedFileIsAnErrorAndNoPanic(t *testing.T) {
 	whole := file(t)

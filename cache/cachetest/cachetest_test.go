@@ -3,9 +3,11 @@ package cachetest
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -20,6 +22,7 @@ type stub struct {
 	values map[string][]byte
 	locks  map[string]int
 	count  int
+	never  chan struct{} // what "waits" waits for
 }
 
 func (s *stub) key(key string) string {
@@ -31,7 +34,7 @@ func (s *stub) key(key string) string {
 
 func (s *stub) Get(ctx context.Context, key string) ([]byte, error) {
 	if s.fault == "waits" {
-		select {}
+		<-s.never
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,22 +115,20 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"unlocks for others":  "a lock can be given back twice",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			for _, c := range claims() {
-				if c.name != by {
-					continue
-				}
-				s := &stub{fault: fault}
+			claim := claims()[slices.IndexFunc(claims(), func(c claim) bool { return c.name == by })]
+			synctest.Test(t, func(t *testing.T) {
+				s := &stub{fault: fault, never: make(chan struct{})}
+				defer close(s.never)
 				var err error
-				if c.ofLocker != nil {
-					err = c.ofLocker(t.Context(), s)
+				if claim.ofLocker != nil {
+					err = claim.ofLocker(t.Context(), s)
 				} else {
-					err = c.ofStore(t.Context(), s)
+					err = claim.ofStore(t.Context(), s)
 				}
 				if err == nil {
 					t.Errorf("%q found nothing", by)
 				}
-			}
+			})
 		})
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 func TestTargetOfURL(t *testing.T) {
-	for _, c := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
+	for _, c := range sharedFacts[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
 		if got := targetOf(c.URL); got != c.Path {
 			t.Errorf("%s: targetOf(%q) = %q, want %q", c.ID, c.URL, got, c.Path)
 		}
@@ -76,16 +75,11 @@ func matchJSONL(t testing.TB, in io.Reader) (verdicts []recordVerdict, status in
 func TestMatchAgreesWithTheLibrary(t *testing.T) {
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
 		t.Run(name, func(t *testing.T) {
-			records := vectors.Read[struct {
+			records := sharedFacts[struct {
 				record
 				Allowed, Contested bool
 			}](t, name)
-			f, err := os.Open(vectors.Path(t, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			got, status := matchJSONL(t, f)
+			got, status := matchJSONL(t, sharedFile(t, name))
 			if status != exitRefused || len(got) != len(records) {
 				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), exitRefused)
 			}
@@ -125,7 +119,7 @@ func askLibrary(t *testing.T, r *record) policy.Decision {
 func BenchmarkMatchJSONL(b *testing.B) {
 	var records [][]byte
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
-		data, err := os.ReadFile(vectors.Path(b, name))
+		data, err := io.ReadAll(sharedFile(b, name))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// retained returns what one result of f keeps alive, in octets and objects.
-func retained(f func() any) (octets, objects float64) {
+// retained returns what one result of f keeps alive, in bytes and objects.
+func retained(f func() any) (bytes, objects float64) {
 	const copies = 32
 	kept := make([]any, copies)
 	before := live()
@@ -60,7 +60,7 @@ func BenchmarkRetained(b *testing.B) {
 				worst = max(worst, all[i]/float64(len(s.body)))
 			}
 		}
-		b.ReportMetric(worst, "worst-per-octet")
+		b.ReportMetric(worst, "worst-per-byte")
 	}
 	b.ReportMetric(0, "ns/op")
 }

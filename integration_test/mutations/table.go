@@ -65,7 +65,7 @@ var table = []mutation{
 
 	// Flights.
 	{"cache/flight.go", "DoChan(o.flight(), ", "DoChan(o.HostField(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
-	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNobodyIsKeptBeyondTheDeadline"},
+	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNoCallerIsKeptBeyondTheDeadline"},
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
 	{"cache/flight.go", "if known := e.state.Load(); known != s {", "if false {\n\t\t\tknown := e.state.Load()", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
@@ -77,10 +77,10 @@ var table = []mutation{
 	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 
 	// The Store.
-	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestADamagedValueIsAMiss"},
-	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestADamagedValueIsAMiss"},
-	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestAForeignRecordCannotLockAnOriginOut"},
-	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestARestartStartsWarm"},
+	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestStore"},
+	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestStore"},
+	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestStore"},
+	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestStore"},
 	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
@@ -91,7 +91,7 @@ var table = []mutation{
 	{"client/pacer_lane.go", "return min(unit<<l.strain, longestPause)", "return unit << l.strain", "a pause has no bound", "./client", "TestPacerBacksOffAndEasesAgain"},
 	{"client/pacer_lane.go", "l.last = time.Now()\n\tl.underway--", "l.underway--", "the delay counts from the start alone", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "case hasDeadline && at.After(deadline):", "case hasDeadline && at.After(deadline) && false:", "a turn that cannot come in time is waited for", "./client", "TestRoundTripRefusesATurnAfterTheDeadline"},
-	{"client/pacer_lane.go", "mayGo := l.waiting.Front() == e && !full", "mayGo := !full", "who comes last may go first", "./client", "TestPacerNobodyOvertakesWhoWaits"},
+	{"client/pacer_lane.go", "mayGo := l.waiting.Front() == e && !full", "mayGo := !full", "who comes last may go first", "./client", "TestPacerNoRequestOvertakesOneThatWaits"},
 	{"client/pacer_send.go", "case blames(req, reading, err):", "case blames(req, reading, err) && false:", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},

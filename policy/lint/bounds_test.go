@@ -37,9 +37,9 @@ var hostile = []struct {
 	{"sitemaps", "User-agent: *\nDisallow: /*a*a*a*b\n" + numbered("Sitemap: http://h/%daaaa\n", 20_000)},
 	{"delays", "User-agent: " + strings.Repeat("x", 1000) + "\n" + strings.Repeat("Crawl-delay: x\n", 30_000)},
 	{"delays of many agents", numbered("User-agent: a%d\n", 14_000) + strings.Repeat("Crawl-delay: 5\n", 14_000)},
-	{"NUL octets", strings.Repeat("\x00", 500<<10)},
+	{"NUL bytes", strings.Repeat("\x00", 500<<10)},
 	{"no UTF-8", strings.Repeat("\xFF:\xFF\n", 125<<10)},
-	{"prose without UTF-8", strings.Repeat("\xFF0", 195)}, // each octet grows to three
+	{"prose without UTF-8", strings.Repeat("\xFF0", 195)}, // each byte grows to three
 	{"pages", strings.Repeat("<a href=x:y>\n", 38<<10)},
 }
 
@@ -88,7 +88,7 @@ func check(t *testing.T, name string, data []byte) {
 			t.Errorf("%s: %s at %d:%d of a file of %d lines", name, f.ID, f.Line, f.Column, lines)
 		}
 		if f.Message == "" || f.Suggestion == "" || len(f.Message) > 2000 || len(f.Suggestion) > 400 {
-			t.Errorf("%s: %s has a message of %d octets and a suggestion of %d", name, f.ID, len(f.Message), len(f.Suggestion))
+			t.Errorf("%s: %s has a message of %d bytes and a suggestion of %d", name, f.ID, len(f.Message), len(f.Suggestion))
 		}
 		if !utf8.ValidString(f.Message + f.Suggestion) {
 			t.Errorf("%s: %s is not UTF-8: %q %q", name, f.ID, f.Message, f.Suggestion)

@@ -29,7 +29,7 @@ Disallow: private
 	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing
 }
 
-// An answer is judged from plain data, whoever asked for it.
+// An answer is judged from plain data, however it was fetched.
 func ExampleAnswer_Findings() {
 	a := lint.Answer{
 		URL:         "https://example.com/robots.txt",

@@ -3,8 +3,8 @@ package lint
 import (
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 // What lint takes for a record with a value is what the Google dialect takes for it, over real files.
@@ -98,7 +98,7 @@ func TestDistanceCountsSlips(t *testing.T) {
 func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 	type row struct {
 		ID, Robots string
-		Octets     []byte `json:"robots_b64"` // instead of Robots
+		Bytes      []byte `json:"robots_b64"` // instead of Robots
 		Lines      []struct {
 			Line         int
 			Tag          string
@@ -108,7 +108,7 @@ func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 	}
 	compared := 0
 	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl") {
-		f := readFile([]byte(r.Robots + string(r.Octets)))
+		f := readFile([]byte(r.Robots + string(r.Bytes)))
 		ours := map[int]*line{}
 		for i := range f.lines {
 			ours[f.lines[i].number] = &f.lines[i]

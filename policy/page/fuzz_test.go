@@ -203,7 +203,7 @@ func FuzzHeader(f *testing.F) {
 		for _, d := range dialects {
 			e := rules.For(d, token)
 			if each := byLine.For(d, token); each != e && !e.Incomplete {
-				t.Errorf("%v: %q: got %v, want that of each line, %v", d, lines, e, each)
+				t.Errorf("%v: %q: got %v, want the effect of each line, %v", d, lines, e, each)
 			}
 			if e.Incomplete {
 				continue

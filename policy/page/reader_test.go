@@ -258,11 +258,11 @@ func TestMayIndex(t *testing.T) {
 		}
 	}
 	if (page.Effect{NoFollow: true}).MayFollow("") {
-		t.Error("P-39: a page's nofollow is not that of its links")
+		t.Error("P-39: a page's nofollow is not the one of its links")
 	}
 }
 
-// A page's memory is that of its statements, however large it is and however
+// A page's memory is the memory of its statements, however large it is and however
 // its parts are made.
 func TestReaderMemoryIsFlat(t *testing.T) {
 	for name, text := range hostilePages() {

@@ -4,11 +4,11 @@
 // An origin is a name. Net.DialContext, put into an http.Transport, connects names to a
 // few loopback listeners, so that ten thousand origins need no ten thousand sockets; no
 // packet leaves the machine, and a name or address that is not part of the Net is one that
-// does not exist. Behind the listeners is no HTTP server but one that writes the octets it
+// does not exist. Behind the listeners is no HTTP server but one that writes the bytes it
 // is told to, and stalls, resets or stops where it is told to: a Program. Faults is a
 // table of such programs, with the verdict that each must lead to.
 //
-// Everything is counted where it can be trusted: octets and dials at the client's side of
+// Everything is counted where it can be trusted: bytes and dials at the client's side of
 // the connection (the kernel hides megabytes from the server), requests at the server's.
 package origins
 
@@ -51,9 +51,9 @@ type Origin struct {
 	// a public one.
 	Addr netip.Addr
 
-	conns  atomic.Int32
-	dials  atomic.Int32
-	octets atomic.Int64
+	conns atomic.Int32
+	dials atomic.Int32
+	bytes atomic.Int64
 
 	mu       sync.Mutex
 	requests map[string]int
@@ -63,7 +63,7 @@ type Origin struct {
 // Counts is what an origin has seen so far.
 type Counts struct {
 	Dials    int            // connections asked for, at the client
-	Octets   int64          // read from connections, at the client
+	Bytes    int64          // read from connections, at the client
 	Requests map[string]int // by path, at the server
 	Leaks    []string       // header fields of requests for robots.txt that have no place there
 }
@@ -72,7 +72,7 @@ type Counts struct {
 func (o *Origin) Counts() Counts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := Counts{int(o.dials.Load()), o.octets.Load(), map[string]int{}, slices.Clone(o.leaks)}
+	c := Counts{int(o.dials.Load()), o.bytes.Load(), map[string]int{}, slices.Clone(o.leaks)}
 	for path, n := range o.requests {
 		c.Requests[path] = n
 	}
@@ -224,7 +224,7 @@ func (n *Net) connect(ctx context.Context, o *Origin, tls bool) (net.Conn, error
 }
 
 // meet returns the channel on which the two sides of a connection find each other: the
-// dialler alone knows the name, before the first octet is sent.
+// dialler alone knows the name, before the first byte is sent.
 func (n *Net) meet(client, server net.Addr) chan call {
 	key := fmt.Sprint(client, ">", server)
 	n.mu.Lock()
@@ -302,7 +302,7 @@ type countedConn struct {
 
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.origin.octets.Add(int64(n))
+	c.origin.bytes.Add(int64(n))
 	return n, err
 }
 

@@ -33,9 +33,9 @@ type request struct {
 
 // Write sends s.
 func Write(s string) Step {
-	octets := []byte(s) // once: some are megabytes, and sent by many sites at a time
+	bytes := []byte(s) // once: some are megabytes, and sent by many sites at a time
 	return func(c *conn) bool {
-		_, err := c.Write(octets)
+		_, err := c.Write(bytes)
 		return err == nil
 	}
 }
@@ -52,7 +52,7 @@ func Flood(s string) Step {
 	}
 }
 
-// Drip sends s octet by octet, with a pause before each.
+// Drip sends s byte by byte, with a pause before each.
 func Drip(s string, pause time.Duration) Step {
 	return func(c *conn) bool {
 		for i := range len(s) {
@@ -162,7 +162,7 @@ func readRequest(in *bufio.Reader) (*request, error) {
 	for size := 0; ; {
 		line, err := in.ReadString('\n')
 		if size += len(line); err != nil || size > 64<<10 {
-			return nil, fmt.Errorf("request of %d octets: %w", size, err)
+			return nil, fmt.Errorf("request of %d bytes: %w", size, err)
 		}
 		line = strings.TrimRight(line, "\r\n")
 		switch {

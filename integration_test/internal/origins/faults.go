@@ -93,8 +93,8 @@ func files() []Fault {
 		{Class: 22, Name: "part of a byte order mark", RFC9309: Rules, Google: Rules, Site: Answer(200, "\xEF\xBB"+File)},
 		{Class: 22, Name: "CR as line end", RFC9309: Rules, Google: Rules, Site: Answer(200, strings.ReplaceAll(File, "\n", "\r"))},
 		{Class: 22, Name: "LF CR as line end", RFC9309: Rules, Google: Rules, Site: Answer(200, strings.ReplaceAll(File, "\n", "\n\r"))},
-		{Class: 23, Name: "NUL octets", RFC9309: Rules, Google: Rules, Site: Answer(200, "User-agent: *\n\x00\x00\x00\nDisallow: /private\n")},
-		{Class: 23, Name: "octets that are not UTF-8", RFC9309: Rules, Google: Rules, Site: Answer(200, "# caf\xE9 \xFF\xFE\n"+File+"Disallow: /\xC3\x28\n")},
+		{Class: 23, Name: "NUL bytes", RFC9309: Rules, Google: Rules, Site: Answer(200, "User-agent: *\n\x00\x00\x00\nDisallow: /private\n")},
+		{Class: 23, Name: "bytes that are not UTF-8", RFC9309: Rules, Google: Rules, Site: Answer(200, "# caf\xE9 \xFF\xFE\n"+File+"Disallow: /\xC3\x28\n")},
 		{Class: 24, Name: "UTF-16 without a mark", RFC9309: Allow, Google: Allow, Site: Answer(200, utf16(File, false))},
 		{Class: 24, Name: "UTF-16 with a mark", RFC9309: Rules, Google: Allow, Site: Answer(200, utf16(File, true))},
 		{Class: 25, Name: "2 MB", RFC9309: Rules, Google: Rules, Site: Answer(200, File+comments)},
@@ -130,7 +130,7 @@ func codings() []Fault {
 		{Class: 30, Name: "brotli", RFC9309: Disallow, Google: Disallow, Site: Answer(200, "\x8b\x0f\x80abc\x03", "Content-Encoding: br")},
 		{Class: 30, Name: "gzip in gzip", RFC9309: Disallow, Google: Disallow, Site: Answer(200, Gzip(Gzip(File)), "Content-Encoding: gzip, gzip")},
 		{Class: 30, Name: "gzip in gzip, in two fields", RFC9309: Disallow, Google: Disallow, Site: Answer(200, Gzip(Gzip(File)), "Content-Encoding: gzip", "Content-Encoding: gzip")},
-		{Class: 30, Name: "a coding nobody knows", RFC9309: Disallow, Google: Disallow, Site: Answer(200, File, "Content-Encoding: rot13")},
+		{Class: 30, Name: "an unknown coding", RFC9309: Disallow, Google: Disallow, Site: Answer(200, File, "Content-Encoding: rot13")},
 	}
 }
 
@@ -205,7 +205,7 @@ func connections() []Fault {
 	}
 }
 
-// insistsOnHTTP2 writes frames to whoever has made a TLS connection and sent anything.
+// insistsOnHTTP2 writes frames to a client that has made a TLS connection and sent anything.
 func insistsOnHTTP2(p ...Step) func(string) []*Origin {
 	return func(name string) []*Origin {
 		return []*Origin{{Name: name, TLS: TLSHTTP2, Paths: map[string][]Program{"/robots.txt": {p}}}}

@@ -1,4 +1,4 @@
-package policy_test
+package integration_test
 
 import (
 	"encoding/base64"
@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
+	"github.com/robotsgate/robotsgate/integration_test/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
+
+var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
 // fact is one line of the shared match facts.
 type fact struct {
@@ -200,15 +202,6 @@ func TestSitemapFacts(t *testing.T) {
 			t.Errorf("%s: got sitemaps %q of records %q, want %q of %q", f.ID, got, all, absolute, f.Sitemaps)
 		}
 	}
-}
-
-type tokenFact struct {
-	ID, Agent string
-	Valid     bool
-}
-
-func tokenFacts(t *testing.T) []tokenFact {
-	return vectors.Read[tokenFact](t, "vectors/google-token.jsonl")
 }
 
 func TestFieldFacts(t *testing.T) {

@@ -208,7 +208,7 @@ func TestALargeFileIsNotReplacedByALongerText(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				again := &cache.Cache{Store: store, Logger: quiet}
 				if d := get(t, again, s, o).Policy.Decide("x", "/public"); !d.Allowed {
-					t.Errorf("%v of %d octets in the store, where %d were put", d, len(store.values[o]), put)
+					t.Errorf("%v of %d bytes in the store, where %d were put", d, len(store.values[o]), put)
 				}
 				closeCache(t, again)
 			})

@@ -111,7 +111,7 @@ func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
 	}
 }
 
-// What nobody waits for must not stand in the way of what somebody does; but everything
+// A fetch that no caller waits for must not delay one that a caller does; but everything
 // gets its turn.
 func TestRenewalsAreFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -197,7 +197,7 @@ func crowded(n int, rules string) string {
 	return b.String()
 }
 
-// chunked returns body in chunks of size octets, with the given extension and end.
+// chunked returns body in chunks of size bytes, with the given extension and end.
 func chunked(body string, size int, extension, end string) string {
 	var b strings.Builder
 	b.WriteString(Head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"))

@@ -22,7 +22,7 @@ func Unanswered(ctx context.Context) (net.Conn, error) {
 	return nil, context.Cause(ctx)
 }
 
-// Deaf is a dialler that does not notice when nobody wants the connection any more, for
+// Deaf is a dialler that does not notice when the connection is not wanted any more, for
 // as long as hold is open.
 func Deaf(hold <-chan struct{}) func(context.Context) (net.Conn, error) {
 	return func(context.Context) (net.Conn, error) {

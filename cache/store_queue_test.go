@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// What waited while the Store was down is written once it is back, with nobody asking for
+// What waited while the Store was down is written once it is back, without anything asking for
 // anything new: the process may be killed at any moment.
 func TestTheQueueIsWrittenWhenTheStoreIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,6 +95,57 @@ func TestAValueThatIsRefusedIsGivenUpAndCounted(t *testing.T) {
 		if got := c.Stats().StoreDrops; got != 1 || store.refused != 8 {
 			t.Errorf("%d values given up after %d tries, want 1 after 8", got, store.refused)
 		}
+		closeCache(t, c)
+	})
+}
+
+func TestTheQueueOfWritesIsBoundedAndKeepsTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		store := &memStore{before: on("Put", func(context.Context) error { <-held; return nil })}
+		s := &site{serve: func(n int, _ *fetch.Result) *fetch.Result { return rules(fmt.Sprintf("/%d", n)) }}
+		c := &cache.Cache{Store: store, StoreTimeout: 1, Logger: quiet, MinTTL: -1, DefaultTTL: -1} // no wait for room
+		get(t, c, s, "https://a.example")
+		synctest.Wait() // it is being written
+		for range 3 {
+			get(t, c, s, "https://a.example") // these wait for it, one in place of the other
+		}
+		for i := range 2000 {
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+		}
+		const room = 1024 + 64 // in the queue, and in the hands of writers
+		if got := c.Stats().StoreDrops; got != 2000+2-room {
+			t.Errorf("%d values dropped, want %d", got, 2000+2-room)
+		}
+		close(held)
+		closeCache(t, c)
+		if got := len(store.keys()); got != room-1 {
+			t.Errorf("%d values in the store, want %d", got, room-1)
+		}
+		if got := string(store.values["https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
+			t.Errorf("not the latest value: %q", got)
+		}
+		if got := store.count("Put"); got != room {
+			t.Errorf("%d puts, want %d", got, room)
+		}
+	})
+}
+
+func TestTheQueueOfWritesIsBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		store := &memStore{before: on("Put", func(context.Context) error { <-held; return nil })}
+		s := &site{serve: always(fileResult("User-agent: *\n" + strings.Repeat("#", 400<<10)))}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		for i := range 200 {
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+			synctest.Wait()
+		}
+		const fit = 32 << 20 / (400 << 10) // in the queue, and in the hands of writers
+		if got := c.Stats().StoreDrops; got < 200-fit || got > 200-fit+5 {
+			t.Errorf("%d of 200 values dropped, want %d", got, 200-fit)
+		}
+		close(held)
 		closeCache(t, c)
 	})
 }

@@ -1,0 +1,118 @@
+// Package vectors reads the shared expectations: JSONL files and real robots.txt files. They live outside the
+// repository, in the folder that $ROBOTSGATE_VECTORS names, else in ../shared seen from the project's root. If the
+// folder is absent, a test skips and says so; if it was named and is not there, the test fails.
+package vectors
+
+import (
+	"archive/tar"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "module github.com/robotsgate/robotsgate\n"
+
+// open opens a file of the folder, for instance "vectors/google.jsonl". It ends the test if the folder is absent, and
+// unpacks a file whose name ends in gz.
+func open(t testing.TB, name string) io.Reader {
+	t.Helper()
+	named := os.Getenv("ROBOTSGATE_VECTORS")
+	dir := cmp.Or(named, filepath.Join(filepath.Dir(root(t)), "shared"))
+	_, err := os.Stat(filepath.Join(dir, "vectors"))
+	switch {
+	case err != nil && named != "":
+		t.Fatalf("ROBOTSGATE_VECTORS is %q: %v", named, err)
+	case err != nil:
+		t.Skipf("%s: %v; set ROBOTSGATE_VECTORS", name, err)
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if !strings.HasSuffix(name, "gz") {
+		return f
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// root walks up from the test's folder to the project's go.mod, past those of nested modules.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(mod), module) {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod of robotsgate above the test's folder")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Read decodes a file of JSON objects.
+func Read[T any](t testing.TB, name string) (all []T) {
+	t.Helper()
+	for d := json.NewDecoder(open(t, name)); ; {
+		var v T
+		if err := d.Decode(&v); err == io.EOF && len(all) > 0 {
+			return all
+		} else if err != nil {
+			t.Fatalf("%s: object %d: %v", name, len(all)+1, err)
+		}
+		all = append(all, v)
+	}
+}
+
+// Corpus returns the real robots.txt files by name.
+func Corpus(t testing.TB) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for r := tar.NewReader(open(t, "corpus/files.tar.gz")); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if files[filepath.Base(h.Name)], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Target cuts out of a URL what is matched against rules, as Google's library does
+// (google-url-path.jsonl): URLs of the vectors may lack a scheme, and an origin.
+func Target(url string) string {
+	url, _, _ = strings.Cut(url, "#")
+	url = strings.TrimPrefix(url, "//")
+	if scheme := strings.Index(url, "://"); scheme >= 0 && strings.IndexAny(url, "/?;") > scheme {
+		url = url[scheme+len("://"):]
+	}
+	path := strings.IndexAny(url, "/?;")
+	if path < 0 {
+		return "/"
+	}
+	if url[path] != '/' {
+		return "/" + url[path:]
+	}
+	return url[path:]
+}
