@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -147,7 +146,11 @@ func BenchmarkMatchJSONL(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		records = slices.AppendSeq(records, bytes.Lines(data))
+		for l := range bytes.Lines(data) {
+			if !bytes.Contains(l, []byte(`"url": ""`)) { // refused, and reported
+				records = append(records, l)
+			}
+		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, order := range []string{"as they are", "shuffled"} {
