@@ -18,6 +18,7 @@ type network struct {
 	timeout   time.Duration
 	connectTo []string
 	cacheAt   string
+	signing   signing
 }
 
 // userAgent names the command itself: asking for another crawler's rules is no reason to
@@ -89,6 +90,7 @@ func (n *network) register(cmd *cobra.Command) {
 		"connect to HOST2:PORT2 instead of HOST1:PORT1, in curl's syntax: `HOST1:PORT1:HOST2:PORT2`;\n"+
 			"an empty HOST1 or PORT1 matches any, an empty HOST2 or PORT2 changes nothing. No proxy is used")
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+	n.signing.register(cmd)
 }
 
 // registerCache adds the flag for subcommands that need not ask the server each time.

@@ -41,6 +41,10 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	if !httpguts.ValidHeaderFieldValue(n.userAgent) {
 		return nil, usagef("--user-agent %q cannot be sent: leave out control characters", n.userAgent)
 	}
+	hook, err := n.signing.hook()
+	if err != nil {
+		return nil, err
+	}
 	base, err := n.transport()
 	if err != nil {
 		return nil, err
@@ -56,9 +60,11 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	}
 	return &gate{
 		Transport: &client.Transport{
-			Base:    base,
-			Token:   n.agent.String(),
-			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
+			Base:  base,
+			Token: n.agent.String(),
+			Fetcher: &fetch.Fetcher{
+				Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+			},
 			Cache: &cache.Cache{
 				Size:      maxOrigins,
 				MaxBytes:  maxPolicies,
