@@ -129,32 +129,41 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	if size > maxFields {
 		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
+	label, input, err = tagged(inputs)
+	if err != nil {
+		return "", input, nil, err
+	}
+	signature, err = bytesOf(signatures, label)
+	if err != nil {
+		return "", input, nil, fmt.Errorf("its Signature: %w", err)
+	}
+	return label, input, signature, nil
+}
+
+// tagged returns the one member of Signature-Input that has our tag.
+func tagged(inputs []string) (label string, input httpsfv.InnerList, err error) {
 	all, err := httpsfv.UnmarshalDictionary(inputs)
 	if err != nil {
-		return "", input, nil, fmt.Errorf("Signature-Input: %w", err)
+		return "", input, fmt.Errorf("Signature-Input: %w", err)
 	}
 	for _, name := range all.Names() {
 		member, _ := all.Get(name)
 		list, ok := member.(httpsfv.InnerList)
 		if !ok {
-			return "", input, nil, fmt.Errorf("Signature-Input: %s is no list of components", name)
+			return "", input, fmt.Errorf("%s in Signature-Input is no list of components", name)
 		}
 		if t, _ := list.Params.Get("tag"); t != tag {
 			continue
 		}
 		if label != "" {
-			return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
+			return "", input, fmt.Errorf("two signatures have the tag %q", tag)
 		}
 		label, input = name, list
 	}
 	if label == "" {
-		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
+		return "", input, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
 	}
-	signature, err = bytesOf(signatures, label)
-	if err != nil {
-		return "", input, nil, fmt.Errorf("Signature: %w", err)
-	}
-	return label, input, signature, nil
+	return label, input, nil
 }
 
 // bytesOf returns a member of a Dictionary that is a Byte Sequence.
@@ -232,13 +241,14 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 			return "", fmt.Errorf("Signature-Agent: %w", err)
 		}
 		member, ok := d.Get(agentKey(components, label))
-		if item, ok = member.(httpsfv.Item); !ok {
+		if !ok {
 			return "", errors.New("it covers no member of Signature-Agent that is there")
 		}
+		item, _ = member.(httpsfv.Item)
 	}
 	agent, _ := item.Value.(string)
 	if u, err := url.Parse(agent); err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("Signature-Agent says %q for it, not an https URL", agent)
+		return "", fmt.Errorf("its agent is %q, not an https URL", agent)
 	}
 	return agent, nil
 }

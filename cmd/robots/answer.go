@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -9,35 +10,51 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// answer is what a server said when asked for robots.txt, as --json writes it.
+// answer is what a server said when asked for robots.txt: "robots" in the JSON of check
+// and fetch. Every field is always there.
 type answer struct {
 	URL       string    `json:"url"`
-	Status    int       `json:"status,omitempty"` // 0: no answer
-	Redirects []string  `json:"redirects,omitempty"`
+	Status    *int      `json:"status"`    // null: no answer
+	Outcome   string    `json:"outcome"`   // outcomeRules, or the reason of package policy
+	Redirects []string  `json:"redirects"` // followed, in order
 	Fetched   time.Time `json:"fetched"`
 	Age       int64     `json:"age_seconds"`
-	Lifetime  int64     `json:"lifetime_seconds"`
-	Truncated bool      `json:"truncated,omitempty"`
-	Error     string    `json:"error,omitempty"`
+	Lifetime  *int64    `json:"lifetime_seconds"` // from fetched; null: unreachable
+	Source    *string   `json:"lifetime_source"`  // a lifetimeSource; null: unreachable
+	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable
+	Truncated bool      `json:"truncated"`
+	Error     *string   `json:"error"`
 }
+
+// outcomeRules is the outcome of a file that can be read.
+const outcomeRules = "rules"
 
 // newAnswer takes from res what a script may want to know. The file itself is left out:
 // it is long, and "robots fetch" gives it.
 func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
 	a := &answer{
 		URL:       o.RobotsURL().String(),
-		Status:    res.StatusCode,
-		Redirects: res.Redirects,
+		Status:    orNull(res.StatusCode),
+		Outcome:   outcomeRules,
+		Redirects: append([]string{}, res.Redirects...),
 		Fetched:   res.Time.UTC().Truncate(time.Second),
 		Age:       int64(max(time.Since(res.Time), 0) / time.Second),
-		Lifetime:  int64(lifetimeOf(res) / time.Second),
 		Truncated: res.Truncated,
 	}
-	if res.Err != nil {
-		a.Error = res.Err.Error()
+	if r := res.Policy.Reason(); r != 0 {
+		a.Outcome = reasonName(r)
 	}
+	if res.Err != nil {
+		text, retry := res.Err.Error(), seconds(retryOf(res))
+		a.Error, a.Retry = &text, &retry
+		return a
+	}
+	lifetime, source := seconds(lifetimeOf(res)), sourceOf(res)
+	a.Lifetime, a.Source = &lifetime, &source
 	return a
 }
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // lifetimeOf is how long res holds. Date, which an age may be reckoned from, has whole
 // seconds; so the time of receipt gets no more, or the answer seems older than it is.
@@ -48,20 +65,85 @@ func lifetimeOf(res *fetch.Result) time.Duration {
 	return d
 }
 
-// String is the answer in one phrase, safe to print.
+// retryOf is when a cache asks an unreachable origin again, at the earliest.
+func retryOf(res *fetch.Result) time.Duration {
+	return max(minRetry, res.RetryAfter)
+}
+
+// The bounds of a cache.Cache whose fields are zero.
+const (
+	minTTL   = time.Minute
+	maxTTL   = 24 * time.Hour
+	minRetry = 30 * time.Second
+)
+
+// What a lifetime comes from. JSON has these words; scripts may rely on them.
+const (
+	fromStatus       = "status"        // such a status passes
+	fromRedirect     = "redirect"      // a redirect on the way states it
+	fromCacheControl = "cache-control" // the field
+	fromExpires      = "expires"       // the field
+	fromVary         = "vary"          // the answer varies by more than the request says
+	fromDefault      = "default"       // the answer states none
+)
+
+// sourceOf tells what the lifetime of res comes from. The sources are tried in the order
+// in which RFC 9111 §4.2.1 lets them count.
+func sourceOf(res *fetch.Result) string {
+	lifetime := lifetimeOf(res)
+	direct, gone := *res, *res
+	direct.RedirectHeaders, gone.StatusCode = nil, http.StatusNotFound
+	barred := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden // hold for an hour
+	switch {
+	case lifetimeOf(&gone) != lifetime && !barred:
+		return fromStatus
+	case lifetimeOf(&direct) > lifetime:
+		return fromRedirect
+	case states(res, "Cache-Control"):
+		return fromCacheControl
+	case states(res, "Expires", "Date"):
+		return fromExpires
+	case states(res, "Vary"):
+		return fromVary
+	default:
+		return fromDefault
+	}
+}
+
+// states reports whether these fields of the header state a lifetime.
+func states(res *fetch.Result, names ...string) bool {
+	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
+	for _, name := range names {
+		r.Header[name] = res.Header[name]
+	}
+	_, stated := cache.FreshnessLifetime(r)
+	return stated
+}
+
+// without is res with one field of its header missing.
+func without(res *fetch.Result, name string) *fetch.Result {
+	r := *res
+	r.Header = res.Header.Clone()
+	r.Header.Del(name)
+	return &r
+}
+
+// String is the answer in one phrase, safe to print, without its URL.
 func (a *answer) String() string {
-	status := "no answer"
-	if a.Status != 0 {
-		status = fmt.Sprint("status ", a.Status)
+	text := "no answer"
+	if a.Status != nil {
+		text = fmt.Sprint("status ", *a.Status)
 	}
 	if a.Truncated {
-		status += ", cut at the size limit"
+		text += ", cut at the size limit"
 	}
-	text := fmt.Sprintf("%s: %s, fetched %s ago", visible(a.URL), status, time.Duration(a.Age)*time.Second)
-	if a.Lifetime > 0 { // unreachable is not for keeping
-		text += fmt.Sprintf(", fresh for %s", time.Duration(a.Lifetime)*time.Second)
+	if a.Age > 0 {
+		text += fmt.Sprintf(", fetched %s ago", time.Duration(a.Age)*time.Second)
 	}
-	return text
+	if a.Retry != nil {
+		return text + fmt.Sprintf(", ask again after %s", time.Duration(*a.Retry)*time.Second)
+	}
+	return text + fmt.Sprintf(", fresh for %s", time.Duration(*a.Lifetime)*time.Second)
 }
 
 // reading is one answer of a server as one dialect understands it.

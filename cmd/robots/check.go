@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -18,34 +20,32 @@ type checker struct {
 	network
 	all     bool // --as all
 	explain bool
-
-	// results holds the whole answers of the origins asked in this run. A cache.Cache
-	// would drop the file, which --explain and --as all need.
-	results map[fetch.Origin]*fetch.Result
 }
 
-// check makes the subcommand. The URLs are few, given by hand, and answered one after
-// the other; lists are for filter.
+// check makes the subcommand. The URLs are few and given by hand; lists are for filter.
 func (a *app) check() *cobra.Command {
-	c := &checker{app: a, results: map[fetch.Origin]*fetch.Result{}}
+	c := &checker{app: a}
 	cmd := &cobra.Command{
 		Use:   "check URL...",
 		Short: "Say whether a crawler may fetch URLs, and why",
-		Long: `Check fetches the robots.txt of each URL's origin and says whether the crawler
-may fetch the URL: the verdict, the rule that decided and its line, the group it is
-in, how fresh the file is, and the redirects that led to it. A URL without a scheme
-means https.
+		Long: `Check fetches the robots.txt of each URL's site and says whether the crawler may
+fetch the URL: the verdict, the rule that decided and its line, the group it is in,
+how fresh the file is, and the redirects that led to it. Sites are asked at the same
+time, each once; the answers come in the order of the URLs.
+
+` + urlHelp + `
 
 With --as all, one answer of the server is read in every dialect, side by side.`,
 		Example: `  robots check https://example.com/private/page --agent ExampleBot
   robots check example.com/a example.com/b --as google --explain
   robots check https://example.com/ --as all --json`,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              atLeastOne("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(c.run),
 	}
 	agentVar(cmd, &c.agent)
-	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
+	cmd.Flags().Var(dialectsFlag{&c.dialect, &c.all}, "as",
+		"read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
 	completeDialects(cmd, "all")
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
 	c.register(cmd)
@@ -66,126 +66,154 @@ func (f dialectsFlag) Set(name string) error {
 	return f.dialectFlag.Set(name)
 }
 
-// run reads all URLs before it asks about the first: a slip in the last one shall not
+// checked is one URL on its way to an answer.
+type checked struct {
+	number int
+	text   string // as typed
+	url    *url.URL
+	*asked
+}
+
+// maxAsked is how many sites check asks at a time.
+const maxAsked = 64
+
+// run reads all URLs before it asks about the first: a slip in the last one must not
 // come out after a minute of network.
 func (c *checker) run(ctx context.Context, args []string) error {
 	if c.all && c.cacheAt != "" {
 		return usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
 	}
-	var urls []*url.URL
-	for _, arg := range args {
-		u, err := parseURL(arg)
+	var urls []checked
+	asks := map[fetch.Origin]*asked{}
+	var all []*asked
+	for i, arg := range args {
+		u, o, err := parseSite(i, arg)
 		if err != nil {
 			return err
 		}
-		urls = append(urls, u)
+		if asks[o] == nil {
+			asks[o] = newAsked(o)
+			all = append(all, asks[o])
+		}
+		urls = append(urls, checked{i + 1, arg, u, asks[o]})
 	}
 	g, err := c.open(c.err)
 	if err != nil {
 		return err
 	}
 	defer g.end(ctx, c.app)
-	for i, u := range urls {
-		if err := c.one(ctx, g, args[i], u); err != nil {
+	return c.answer(ctx, g, urls, all)
+}
+
+// answer asks all sites at once and writes the answers in the order of the URLs. It
+// returns when no lookup is under way.
+func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*asked) error {
+	var lookups sync.WaitGroup
+	defer lookups.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g.Fetcher.MaxFetches = maxAsked
+	lookup := g.fetch // a cache.Cache would drop the file, which --explain and --as all need
+	if c.cacheAt != "" {
+		lookup = g.lookup
+	}
+	for _, a := range all {
+		lookups.Go(func() { a.run(ctx, lookup) })
+	}
+	for _, u := range urls {
+		if c.await(u.asked, all...); u.err != nil {
+			return u.err
+		}
+		if err := c.one(u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// one checks one URL, which is printed as it was typed: a reader looks for that. Its
-// output is written in one piece, or not at all if the run is interrupted.
-func (c *checker) one(ctx context.Context, g *gate, text string, u *url.URL) error {
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return err
-	}
-	res, err := c.result(ctx, g, o)
-	if err != nil {
-		return err
-	}
-	readings := []reading{{c.dialect.Dialect, res}}
+// one writes the answer about one URL in one piece.
+func (c *checker) one(u checked) error {
+	readings := []reading{{c.dialect.Dialect, u.result}}
 	if c.all {
-		readings = inAllDialects(res)
+		readings = inAllDialects(u.result)
 	}
 	var out output
-	for i, r := range readings {
-		v, err := c.verdict(text, u, o, r)
+	var verdicts []*verdict
+	for _, r := range readings {
+		v, err := c.verdict(u, r)
 		if err != nil {
-			return err
+			return usagef("argument %d: %w", u.number, notURL(u.text, err))
 		}
 		out.worsen(v.status())
-		switch {
-		case c.json:
+		verdicts = append(verdicts, v)
+	}
+	switch {
+	case c.json:
+		for _, v := range verdicts {
 			out.json(v)
-		case c.all:
-			c.row(&out, i, v)
-		default:
-			c.print(&out, v)
 		}
+	case c.all:
+		c.table(&out, verdicts)
+	default:
+		c.print(&out, verdicts[0])
 	}
 	return c.emit(&out)
 }
 
 // verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
-// sometimes wrong: only the gate knows the target that goes on the wire, and what holds
-// for dot segments. The error of robots.txt moves from the answer
-// to the verdict, where scripts look for it in the output of every subcommand.
-func (c *checker) verdict(text string, u *url.URL, o fetch.Origin, r reading) (*verdict, error) {
-	d, err := client.Decide(r.result.Policy, c.agent.String(), u)
+// wrong at times: only the gate knows the target that goes on the wire, and what holds
+// for dot segments.
+func (c *checker) verdict(u checked, r reading) (*verdict, error) {
+	d, err := client.Decide(r.result.Policy, c.agent.String(), u.url)
 	if err != nil {
 		return nil, err
 	}
-	v := newVerdict(text, d)
-	v.Agent, v.Dialect, v.Robots = c.agent.String(), dialectName(r.dialect), newAnswer(o, r.result)
-	v.Error, v.Robots.Error = v.Robots.Error, ""
+	v := newVerdict(u.text, d)
+	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
+	v.Robots = newAnswer(u.origin, r.result)
+	if v.Robots.Error != nil {
+		v.Error = *v.Robots.Error
+	}
 	if c.explain {
-		v.Lines = r.explain(c.agent.String(), u.RequestURI(), d)
+		v.Lines = r.explain(c.agent.String(), u.url.RequestURI(), d)
 	}
 	return &v, nil
 }
 
-// result returns the robots.txt of o: what the cache holds where there is one that
-// outlives this run, else the whole answer of the server, asked once.
-func (c *checker) result(ctx context.Context, g *gate, o fetch.Origin) (*fetch.Result, error) {
-	if c.cacheAt != "" {
-		return g.lookup(ctx, o)
-	}
-	if res, known := c.results[o]; known {
-		return res, nil
-	}
-	res, err := g.Fetcher.Fetch(ctx, o, nil)
-	if err == nil {
-		c.results[o] = res
-	}
-	return res, err
-}
-
 // print writes a verdict for people: the answer first, then what it rests on.
 func (c *checker) print(out *output, v *verdict) {
-	p := paletteFor(c.out)
-	fmt.Fprintf(out, "%s  %s\n", p.verdict(v.Allowed), visible(v.URL))
+	fmt.Fprintf(out, "%s  %s\n", paletteFor(c.out).verdict(v.Allowed), visible(v.URL))
 	field := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "  %-10s %s\n", name, value)
 		}
 	}
 	field("because", v.because())
+	if v.Agent != "*" {
+		field("agent", visible(v.Agent))
+	}
 	field("group", visible(v.Group))
-	field("robots", v.Robots.String())
+	field("robots", visible(v.Robots.URL))
 	for _, r := range v.Robots.Redirects {
 		field("via", visible(r))
+	}
+	field("answer", v.Robots.String())
+	if v.Robots.Status == nil && !strings.Contains(v.URL, "://") {
+		field("hint", "without a scheme https is asked: for http write http://"+visible(strings.TrimSpace(v.URL)))
 	}
 	c.printLines(out, v.Lines)
 }
 
-// row prints one dialect's verdict, below the URL.
-func (c *checker) row(out *output, i int, v *verdict) {
-	if i == 0 {
-		fmt.Fprintf(out, "%s\n", visible(v.URL))
+// table writes the verdicts of the dialects below their URL. Dialects that show the same
+// lines show them once, below the last of them.
+func (c *checker) table(out *output, verdicts []*verdict) {
+	fmt.Fprintf(out, "%s\n", visible(verdicts[0].URL))
+	for i, v := range verdicts {
+		fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, paletteFor(c.out).verdict(v.Allowed), v.because())
+		if i+1 == len(verdicts) || !slices.Equal(v.Lines, verdicts[i+1].Lines) {
+			c.printLines(out, v.Lines)
+		}
 	}
-	fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, paletteFor(c.out).verdict(v.Allowed), v.because())
-	c.printLines(out, v.Lines)
 }
 
 // printLines writes the lines of --explain with their numbers. The mark is a character

@@ -13,7 +13,7 @@ var dialects = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex,
 // dialectByName is UnmarshalText with an error that names the remedy.
 func dialectByName(name string) (d policy.Dialect, err error) {
 	if d.UnmarshalText([]byte(name)) != nil {
-		return 0, fmt.Errorf("no dialect is called %q: it is one of %s", name, strings.Join(dialectNames(), ", "))
+		return 0, fmt.Errorf("no dialect is called %s: it is one of %s", quoted(name), strings.Join(dialectNames(), ", "))
 	}
 	return d, nil
 }

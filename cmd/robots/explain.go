@@ -11,7 +11,7 @@ import (
 type fileLine struct {
 	Number  int    `json:"line"`
 	Text    string `json:"text"` // field and value, without comment
-	Decides bool   `json:"decides,omitempty"`
+	Decides bool   `json:"decides"`
 }
 
 // explain picks the lines of a robots.txt that the decision d about target rests on: the

@@ -2,16 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // getter is "robots fetch".
@@ -21,92 +22,117 @@ type getter struct {
 	raw bool
 }
 
-// fetch makes the subcommand. It always asks the server: it is there to see what a
-// server does, and what a cache holds is shown by check.
+// fetch makes the subcommand. It always asks the server: it shows what a server does, and
+// check shows what a cache holds.
 func (a *app) fetch() *cobra.Command {
 	g := &getter{app: a}
 	cmd := &cobra.Command{
-		Use:   "fetch ORIGIN",
+		Use:   "fetch URL",
 		Short: "Fetch the robots.txt of a site and show how it came",
-		Long: `Fetch asks a site for its robots.txt as a crawler does, and shows the status, the
+		Long: `Fetch asks a site for its robots.txt as a crawler does. It shows the status, the
 redirects, the header fields that concern caching, how long the answer holds and
-why, and the file. ORIGIN is a URL of the site; one without a scheme means https.
+why, and the file. URL is any URL of the site.
+
+` + urlHelp + `
 
 The exit status is 2 if robots.txt is unreachable (no answer, 5xx, a broken one),
 which disallows everything; a 4xx is an answer.`,
 		Example: `  robots fetch example.com
   robots fetch http://localhost:8080 --raw > robots.txt
   robots fetch example.com --json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              one("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(g.run),
 	}
 	dialectVar(cmd, &g.dialect)
-	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, octet for octet")
+	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, byte for byte")
 	g.register(cmd)
 	return cmd
 }
 
-// fetched is what --json writes.
+// fetched is what --json writes. Every field is always there.
 type fetched struct {
-	*answer
-	Effect  string              `json:"effect"` // rules, unavailable, unreachable
-	Header  map[string][]string `json:"header,omitempty"`
-	Because string              `json:"lifetime"` // and how it came about
-	Bytes   int                 `json:"bytes"`
-	Body    string              `json:"body,omitempty"`
-	BodyB64 []byte              `json:"body_b64,omitempty"` // instead, if the file is not UTF-8
+	Dialect  string              `json:"dialect"`
+	Robots   *answer             `json:"robots"`
+	Header   map[string][]string `json:"header"`
+	Groups   int                 `json:"groups"`
+	Rules    int                 `json:"rules"`
+	Sitemaps []string            `json:"sitemaps"`
+	Bytes    int                 `json:"bytes"`
+	Body     *string             `json:"body"`     // null: no file, or not UTF-8
+	BodyB64  []byte              `json:"body_b64"` // instead, if the file is not UTF-8
 }
 
 func (g *getter) run(ctx context.Context, args []string) error {
 	if g.json && g.raw {
 		return usagef("--raw writes the file only: leave out --json")
 	}
-	u, err := parseURL(args[0])
+	_, o, err := parseSite(0, args[0])
 	if err != nil {
 		return err
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return usageError{err}
 	}
 	gate, err := g.open(g.err)
 	if err != nil {
 		return err
 	}
 	defer gate.end(ctx, g.app)
-	res, err := gate.Fetcher.Fetch(ctx, o, nil)
-	if err != nil {
-		return err
+	ask := newAsked(o)
+	go ask.run(ctx, gate.fetch)
+	g.await(ask)
+	if ask.err != nil {
+		return ask.err
 	}
+	return g.show(ask.result, newFetched(o, ask.result))
+}
+
+// show writes the answer in one of three forms.
+func (g *getter) show(res *fetch.Result, f *fetched) error {
 	var out output
 	if res.Err != nil { // a 404 has none: that there are no rules has been found out
 		out.worsen(exitUnknown)
 	}
-	switch f := newFetched(o, res); {
+	switch {
 	case g.json:
 		out.json(f)
 	case g.raw:
+		out.warn(f.noFile())
 		out.Write(res.Body)
 	default:
-		g.print(&out, f)
+		g.print(&out, res, f)
 	}
 	return g.emit(&out)
+}
+
+// noFile says why there is nothing to write for --raw.
+func (f *fetched) noFile() error {
+	a := f.Robots
+	switch {
+	case a.Error != nil:
+		return fmt.Errorf("%s is unreachable: %s", a.URL, *a.Error)
+	case a.Outcome != outcomeRules:
+		return fmt.Errorf("%s is %s%s", a.URL, a.Outcome, a.why())
+	case f.Bytes == 0:
+		return errors.New(a.URL + " is empty")
+	}
+	return nil
 }
 
 // newFetched keeps the fields of the header that matter here, and no others: an answer
 // may carry 64 KiB of them.
 func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
 	f := &fetched{
-		answer:  newAnswer(o, res),
-		Header:  map[string][]string{},
-		Effect:  effectOf(res),
-		Because: explainLifetime(res),
-		Bytes:   len(res.Body),
-		Body:    string(res.Body),
+		Dialect:  dialectName(res.Dialect),
+		Robots:   newAnswer(o, res),
+		Header:   map[string][]string{},
+		Sitemaps: append([]string{}, slices.Collect(res.Policy.Sitemaps())...),
+		Bytes:    len(res.Body),
 	}
-	if !utf8.Valid(res.Body) {
-		f.Body, f.BodyB64 = "", res.Body
+	f.count(res)
+	switch text := string(res.Body); {
+	case !utf8.ValidString(text):
+		f.BodyB64 = res.Body
+	case res.Body != nil:
+		f.Body = &text
 	}
 	for _, name := range cachingFields {
 		if values := res.Header[name]; len(values) > 0 {
@@ -116,26 +142,52 @@ func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
 	return f
 }
 
+// count counts the groups and rules of the file, as it writes them: two groups with one
+// name are two.
+func (f *fetched) count(res *fetch.Result) {
+	if f.Robots.Outcome != outcomeRules {
+		return
+	}
+	listing := false // user-agent lines (RFC 9309 §2.1)
+	for l := range lint.Lines(res.Dialect, res.Body) {
+		switch l.Kind {
+		case lint.LineUserAgent:
+			if !listing {
+				f.Groups++
+			}
+			listing = true
+		case lint.LineAllow, lint.LineDisallow:
+			f.Rules++
+			listing = false
+		}
+	}
+}
+
 // cachingFields are the header fields that decide how long an answer holds and how it
 // is asked for again (RFC 9111, RFC 9110 §8.8, §10.2.3), and what it is.
-var cachingFields = []string{"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After"}
+var cachingFields = []string{
+	"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After",
+}
 
 // print writes the answer for people, and the file below an empty line. What came from
-// the server is made visible, line by line: the file may well be the work of somebody
-// who wants the terminal to show something else. --raw is for programs.
-func (g *getter) print(out *output, f *fetched) {
-	fmt.Fprintf(out, "%s\n", visible(f.URL))
+// the server is made visible, line by line: a hostile file could otherwise steer the
+// terminal. --raw is for programs.
+func (g *getter) print(out *output, res *fetch.Result, f *fetched) {
+	a := f.Robots
+	fmt.Fprintf(out, "%s\n", visible(a.URL))
 	field := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "  %-14s %s\n", strings.ToLower(name), visible(value))
 		}
 	}
-	if f.Status != 0 {
-		field("status", fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)))
+	if a.Status != nil {
+		field("status", fmt.Sprintf("%d %s", *a.Status, http.StatusText(*a.Status)))
 	}
-	field("effect", f.Effect)
-	field("error", f.Error)
-	for _, r := range f.Redirects {
+	field("effect", a.Outcome)
+	if a.Error != nil {
+		field("error", *a.Error)
+	}
+	for _, r := range a.Redirects {
 		field("via", r)
 	}
 	for _, name := range cachingFields {
@@ -143,17 +195,23 @@ func (g *getter) print(out *output, f *fetched) {
 			field(name, value)
 		}
 	}
-	field("lifetime", f.Because)
+	field("lifetime", explainLifetime(res))
 	if f.Bytes == 0 {
 		return
 	}
-	field("bytes", fmt.Sprint(f.Bytes))
+	field("holds", fmt.Sprintf("%s, %s, %s in %s", plural(f.Groups, "group"), plural(f.Rules, "rule"),
+		plural(len(f.Sitemaps), "sitemap"), plural(f.Bytes, "byte")))
 	out.WriteByte('\n')
-	for l := range strings.Lines(f.Body + string(f.BodyB64)) {
-		l = strings.TrimRight(l, "\r\n")
-		for i, part := range strings.Split(l, "\t") {
+	printFile(out, string(res.Body))
+}
+
+// printFile writes the lines of a file. A tab is the one control character that is
+// harmless.
+func printFile(out *output, text string) {
+	for l := range strings.Lines(text) {
+		for i, part := range strings.Split(strings.TrimRight(l, "\r\n"), "\t") {
 			if i > 0 {
-				out.WriteByte('\t') // the one control character that is harmless
+				out.WriteByte('\t')
 			}
 			out.WriteString(visible(part))
 		}
@@ -161,45 +219,32 @@ func (g *getter) print(out *output, f *fetched) {
 	}
 }
 
-// effectOf is the access result of RFC 9309 §2.3.1.
-func effectOf(res *fetch.Result) string {
-	if r := res.Policy.Reason(); r != 0 {
-		return reasonName(r)
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return "rules"
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// The bounds of a cache.Cache whose fields are zero.
-const (
-	minTTL = time.Minute
-	maxTTL = 24 * time.Hour
-)
-
 // explainLifetime says how long an answer holds and how that came about: which field
-// states it, what Age takes from it, and which bound of a cache applies. They are tried
-// in the order in which RFC 9111 §4.2.1 lets them count.
+// states it, what Age takes from it, and which bound of a cache applies.
 func explainLifetime(res *fetch.Result) string {
 	if res.Err != nil {
-		return "none: unreachable, so it will be asked for again soon"
+		text := fmt.Sprintf("none: unreachable; ask again after %s", retryOf(res))
+		if res.RetryAfter >= minRetry {
+			text += ", stated by Retry-After"
+		}
+		return text
 	}
 	lifetime := lifetimeOf(res)
-	text := lifetime.String()
-	direct, gone := *res, *res
-	direct.RedirectHeaders, gone.StatusCode = nil, http.StatusNotFound
-	switch {
-	case lifetimeOf(&gone) != lifetime && res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden:
-		text += ", as such a status passes"
-	case lifetimeOf(&direct) > lifetime:
-		text += ", stated by a redirect on the way"
-	case states(res, "Cache-Control"):
-		text += ", stated by Cache-Control"
-	case states(res, "Expires", "Date"):
-		text += ", stated by Expires"
-	case states(res, "Vary"):
-		text += ", for the answer varies by more than the request says"
-	default:
-		text += ", as the answer states none"
-	}
+	text := lifetime.String() + ", " + map[string]string{
+		fromStatus:       "as such a status passes",
+		fromRedirect:     "stated by a redirect on the way",
+		fromCacheControl: "stated by Cache-Control",
+		fromExpires:      "stated by Expires",
+		fromVary:         "for the answer varies by more than the request says",
+		fromDefault:      "as the answer states none",
+	}[sourceOf(res)]
 	if lifetimeOf(without(res, "Age")) > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
@@ -210,22 +255,4 @@ func explainLifetime(res *fetch.Result) string {
 		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", maxTTL)
 	}
 	return text
-}
-
-// states reports whether these fields of the header state a lifetime.
-func states(res *fetch.Result, names ...string) bool {
-	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
-	for _, name := range names {
-		r.Header[name] = res.Header[name]
-	}
-	_, stated := cache.FreshnessLifetime(r)
-	return stated
-}
-
-// without is res with one field of its header missing.
-func without(res *fetch.Result, name string) *fetch.Result {
-	r := *res
-	r.Header = res.Header.Clone()
-	r.Header.Del(name)
-	return &r
 }

@@ -228,14 +228,7 @@ func urlOf(l line) (*url.URL, error) {
 			return nil, errors.New(`the field "url" is not there: give it`)
 		}
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no http or https URL", text)
-	}
-	return u, nil
+	return parseURL(text)
 }
 
 // verdict answers a question whose origin has been asked. An error means that ctx ended.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ type network struct {
 	timeout   time.Duration
 	connectTo []string
 	cacheAt   string
+	signing   signing
 }
 
 // userAgent names the command itself: asking for another crawler's rules is no reason to
@@ -31,14 +31,19 @@ type agentFlag string
 func (f *agentFlag) String() string { return string(*f) }
 func (f *agentFlag) Type() string   { return "token" }
 
-// Set takes a product token, or a whole User-Agent field that holds one.
+// Set takes a product token, with or without a version behind it ("ExampleBot/1.0"). Text
+// with a blank is refused: a name of two words is no token, and the first word of a browser's
+// User-Agent field is not the crawler's.
 func (f *agentFlag) Set(agent string) error {
+	if strings.ContainsFunc(agent, blank) {
+		return fmt.Errorf("%s holds a blank: give the product token alone, like ExampleBot", quoted(agent))
+	}
 	token := agent
 	if agent != "*" {
 		token = policy.ProductToken(agent)
 	}
 	if token == "" {
-		return fmt.Errorf("%q holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", agent)
+		return fmt.Errorf("%s holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", quoted(agent))
 	}
 	*f = agentFlag(token)
 	return nil
@@ -48,7 +53,7 @@ func (f *agentFlag) Set(agent string) error {
 // any other default would answer for one crawler in particular.
 func agentVar(cmd *cobra.Command, agent *agentFlag) {
 	*agent = "*"
-	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is one that no group names")
+	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is a crawler that no group names")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
@@ -64,7 +69,8 @@ func (f *dialectFlag) Set(name string) (err error) {
 }
 
 func dialectVar(cmd *cobra.Command, d *dialectFlag) {
-	cmd.Flags().Var(d, "as", "read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", "))
+	cmd.Flags().Var(d, "as",
+		"read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", "))
 	completeDialects(cmd)
 }
 
@@ -81,30 +87,13 @@ func (n *network) register(cmd *cobra.Command) {
 	f.StringVar(&n.userAgent, "user-agent", userAgent, "the User-Agent `FIELD` to send")
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
 	f.StringArrayVar(&n.connectTo, "connect-to", nil,
-		"connect to other places, `HOST1:PORT1:HOST2:PORT2` as curl has it: for HOST1:PORT1 to\nHOST2:PORT2; an empty part means any, or the same. No proxy is used then")
+		"connect to HOST2:PORT2 instead of HOST1:PORT1, in curl's syntax: `HOST1:PORT1:HOST2:PORT2`;\n"+
+			"an empty HOST1 or PORT1 matches any, an empty HOST2 or PORT2 changes nothing. No proxy is used")
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+	n.signing.register(cmd)
 }
 
 // registerCache adds the flag for subcommands that need not ask the server each time.
 func (n *network) registerCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT")
-}
-
-// parseURL reads a URL from the command line. One without a scheme means https, which is
-// what a person who types a host name means. Lists need the scheme: both origins exist,
-// each with its own robots.txt.
-func parseURL(text string) (*url.URL, error) {
-	if !strings.Contains(text, "://") {
-		text = "https://" + text
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return nil, usagef("%v", err)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, usagef("URL %q: robots.txt is about http and https only", text)
-	case u.Host == "":
-		return nil, usagef("URL %q names no host", text)
-	}
-	return u, nil
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/client"
@@ -34,7 +36,14 @@ const (
 // open makes a gate from the flags. It reports on errs if the store of --cache fails.
 func (n *network) open(errs io.Writer) (*gate, error) {
 	if n.timeout <= 0 {
-		return nil, usagef("--timeout is %s; it has to be more than nothing", n.timeout)
+		return nil, usagef("--timeout is %s: give more than 0s", n.timeout)
+	}
+	if !httpguts.ValidHeaderFieldValue(n.userAgent) {
+		return nil, usagef("--user-agent %q cannot be sent: leave out control characters", n.userAgent)
+	}
+	hook, err := n.signing.hook()
+	if err != nil {
+		return nil, err
 	}
 	base, err := n.transport()
 	if err != nil {
@@ -51,9 +60,11 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	}
 	return &gate{
 		Transport: &client.Transport{
-			Base:    base,
-			Token:   n.agent.String(),
-			Fetcher: &fetch.Fetcher{Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout},
+			Base:  base,
+			Token: n.agent.String(),
+			Fetcher: &fetch.Fetcher{
+				Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+			},
 			Cache: &cache.Cache{
 				Size:      maxOrigins,
 				MaxBytes:  maxPolicies,
@@ -76,6 +87,11 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 		return g.Fetcher.Fetch(ctx, o, prev)
 	}
 	return g.Cache.Get(ctx, o, &cache.Source{Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect})
+}
+
+// fetch asks o's server, whatever a cache holds, and keeps the file.
+func (g *gate) fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	return g.Fetcher.Fetch(ctx, o, nil)
 }
 
 // end writes to the store what is not there yet, and closes it. That has to be done

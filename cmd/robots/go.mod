@@ -5,9 +5,12 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
+	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/schollz/progressbar/v3 v3.19.1 // progress with rate and time left
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
+	github.com/spf13/pflag v1.0.10 // what is wrong with a flag
+	golang.org/x/net v0.62.0 // public suffixes, header field values
 	golang.org/x/sync v0.24.0 // a bound on lines under way
 	golang.org/x/term v0.47.0 // whether a stream is a terminal, and how wide
 )
@@ -15,6 +18,7 @@ require (
 // Tests.
 require (
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
 	golang.org/x/sys v0.49.0 // a pseudo-terminal
 )
 
@@ -24,12 +28,9 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )

@@ -37,8 +37,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": serveCmd,
-			"asked": askedCmd,
+			"serve":  serveCmd,
+			"asked":  askedCmd,
+			"walled": walledCmd,
 		},
 	})
 }

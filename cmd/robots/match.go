@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 )
 
 // maxRecord is how long a line of JSON may be: a robots.txt at the parsing limit
-// (RFC 9309 §2.5), with every octet escaped, still fits.
+// (RFC 9309 §2.5), with every byte escaped, still fits.
 const maxRecord = 8 << 20
 
 // maxURL is how long a URL may be that is read from a stream.
@@ -29,7 +30,7 @@ type matcher struct {
 	jsonl   bool
 }
 
-// match makes the subcommand. It takes URLs as they are written, down to the octet: it is
+// match makes the subcommand. It compares paths as they are written, byte for byte: it is
 // there to compare readings of the same question, so it must not improve the question.
 func (a *app) match() *cobra.Command {
 	m := &matcher{app: a}
@@ -37,7 +38,10 @@ func (a *app) match() *cobra.Command {
 		Use:   "match --robots FILE [URL...]",
 		Short: "Ask a robots.txt file about URLs, without a network",
 		Long: `Match asks a robots.txt file about URLs: those given, else one on each line of
-standard input. A URL is a full one or a path; it is taken as written.
+standard input. Empty lines are left out.
+
+` + urlHelp + `
+Text that begins with a slash is a path. Paths are taken as written.
 
 With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
@@ -45,12 +49,10 @@ robots.txt, in the format of the robots.txt vectors:
   id                               given back with the answer
   robots, robots_b64, robots_gen   the file: text, base64, or a list of {text, repeat}
   agents                           product tokens; of several, all groups count as one
-  url, url_b64                     a full URL or a path
+  url, url_b64                     a URL or a path
   profile                          the dialect; else that of --as
 
-For each there is one line of output, in the same order: {id, allowed, line}, or
-{id, error} where the input is malformed. "line" is that of the deciding rule, 0 if
-no rule decided. Empty lines are left out.`,
+For each there is one line of output in the same order, as --json writes it.`,
 		Example: `  robots match --robots robots.txt --agent ExampleBot /private/page
   robots match --robots robots.txt --as google < urls.txt
   robots match --jsonl < facts.jsonl > verdicts.jsonl`,
@@ -70,12 +72,19 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	switch {
 	case m.jsonl && (m.robots != "" || len(urls) > 0):
 		return usagef("--jsonl reads everything from standard input: leave out --robots and URLs")
+	case m.jsonl && m.agent != "*":
+		return usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
 		return m.records(ctx)
 	case m.robots == "":
 		return usagef("--robots FILE is missing")
 	case m.robots == "-" && len(urls) == 0:
 		return usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
+	}
+	for i, url := range urls {
+		if _, err := readTarget(url); err != nil {
+			return usagef("argument %d: %w", i+1, err)
+		}
 	}
 	data, err := m.readFile(m.robots)
 	if err != nil {
@@ -92,12 +101,17 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	return m.emit(&o)
 }
 
-// asker returns a function that writes p's answer about a URL. It may be used by
-// several goroutines.
+// asker returns a function that writes p's answer about a URL. It may be called
+// concurrently.
 func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
 	group, colours := p.Group(m.agent.String()), paletteFor(m.out)
 	return func(o *output, number int, url string) {
-		v := newVerdict(url, group.Decide(targetOf(url)))
+		target, err := readTarget(url)
+		if err != nil {
+			m.malformed(o, verdict{Number: number, URL: url}, err)
+			return
+		}
+		v := newVerdict(url, group.Decide(target))
 		o.worsen(v.status())
 		if m.json {
 			v.Number, v.Agent, v.Dialect = number, m.agent.String(), m.dialect.String()
@@ -108,18 +122,28 @@ func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string
 	}
 }
 
+// malformed reports a line that could not be understood. JSON has an answer to it in any
+// case: the n-th answer is about the n-th question, also for a reader that knows no ids.
+func (m *matcher) malformed(o *output, v verdict, err error) {
+	o.malformed(v.Number, err)
+	if m.json || m.jsonl {
+		v.Error = err.Error()
+		o.json(v)
+	}
+}
+
 // stream answers for one URL on each line.
 func (m *matcher) stream(ctx context.Context, ask func(o *output, number int, url string)) error {
 	lines := lineFilter[*output]{maxLine: maxURL, write: m.emit}
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {
 		o := new(output)
 		for _, l := range batch {
-			switch {
-			case len(l.text) == 0:
+			switch text := bytes.TrimSpace(l.text); {
+			case len(text) == 0:
 			case l.tooLong:
-				o.malformed(l.number, fmt.Errorf("longer than %d octets", maxURL))
+				m.malformed(o, verdict{Number: l.number, URL: string(text)}, fmt.Errorf("longer than %d bytes", maxURL))
 			default:
-				ask(o, l.number, string(l.text))
+				ask(o, l.number, string(text))
 			}
 		}
 		return o, nil
@@ -133,14 +157,6 @@ type parsed struct {
 	from    record
 	dialect policy.Dialect
 	policy  *policy.Policy
-}
-
-// recordVerdict answers a record; either Allowed and Line or Error is there.
-type recordVerdict struct {
-	ID      json.RawMessage `json:"id,omitempty"`
-	Allowed *bool           `json:"allowed,omitempty"`
-	Line    *int            `json:"line,omitempty"`
-	Error   string          `json:"error,omitempty"`
 }
 
 // records answers for one record on each line.
@@ -161,20 +177,22 @@ func (m *matcher) records(ctx context.Context) error {
 	return lines.run(ctx, m.in)
 }
 
-// record answers for one line, with a line in any case: the n-th answer is about the
-// n-th record, also for a reader that knows no ids. It returns what was parsed last.
+// record answers for one line. It returns what was parsed last.
 func (m *matcher) record(o *output, l line, last *parsed) *parsed {
 	var r record
 	d, now, err := m.decide(&r, l, last)
+	v := newVerdict(r.text(), d)
+	v.Number, v.ID, v.Agent = l.number, r.ID, strings.Join(r.Agents, ", ")
 	if err != nil {
-		o.malformed(l.number, err)
-		o.json(recordVerdict{ID: r.ID, Error: err.Error()})
+		v.Reason = ""
+		m.malformed(o, v, err)
 		return last
 	}
+	v.Dialect = dialectName(now.dialect)
 	if !d.Allowed {
 		o.worsen(exitRefused)
 	}
-	o.json(recordVerdict{ID: r.ID, Allowed: &d.Allowed, Line: &d.Rule.Line})
+	o.json(v)
 	return now
 }
 
@@ -182,7 +200,7 @@ func (m *matcher) record(o *output, l line, last *parsed) *parsed {
 // for its id.
 func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *parsed, error) {
 	if l.tooLong {
-		return policy.Decision{}, nil, fmt.Errorf("longer than %d octets", maxRecord)
+		return policy.Decision{}, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
 	if err := json.Unmarshal(l.text, r); err != nil {
 		return policy.Decision{}, nil, err

@@ -81,16 +81,26 @@ func generate(pieces []repeated) ([]byte, error) {
 func (r *record) target() (string, error) {
 	switch {
 	case r.URL != nil:
-		return targetOf(*r.URL), nil
 	case r.URLB64 != nil:
-		url, err := base64.StdEncoding.DecodeString(*r.URLB64)
-		if err != nil {
+		if _, err := base64.StdEncoding.DecodeString(*r.URLB64); err != nil {
 			return "", fmt.Errorf("url_b64: %w", err)
 		}
-		return targetOf(string(url)), nil
 	default:
 		return "", errNoURL
 	}
+	return readTarget(r.text())
+}
+
+// text is the record's URL as written; "" if there is none.
+func (r *record) text() string {
+	switch {
+	case r.URL != nil:
+		return *r.URL
+	case r.URLB64 != nil:
+		url, _ := base64.StdEncoding.DecodeString(*r.URLB64)
+		return string(url)
+	}
+	return ""
 }
 
 // dialect is the record's own, or the given one where it names none.

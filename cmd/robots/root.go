@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses. Of several, that of the worst outcome counts: an unknown one hides
-// more than a refusal does.
+// Exit statuses. Of several, the worst counts: an unknown outcome hides more than a
+// refusal does.
 const (
 	exitOK          = 0
 	exitRefused     = 1   // something is refused; lint has findings
@@ -37,14 +38,6 @@ type app struct {
 // worsen makes the exit status at least as bad as status.
 func (a *app) worsen(status int) { a.status = max(a.status, status) }
 
-// usageError is a mistake in how the command was called: exit status 64 and a hint
-// at --help. Every other error of a subcommand is something it could not find out.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
-
 // failure marks an error that came up while a subcommand was running.
 type failure struct{ error }
 
@@ -64,12 +57,12 @@ func run(ctx context.Context, args []string, std streams) int {
 		fmt.Fprintln(std.err, "robots: interrupted")
 		a.status = exitInterrupted
 	case isFailure && errors.Is(err, syscall.EPIPE):
-		a.worsen(exitUnknown) // whoever read our output has gone and needs no message
+		a.worsen(exitUnknown) // the reader of our output has gone and needs no message
 	case isFailure:
 		fmt.Fprintf(std.err, "robots: %s\n", visible(failed.Error()))
 		a.worsen(exitUnknown)
 	default: // from the command-line library, or a usageError
-		fmt.Fprintf(std.err, "robots: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
+		fmt.Fprintf(std.err, "robots: %s\nRun '%s --help' for usage.\n", visible(err.Error()), cmd.CommandPath())
 		a.status = exitUsage
 	}
 	return a.status
@@ -89,17 +82,67 @@ Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			cmd.SetOut(a.err)
+			cmd.Help()
+			fmt.Fprintln(a.err)
 			return usagef("a subcommand is missing")
 		},
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON, one object per line")
-	root.AddCommand(a.check(), a.fetch(), a.filter(), a.lint(), a.match())
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("robots {{.Version}}\n")
+	root.SetHelpCommand(a.help())
+	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.version()} {
+		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
+		root.AddCommand(cmd)
+	}
+	root.AddCommand(a.schema(), a.sign())
 	return root
+}
+
+// help makes the subcommand. The library's own takes a name it does not know for an
+// answered question.
+func (a *app) help() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show how a command is used",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), args[0])
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// version makes the subcommand.
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which version this is",
+		Args:  none("version takes no arguments"),
+		RunE: runs(func(context.Context, []string) error {
+			var out output
+			if a.json {
+				out.json(map[string]any{
+					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": schemaVersion,
+				})
+			} else {
+				fmt.Fprintf(&out, "robots %s\n", version())
+			}
+			return a.emit(&out)
+		}),
+	}
 }
 
 // runs adapts the body of a subcommand: its errors become failures, except those
@@ -114,8 +157,14 @@ func runs(body func(ctx context.Context, args []string) error) func(*cobra.Comma
 	}
 }
 
-// version is the module's, as the go command recorded it in the binary.
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
 func version() string {
+	return fmt.Sprintf("%s (%s, %s)", moduleVersion(), runtime.Version(), platform)
+}
+
+// moduleVersion is what the go command recorded in the binary.
+func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

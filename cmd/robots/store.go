@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
@@ -16,6 +18,7 @@ func openStore(at string) (store cache.Store, file *boltstore.Store, err error) 
 	case at == "":
 		return nil, nil, nil
 	case strings.HasPrefix(at, "redis://"), strings.HasPrefix(at, "rediss://"):
+		logging.Disable() // the cache reports what fails, once
 		s, err := redisstore.Open(at)
 		if err != nil {
 			return nil, nil, usageError{err}

@@ -1,29 +1,80 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// verdict is an answer about one URL, as --json writes it. Optional fields are left
-// out where they say nothing.
+// verdict is an answer about one URL. check, filter and match write it alike.
 type verdict struct {
-	Number  int        `json:"number,omitempty"` // line of the input, where there is one
-	URL     string     `json:"url,omitempty"`
-	Agent   string     `json:"agent,omitempty"`
-	Dialect string     `json:"dialect,omitempty"`
-	Allowed bool       `json:"allowed"`
-	Line    int        `json:"line"` // of the rule that decided, or of the empty one by which all is allowed; or 0
-	Rule    string     `json:"rule,omitempty"`
-	Group   string     `json:"group,omitempty"` // its product token, as the file writes it
-	Reason  string     `json:"reason,omitempty"`
-	Robots  *answer    `json:"robots,omitempty"` // check: where the rules come from
-	Lines   []fileLine `json:"lines,omitempty"`  // check --explain
-	Error   string     `json:"error,omitempty"`  // why robots.txt could not be had, or what is wrong with the URL
+	Number  int             // of the argument or the line, counted from 1
+	ID      json.RawMessage // match --jsonl: the record's own
+	URL     string          // as the user wrote it
+	Agent   string
+	Dialect string
+	Allowed bool
+	Reason  string // a policy.Reason as text; empty if the question was malformed
+	Line    int    // of the rule that decided, or of the empty one that allows all; 0: none
+	Rule    string
+	Group   string     // its product token, as the file writes it
+	Error   string     // why robots.txt could not be read, or what is wrong with the URL
+	Robots  *answer    // check: where the rules come from
+	Lines   []fileLine // check --explain
 
-	Record json.RawMessage `json:"record,omitempty"` // filter: the line, where it was a JSON object
+	Record json.RawMessage // filter: the line, if it was a JSON object
+}
+
+// reasonMalformed is the reason of a question that could not be understood. The other
+// reasons are those of package policy.
+const reasonMalformed = "malformed"
+
+// decisionRecord is a verdict in JSON. Every field is always there, and null if it does not apply;
+// schema.json describes them.
+type decisionRecord struct {
+	Number  int             `json:"number"`
+	ID      json.RawMessage `json:"id"`
+	URL     string          `json:"url"`
+	Agent   *string         `json:"agent"`
+	Dialect *string         `json:"dialect"`
+	Allowed bool            `json:"allowed"`
+	Reason  string          `json:"reason"`
+	Line    *int            `json:"line"`
+	Rule    *string         `json:"rule"`
+	Group   *string         `json:"group"`
+	Error   *string         `json:"error"`
+	Robots  *answer         `json:"robots"`
+	Lines   []fileLine      `json:"lines"`
+	Record  json.RawMessage `json:"record"`
+}
+
+// MarshalJSON writes the decisionRecord. URLs and patterns are full of & and <, which
+// stay as they are.
+func (v verdict) MarshalJSON() ([]byte, error) {
+	r := decisionRecord{
+		Number: v.Number, ID: v.ID, URL: v.URL, Agent: orNull(v.Agent), Dialect: orNull(v.Dialect),
+		Allowed: v.Allowed, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
+		Error: orNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
+	}
+	if r.Reason == "" {
+		r.Reason = reasonMalformed
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(r)
+	return b.Bytes(), err
+}
+
+// orNull is nil, which JSON writes as null, for the zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
 }
 
 // newVerdict is d about a URL, as the user wrote it.
@@ -41,8 +92,8 @@ func (v *verdict) decided(d policy.Decision) {
 	}
 }
 
-// status is the exit status that v stands for. A refusal because robots.txt could not be
-// had is "could not find out": the site has not said no.
+// status is the exit status that v stands for. A refusal because robots.txt is unreachable
+// is "could not find out": the site has not said no.
 func (v *verdict) status() int {
 	switch {
 	case v.Reason == "", v.Reason == reasonName(policy.ReasonUnreachable):
@@ -66,9 +117,21 @@ func (v *verdict) because() string {
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, visible(v.Rule))
 	case v.Reason == reasonName(policy.ReasonUnavailable):
-		return "robots.txt is unavailable"
+		return "robots.txt is unavailable" + v.Robots.why()
 	default:
 		return "no rule matches"
+	}
+}
+
+// why says what about the answer makes the file unavailable. The answer may be nil.
+func (a *answer) why() string {
+	switch {
+	case a == nil || a.Status == nil:
+		return ""
+	case *a.Status >= 300 && *a.Status < 400:
+		return ": too many redirects"
+	default:
+		return fmt.Sprintf(": %d %s", *a.Status, http.StatusText(*a.Status))
 	}
 }
 

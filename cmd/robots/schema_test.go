@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// compiled is one definition of the schema that "robots schema" writes.
+func compiled(t *testing.T, definition string) *jsonschema.Schema {
+	t.Helper()
+	var out bytes.Buffer
+	if status := run(t.Context(), []string{"schema"}, streams{nil, &out, t.Output()}); status != exitOK {
+		t.Fatal("robots schema: status ", status)
+	}
+	doc, err := jsonschema.UnmarshalJSON(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := doc.(map[string]any)["$id"].(string)
+	if want := fmt.Sprint("/v", schemaVersion); !strings.HasSuffix(id, want) {
+		t.Errorf("$id is %s, want it to end with %s", id, want)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource(id, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(id + "#/$defs/" + definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// site answers for many sites, by the first label of their names.
+func site(w http.ResponseWriter, r *http.Request) {
+	name, _, _ := strings.Cut(r.Host, ".")
+	switch name {
+	case "missing":
+		w.WriteHeader(http.StatusNotFound)
+	case "down":
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case "moved":
+		http.Redirect(w, r, "http://rules.example/robots.txt", http.StatusFound)
+	case "loop":
+		http.Redirect(w, r, r.URL.Path, http.StatusFound)
+	case "latin1":
+		w.Write([]byte("Disallow: /\xe4\n"))
+	case "short":
+		w.Header().Set("Cache-Control", "max-age=5")
+	case "rules":
+		w.Write([]byte("User-agent: *\nDisallow: /private\nSitemap: https://rules.example/s.xml\n"))
+	}
+}
+
+var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "rules"}
+
+func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(site))
+	defer server.Close()
+	to := "--connect-to=::" + server.Listener.Addr().String()
+	dir := t.TempDir()
+	file, refused := filepath.Join(dir, "robots.txt"), filepath.Join(dir, "refused")
+	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\nDisallow /y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for _, name := range schemaSites {
+		urls = append(urls, "http://"+name+".example/private")
+	}
+	list := strings.Join(urls, "\n") + "\nfoo bar\n{\"url\":\"http://rules.example/\",\"id\":1}\n{\"url\":\n"
+	records := `{"id":1,"robots":"","agents":["a"],"url":"/x"}` + "\n" +
+		`{"id":{"a":1},"robots":"User-agent:a\nDisallow:/","agents":["a","b"],"url_b64":"L3g="}` + "\n{}\n[\n"
+	for _, c := range []struct {
+		definition string
+		args       []string
+		in         string
+		least      int // objects
+	}{
+		{"decision", append([]string{"check", "--json", "--explain", to}, urls...), "", 7},
+		{"decision", append([]string{"check", "--json", "--as=all", to}, urls...), "", 35},
+		{"decision", []string{"check", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
+		{"decision", []string{"filter", "--json", "--refused=" + refused, to}, list, 1},
+		{"decision", []string{"match", "--json", "--robots=" + file}, "/x\n/y\n//z\nfoo bar\n", 4},
+		{"decision", []string{"match", "--jsonl"}, records, 4},
+		{"report", []string{"lint", "--json", file}, "", 1},
+		{"rule", []string{"lint", "--json", "--rules"}, "", 50},
+		{"version", []string{"version", "--json"}, "", 1},
+		{"fetched", []string{"fetch", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
+	} {
+		t.Run(strings.Join(c.args[:2], " "), func(t *testing.T) {
+			checkSchema(t, c.definition, c.least, stdoutOf(t, c.in, c.args...))
+		})
+	}
+	for _, url := range urls {
+		checkSchema(t, "fetched", 1, stdoutOf(t, "", "fetch", "--json", to, url))
+	}
+	lines, err := os.ReadFile(refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSchema(t, "decision", 4, lines)
+	var problems bytes.Buffer
+	std := streams{strings.NewReader(urls[0]), io.Discard, &problems}
+	run(t.Context(), []string{"filter", "--json", "--summary", to}, std)
+	checkSchema(t, "summary", 1, problems.Bytes())
+}
+
+// stdoutOf is what the command writes to standard output.
+func stdoutOf(t *testing.T, in string, args ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if status := run(t.Context(), args, streams{strings.NewReader(in), &out, t.Output()}); status == exitUsage {
+		t.Fatalf("%q: status %d", args, status)
+	}
+	return out.Bytes()
+}
+
+// checkSchema checks every line of data.
+func checkSchema(t *testing.T, definition string, least int, data []byte) {
+	t.Helper()
+	s, n := compiled(t, definition), 0
+	for l := range bytes.Lines(data) {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(doc); err != nil {
+			t.Errorf("%s\n%v", l, err)
+		}
+		n++
+	}
+	if n < least {
+		t.Fatalf("%d objects, want at least %d", n, least)
+	}
+}
+
+// A field that is missing, unknown or of another type breaks the contract.
+func TestTheSchemaRefusesWhatIsNotPromised(t *testing.T) {
+	good := stdoutOf(t, `{"id":1,"robots":"User-agent: *\nDisallow: /x","agents":["a"],"url":"/x"}`, "match", "--jsonl")
+	s := compiled(t, "decision")
+	var fields map[string]any
+	if err := json.Unmarshal(good, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		bad := maps.Clone(fields)
+		delete(bad, name)
+		if s.Validate(bad) == nil {
+			t.Errorf("without %s it is accepted", name)
+		}
+	}
+	for name, value := range map[string]any{
+		"extra": 1, "line": 0, "reason": "because", "allowed": nil, "number": "1", "dialect": "lycos", "rule": nil,
+	} {
+		bad := maps.Clone(fields)
+		bad[name] = value
+		if s.Validate(bad) == nil {
+			t.Errorf("with %s %v it is accepted", name, value)
+		}
+	}
+	malformed := maps.Clone(fields)
+	malformed["reason"], malformed["allowed"], malformed["error"] = "malformed", true, "why"
+	if s.Validate(malformed) == nil {
+		t.Error("malformed and allowed is accepted")
+	}
+}

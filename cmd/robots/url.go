@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// Every subcommand reads a URL by the same rule:
+//
+//   - "http://..." and "https://..." are URLs;
+//   - "//site/..." is a URL without its scheme (RFC 3986 section 4.2), which is https;
+//   - "/..." is a path, which only match can answer: the others need a site;
+//   - without either, text that begins with a site is an https URL. A site is a name
+//     under a public suffix ("example.com/a"), localhost, or an IP address.
+//
+// White space around a URL is no part of it. Everything else is an error, never a guess:
+// "private/2" may be a path without its slash, and "page.html" is no site.
+
+// parseURL reads a URL whose site is to be asked. The error is a usageError.
+func parseURL(text string) (*url.URL, error) {
+	t, err := splitURL(text, false)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if t.scheme == "" {
+		return nil, usagef("%s is a path and names no site: write https://example.com%s", quoted(text), brief(t.full))
+	}
+	u, err := url.Parse(t.full)
+	if err != nil {
+		return nil, usageError{notURL(text, err)}
+	}
+	return u, nil
+}
+
+// parseSite is parseURL with the origin to ask. Its error tells the argument's place, i.
+func parseSite(i int, text string) (*url.URL, fetch.Origin, error) {
+	u, err := parseURL(text)
+	if err != nil {
+		return nil, fetch.Origin{}, usagef("argument %d: %w", i+1, err)
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return nil, fetch.Origin{}, usagef("argument %d: %w", i+1, notURL(text, err))
+	}
+	return u, o, nil
+}
+
+// readTarget returns what of a URL or path is compared with rules, as written.
+func readTarget(text string) (string, error) {
+	t, err := splitURL(text, true)
+	if err != nil {
+		return "", err
+	}
+	if t.scheme != "" {
+		if _, err := originOf(t.scheme, t.authority); err != nil {
+			return "", notURL(text, err)
+		}
+	}
+	return targetOf(t.full), nil
+}
+
+// split is a text that was understood: a URL with its first two parts, or a path without
+// them.
+type split struct{ full, scheme, authority string }
+
+// splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
+// unchecked. Its errors offer a path as a remedy if paths are taken.
+func splitURL(text string, paths bool) (split, error) {
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
+		text = "https:" + text
+	}
+	scheme, after, found := strings.Cut(text, "://")
+	if found && strings.ContainsAny(scheme, "/?#") { // /a?b=http://c has none
+		found = false
+	}
+	switch at := strings.IndexFunc(text, blank); {
+	case text == "":
+		return split{}, errors.New(`"" is no URL: write one, such as https://example.com/`)
+	case at >= 0 && (found || text[0] == '/'):
+		return split{}, fmt.Errorf("%s holds a blank or control character: write it as %%%02X", quoted(text), text[at])
+	case text[0] == '/':
+		return split{full: text}, nil
+	case !found:
+		return splitBare(text, paths)
+	}
+	scheme = strings.ToLower(scheme)
+	switch authority := authorityOf(after); {
+	case scheme != "http" && scheme != "https":
+		return split{}, fmt.Errorf("%s: robots.txt is about http and https only", quoted(text))
+	case authority == "":
+		return split{}, fmt.Errorf("%s names no host", quoted(text))
+	case strings.Contains(authority, ";"): // the end of the host to some, a part of it to others
+		return split{}, fmt.Errorf("%s has a semicolon in its host", quoted(text))
+	default:
+		return split{text, scheme, authority}, nil
+	}
+}
+
+// splitBare reads text without a scheme.
+func splitBare(text string, paths bool) (split, error) {
+	authority := authorityOf(text)
+	known, possible := isSite(authority)
+	switch {
+	case known:
+		return split{"https://" + text, "https", authority}, nil
+	case !possible:
+		return split{}, fmt.Errorf("%s is no http or https URL", quoted(text))
+	case paths:
+		return split{}, fmt.Errorf("%s is neither a URL nor a path: write https://%s or /%[2]s",
+			quoted(text), brief(text))
+	default:
+		return split{}, fmt.Errorf("%s is no http or https URL: write https://%s", quoted(text), brief(text))
+	}
+}
+
+func authorityOf(text string) string {
+	if i := strings.IndexAny(text, "/?#"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// isSite reports whether an authority without a scheme can hardly be anything else, and
+// whether it could be a host at all. There are words before a colon that are no hosts
+// (mailto:), and files with a dot.
+func isSite(authority string) (known, possible bool) {
+	if strings.ContainsAny(authority, "@; ") {
+		return false, false
+	}
+	o, err := originOf("https", authority)
+	if err != nil {
+		return false, false
+	}
+	host := o.RobotsURL().Hostname()
+	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
+		return true, true
+	}
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	return host != suffix && (icann || strings.Contains(suffix, ".")), true
+}
+
+func originOf(scheme, authority string) (fetch.Origin, error) {
+	u, err := url.Parse(scheme + "://" + authority)
+	if err != nil {
+		return fetch.Origin{}, err
+	}
+	return fetch.OriginOf(u)
+}
+
+// targetOf returns what of a URL is compared with rules: path, parameters and query, as
+// written, without the fragment, and always with a slash in front. Nothing is decoded,
+// resolved or checked.
+//
+// An authority ends at the first of / ? ; and text without a scheme is told from a path
+// by the slash in front alone: "example.com" is a host, "/a" a path.
+func targetOf(url string) string {
+	rest := strings.TrimPrefix(url, "//")
+	// "://" is the end of a scheme only before any path: /a?b=http://c has none.
+	if scheme, after, found := strings.Cut(rest, "://"); found && !strings.ContainsAny(scheme, "/?;") {
+		rest = after
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	switch start := strings.IndexAny(rest, "/?;"); {
+	case start < 0:
+		return "/"
+	case rest[start] != '/':
+		return "/" + rest[start:]
+	default:
+		return rest[start:]
+	}
+}
+
+func blank(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// notURL is err without the URL that it repeats.
+func notURL(text string, err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return fmt.Errorf("%s is no URL that could be asked for: %w", quoted(text), err)
+}
+
+// quoted is text from a user for a message: short, and safe to print.
+func quoted(text string) string { return fmt.Sprintf("%q", brief(text)) }
+
+func brief(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The rows are read by parseURL, which check, fetch, filter and lint use, and by readTarget,
+// which match uses: what one of them takes for a site, the other does too.
+func TestURLsAreReadByOneRule(t *testing.T) {
+	for _, c := range []struct {
+		text         string
+		url          string // "": refused by parseURL
+		target       string // "": refused by readTarget
+		wrong        string // with parseURL
+		wrongInMatch string // if it is another
+	}{
+		{"https://example.com/a?b#c", "https://example.com/a?b#c", "/a?b", "", ""},
+		{"HTTP://EXAMPLE.com", "http://EXAMPLE.com", "/", "", ""},
+		{" http://h/a\t", "http://h/a", "/a", "", ""},
+		{"http://user:x@h/a", "http://user:x@h/a", "/a", "", ""},
+		{"http://[::1]:80/a", "http://[::1]:80/a", "/a", "", ""},
+		{"http://h//a", "http://h//a", "//a", "", ""},
+		{"http://h?q#/b", "http://h?q#/b", "/?q", "", ""},
+
+		{"example.com/a", "https://example.com/a", "/a", "", ""},
+		{"example.com", "https://example.com", "/", "", ""},
+		{"example.com?q", "https://example.com?q", "/?q", "", ""},
+		{"example.com:8080/a", "https://example.com:8080/a", "/a", "", ""},
+		{"example.com/?a=http://c/d", "https://example.com/?a=http://c/d", "/?a=http://c/d", "", ""},
+		{"name.github.io/a", "https://name.github.io/a", "/a", "", ""},
+		{"localhost:80/a", "https://localhost:80/a", "/a", "", ""},
+		{"127.0.0.1/a", "https://127.0.0.1/a", "/a", "", ""},
+		{"[::1]/a", "https://[::1]/a", "/a", "", ""},
+
+		{"/a?b=http://c/d", "", "/a?b=http://c/d", "is a path and names no site", ""},
+		{"/", "", "/", "is a path and names no site", ""},
+		{"/100%", "", "/100%", "is a path and names no site", ""},
+		{"http://h/100%", "", "/100%", `invalid URL escape "%"`, ""},
+
+		{"", "", "", `"" is no URL`, ""},
+		{" ", "", "", `"" is no URL`, ""},
+		{"private/2", "", "", "write https://private/2", "write https://private/2 or /private/2"},
+		{"page.html", "", "", "write https://page.html", "write https://page.html or /page.html"},
+		{"intranet:80/a", "", "", "write https://intranet:80/a", "or /intranet:80/a"},
+		{"com", "", "", "write https://com", ""},
+		{"?q", "", "", "is no http or https URL", ""},
+		{"#a", "", "", "is no http or https URL", ""},
+		{"foo bar", "", "", `"foo bar" is no http or https URL`, ""},
+		{"mailto:a@b", "", "", "is no http or https URL", ""},
+		{"user:x@example.com", "", "", "is no http or https URL", ""},
+		{"javascript:alert(1)", "", "", "is no http or https URL", ""},
+		{"../a", "", "", "is no http or https URL", ""},
+		{`https:\\example.com\a`, "", "", "is no http or https URL", ""},
+		{"//a/b", "https://a/b", "/b", "", ""},
+		{"///a", "", "", "names no host", ""},
+		{"ftp://a/b", "", "", "about http and https only", ""},
+		{"://a/b", "", "", "about http and https only", ""},
+		{"http://", "", "", "names no host", ""},
+		{"http:///a", "", "", "names no host", ""},
+		{"http://[bad", "", "", "missing ']' in host", ""},
+		{"http://h:99999/", "", "", "is no URL that could be asked for", ""},
+		{"http://127.1/", "", "", "is no URL that could be asked for", ""},
+		{"http://h;p/x", "", "", "has a semicolon in its host", ""},
+		{"h.com;p/x", "", "", "is no http or https URL", ""},
+		{"http://h/a b", "", "", "holds a blank or control character: write it as %20", ""},
+		{"/a\x00", "", "", "write it as %00", ""},
+	} {
+		u, _, err := parseSite(6, c.text)
+		switch {
+		case err == nil && u.String() != c.url:
+			t.Errorf("parseSite(%q) = %q, want %q", c.text, u, c.url)
+		case !wrong(err, "argument 7: ", c.url == "") || !wrong(err, c.wrong, c.url == ""):
+			t.Errorf("parseSite(%q) = %v, %v, want %q, %q", c.text, u, err, c.url, c.wrong)
+		}
+		if c.wrongInMatch == "" {
+			c.wrongInMatch = c.wrong
+		}
+		target, err := readTarget(c.text)
+		if target != c.target || !wrong(err, c.wrongInMatch, c.target == "") {
+			t.Errorf("readTarget(%q) = %q, %v, want %q, %q", c.text, target, err, c.target, c.wrongInMatch)
+		}
+	}
+}
+
+// wrong reports whether err is there if it should be, and then says what.
+func wrong(err error, what string, should bool) bool {
+	return (err != nil) == should && (err == nil || strings.Contains(err.Error(), what))
+}
+
+// A path that is read is compared as it was written, and what check would ask about match
+// answers too.
+func FuzzReadTarget(f *testing.F) {
+	for _, seed := range []string{
+		"", "http://h/a?b#c", "//h/a", "a?b", "/a;b", "http://h;a", "example.com/a", "private/2",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		target, err := readTarget(text)
+		if err == nil && (!strings.HasPrefix(target, "/") || strings.ContainsFunc(target, blank)) {
+			t.Errorf("readTarget(%q) = %q", text, target)
+		}
+		if trimmed := strings.TrimSpace(text); err == nil && strings.HasPrefix(trimmed, "/") && !strings.HasPrefix(trimmed, "//") {
+			if want, _, _ := strings.Cut(trimmed, "#"); target != want {
+				t.Errorf("readTarget(%q) = %q, want %q", text, target, want)
+			}
+		}
+		if _, _, refused := parseSite(0, text); refused == nil && err != nil {
+			t.Errorf("%q: parseSite takes it, readTarget does not: %v", text, err)
+		}
+	})
+}
