@@ -127,7 +127,7 @@ func ExampleOutage() {
 		up := true
 		src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			if up {
-				return &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))}, nil
+				return &fetch.Result{StatusCode: 200, Policy: policy.Parse(nil)}, nil
 			}
 			return &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errors.New("status 503")}, nil
 		}}
@@ -142,9 +142,9 @@ func ExampleOutage() {
 		}
 	}
 	// Output:
-	// allowed: no rule matches (user-agent: *)
-	// allowed: no rule matches (user-agent: *)
-	// allowed: no rule matches (user-agent: *)
+	// allowed: no rule matches
+	// allowed: no rule matches
+	// allowed: no rule matches
 	// disallowed: robots.txt is unreachable
 }
 

@@ -145,10 +145,9 @@ func ExampleTransport_httptest() {
 	}))
 	defer server.Close()
 
-	base := server.Client().Transport
 	c := &http.Client{Transport: &client.Transport{
-		Base:    base,
-		Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
+		Base:    server.Client().Transport,
+		Fetcher: &fetch.Fetcher{Retries: -1},
 	}}
 	_, err := c.Get(server.URL + "/page")
 	refusal, ok := errors.AsType[*client.DisallowedError](err)
@@ -247,9 +246,7 @@ func ExampleDisallowedError() {
 
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	c := &http.Client{Transport: &client.Transport{
-		Base: base, Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
-	}}
+	c := &http.Client{Transport: &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}}
 	for _, link := range []string{site.URL + "/private", gone.URL + "/page"} {
 		_, err := c.Get(link)
 		refusal, ok := errors.AsType[*client.DisallowedError](err)

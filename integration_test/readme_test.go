@@ -81,7 +81,8 @@ func TestTheProgramInTheReadmePrintsWhatItSays(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	run := exec.Command(program, strings.Fields(urls)...)
-	run.Env = []string{"HTTPS_PROXY=" + strings.Replace(p.URL, "://", "://me:right@", 1), "SSL_CERT_FILE=" + certificate}
+	through := strings.Replace(p.URL, "://", "://me:right@", 1)
+	run.Env = []string{"HTTPS_PROXY=" + through, "SSL_CERT_FILE=" + certificate}
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
 	if err := run.Run(); err != nil || stdout.String() != want {
@@ -127,7 +128,8 @@ var (
 	_ *url.URL
 	_ cache.Cache
 	_ client.Pacer
-	_ = []any{errors.New, io.WriteString, log.Println, http.Get, httptest.NewServer, time.Now, boltstore.Open, redisstore.Open}
+	_ = []any{errors.New, io.WriteString, log.Println, http.Get, httptest.NewServer, time.Now}
+	_ = []any{boltstore.Open, redisstore.Open}
 )
 
 `
