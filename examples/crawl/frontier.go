@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"sync"
 	"time"
@@ -25,11 +26,13 @@ func newFrontier(start *url.URL, turn func(*url.URL) time.Time) *frontier {
 	return f
 }
 
-// next waits for a URL whose site is free. It returns false when there will be none.
-func (f *frontier) next() (*url.URL, bool) {
+// next waits for a URL whose site is free. It returns false when there will be none, or
+// when ctx ends.
+func (f *frontier) next(ctx context.Context) (*url.URL, bool) {
+	defer context.AfterFunc(ctx, f.wake)()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.queue) > 0 || f.busy > 0 {
+	for ctx.Err() == nil && (len(f.queue) > 0 || f.busy > 0) {
 		i, wait := f.first()
 		if i >= 0 && wait <= 0 {
 			u := f.queue[i]
@@ -45,13 +48,17 @@ func (f *frontier) next() (*url.URL, bool) {
 // sleep waits for news, and for no longer than wait if there is a turn to wait for.
 func (f *frontier) sleep(turn bool, wait time.Duration) {
 	if turn {
-		defer time.AfterFunc(wait, func() {
-			f.mu.Lock() // not before the caller sleeps
-			defer f.mu.Unlock()
-			f.more.Broadcast()
-		}).Stop()
+		defer time.AfterFunc(wait, f.wake).Stop()
 	}
 	f.more.Wait()
+}
+
+// wake takes the lock so that it comes before or after a look at the queue, not between the
+// look and the sleep.
+func (f *frontier) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.more.Broadcast()
 }
 
 // first returns the place of the URL that may be asked for first, and how long until

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"log"
@@ -46,7 +47,7 @@ func run(ctx context.Context, web *site.Web, show bool) error {
 	return crawl(ctx, os.Stdout, progress, web, "http://rules.example/")
 }
 
-// crawl follows links from start with four workers until there are no more.
+// crawl follows links from start with four workers until there are no more, or ctx ends.
 func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start string) error {
 	u, err := url.Parse(start)
 	if err != nil {
@@ -70,7 +71,7 @@ func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start st
 		workers.Go(func() { c.work(ctx) })
 	}
 	workers.Wait()
-	return r.totals()
+	return errors.Join(r.totals(), ctx.Err())
 }
 
 type crawler struct {
@@ -83,7 +84,7 @@ type crawler struct {
 
 func (c *crawler) work(ctx context.Context) {
 	for {
-		u, ok := c.frontier.next()
+		u, ok := c.frontier.next(ctx)
 		if !ok {
 			return
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -121,15 +122,28 @@ func TestTheFrontierDoesNotWaitForASlowSite(t *testing.T) {
 			u     *url.URL
 			after time.Duration
 		}{{quick, 0}, {slow, time.Minute}} {
-			u, ok := f.next()
+			u, ok := f.next(t.Context())
 			if !ok || u != want.u || time.Since(start) != want.after {
 				t.Errorf("got %v, %t after %v, want %v after %v", u, ok, time.Since(start), want.u, want.after)
 			}
 		}
 		f.done(nil)
 		f.done(nil)
-		if u, ok := f.next(); ok {
+		if u, ok := f.next(t.Context()); ok {
 			t.Errorf("got %v, want the end", u)
+		}
+	})
+}
+
+// A site may ask for a day of rest. The crawl ends when its time is over.
+func TestTheFrontierEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		f := newFrontier(&url.URL{Host: "slow.example"}, func(*url.URL) time.Time { return start.Add(24 * time.Hour) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if u, ok := f.next(ctx); ok || time.Since(start) != time.Minute {
+			t.Errorf("got %v, %t after %v, want none after a minute", u, ok, time.Since(start))
 		}
 	})
 }
