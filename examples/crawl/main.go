@@ -94,8 +94,8 @@ func (c *crawler) work(ctx context.Context) {
 }
 
 // visit asks whether u may be fetched. The gate would refuse a forbidden request by itself:
-// asking first saves the turn. Reading robots.txt has used up the turn of a new site, and
-// another worker that of a known one: then u goes back, and the worker takes another site.
+// asking first saves the turn. If the site is not free, because its robots.txt was just read
+// or another worker was faster, u goes back and the worker takes another site.
 func (c *crawler) visit(ctx context.Context, u *url.URL) {
 	answer, err := c.gate.Decide(ctx, u)
 	switch {
