@@ -14,7 +14,13 @@
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several
 // processes. It costs a caller 100 ms at most, is written behind the callers, and is left
-// alone while it fails: a Cache with a broken Store is a Cache without one.
+// alone while it fails: a Cache with a broken Store is a Cache without one. What it could not
+// take is written once it works again. A value that it refused eight times is dropped and
+// counted in [Stats]. Package boltstore keeps a file, for one process.
+//
+// Processes that share a Store with locks, such as that of package redisstore, fetch each
+// robots.txt once for all of them. While another process fetches, a miss may wait up to 15
+// seconds for its result. A program that can write the Store can write rules.
 //
 // This package knows no product tokens and matches no rules: what goes in and comes out is a
 // fetch.Result. A Cache is safe for concurrent use.

@@ -21,11 +21,44 @@
 // own origin. What follows redirects, adds credentials or repeats requests belongs above
 // the gate: then each request that is sent was decided on, and robots.txt is read without
 // credentials. Only what every request needs, such as a proxy or a dialer, belongs below.
-// A cache of pages that several crawlers share belongs below too. Then set
-// Fetcher.Transport to what is below that cache: it must not keep robots.txt.
+// A cache of pages belongs below too, or it could answer one crawler with a page that only
+// another may fetch. Then set Fetcher.Transport to what is below that cache: it must not
+// keep robots.txt. Retries must end on a [*DisallowedError]: go-retryablehttp needs a
+// CheckRetry that says so.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a
 // click, a form), use [WithoutRobots] or another http.Client.
+//
+// # When a request is not sent
+//
+// The error tells what to do next:
+//
+//   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
+//   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read. Err
+//     says why. Ask again after Until.
+//   - A [*DelayError]: the site asks for more delay than a Pacer with Refuse keeps.
+//   - The context's error. The fetch of robots.txt goes on, so the next call finds it cached.
+//   - [ErrClosed], after Close.
+//
+// Any other error is Base's own, or says what is wrong with the URL or a header.
+//
+// # Time-outs
+//
+// http.Client.Timeout counts the reading of robots.txt, and with a [Pacer] the wait for the
+// turn: the first page of a site waits one delay after robots.txt. A crawler calls
+// [Transport.Decide] and then [Pacer.Wait] first.
+//
+// # Several crawlers, proxies, strangers
+//
+// A program with several crawlers decides each request for its own product token
+// ([WithToken]). Transports may share one cache.Cache and one [Pacer].
+//
+// Robots.txt takes the proxy of Base. A nil Base follows the environment, as
+// http.DefaultTransport does. A proxy's 407 disallows and is kept nowhere: once the
+// credential is right, the rules are read.
+//
+// If URLs come from strangers, set Fetcher.PublicOnly: it refuses every private address, so
+// no URL reaches the caller's own network.
 package client
 
 import (

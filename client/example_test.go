@@ -145,10 +145,9 @@ func ExampleTransport_httptest() {
 	}))
 	defer server.Close()
 
-	base := server.Client().Transport
 	c := &http.Client{Transport: &client.Transport{
-		Base:    base,
-		Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
+		Base:    server.Client().Transport,
+		Fetcher: &fetch.Fetcher{Retries: -1},
 	}}
 	_, err := c.Get(server.URL + "/page")
 	refusal, ok := errors.AsType[*client.DisallowedError](err)
@@ -247,9 +246,7 @@ func ExampleDisallowedError() {
 
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	c := &http.Client{Transport: &client.Transport{
-		Base: base, Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
-	}}
+	c := &http.Client{Transport: &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}}
 	for _, link := range []string{site.URL + "/private", gone.URL + "/page"} {
 		_, err := c.Get(link)
 		refusal, ok := errors.AsType[*client.DisallowedError](err)
@@ -395,4 +392,64 @@ func ExampleDelayError() {
 		fmt.Println("asks for", slow.Delay, "and we keep", slow.Max)
 	}
 	// Output: asks for 1h0m0s and we keep 1m0s
+}
+
+// Decided counts answers by their reason, as a service does for its metrics.
+func ExampleDecided() {
+	site := exampleSite()
+	defer site.Close()
+
+	answers := map[policy.Reason]int{} // guard it, if requests are made concurrently
+	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
+		Decided: func(_ context.Context, d client.Decided) { answers[d.Reason]++ },
+	}}}
+	for _, path := range []string{"/public", "/private/a", "/private/b"} {
+		if resp, err := c.Get(site.URL + path); err == nil {
+			resp.Body.Close()
+		}
+	}
+	fmt.Println("no rule:", answers[policy.ReasonNoRule], "rule:", answers[policy.ReasonRule])
+	// Output: no rule: 1 rule: 2
+}
+
+// Fetched says why a site is unreachable.
+func ExampleFetched() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer site.Close()
+
+	gate := &client.Transport{
+		Fetcher: &fetch.Fetcher{Retries: -1},
+		Trace: &client.Trace{Fetched: func(f client.Fetched) {
+			if f.Err != nil {
+				fmt.Println("given up:", f.Err)
+				return
+			}
+			fmt.Println(f.Result.StatusCode, f.Result.Policy.Reason(), "and asks for", f.Result.RetryAfter)
+		}},
+	}
+	if _, err := (&http.Client{Transport: gate}).Get(site.URL); err == nil {
+		fmt.Println("sent")
+	}
+	// Output: 503 robots.txt is unreachable and asks for 2m0s
+}
+
+// Waited tells of each request that the Pacer held back. The first page waits too: reading
+// robots.txt was a request.
+func ExampleWaited() {
+	site := exampleSite()
+	defer site.Close()
+
+	c := &http.Client{Transport: &client.Transport{
+		Pacer: &client.Pacer{Delay: 250 * time.Millisecond},
+		Trace: &client.Trace{Waited: func(_ context.Context, w client.Waited) {
+			fmt.Println(w.URL.Path, w.Took > 0, w.Err)
+		}},
+	}}
+	if resp, err := c.Get(site.URL + "/public"); err == nil {
+		resp.Body.Close()
+	}
+	// Output: /public true <nil>
 }

@@ -96,3 +96,18 @@ func ExamplePacer_Next() {
 	// idle
 	// busy
 }
+
+// Without a Transport, a Pacer spaces the starts by its Delay.
+func ExamplePacer_Wait() {
+	pacer := &client.Pacer{Delay: 50 * time.Millisecond}
+	u := &url.URL{Scheme: "https", Host: "example.com"}
+	start := time.Now()
+	for range 3 {
+		if err := pacer.Wait(context.Background(), u); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println("three turns in two delays:", time.Since(start) >= 100*time.Millisecond)
+	// Output: three turns in two delays: true
+}

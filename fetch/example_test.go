@@ -2,11 +2,14 @@ package fetch_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -34,7 +37,7 @@ func ExampleFetcher_Fetch() {
 		fmt.Println(err) // the context ended, and nothing else
 		return
 	}
-	switch d := res.Policy.Decide("ExampleBot", page.EscapedPath()); {
+	switch d := res.Policy.Decide("ExampleBot", page.RequestURI()); {
 	case d.Allowed:
 		fmt.Println("may be fetched")
 	case d.Reason == policy.ReasonUnreachable:
@@ -63,4 +66,73 @@ func ExampleOriginOf() {
 	// http://www.xn--mller-kva.eu has http://www.xn--mller-kva.eu/robots.txt
 	// https://example.com:8443 has https://example.com:8443/robots.txt
 	// fetch: no origin in URL "http://127.1/": host "127.1": its last label is a number, but it is not an IPv4 address in dotted decimal
+}
+
+// An Origin is a key of maps, and text in JSON.
+func ExampleOrigin() {
+	pages := map[fetch.Origin]int{}
+	for _, raw := range []string{"https://example.com/a", "HTTPS://EXAMPLE.COM:443/b", "http://example.com/"} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		o, err := fetch.OriginOf(u)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		pages[o]++
+	}
+	text, err := json.Marshal(pages)
+	fmt.Println(string(text), err)
+
+	var read map[fetch.Origin]int
+	err = json.Unmarshal(text, &read)
+	fmt.Println(maps.Equal(read, pages), err)
+	// Output:
+	// {"http://example.com":1,"https://example.com":2} <nil>
+	// true <nil>
+}
+
+// In reads the same answer as another engine does, without asking the site again.
+func ExampleResult_In() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer site.Close()
+
+	u, err := url.Parse(site.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f := fetch.Fetcher{Retries: -1}
+	res, err := f.Fetch(context.Background(), o, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
+		fmt.Println(d, res.In(d).Policy.Decide("ExampleBot", "/page"))
+	}
+	// Output:
+	// RFC9309 allowed: robots.txt is unavailable
+	// Google disallowed: robots.txt is unreachable
+}
+
+// RetryAfter counts with a status that passes, for pages as well as for robots.txt.
+func ExampleRetryAfter() {
+	now := time.Now()
+	h := http.Header{"Retry-After": {"120"}}
+	fmt.Println(fetch.RetryAfter(http.StatusTooManyRequests, h, now))
+	fmt.Println(fetch.RetryAfter(http.StatusNotFound, h, now))
+	// Output:
+	// 2m0s
+	// 0s
 }

@@ -1,45 +1,160 @@
 package integration_test
 
 import (
+	"bytes"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
 
-const readme = "../README.md"
-
-// The program at the top of the README is one that compiles.
-func TestTheProgramInTheReadmeCompiles(t *testing.T) {
-	text, err := os.ReadFile(readme)
+// read returns the text of a document, and its blocks of code in the language, in order.
+func read(t *testing.T, document, language string) (text string, blocks []string) {
+	t.Helper()
+	b, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, program, found := strings.Cut(string(text), "```go\n")
-	program, _, closed := strings.Cut(program, "```\n")
-	if !found || !closed {
-		t.Fatal("the README has no Go program")
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+		if m[1] == language {
+			blocks = append(blocks, m[2])
+		}
 	}
-	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+	return string(b), blocks
+}
+
+// compiled writes source to a file of this name and has a go command judge it.
+func compiled(t *testing.T, name, source string, command ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "vet", file).CombinedOutput(); err != nil {
-		t.Errorf("go vet: %v\n%s", err, out)
+	if out, err := exec.Command("go", append(command, file)...).CombinedOutput(); err != nil {
+		t.Errorf("go %s: %v\n%s\n%s", strings.Join(command, " "), err, out, source)
 	}
 }
 
-// The tests that the README says hold a promise are there.
-func TestTheTestsInTheReadmeExist(t *testing.T) {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
+func TestTheReadmeIsShort(t *testing.T) {
+	if text, _ := read(t, "../README.md", "go"); len(text) > 7000 {
+		t.Errorf("the README has %d bytes, want 7000 at most", len(text))
 	}
+}
+
+// The program at the top of the README prints what the README says, at a web in which
+// example.com and down.example.com answer as it says.
+func TestTheProgramInTheReadmePrintsWhatItSays(t *testing.T) {
+	_, programs := read(t, "../README.md", "go")
+	_, sessions := read(t, "../README.md", "")
+	if len(programs) == 0 || len(sessions) == 0 {
+		t.Fatal("the README has no program, or no output of it")
+	}
+	compiled(t, "main.go", programs[0], "vet")
+	command, want, _ := strings.Cut(sessions[0], "\n")
+	urls, found := strings.CutPrefix(command, "$ go run . ")
+	if !found {
+		t.Fatalf("the README runs %q", command)
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("only some systems take a certificate from SSL_CERT_FILE")
+	}
+	dir := t.TempDir()
+	main, certificate := filepath.Join(dir, "main.go"), filepath.Join(dir, "cert.pem")
+	site := httptest.NewTLSServer(http.HandlerFunc(exampleCom))
+	defer site.Close()
+	p := newProxy(t, "Basic bWU6cmlnaHQ=", nil)
+	p.secure = site.Listener.Addr().String()
+	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: site.Certificate().Raw})
+	for name, data := range map[string][]byte{main: []byte(programs[0]), certificate: trusted} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(dir, "program")
+	if out, err := exec.Command("go", "build", "-o", program, main).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	run := exec.Command(program, strings.Fields(urls)...)
+	through := strings.Replace(p.URL, "://", "://me:right@", 1)
+	run.Env = []string{"HTTPS_PROXY=" + through, "SSL_CERT_FILE=" + certificate}
+	var stdout, stderr bytes.Buffer
+	run.Stdout, run.Stderr = &stdout, &stderr
+	if err := run.Run(); err != nil || stdout.String() != want {
+		t.Errorf("%v\n%sgot\n%swant\n%s", err, stderr.String(), stdout.String(), want)
+	}
+}
+
+// exampleCom is the web that the README speaks of.
+func exampleCom(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Host == "down.example.com":
+		w.WriteHeader(http.StatusInternalServerError)
+	case r.URL.Path == "/robots.txt":
+		w.Write([]byte("User-agent: *\nDisallow: /private/\n"))
+	}
+}
+
+// around is what the README leaves out of its snippets.
+const around = `package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client"
+)
+
+const agent = "ExampleBot/1.0 (+https://example.com/bot)"
+
+var (
+	_ context.Context
+	_ *testing.T
+	_ *url.URL
+	_ cache.Cache
+	_ client.Pacer
+	_ = []any{errors.New, io.WriteString, log.Println, http.Get, httptest.NewServer, time.Now}
+	_ = []any{boltstore.Open, redisstore.Open}
+)
+
+`
+
+func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
+	_, snippets := read(t, "../README.md", "go")
+	if len(snippets) != 4 {
+		t.Fatalf("the README has %d blocks of Go, want a program and three snippets", len(snippets))
+	}
+	for _, s := range snippets[1:] {
+		if strings.HasPrefix(s, "func Test") {
+			compiled(t, "readme_test.go", around+s, "test", "-count=1")
+			continue
+		}
+		compiled(t, "main.go", around+"func main() {}\n\nfunc snippet(ctx context.Context, pages []*url.URL) error {\n"+
+			s+"\treturn nil\n}\n\nvar _ = snippet\n", "vet")
+	}
+}
+
+// The tests that the README of this folder says hold a guarantee are there.
+func TestTheTestsInTheReadmeExist(t *testing.T) {
+	text, _ := read(t, "README.md", "")
 	declared := map[string]bool{}
-	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err = filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
+	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -52,13 +167,29 @@ func TestTheTestsInTheReadmeExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)\\w+)`").FindAllStringSubmatch(text, -1)
 	if len(named) < 20 {
-		t.Errorf("the README names %d tests, want one for each promise", len(named))
+		t.Errorf("the README names %d tests, want one for each guarantee", len(named))
 	}
 	for _, m := range named {
-		if !declared[string(m[1])] {
+		if !declared[m[1]] {
 			t.Errorf("the README names %s, which is no test", m[1])
+		}
+	}
+}
+
+// Each row of the table of guarantees names a test.
+func TestEachGuaranteeNamesItsTest(t *testing.T) {
+	text, _ := read(t, "README.md", "")
+	_, table, found := strings.Cut(text, "| guarantee |")
+	table, _, closed := strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if !found || !closed || len(rows) < 31 {
+		t.Fatalf("the table of guarantees has %d rows", len(rows)-2)
+	}
+	for _, row := range rows[2:] {
+		if !strings.Contains(row, "`Test") && !strings.Contains(row, "`Fuzz") {
+			t.Errorf("no test holds %s", row)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -108,8 +109,6 @@ func ExampleGroup_Records() {
 	// Output: 2 search=yes, ai-train=no
 }
 
-// A tool shows a file line by line.
-
 // A rate that names no window holds all day, from minute 0 to 1440.
 func ExampleGroup_RequestRates() {
 	g := policy.Parse([]byte("User-agent: *\nRequest-rate: 100/15m\nRequest-rate: 1/10s 1800-0600\n")).Group("ExampleBot")
@@ -143,4 +142,42 @@ func ExamplePolicy_Combined() {
 	// Output:
 	// Disallow: /x
 	// Disallow: /y
+}
+
+// A product token is what a User-Agent calls its crawler.
+func ExampleProductToken() {
+	fmt.Println(policy.ProductToken("ExampleBot/1.0 (+https://example.com/bot)"))
+	fmt.Println(policy.ProductToken("Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)"))
+	// Output:
+	// ExampleBot
+	// ExampleBot
+}
+
+// The rules of a group, with their lines in the file.
+func ExampleRule() {
+	for r := range policy.Parse([]byte(robotsTxt)).Group("ExampleBot").Rules() {
+		fmt.Printf("line %d: %v\n", r.Line, r)
+	}
+	// Output:
+	// line 2: Disallow: /search
+	// line 3: Allow: /search/about
+}
+
+// All that a file holds beside groups and rules.
+func ExampleRecord() {
+	for r := range policy.Parse([]byte(robotsTxt)).Records("") {
+		fmt.Println(r.Line, r.Field, r.Value)
+	}
+	// Output:
+	// 4 Crawl-delay 2
+	// 9 Sitemap https://www.example.com/sitemap.xml
+}
+
+// A rate comes to a delay between requests.
+func ExampleRate() {
+	g := policy.Parse([]byte("User-agent: *\nRequest-rate: 4/1m\n")).Group("ExampleBot")
+	for r := range g.RequestRates() {
+		fmt.Println(r.Period / time.Duration(r.Pages))
+	}
+	// Output: 15s
 }

@@ -1,45 +1,85 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"sync"
+	"time"
 )
 
-// frontier holds the URLs that are still to be visited, each once.
+// frontier holds the URLs that are still to be visited, each once. It gives out the one
+// whose site is free first: no worker stands in line for a slow site while another site
+// could be asked.
 type frontier struct {
+	turn func(*url.URL) time.Time // when a request may start: client.Pacer.Next
+
 	mu    sync.Mutex // guards what follows
-	more  *sync.Cond // on mu: a URL came, or the last visit ended
+	more  *sync.Cond // on mu: a URL came, a turn came, or the last visit ended
 	queue []*url.URL
 	seen  map[string]bool
 	busy  int // visits that may still find links
 }
 
-func newFrontier(start string) *frontier {
-	f := &frontier{seen: map[string]bool{}, busy: 1}
+func newFrontier(start *url.URL, turn func(*url.URL) time.Time) *frontier {
+	f := &frontier{turn: turn, queue: []*url.URL{start}, seen: map[string]bool{start.String(): true}}
 	f.more = sync.NewCond(&f.mu)
-	u, err := url.Parse(start)
-	if err != nil {
-		f.done(nil)
-		return f
-	}
-	f.done([]*url.URL{u})
 	return f
 }
 
-// next waits for a URL. It returns false when there will be none.
-func (f *frontier) next() (*url.URL, bool) {
+// next waits for a URL whose site is free. It returns false when there will be none, or
+// when ctx ends.
+func (f *frontier) next(ctx context.Context) (*url.URL, bool) {
+	defer context.AfterFunc(ctx, f.wake)()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.queue) == 0 && f.busy > 0 {
-		f.more.Wait()
+	for ctx.Err() == nil && (len(f.queue) > 0 || f.busy > 0) {
+		i, wait := f.first()
+		if i >= 0 && wait <= 0 {
+			u := f.queue[i]
+			f.queue = append(f.queue[:i], f.queue[i+1:]...)
+			f.busy++
+			return u, true
+		}
+		f.sleep(i >= 0, wait)
 	}
-	if len(f.queue) == 0 {
-		return nil, false
+	return nil, false
+}
+
+// sleep waits for news, and for no longer than wait if there is a turn to wait for.
+func (f *frontier) sleep(turn bool, wait time.Duration) {
+	if turn {
+		defer time.AfterFunc(wait, f.wake).Stop()
 	}
-	u := f.queue[0]
-	f.queue = f.queue[1:]
-	f.busy++
-	return u, true
+	f.more.Wait()
+}
+
+// wake takes the lock so that it comes before or after a look at the queue, not between the
+// look and the sleep.
+func (f *frontier) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.more.Broadcast()
+}
+
+// first returns the place of the URL that may be asked for first, and how long until
+// then; -1 if there is none. A crawler of many pages keeps a queue per site and asks for
+// the turn of each site, not of each page.
+func (f *frontier) first() (place int, wait time.Duration) {
+	place = -1
+	for i, u := range f.queue {
+		if d := time.Until(f.turn(u)); place < 0 || d < wait {
+			place, wait = i, max(d, 0)
+		}
+	}
+	return place, wait
+}
+
+// later puts a URL back whose site is not free.
+func (f *frontier) later(u *url.URL) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, u)
+	f.end()
 }
 
 // done ends a visit that found links.
@@ -52,6 +92,11 @@ func (f *frontier) done(links []*url.URL) {
 			f.queue = append(f.queue, u)
 		}
 	}
+	f.end()
+}
+
+// end is called with mu held.
+func (f *frontier) end() {
 	f.busy--
 	f.more.Broadcast()
 }

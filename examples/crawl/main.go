@@ -1,60 +1,77 @@
 // Crawl is a small polite crawler. It follows the links of a web that is embedded
 // in the program (see web.go), prints what it sent and what it refused, and why.
+// With --serve it shows that web to a browser instead.
 package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"flag"
 	"io"
 	"log"
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/net/html"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 func main() {
+	show := flag.Bool("serve", false, "show the embedded web to a browser, and do not crawl it")
+	flag.Parse()
 	web := site.Serve(hosts()...)
 	defer web.Close()
-	progress := io.Discard
-	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		progress = os.Stderr
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := crawl(ctx, os.Stdout, progress, web, "http://rules.example/"); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, web, *show); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// crawl follows links from start with four workers until there are no more.
+func run(ctx context.Context, web *site.Web, show bool) error {
+	if show {
+		return serve(ctx, os.Stdout, web)
+	}
+	progress := io.Discard
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		progress = os.Stderr
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return crawl(ctx, os.Stdout, progress, web, "http://rules.example/")
+}
+
+// crawl follows links from start with four workers until there are no more, or ctx ends.
 func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start string) error {
+	u, err := url.Parse(start)
+	if err != nil {
+		return err
+	}
 	pacer := &client.Pacer{Delay: 20 * time.Millisecond} // leave it out on the network: one second
+	r := newReport(out, progress, web)
 	gate := &client.Transport{
-		Base:      web.Transport(),
+		Base:      web.Transport(), // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Pacer:     pacer,
+		Trace:     &client.Trace{Fetched: r.fetched},
 	}
 	defer gate.CloseIdleConnections()
 	c := &crawler{
 		gate: gate, pacer: pacer, http: &http.Client{Transport: gate, Timeout: 10 * time.Second},
-		out: out, progress: progress, frontier: newFrontier(start),
+		frontier: newFrontier(u, pacer.Next), report: r,
 	}
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() { c.work(ctx) })
 	}
 	workers.Wait()
-	fmt.Fprint(progress, "\r\x1b[K")
-	return report(out, web)
+	return errors.Join(r.totals(), ctx.Err())
 }
 
 type crawler struct {
@@ -62,42 +79,52 @@ type crawler struct {
 	pacer    *client.Pacer
 	http     *http.Client
 	frontier *frontier
-
-	mu            sync.Mutex // guards what follows
-	out, progress io.Writer
-	sent, refused int
+	report   *report
 }
 
 func (c *crawler) work(ctx context.Context) {
 	for {
-		u, ok := c.frontier.next()
+		u, ok := c.frontier.next(ctx)
 		if !ok {
 			return
 		}
-		links, err := c.visit(ctx, u)
-		if err != nil {
-			c.say("failed", u, err)
-		}
-		c.frontier.done(links)
+		c.visit(ctx, u)
+		c.report.progress(c.frontier.len())
 	}
 }
 
-// visit asks whether u may be fetched, waits for its turn, and returns the links of the
-// page. The wait stands before the request, so that the client's time-out is about the
-// site alone. The gate would refuse a forbidden request by itself: asking first saves
-// the turn.
-func (c *crawler) visit(ctx context.Context, u *url.URL) ([]*url.URL, error) {
-	why, err := c.gate.Decide(ctx, u)
-	if err != nil {
-		return nil, err
+// visit asks whether u may be fetched. The gate would refuse a forbidden request by itself:
+// asking first saves the turn. If the site is not free, because its robots.txt was just read
+// or another worker was faster, u goes back and the worker takes another site.
+func (c *crawler) visit(ctx context.Context, u *url.URL) {
+	answer, err := c.gate.Decide(ctx, u)
+	switch {
+	case err != nil:
+		c.report.failed(u, err)
+	case !answer.Allowed:
+		c.report.refused(u, answer)
+	case c.pacer.Next(u).After(time.Now()):
+		c.frontier.later(u)
+		return
+	default:
+		links, err := c.get(ctx, u, answer)
+		if err != nil {
+			c.report.failed(u, err)
+		}
+		c.frontier.done(links)
+		return
 	}
-	if !why.Allowed {
-		c.say("refused", u, why)
-		return nil, nil
-	}
+	c.frontier.done(nil)
+}
+
+// get takes the turn at u's site and returns the links of the page. The wait stands before
+// the request: the client's time-out is then about the site alone.
+func (c *crawler) get(ctx context.Context, u *url.URL, answer client.Answer) ([]*url.URL, error) {
+	asked := time.Now()
 	if err := c.pacer.Wait(ctx, u); err != nil {
 		return nil, err
 	}
+	sending := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -107,23 +134,9 @@ func (c *crawler) visit(ctx context.Context, u *url.URL) ([]*url.URL, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	c.say(fmt.Sprint("sent, ", resp.StatusCode), u, why)
-	return links(u, resp.Body), nil
-}
-
-// say prints one line: what became of a URL, and by which line of which file.
-func (c *crawler) say(what string, u *url.URL, why any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d, ok := why.(policy.Decision); ok && d.Allowed {
-		c.sent++
-	} else {
-		c.refused++
-	}
-	origin := u.Scheme + "://" + u.Host // u.String would escape an internationalised host
-	fmt.Fprint(c.progress, "\r\x1b[K")
-	fmt.Fprintf(c.out, "%-9s  %-40s  %s/robots.txt: %v\n", what, origin+u.RequestURI(), origin, why)
-	fmt.Fprintf(c.progress, "%d sent, %d refused, %d to go", c.sent, c.refused, c.frontier.len())
+	found := links(u, io.LimitReader(resp.Body, 1<<20))
+	c.report.sent(u, resp.StatusCode, answer, asked, sending)
+	return found, nil
 }
 
 // links returns the absolute form of the links on a page.
@@ -140,15 +153,4 @@ func links(base *url.URL, page io.Reader) (found []*url.URL) {
 			}
 		}
 	}
-}
-
-// report prints what the sites themselves saw.
-func report(out io.Writer, web *site.Web) error {
-	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "pages asked\trobots.txt fetched\tby host\t")
-	for _, n := range web.Counts() {
-		fmt.Fprintf(w, "%d\t%d\t%s\t\n", n.Pages, n.Robots, n.Host)
-	}
-	return w.Flush()
 }

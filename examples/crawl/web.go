@@ -10,8 +10,9 @@ import (
 // happen to a robots.txt.
 func hosts() []site.Host {
 	return []site.Host{
-		{ // has rules, for everybody and for us
-			Name: "rules.example",
+		{
+			Name:  "rules.example",
+			Shows: "rules for everyone, others for ExampleBot",
 			Robots: site.Text(
 				"User-agent: *",
 				"Disallow: /",
@@ -24,41 +25,53 @@ func hosts() []site.Host {
 			),
 			Pages: map[string]string{
 				"/": site.Links("/public/", "/private/", "/private/notice", "/public/?session=42",
-					"http://missing.example/", "http://recovers.example/", "http://moved.example/",
-					"http://müller.example/", "http://down.example/"),
+					"http://slow.example/", "http://missing.example/", "http://recovers.example/",
+					"http://moved.example/", "http://müller.example/", "http://down.example/"),
 				"/public/":        "<p>welcome</p>",
 				"/private/notice": "<p>the one private page that may be read</p>",
 			},
 		},
-		{ // has no robots.txt: everything is allowed
+		{
+			Name:   "slow.example",
+			Shows:  "wants 0.3 s between requests; others go on",
+			Robots: site.Text("User-agent: *", "Crawl-delay: 0.3"),
+			Pages:  map[string]string{"/": site.Links("/1", "/2"), "/1": "<p>one</p>", "/2": "<p>two</p>"},
+		},
+		{
 			Name:  "missing.example",
+			Shows: "no robots.txt: everything is allowed",
 			Pages: map[string]string{"/": site.Links("/anything")},
 		},
-		{ // answers 503 once: asked again, and its rules are kept
+		{
 			Name:   "recovers.example",
+			Shows:  "503 at first: asked again, then rules",
 			Robots: site.Recovering(1, site.Text("User-agent: *", "Disallow: /drafts")),
-			Pages:  map[string]string{"/": site.Links("/drafts/1", "/done")},
+			Pages:  map[string]string{"/": site.Links("/drafts/1", "/done"), "/done": "<p>done</p>"},
 		},
-		{ // moved its robots.txt to another host: those rules hold here
-			Name: "moved.example",
+		{
+			Name:  "moved.example",
+			Shows: "its robots.txt is at cdn.example, for it",
 			Robots: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://cdn.example/moved/robots.txt", http.StatusMovedPermanently)
 			},
 			Pages: map[string]string{"/": site.Links("/old/1")},
 		},
-		{ // where the file has gone
+		{
 			Name:   "cdn.example",
+			Shows:  "where the robots.txt of moved.example is",
 			Robots: site.Text("User-agent: *", "Disallow: /old/"),
 		},
-		{ // an internationalised name: müller.example
+		{
 			Name:   "xn--mller-kva.example",
+			Shows:  "müller.example: one site, two spellings",
 			Robots: site.Text("User-agent: *", "Disallow: /geheim"),
 			Pages:  map[string]string{"/": site.Links("/geheim/1", "http://xn--mller-kva.example/")},
 		},
-		{ // its robots.txt is broken: nothing may be sent
+		{
 			Name:   "down.example",
+			Shows:  "500 for its robots.txt: nothing is sent",
 			Robots: site.Status(http.StatusInternalServerError),
-			Pages:  map[string]string{"/": "<p>nobody gets here</p>"},
+			Pages:  map[string]string{"/": "<p>no crawler gets here</p>"},
 		},
 	}
 }

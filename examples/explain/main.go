@@ -26,8 +26,7 @@ func main() {
 		fmt.Printf("  line %d: %v\n", rule.Line, rule)
 	}
 	for _, target := range []string{"/", "/shop/", "/shop/hat.html", "/shop/hat.html?size=7", "/shop/cart.html"} {
-		d := group.Decide(target)
-		fmt.Printf("%-22s allowed=%-5t %v\n", target, d.Allowed, d)
+		fmt.Printf("%s\n    %v\n", target, group.Decide(target))
 	}
-	fmt.Println("a crawler without a group of its own:", p.Decide("StrangerBot", "/"))
+	fmt.Printf("/ for a crawler without a group of its own\n    %v\n", p.Decide("StrangerBot", "/"))
 }

@@ -47,7 +47,7 @@ func run(out io.Writer) error {
 	c := &http.Client{Transport: &client.Transport{
 		Base:      &httpcache.Transport{Transport: plain, Cache: pages{kept}, MarkCachedResponses: true},
 		UserAgent: agent,
-		Fetcher:   &fetch.Fetcher{Transport: plain, UserAgent: agent}, // not through the page cache
+		Fetcher:   &fetch.Fetcher{Transport: plain}, // not through the page cache
 	}}
 
 	ctx := context.Background()

@@ -27,8 +27,8 @@ func main() {
 	gate := &client.Transport{Base: web.Transport(), Token: "ExampleBot"}
 	ctx := context.Background()
 
-	for _, link := range []string{"http://www.example/", "http://www.example/search?q=go", "http://www.example/search/about"} {
-		u, err := url.Parse(link)
+	for _, target := range []string{"/", "/search?q=go", "/search/about"} {
+		u, err := url.Parse("http://www.example" + target)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func main() {
 		if err != nil {
 			log.Fatal(err) // the context ended, or u names no origin
 		}
-		fmt.Printf("%-35s allowed=%-5t %v\n", link, d.Allowed, d)
+		fmt.Printf("%s\n    %v\n", u, d)
 	}
 
 	p, err := gate.Lookup(ctx, &url.URL{Scheme: "http", Host: "www.example"})

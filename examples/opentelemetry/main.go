@@ -36,14 +36,13 @@ func run(out io.Writer) error {
 		site.Host{Name: "broken.example", Robots: site.Status(http.StatusInternalServerError)},
 	)
 	defer web.Close()
-	base := web.Transport()                  // leave Base and Fetcher.Transport out to use the network
 	spans := tracetest.NewInMemoryExporter() // stands for the exporter of your choice
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	tracer := provider.Tracer("robotsgate")
 	gate := &client.Transport{
-		Base:      base,
+		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: agent,
-		Fetcher:   &fetch.Fetcher{Transport: base, UserAgent: agent, Retries: -1}, // leave it out to ask a broken server again
+		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
 		Pacer:     &client.Pacer{Delay: 500 * time.Millisecond},
 		Trace:     trace(tracer),
 	}

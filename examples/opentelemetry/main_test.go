@@ -22,7 +22,7 @@ func TestEachDecisionIsASpanBelowItsRequestAndEachFetchOneOfItsOwn(t *testing.T)
   url.full=http://www.example/private
   robots.token=ExampleBot
   robots.allowed=false
-  robots.reason=a rule matches
+  robots.reason=rule
   robots.line=2
 `,
 		`span "robots fetch" below "": Error

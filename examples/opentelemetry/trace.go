@@ -17,12 +17,13 @@ import (
 func trace(t oteltrace.Tracer) *client.Trace {
 	return &client.Trace{
 		Decided: func(ctx context.Context, d client.Decided) {
+			reason, _ := d.Reason.MarshalText() // for machines; String is for people
 			span(ctx, t, "robots decide", d.Took, d.Err,
 				attribute.String("url.full", d.URL.Redacted()),
 				attribute.String("robots.token", d.Token),
-				attribute.Bool("robots.allowed", d.Decision.Allowed),
-				attribute.String("robots.reason", d.Decision.Reason.String()),
-				attribute.Int("robots.line", d.Decision.Rule.Line))
+				attribute.Bool("robots.allowed", d.Allowed),
+				attribute.String("robots.reason", string(reason)),
+				attribute.Int("robots.line", d.Rule.Line))
 		},
 		Fetched: func(f client.Fetched) { fetched(t, f) },
 		Waited: func(ctx context.Context, w client.Waited) {

@@ -13,10 +13,10 @@ func TestEachDecisionAndEachFetchIsCounted(t *testing.T) {
 	for _, want := range []string{
 		"refused  http://www.example/private: disallowed by line 2: Disallow: /private (user-agent: ExampleBot)\n",
 		"refused  http://broken.example/: disallowed: robots.txt is unreachable\n",
-		`robots_decisions_total{allowed="true",reason="no rule matches"} 2` + "\n",
-		`robots_decisions_total{allowed="true",reason="robots.txt is unavailable"} 1` + "\n",
-		`robots_decisions_total{allowed="false",reason="a rule matches"} 1` + "\n",
-		`robots_decisions_total{allowed="false",reason="robots.txt is unreachable"} 1` + "\n",
+		`robots_decisions_total{allowed="true",reason="no-rule"} 2` + "\n",
+		`robots_decisions_total{allowed="true",reason="unavailable"} 1` + "\n",
+		`robots_decisions_total{allowed="false",reason="rule"} 1` + "\n",
+		`robots_decisions_total{allowed="false",reason="unreachable"} 1` + "\n",
 		`robots_fetches_total{kind="first",status="200"} 1` + "\n", // for three requests
 		`robots_fetches_total{kind="first",status="404"} 1` + "\n",
 		`robots_fetches_total{kind="first",status="500"} 1` + "\n",

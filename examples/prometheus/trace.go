@@ -31,11 +31,12 @@ func trace(r prometheus.Registerer) *client.Trace {
 	})
 	return &client.Trace{
 		Decided: func(_ context.Context, d client.Decided) {
-			if d.Decision.Reason == 0 {
+			if d.Reason == 0 {
 				unanswered.Inc()
 				return
 			}
-			decisions.WithLabelValues(strconv.FormatBool(d.Decision.Allowed), d.Decision.Reason.String()).Inc()
+			reason, _ := d.Reason.MarshalText() // for machines; String is for people
+			decisions.WithLabelValues(strconv.FormatBool(d.Allowed), string(reason)).Inc()
 		},
 		Fetched: func(f client.Fetched) {
 			kind, status := "first", "given up"

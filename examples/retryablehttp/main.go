@@ -49,14 +49,13 @@ func run(out io.Writer) error {
 			Pages:  map[string]string{"/": "back again"}},
 	)
 	defer web.Close()
-	base := web.Transport() // leave Base and Fetcher.Transport out to use the network
 
 	c := retryablehttp.NewClient()
 	c.HTTPClient = &http.Client{Transport: &client.Transport{
-		Base:      base,
+		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: agent,
 		// Leave these two out: then one 503 is bridged, and an outage rests for 30 s.
-		Fetcher: &fetch.Fetcher{Transport: base, UserAgent: agent, Retries: -1},
+		Fetcher: &fetch.Fetcher{Retries: -1},
 		Cache:   &cache.Cache{MinRetry: time.Millisecond},
 	}}
 	defer c.HTTPClient.CloseIdleConnections()

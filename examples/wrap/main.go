@@ -1,5 +1,5 @@
 // Wrap puts the gate under an http.Client and shows its three answers: sent,
-// refused by a rule, and refused because robots.txt could not be had.
+// refused by a rule, and refused because robots.txt could not be read.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
@@ -26,12 +27,11 @@ func main() {
 		site.Host{Name: "broken.example", Robots: site.Status(http.StatusInternalServerError)},
 	)
 	defer web.Close()
-	base := web.Transport() // leave Base and Fetcher.Transport out to use the network
 
 	c := &http.Client{Transport: &client.Transport{
-		Base:      base,
+		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: agent,
-		Fetcher:   &fetch.Fetcher{Transport: base, UserAgent: agent, Retries: -1}, // leave it out to ask a broken server again
+		Fetcher:   &fetch.Fetcher{Retries: -1}, // leave it out to ask a broken server again
 	}}
 	for _, link := range []string{"http://www.example/public", "http://www.example/private", "http://broken.example/"} {
 		fmt.Println(get(c, link))
@@ -41,15 +41,16 @@ func main() {
 func get(c *http.Client, link string) string {
 	resp, err := c.Get(link)
 	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-		if refusal.Decision.Reason == policy.ReasonUnreachable {
-			return "later: " + refusal.Error() // try again when robots.txt answers
+		if refusal.Reason == policy.ReasonUnreachable { // ask again after Until
+			again := time.Until(refusal.Until).Round(time.Second)
+			return fmt.Sprintf("later: %s, in %v\n       %v", link, again, refusal.Err)
 		}
-		return "never: " + refusal.Error() // drop the URL
+		return fmt.Sprintf("never: %s\n       %v", link, refusal.Decision) // drop the URL
 	}
 	if err != nil {
 		return "failed: " + err.Error()
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
-	return fmt.Sprintf("sent: %s gave %q", link, body)
+	return fmt.Sprintf("sent:  %s gave %q", link, body)
 }

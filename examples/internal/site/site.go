@@ -17,6 +17,7 @@ import (
 // Host is one origin of the web: how it answers for robots.txt, and its pages.
 type Host struct {
 	Name   string            // as the wire names it: lower case, IDNA
+	Shows  string            // what it is there to show
 	Robots http.HandlerFunc  // nil: 404
 	Pages  map[string]string // path to HTML
 	Other  http.HandlerFunc  // answers for any other path; nil: 404
@@ -71,7 +72,7 @@ type Web struct {
 
 // Count is what one host saw.
 type Count struct {
-	Host          string
+	Host, Shows   string
 	Pages, Robots int
 }
 
@@ -80,7 +81,7 @@ func Serve(hosts ...Host) *Web {
 	w := &Web{seen: map[string]*Count{}, hosts: map[string]Host{}}
 	for _, h := range hosts {
 		w.hosts[h.Name] = h
-		w.seen[h.Name] = &Count{Host: h.Name}
+		w.seen[h.Name] = &Count{Host: h.Name, Shows: h.Shows}
 	}
 	w.server = httptest.NewServer(w)
 	return w
@@ -108,6 +109,16 @@ func (w *Web) Counts() []Count {
 	}
 	slices.SortFunc(all, func(a, b Count) int { return strings.Compare(a.Host, b.Host) })
 	return all
+}
+
+// Robots is how often the host was asked for its robots.txt.
+func (w *Web) Robots(host string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.seen[host]; c != nil {
+		return c.Robots
+	}
+	return 0
 }
 
 func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
