@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -51,10 +50,9 @@ type decisionRecord struct {
 	Record  json.RawMessage `json:"record"`
 }
 
-// MarshalJSON writes the decisionRecord. URLs and patterns are full of & and <, which
-// stay as they are.
-func (v verdict) MarshalJSON() ([]byte, error) {
-	r := decisionRecord{
+// record is v as output.json writes it.
+func (v verdict) record() *decisionRecord {
+	r := &decisionRecord{
 		Number: v.Number, ID: v.ID, URL: v.URL, Agent: orNull(v.Agent), Dialect: orNull(v.Dialect),
 		Allowed: v.Allowed, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
 		Error: orNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
@@ -62,11 +60,7 @@ func (v verdict) MarshalJSON() ([]byte, error) {
 	if r.Reason == "" {
 		r.Reason = reasonMalformed
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(r)
-	return b.Bytes(), err
+	return r
 }
 
 // orNull is nil, which JSON writes as null, for the zero value.
