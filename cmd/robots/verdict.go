@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -105,7 +106,7 @@ func (v *verdict) because() string {
 	case v.Reason == reasonName(policy.ReasonUnreachable) && v.Error == "":
 		return "robots.txt is unreachable"
 	case v.Reason == reasonName(policy.ReasonUnreachable):
-		return "robots.txt is unreachable: " + visible(v.Error)
+		return "robots.txt is unreachable: " + visible(v.cause())
 	case v.Reason == "":
 		return visible(v.Error)
 	case v.Line > 0:
@@ -115,6 +116,14 @@ func (v *verdict) because() string {
 	default:
 		return "no rule matches"
 	}
+}
+
+// cause is the error without the URL, where that is shown anyway.
+func (v *verdict) cause() string {
+	if v.Robots == nil {
+		return v.Error
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(v.Error, "fetch: "), v.Robots.URL+": ")
 }
 
 // why says what about the answer makes the file unavailable. The answer may be nil.
