@@ -150,7 +150,7 @@ func (c *checker) one(u checked) error {
 	switch {
 	case c.json:
 		for _, v := range verdicts {
-			out.json(v)
+			out.json(*v)
 		}
 	case c.all:
 		c.table(&out, verdicts)
@@ -175,7 +175,7 @@ func (c *checker) verdict(u checked, r reading) (*verdict, error) {
 		v.Error = *v.Robots.Error
 	}
 	if c.explain {
-		v.Lines = r.explain(c.agent.String(), u.url.RequestURI(), d)
+		v.Lines = append([]fileLine{}, r.explain(c.agent.String(), u.url.RequestURI(), d)...)
 	}
 	return &v, nil
 }

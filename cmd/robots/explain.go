@@ -15,8 +15,7 @@ type fileLine struct {
 }
 
 // explain picks the lines of a robots.txt that the decision d about target rests on: the
-// user-agent lines of the crawler's group, those of its rules that match, and among
-// them the one that decided. Without the file (a cache keeps none) there are only the
+// user-agent lines of the crawler's group, and its rules that match, with the deciding one. Without the file (a cache keeps none) there are only the
 // rules.
 func (r reading) explain(token, target string, d policy.Decision) []fileLine {
 	rules := map[int]policy.Rule{}
@@ -65,8 +64,8 @@ func (r reading) explainRules(rules map[int]policy.Rule, target string, d policy
 	return found
 }
 
-// matches says whether a rule by itself would decide about target. It asks a file that
-// has no other, since a Group tells only which rule wins.
+// matches reports whether rule alone would decide about target. It asks a file without any
+// other, since a Group tells only which rule wins.
 func (r reading) matches(rule policy.Rule, target string) bool {
 	alone := r.dialect.Parse([]byte("User-agent: *\n" + rule.String() + "\n"))
 	return alone.Decide("*", target).Reason == policy.ReasonRule

@@ -69,7 +69,7 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 				Size:      maxOrigins,
 				MaxBytes:  maxPolicies,
 				Store:     store,
-				NoRefresh: true, // a refresh that nobody waits for would come after the run
+				NoRefresh: true, // a refresh behind the callers would come after the run
 				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
 				// A list can wait for its own file, to read and to write it; a site need not be
 				// asked twice for that.

@@ -22,6 +22,9 @@ func (o *output) worsen(status int) { o.status = max(o.status, status) }
 // json writes v and a line end. Patterns and URLs are full of & and <, which are no
 // danger here, so they stay as they are.
 func (o *output) json(v any) {
+	if d, is := v.(verdict); is {
+		v = d.record()
+	}
 	e := json.NewEncoder(o)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {

@@ -44,8 +44,8 @@ func compiled(t *testing.T, definition string) *jsonschema.Schema {
 	return s
 }
 
-// site answers for many sites, by the first label of their names.
-func site(w http.ResponseWriter, r *http.Request) {
+// schemaSite answers for many sites, by the first label of their names.
+func schemaSite(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := strings.Cut(r.Host, ".")
 	switch name {
 	case "missing":
@@ -69,7 +69,7 @@ func site(w http.ResponseWriter, r *http.Request) {
 var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "rules"}
 
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(site))
+	server := httptest.NewServer(http.HandlerFunc(schemaSite))
 	defer server.Close()
 	to := "--connect-to=::" + server.Listener.Addr().String()
 	dir := t.TempDir()

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -51,10 +51,9 @@ type decisionRecord struct {
 	Record  json.RawMessage `json:"record"`
 }
 
-// MarshalJSON writes the decisionRecord. URLs and patterns are full of & and <, which
-// stay as they are.
-func (v verdict) MarshalJSON() ([]byte, error) {
-	r := decisionRecord{
+// record is v as output.json writes it.
+func (v verdict) record() *decisionRecord {
+	r := &decisionRecord{
 		Number: v.Number, ID: v.ID, URL: v.URL, Agent: orNull(v.Agent), Dialect: orNull(v.Dialect),
 		Allowed: v.Allowed, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
 		Error: orNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
@@ -62,11 +61,7 @@ func (v verdict) MarshalJSON() ([]byte, error) {
 	if r.Reason == "" {
 		r.Reason = reasonMalformed
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(r)
-	return b.Bytes(), err
+	return r
 }
 
 // orNull is nil, which JSON writes as null, for the zero value.
@@ -111,7 +106,7 @@ func (v *verdict) because() string {
 	case v.Reason == reasonName(policy.ReasonUnreachable) && v.Error == "":
 		return "robots.txt is unreachable"
 	case v.Reason == reasonName(policy.ReasonUnreachable):
-		return "robots.txt is unreachable: " + visible(v.Error)
+		return "robots.txt is unreachable: " + visible(v.cause())
 	case v.Reason == "":
 		return visible(v.Error)
 	case v.Line > 0:
@@ -121,6 +116,14 @@ func (v *verdict) because() string {
 	default:
 		return "no rule matches"
 	}
+}
+
+// cause is the error without the URL, where that is shown anyway.
+func (v *verdict) cause() string {
+	if v.Robots == nil {
+		return v.Error
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(v.Error, "fetch: "), v.Robots.URL+": ")
 }
 
 // why says what about the answer makes the file unavailable. The answer may be nil.

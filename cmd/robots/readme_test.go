@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// readmeSites are the sites of README.md.
+func readmeSites(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Date"] = nil
+	switch r.Host {
+	case "shop.example":
+		w.Header().Set("Cache-Control", "max-age=7200")
+		w.Write([]byte("User-agent: *\nDisallow: /cart/\nSitemap: https://shop.example/sitemap.xml\n"))
+	case "busy.example":
+		w.WriteHeader(http.StatusTooManyRequests)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// Each "$ " line of README.md gives what stands below it. A file that "cat" shows for the
+// first time is made by that.
+func TestReadmeSessions(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(readmeSites))
+	defer server.Close()
+	t.Chdir(t.TempDir())
+	shell := readmeShell{t: t, to: "--connect-to=::" + server.Listener.Addr().String()}
+	sessions := 0
+	for i, block := range strings.Split(string(readme), "```\n") {
+		if i%2 == 0 || !strings.HasPrefix(block, "$ ") {
+			continue
+		}
+		for command := range strings.SplitSeq(block, "$ ") {
+			if line, want, _ := strings.Cut(command, "\n"); line != "" {
+				sessions++
+				if got := shell.run(line, want); got != want {
+					t.Errorf("$ %s\ngot:\n%s\nwant:\n%s", line, got, want)
+				}
+			}
+		}
+	}
+	if sessions < 10 {
+		t.Errorf("%d commands, want at least 10", sessions)
+	}
+}
+
+// readmeShell runs the commands of the sessions.
+type readmeShell struct {
+	t      *testing.T
+	to     string
+	status int
+}
+
+func (s *readmeShell) run(line, want string) string {
+	words := strings.Fields(line)
+	switch words[0] {
+	case "echo":
+		return fmt.Sprintln(s.status)
+	case "cat":
+		data, err := os.ReadFile(words[1])
+		if os.IsNotExist(err) {
+			data = []byte(want)
+			err = os.WriteFile(words[1], data, 0o600)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return string(data)
+	}
+	var in, out bytes.Buffer
+	args := words[1:]
+	if i := slices.Index(args, "<"); i >= 0 {
+		data, err := os.ReadFile(args[i+1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		in.Write(data)
+		args = args[:i]
+	}
+	if args[0] != "match" && args[0] != "lint" {
+		args = append(slices.Clone(args), s.to)
+	}
+	s.status = run(s.t.Context(), args, streams{&in, &out, &out})
+	return out.String()
+}
