@@ -6,7 +6,6 @@ toolchain go1.26.8
 
 require (
 	github.com/robotsgate/robotsgate v0.1.0
-	github.com/schollz/progressbar/v3 v3.19.1 // progress with rate and time left
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
 	golang.org/x/sync v0.24.0 // a bound on lines under way
 	golang.org/x/term v0.47.0 // whether a stream is a terminal, and how wide
@@ -22,10 +21,8 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect

@@ -37,12 +37,11 @@ func (o *output) malformed(number int, err error) {
 }
 
 // emit writes o where it belongs, and makes its status the command's. Problems go first:
-// on a terminal they stand above the lines that they are missing from.
+// on a terminal they are above the lines that they are missing from. If standard error is
+// gone, the answers still count.
 func (a *app) emit(o *output) error {
 	a.worsen(o.status)
-	if _, err := a.err.Write(o.problems); err != nil {
-		return err
-	}
+	a.err.Write(o.problems)
 	_, err := a.out.Write(o.Bytes())
 	return err
 }
@@ -78,7 +77,7 @@ func (a *app) readFile(name string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d octets: crawlers read %d", name, maxFile, fetch.MaxBytes)
+		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, fetch.MaxBytes)
 	}
 	return data, err
 }
