@@ -400,7 +400,7 @@ func (f *filterer) report(took time.Duration) {
 		if f.refusals == nil {
 			hint = "; --refused lists all"
 		}
-		fmt.Fprintf(f.err, "robots: %d more malformed lines%s\n", more, hint)
+		fmt.Fprintf(f.err, "robots: malformed lines not shown: %d%s\n", more, hint)
 	}
 	if !f.summary && !isTerminal(f.err) {
 		return

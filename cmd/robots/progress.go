@@ -135,7 +135,7 @@ func (p *progress) line(width int) string {
 		rest := p.took.Seconds() * float64(max(0, p.size-p.bytes)) / float64(read)
 		left = fmt.Sprintf(", %s left", time.Duration(rest)*time.Second)
 	}
-	origins := fmt.Sprintf("%d origins done, %d pending", p.done, p.pending)
+	origins := fmt.Sprintf("origins: %d done, %d pending", p.done, p.pending)
 	if p.waits >= time.Second {
 		origins += fmt.Sprintf(": %s for %s", p.waits.Truncate(time.Second), visible(p.host))
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"math"
+	"math/bits"
 	"testing"
 )
 
@@ -44,10 +46,10 @@ func TestGeneratedFilesAreBounded(t *testing.T) {
 	}{
 		{"none", []repeated{}, 0},
 		{"two pieces", []repeated{{"ab", 2}, {"c", 3}}, 7},
-		{"nothing many times", []repeated{{"", 1 << 62}}, 0},
+		{"nothing many times", []repeated{{"", math.MaxInt}}, 0},
 		{"at the bound", []repeated{{"a", maxGenerated}}, maxGenerated},
 		{"above the bound", []repeated{{"a", maxGenerated}, {"a", 1}}, -1},
-		{"overflowing", []repeated{{"aaaaaaaa", 1 << 61}}, -1},
+		{"overflowing", []repeated{{"aaaaaaaa", 1 << (bits.UintSize - 3)}}, -1},
 		{"negative", []repeated{{"a", -1}}, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

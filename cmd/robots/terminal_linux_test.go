@@ -94,9 +94,9 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 		columns uint16
 		want    []string
 	}{
-		{100, []string{" lines, ", "/s, ", "%, ", "s left; ", "199 origins done, 1 pending: 2s for site150.example"}},
-		{60, []string{" lines, ", "199 origins done, 1 pending: 2s for site150.example"}},
-		{30, []string{"199 origins done, 1 pending:…"}},
+		{100, []string{" lines, ", "/s, ", "%, ", "s left; ", "origins: 199 done, 1 pending: 2s for site150.example"}},
+		{60, []string{" lines, ", "origins: 199 done, 1 pending: 2s for site150.example"}},
+		{30, []string{"origins: 199 done, 1 pending…"}},
 	} {
 		t.Run(fmt.Sprint(c.columns), func(t *testing.T) {
 			t.Parallel()
