@@ -211,10 +211,10 @@ func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) 
 	f.processors <- struct{}{}
 	defer func() { <-f.processors }()
 	b := &filtered{tally: tally{Lines: int64(len(lines))}}
-	for i, q := range questions {
+	for i := range questions {
 		b.bytes += int64(len(lines[i].text) + len("\n"))
-		if len(q.text) > 0 {
-			f.sort(b, q, f.verdict(q))
+		if q := &questions[i]; len(q.text) > 0 {
+			f.decide(b, q)
 		}
 	}
 	return b, nil
@@ -295,16 +295,51 @@ func urlOf(l line) (*url.URL, error) {
 	return u, nil
 }
 
-// verdict answers a question whose origin has been looked up.
-func (f *filterer) verdict(q question) verdict {
-	v := verdict{Number: q.number, URL: string(q.text)}
+// decide answers a question whose origin has been looked up, and puts the line where it
+// belongs. What could not be found out is with the refused ones: a list of what may be
+// fetched has no room for "perhaps".
+func (f *filterer) decide(b *filtered, q *question) {
+	var d policy.Decision
+	if q.broken == nil {
+		// The error is about a URL that net/http would not send.
+		d, q.broken = client.Decide(q.result.Policy, f.agent.String(), q.url)
+	}
+	to := &b.refused
+	switch {
+	case q.broken != nil:
+		b.tally.Malformed++
+		if len(b.malformed) < shown {
+			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.number, visible(q.broken.Error())))
+		}
+	case d.Reason == policy.ReasonUnreachable:
+		b.tally.Unknown++
+	case !d.Allowed:
+		b.tally.Refused++
+	default:
+		b.tally.Allowed++
+		to = &b.allowed
+	}
+	switch {
+	case to == &b.refused && f.refusals == nil:
+	case f.json:
+		to.json(f.verdict(q, d))
+	case to == &b.allowed:
+		to.Write(q.text)
+		to.WriteByte('\n')
+	default:
+		v := f.verdict(q, d)
+		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
+	}
+}
+
+// verdict is d about q, for an output that says more than the line.
+func (f *filterer) verdict(q *question, d policy.Decision) verdict {
+	v := verdict{Number: q.number, URL: string(q.text), Agent: f.agent.String(), Dialect: f.dialect.String()}
+	if f.json && q.url != nil && q.text[0] == '{' {
+		v.URL, v.Record = q.url.String(), q.text
+	}
 	if q.broken != nil {
 		v.Error = q.broken.Error()
-		return v
-	}
-	d, err := client.Decide(q.result.Policy, f.agent.String(), q.url)
-	if err != nil { // a URL that net/http would not send
-		v.Error = err.Error()
 		return v
 	}
 	v.decided(d)
@@ -312,39 +347,6 @@ func (f *filterer) verdict(q question) verdict {
 		v.Error = q.result.Err.Error()
 	}
 	return v
-}
-
-// sort puts an answered line where it belongs. What could not be found out is with the
-// refused ones: a list of what may be fetched has no room for "perhaps".
-func (f *filterer) sort(b *filtered, q question, v verdict) {
-	to := &b.refused
-	switch status := v.status(); {
-	case v.Reason == "":
-		b.tally.Malformed++
-		if len(b.malformed) < shown {
-			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.number, visible(v.Error)))
-		}
-	case status == exitUnknown:
-		b.tally.Unknown++
-	case status == exitRefused:
-		b.tally.Refused++
-	default:
-		b.tally.Allowed++
-		to = &b.allowed
-	}
-	switch {
-	case f.json:
-		v.Agent, v.Dialect = f.agent.String(), f.dialect.String()
-		if q.url != nil && q.text[0] == '{' {
-			v.URL, v.Record = q.url.String(), q.text
-		}
-		to.json(v)
-	case to == &b.allowed:
-		to.Write(q.text)
-		to.WriteByte('\n')
-	case f.refusals != nil:
-		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
-	}
 }
 
 // write is called for one batch after the other. The refused lines go first: should the
