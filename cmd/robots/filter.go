@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,10 @@ type filterer struct {
 	origins  *origins
 	turns    *turns
 	output   *answers // the file of --output, or nil
-	refusals *answers // that of --refused
+	refusals *answers // the file of --refused, or nil
 	meter    meter
 	tally    tally
+	skipped  atomic.Int64 // lines, by --resume
 
 	processors chan struct{} // one element for each batch that computes
 }
@@ -148,8 +150,9 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 // lines filters standard input. When it ends early, fetches that are under way may end
 // too, so that their origins need not be asked again; new ones do not begin.
 func (f *filterer) lines(ctx context.Context) error {
-	// Few fetches more than lookups: those of a cached file that is used while it is renewed.
+	// A fetch outlives its lookup if that takes a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
+	f.gate.Cache.Size = maxCopies
 	f.origins = newOrigins(f.gate.lookup, f.dialect.Dialect, f.parallel)
 	f.turns = newTurns(1)
 	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -169,6 +172,10 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.report(time.Since(started))
 	return err
 }
+
+// maxCopies bounds the memory of the cache that is before the store. It holds the copies for
+// lookups that take too long; what a lookup has found is in origins.
+const maxCopies = 4096
 
 // grace is how long fetches under way may take after an interruption.
 const grace = 5 * time.Second
@@ -377,7 +384,6 @@ type tally struct {
 	Refused   int64 `json:"refused"`
 	Unknown   int64 `json:"unknown"` // robots.txt was unreachable
 	Malformed int64 `json:"malformed"`
-	Skipped   int64 `json:"skipped"` // by --resume; not among Lines
 }
 
 func (t *tally) add(o *tally) {
@@ -412,15 +418,16 @@ func (f *filterer) report(took time.Duration) {
 		var o output
 		o.json(struct {
 			tally
+			Skipped int64   `json:"skipped"` // not among the lines
 			Fetched int64   `json:"fetched"`
 			Seconds float64 `json:"seconds"`
-		}{f.tally, fetched, took.Seconds()})
+		}{f.tally, f.skipped.Load(), fetched, took.Seconds()})
 		f.err.Write(o.Bytes())
 		return
 	}
 	skipped := ""
 	if f.resume {
-		skipped = fmt.Sprintf("%d skipped; ", f.tally.Skipped)
+		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
 	}
 	t := &f.tally
 	fmt.Fprintf(f.err, "%s%d lines: %d allowed, %d refused, %d unknown, %d malformed; ",

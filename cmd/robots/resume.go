@@ -85,7 +85,7 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 		}
 	}
 	if f.refusals == nil {
-		return f.skipped(&list), f.output.cut()
+		return f.count(&list), f.output.cut()
 	}
 	for range list.others {
 		answer, err := f.refusals.next()
@@ -97,14 +97,14 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 			return 0, err
 		}
 	}
-	return f.skipped(&list), errors.Join(f.output.cut(), f.refusals.cut())
+	return f.count(&list), errors.Join(f.output.cut(), f.refusals.cut())
 }
 
 const sameList = "--resume needs the same list and flags"
 
-// skipped counts the lines that were read from l, and returns how many.
-func (f *filterer) skipped(l *list) int {
-	f.tally.Skipped = int64(l.number)
+// count counts the lines that were read from l as skipped, and returns how many.
+func (f *filterer) count(l *list) int {
+	f.skipped.Store(int64(l.number))
 	f.meter.skip(l.bytes)
 	return l.number
 }
