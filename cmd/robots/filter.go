@@ -157,7 +157,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.turns = newTurns(1)
 	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
 	started := time.Now()
-	f.meter.show(f.in, f.err, f.origins)
+	f.meter.show(f.in, f.out, f.err, f.origins)
 	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
 	if f.resume {
 		lines.skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
@@ -366,12 +366,12 @@ func (f *filterer) write(b *filtered) error {
 	}
 	f.tally.add(&b.tally)
 	f.meter.add(b.tally.Lines, b.bytes)
-	if f.refusals != nil {
+	if b.refused.Len() > 0 {
 		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
 			return err
 		}
 	}
-	if len(b.allowed.problems) == 0 && !isTerminal(f.out) {
+	if len(b.allowed.problems) == 0 && !f.meter.beside {
 		return f.emit(&b.allowed)
 	}
 	return f.meter.aside(func() error { return f.emit(&b.allowed) })

@@ -13,8 +13,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// origins looks up the robots.txt of each origin once in a run, many at the same time. The
-// result holds to the end of the run, also that an origin is unreachable.
+// origins looks up the robots.txt of each origin once in a run, many at the same time. A
+// result holds to the end of the run, even if the origin was unreachable.
 type origins struct {
 	run    cache.Cache // what this run has found out
 	source cache.Source
@@ -26,7 +26,7 @@ type origins struct {
 	done     int // lookups that have ended
 }
 
-// lookup is that for one origin. Its result is set once done is closed.
+// lookup is about one origin. Its result is set once done is closed.
 type lookup struct {
 	since  time.Time
 	done   chan struct{}
@@ -36,9 +36,9 @@ type lookup struct {
 // finder finds the robots.txt of an origin, in the --cache or over the network.
 type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
 
-// newOrigins looks up by find, so many at a time. A run asks about an origin in a line and again
-// a million lines later, so its cache is larger than a crawler's by default. Beyond that an
-// origin is looked up again.
+// newOrigins returns origins that are looked up with find, at most so many at a time. A list
+// may come back to an origin after a million lines, so the cache is larger than a crawler's.
+// Beyond its bounds an origin is looked up again.
 func newOrigins(find finder, dialect policy.Dialect, most int) *origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {

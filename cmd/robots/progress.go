@@ -19,14 +19,16 @@ type meter struct {
 	bytes atomic.Int64 // that these and the skipped ones took in the input,
 	from  atomic.Int64 // and the skipped ones alone
 
-	mu    sync.Mutex // held while something is written to the terminal
-	to    *os.File   // nil: nothing is drawn
-	stop  chan struct{}
-	ended chan struct{}
+	mu     sync.Mutex // held while something is written to the terminal
+	to     *os.File   // nil: nothing is drawn
+	beside bool       // answers are written to a terminal, too
+	stop   chan struct{}
+	ended  chan struct{}
 }
 
 // show starts to draw on errs, if that is a terminal and no URLs are typed there.
-func (m *meter) show(in io.Reader, errs io.Writer, origins *origins) {
+func (m *meter) show(in io.Reader, out, errs io.Writer, origins *origins) {
+	m.beside = isTerminal(out)
 	if !isTerminal(errs) {
 		return
 	}
