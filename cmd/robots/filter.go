@@ -1,40 +1,77 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net/url"
-	"os"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // filterer is "robots filter".
 type filterer struct {
 	*app
 	network
+	outputAt  string
 	refusedAt string
+	resume    bool
+	failOn    []string
 	parallel  int
 	summary   bool
 
 	// Set by run.
-	gate    *gate
-	origins *asker
-	turns   *turns
-	refused io.Writer
-	meter   meter
-	tally   tally
+	gate     *gate
+	origins  *origins
+	turns    *turns
+	output   *answers // the file of --output, or nil
+	refusals *answers // the file of --refused, or nil
+	meter    meter
+	tally    tally
+	skipped  atomic.Int64 // lines, by --resume
 
 	processors chan struct{} // one element for each batch that computes
 }
+
+// failures are what --fail-on takes, with their exit statuses.
+var failures = map[string]int{"refused": exitRefused, "unknown": exitUnknown, "malformed": exitUnknown}
+
+const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
+crawler may fetch to standard output, in the same order. A line that begins with a
+brace is a JSON object whose field "url" is asked about; it is written as it is.
+
+The robots.txt of each origin is asked for once in a run, many at a time; what it
+answers, or that it does not, holds to the end of the run. Memory does not grow with
+the input: where one origin is slow, the lines behind its first one are worked on up to
+65,536 ahead, and wait to be written; up to 256 MiB of robots.txt files are kept, some
+100,000 origins, and more with --cache.
+
+With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
+that hold no URL are among them. Standard error shows the first ten of those. With
+--json, both outputs are JSON objects.
+
+With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a whole
+line, with everything that was fetched in the cache; a second Ctrl-C ends at once.
+
+With --output FILE --resume, a run that was interrupted or killed goes on where it
+ended: give it the same list and the same flags. The last line of FILE is looked up in
+the list, and the lines behind it are asked about. What was half written is cut off.
+
+Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a line
+was refused, 2 a line is unknown or malformed. 2 also if a file could not be read or
+written.`
 
 // filter makes the subcommand.
 func (a *app) filter() *cobra.Command {
@@ -42,22 +79,10 @@ func (a *app) filter() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "filter < URLS > ALLOWED",
 		Short: "Keep the URLs of a list that a crawler may fetch",
-		Long: `Filter reads URLs from standard input, one on a line, and writes those that the
-crawler may fetch to standard output, in the same order. A line that begins with a
-brace is a JSON object whose field "url" is asked about; it is written as it is.
-
-The robots.txt of each origin is fetched once, many at a time. Memory does not grow
-with the input: where one origin is slow, the lines behind its first one are worked on
-up to 65,536 ahead, and wait to be written; up to 256 MiB of robots.txt files are
-kept, some 100,000 origins, and more with --cache.
-
-With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
-that hold no URL are among them. With --json, both outputs are JSON objects.
-
-With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a whole
-line, with everything that was fetched in the cache; a second Ctrl-C ends at once.`,
+		Long:  filterHelp,
 		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
   robots filter --agent ExampleBot --refused refused.tsv --cache robots.db < urls.txt > allowed.txt
+  robots filter --output allowed.txt --resume --cache robots.db < urls.txt
   zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -65,33 +90,59 @@ line, with everything that was fetched in the cache; a second Ctrl-C ends at onc
 	}
 	agentVar(cmd, &f.agent)
 	dialectVar(cmd, &f.dialect)
-	cmd.Flags().StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
-	cmd.Flags().IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
-	cmd.Flags().BoolVar(&f.summary, "summary", false, "say at the end how many lines there were, even if standard error is no terminal")
+	flags := cmd.Flags()
+	flags.StringVar(&f.outputAt, "output", "", "write what is allowed to this `FILE`, not to standard output")
+	flags.StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
+	flags.BoolVar(&f.resume, "resume", false, "skip the lines that an earlier run has answered in the file of --output")
+	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
+	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
+	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
+	names := slices.Sorted(maps.Keys(failures))
+	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	f.register(cmd)
 	f.registerCache(cmd)
 	return cmd
+}
+
+// usage returns what is wrong with how the flags go together.
+func (f *filterer) usage() error {
+	for _, kind := range f.failOn {
+		if _, known := failures[kind]; !known {
+			return usagef("--fail-on %q: it is one of refused, unknown, malformed", kind)
+		}
+	}
+	switch {
+	case f.parallel < 1:
+		return usagef("--parallel is %d; the least is 1", f.parallel)
+	case f.resume && f.outputAt == "":
+		return usagef("--resume needs --output FILE: standard output cannot be read")
+	}
+	return nil
 }
 
 // run opens what the flags name, in the order in which a mistake costs least, and has the
 // list filtered. What was opened is closed in any case: a cache that is not closed loses
 // what it has not written yet.
 func (f *filterer) run(ctx context.Context, _ []string) (err error) {
-	if f.parallel < 1 {
-		return usagef("--parallel is %d; the least is 1", f.parallel)
+	if err := f.usage(); err != nil {
+		return err
 	}
 	if f.gate, err = f.open(f.err); err != nil {
 		return err
 	}
 	defer f.gate.end(ctx, f.app)
-	f.refused = io.Discard
-	if f.refusedAt != "" {
-		file, err := os.Create(f.refusedAt)
-		if err != nil {
+	if f.outputAt != "" {
+		if f.output, err = create(f.outputAt, f.resume); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		f.refused = file
+		defer func() { err = errors.Join(err, f.output.Close()) }()
+		f.out = f.output
+	}
+	if f.refusedAt != "" {
+		if f.refusals, err = create(f.refusedAt, f.resume); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.refusals.Close()) }()
 	}
 	return f.lines(ctx)
 }
@@ -99,20 +150,22 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 // lines filters standard input. When it ends early, fetches that are under way may end
 // too, so that their origins need not be asked again; new ones do not begin.
 func (f *filterer) lines(ctx context.Context) error {
-	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	f.origins = &asker{
-		lookup: f.gate.lookup,
-		slots:  make(chan struct{}, f.parallel),
-		work:   work,
-		asks:   map[fetch.Origin]*ask{},
-		most:   maxAsks,
-	}
+	// A fetch outlives its lookup if that takes a copy from the store in its place.
+	f.gate.Fetcher.MaxFetches = f.parallel
+	f.gate.Cache.Size = maxCopies
+	f.origins = newOrigins(f.gate.lookup, f.dialect.Dialect, f.parallel)
 	f.turns = newTurns(1)
 	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
 	started := time.Now()
-	f.meter.show(f.in, f.err)
+	f.meter.show(f.in, f.out, f.err, f.origins)
 	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
+	if f.resume {
+		lines.skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
+			n, err := f.skip(ctx, in)
+			f.turns.pass(n + 1)
+			return n, err
+		}
+	}
 	err := lines.run(ctx, f.in)
 	f.meter.hide()
 	f.origins.end(grace)
@@ -120,15 +173,23 @@ func (f *filterer) lines(ctx context.Context) error {
 	return err
 }
 
+// maxCopies bounds the memory of the cache that is before the store. It holds the copies for
+// lookups that take too long; what a lookup has found is in origins.
+const maxCopies = 4096
+
 // grace is how long fetches under way may take after an interruption.
 const grace = 5 * time.Second
 
+// shown is how many malformed lines are reported on standard error.
+const shown = 10
+
 // filtered is a batch of answered lines.
 type filtered struct {
-	output         // allowed lines
-	refused output // the others
-	tally   tally
-	octets  int64 // of the lines in the input
+	allowed   output
+	refused   output   // and all others
+	malformed []string // what is wrong with the first of them
+	tally     tally
+	bytes     int64 // of the lines in the input
 }
 
 // question is a line on its way to an answer.
@@ -136,18 +197,19 @@ type question struct {
 	line
 	url    *url.URL
 	origin fetch.Origin
-	ask    *ask
-	broken error // the line holds no URL that could be asked about
+	broken error   // the line holds no URL that could be asked about
+	lookup *lookup // that is waited for
+	result *fetch.Result
 }
 
-// answer takes a batch through four stages: read the URLs, have their origins asked,
+// answer takes a batch through four stages: read the URLs, have their origins looked up,
 // wait for that, decide. Those that compute run on one goroutine for each processor,
 // or hundreds of batches would keep the network waiting for its turn.
 func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) {
 	questions := make([]question, len(lines))
 	f.processors <- struct{}{}
 	for i, l := range lines {
-		questions[i] = newQuestion(l)
+		questions[i] = f.question(l)
 	}
 	<-f.processors
 	if err := f.ask(ctx, questions); err != nil {
@@ -156,23 +218,18 @@ func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) 
 	f.processors <- struct{}{}
 	defer func() { <-f.processors }()
 	b := &filtered{tally: tally{Lines: int64(len(lines))}}
-	for i, q := range questions {
-		b.octets += int64(len(lines[i].text) + len("\n"))
-		if len(q.text) == 0 {
-			continue
+	for i := range questions {
+		b.bytes += int64(len(lines[i].text) + len("\n"))
+		if q := &questions[i]; len(q.text) > 0 {
+			f.decide(b, q)
 		}
-		v, err := f.verdict(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		f.sort(b, q, v)
 	}
 	return b, nil
 }
 
-// newQuestion reads a line. White space around a URL is no part of it: lists that have
-// been through an editor or a spreadsheet hold such lines.
-func newQuestion(l line) question {
+// question reads a line. White space around a URL is no part of it: lists that have been
+// through an editor or a spreadsheet hold such lines.
+func (f *filterer) question(l line) question {
 	l.text = bytes.TrimSpace(l.text)
 	q := question{line: l}
 	if len(l.text) == 0 {
@@ -181,28 +238,35 @@ func newQuestion(l line) question {
 	if q.url, q.broken = urlOf(l); q.broken == nil {
 		q.origin, q.broken = fetch.OriginOf(q.url)
 	}
+	if q.broken == nil {
+		q.result = f.origins.known(q.origin)
+	}
 	return q
 }
 
-// ask has all origins of a batch asked, after those of the batches before it: what is to
+// ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
-func (f *filterer) ask(ctx context.Context, questions []question) error {
+func (f *filterer) ask(ctx context.Context, questions []question) (err error) {
 	first, next := questions[0].number, questions[len(questions)-1].number+1
 	if err := f.turns.wait(ctx, first); err != nil {
 		return err
 	}
 	for i := range questions {
-		if q := &questions[i]; q.url != nil && q.broken == nil {
-			q.ask = f.origins.start(ctx, q.origin)
+		if q := &questions[i]; q.url != nil && q.broken == nil && q.result == nil {
+			if q.lookup, err = f.origins.start(ctx, q.origin); err != nil {
+				return err
+			}
 		}
 	}
 	f.turns.pass(next)
-	for _, q := range questions {
-		if q.ask == nil {
+	for i := range questions {
+		q := &questions[i]
+		if q.lookup == nil {
 			continue
 		}
 		select {
-		case <-q.ask.done:
+		case <-q.lookup.done:
+			q.result = q.lookup.result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -214,7 +278,7 @@ func (f *filterer) ask(ctx context.Context, questions []question) error {
 // URLs and of JSON objects need no flag to tell them apart.
 func urlOf(l line) (*url.URL, error) {
 	if l.tooLong {
-		return nil, fmt.Errorf("longer than %d octets", maxURL)
+		return nil, fmt.Errorf("longer than %d bytes", maxURL)
 	}
 	text := string(l.text)
 	if text[0] == '{' {
@@ -231,77 +295,79 @@ func urlOf(l line) (*url.URL, error) {
 	return parseURL(text)
 }
 
-// verdict answers a question whose origin has been asked. An error means that ctx ended.
-func (f *filterer) verdict(ctx context.Context, q question) (verdict, error) {
-	v := verdict{Number: q.number, URL: string(q.text)}
+// decide answers a question whose origin has been looked up, and puts the line where it
+// belongs. What could not be found out is with the refused ones: a list of what may be
+// fetched has no room for "perhaps".
+func (f *filterer) decide(b *filtered, q *question) {
+	var d policy.Decision
+	if q.broken == nil {
+		// The error is about a URL that net/http would not send.
+		d, q.broken = client.Decide(q.result.Policy, f.agent.String(), q.url)
+	}
+	to := &b.refused
 	switch {
 	case q.broken != nil:
-		v.Error = q.broken.Error()
-		return v, nil
-	case q.ask.result != nil:
-		v.decided(q.ask.result.Policy.Decide(f.agent.String(), q.url.RequestURI()))
-		if err := q.ask.result.Err; err != nil {
-			v.Error = err.Error()
-		}
-		return v, nil
-	}
-	a, err := f.gate.Decide(ctx, q.url)
-	switch {
-	case ctx.Err() != nil:
-		return v, ctx.Err()
-	case err != nil: // a URL that net/http would not send
-		v.Error = err.Error()
-	default:
-		v.decided(a.Decision)
-	}
-	return v, nil
-}
-
-// sort puts an answered line where it belongs. What could not be found out is with the
-// refused ones: a list of what may be fetched has no room for "perhaps".
-func (f *filterer) sort(b *filtered, q question, v verdict) {
-	to := &b.refused
-	switch status := v.status(); {
-	case v.Reason == "":
 		b.tally.Malformed++
-		b.malformed(q.number, errors.New(v.Error))
-	case status == exitUnknown:
+		if len(b.malformed) < shown {
+			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.number, visible(q.broken.Error())))
+		}
+	case d.Reason == policy.ReasonUnreachable:
 		b.tally.Unknown++
-		b.worsen(status)
-	case status == exitRefused:
+	case !d.Allowed:
 		b.tally.Refused++
-		b.worsen(status)
 	default:
 		b.tally.Allowed++
-		to = &b.output
+		to = &b.allowed
 	}
 	switch {
+	case to == &b.refused && f.refusals == nil:
 	case f.json:
-		v.Agent, v.Dialect = f.agent.String(), f.dialect.String()
-		if q.url != nil && q.text[0] == '{' {
-			v.URL, v.Record = q.url.String(), q.text
-		}
-		to.json(v)
-	case to == &b.output:
+		to.json(f.verdict(q, d))
+	case to == &b.allowed:
 		to.Write(q.text)
 		to.WriteByte('\n')
-	case f.refusedAt != "":
+	default:
+		v := f.verdict(q, d)
 		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
 	}
+}
+
+// verdict is d about q, for an output that says more than the line.
+func (f *filterer) verdict(q *question, d policy.Decision) verdict {
+	v := verdict{Number: q.number, URL: string(q.text), Agent: f.agent.String(), Dialect: f.dialect.String()}
+	if f.json && q.url != nil && q.text[0] == '{' {
+		v.URL, v.Record = q.url.String(), q.text
+	}
+	if q.broken != nil {
+		v.Error = q.broken.Error()
+		return v
+	}
+	v.decided(d)
+	if d.Reason == policy.ReasonUnreachable && q.result.Err != nil {
+		v.Error = q.result.Err.Error()
+	}
+	return v
 }
 
 // write is called for one batch after the other. The refused lines go first: should the
 // run be killed in between, no line is missing that a later one is written after.
 func (f *filterer) write(b *filtered) error {
+	for i, problem := range b.malformed {
+		if f.tally.Malformed+int64(i) < shown {
+			b.allowed.problems = fmt.Appendf(b.allowed.problems, "robots: %s\n", problem)
+		}
+	}
 	f.tally.add(&b.tally)
-	f.meter.add(b.tally.Lines, b.octets)
-	if len(b.problems) > 0 {
-		f.meter.clear()
+	f.meter.add(b.tally.Lines, b.bytes)
+	if b.refused.Len() > 0 {
+		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
+			return err
+		}
 	}
-	if _, err := f.refused.Write(b.refused.Bytes()); err != nil {
-		return err
+	if len(b.allowed.problems) == 0 && !f.meter.beside {
+		return f.emit(&b.allowed)
 	}
-	return f.emit(&b.output)
+	return f.meter.aside(func() error { return f.emit(&b.allowed) })
 }
 
 // tally counts lines by their answers.
@@ -321,8 +387,22 @@ func (t *tally) add(o *tally) {
 	t.Malformed += o.Malformed
 }
 
-// report ends a run with what it did, where somebody looks on or has asked for it.
+// report ends a run with what it did: its exit status, the malformed lines that were not
+// shown, and where standard error is a terminal or --summary is given, all figures.
 func (f *filterer) report(took time.Duration) {
+	found := map[string]int64{"refused": f.tally.Refused, "unknown": f.tally.Unknown, "malformed": f.tally.Malformed}
+	for _, kind := range f.failOn {
+		if found[kind] > 0 {
+			f.worsen(failures[kind])
+		}
+	}
+	if more := f.tally.Malformed - shown; more > 0 {
+		hint := ""
+		if f.refusals == nil {
+			hint = "; --refused lists all"
+		}
+		fmt.Fprintf(f.err, "robots: malformed lines not shown: %d%s\n", more, hint)
+	}
 	if !f.summary && !isTerminal(f.err) {
 		return
 	}
@@ -331,13 +411,20 @@ func (f *filterer) report(took time.Duration) {
 		var o output
 		o.json(struct {
 			tally
+			Skipped int64   `json:"skipped"` // not among the lines
 			Fetched int64   `json:"fetched"`
 			Seconds float64 `json:"seconds"`
-		}{f.tally, fetched, took.Seconds()})
+		}{f.tally, f.skipped.Load(), fetched, took.Seconds()})
 		f.err.Write(o.Bytes())
 		return
 	}
-	fmt.Fprintf(f.err, "%d lines: %d allowed, %d refused, %d unknown, %d malformed; %d robots.txt fetched; %s, %.0f lines/s\n",
-		f.tally.Lines, f.tally.Allowed, f.tally.Refused, f.tally.Unknown, f.tally.Malformed, fetched,
-		took.Round(time.Millisecond), float64(f.tally.Lines)/took.Seconds())
+	skipped := ""
+	if f.resume {
+		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
+	}
+	t := &f.tally
+	fmt.Fprintf(f.err, "%s%d lines: %d allowed, %d refused, %d unknown, %d malformed; ",
+		skipped, t.Lines, t.Allowed, t.Refused, t.Unknown, t.Malformed)
+	fmt.Fprintf(f.err, "%d robots.txt fetched; %s, %.0f lines/s\n",
+		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }

@@ -23,13 +23,16 @@ import (
 )
 
 // crowd is a list of URLs on many origins, made anew from its seed each time.
-type crowd struct{ urls, origins int }
+type crowd struct {
+	urls, origins int
+	sorted        bool // by origin
+}
 
 func newCrowd() crowd {
 	if *million {
-		return crowd{1_000_000, 2_000}
+		return crowd{urls: 1_000_000, origins: 2_000}
 	}
-	return crowd{20_000, 200}
+	return crowd{urls: 20_000, origins: 200}
 }
 
 // each calls f with every URL, and whether it is allowed. Every tenth is refused.
@@ -37,6 +40,9 @@ func (c crowd) each(f func(url string, allowed bool)) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range c.urls {
 		origin, kind := random.IntN(c.origins), random.IntN(10)
+		if c.sorted {
+			origin = i * c.origins / c.urls
+		}
 		path := "public"
 		if kind == 0 {
 			path = "private"
@@ -62,6 +68,17 @@ func (c crowd) allowed() []byte {
 	return b.Bytes()
 }
 
+// refused is the file of --refused.
+func (c crowd) refused() []byte {
+	var b bytes.Buffer
+	c.each(func(url string, allowed bool) {
+		if !allowed {
+			fmt.Fprintf(&b, "%s\tline 3: Disallow: /private/\n", url)
+		}
+	})
+	return b.Bytes()
+}
+
 // manyOrigins is a server for all of them. Their robots.txt takes a while to come.
 type manyOrigins struct {
 	*httptest.Server
@@ -69,6 +86,7 @@ type manyOrigins struct {
 	dead  map[string]bool // origins that never answer
 	mu    sync.Mutex
 	asked map[string]int
+	each  func() // if not nil, called for each request
 }
 
 func serveMany(t *testing.T, delay time.Duration) *manyOrigins {
@@ -81,6 +99,9 @@ func serveMany(t *testing.T, delay time.Duration) *manyOrigins {
 func (m *manyOrigins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.asked[r.Host]++
+	if m.each != nil {
+		m.each()
+	}
 	m.mu.Unlock()
 	if m.dead[r.Host] {
 		<-r.Context().Done()
@@ -134,40 +155,34 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
-	if cmd.ProcessState.ExitCode() != exitRefused {
+	if cmd.ProcessState.ExitCode() != exitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	if !bytes.Equal(out.Bytes(), c.allowed()) {
-		t.Errorf("got %d octets of allowed URLs, want other %d", out.Len(), len(c.allowed()))
+		t.Errorf("got %d bytes of allowed URLs, want other %d", out.Len(), len(c.allowed()))
 	}
-	var want bytes.Buffer
-	c.each(func(url string, allowed bool) {
-		if !allowed {
-			fmt.Fprintf(&want, "%s\tline 3: Disallow: /private/\n", url)
-		}
-	})
-	if got, err := os.ReadFile(refused); err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("got %d octets of refused URLs and error %v, want other %d", len(got), err, want.Len())
+	if got := read(t, refused); !bytes.Equal(got, c.refused()) {
+		t.Errorf("got %d bytes of refused URLs, want other %d", len(got), len(c.refused()))
 	}
 	m.checkAsked(t, c.origins)
 	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10 // KiB on Linux
 	t.Logf("%speak memory %d MiB", problems.String(), peak)
-	if most := int64(256); *million && runtime.GOOS == "linux" && peak > most {
+	if most := int64(256); *million && runtime.GOOS == "linux" && int64(peak) > most {
 		t.Errorf("peak memory %d MiB, want at most %d", peak, most)
 	}
 }
 
 // Origins that never answer take their time, and nothing from the others: those come
-// out whole and in order, and the dead ones' URLs are listed as unknown.
+// out whole and in order, and the URLs of the dead ones are listed as unknown.
 func TestFilterWithDeadOrigins(t *testing.T) {
-	c := crowd{20_000, 200}
+	c := crowd{urls: 20_000, origins: 200}
 	m := serveMany(t, 0)
 	m.dead = map[string]bool{"site3.example": true, "site77.example": true}
 	refused := filepath.Join(t.TempDir(), "refused")
 	cmd := m.command(t, c, "--timeout", "1s", "--refused", refused)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitUnknown {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	var want bytes.Buffer
@@ -182,7 +197,7 @@ func TestFilterWithDeadOrigins(t *testing.T) {
 		}
 	})
 	if !bytes.Equal(out.Bytes(), want.Bytes()) {
-		t.Errorf("got %d octets of allowed URLs, want other %d", out.Len(), want.Len())
+		t.Errorf("got %d bytes of allowed URLs, want other %d", out.Len(), want.Len())
 	}
 	list, err := os.ReadFile(refused)
 	if got := bytes.Count(list, []byte("\trobots.txt is unreachable: ")); err != nil || got != dead {
@@ -207,11 +222,11 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 				cmd := m.command(t, c, "--cache", at)
 				var out, problems bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &problems
-				if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitRefused {
+				if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
 					t.Fatalf("%v\n%s", err, problems.String())
 				}
 				if !bytes.Equal(out.Bytes(), c.allowed()) {
-					t.Errorf("run %d: got %d octets of allowed URLs, want other %d", i+1, out.Len(), len(c.allowed()))
+					t.Errorf("run %d: got %d bytes of allowed URLs, want other %d", i+1, out.Len(), len(c.allowed()))
 				}
 				t.Log(problems.String())
 			}
@@ -222,7 +237,7 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 
 // Two runs at the same time over one Redis ask each origin once between them.
 func TestFilterSharesARedis(t *testing.T) {
-	c := crowd{20_000, 200}
+	c := crowd{urls: 20_000, origins: 200}
 	m := serveMany(t, 10*time.Millisecond)
 	url := redis(t)
 	var runs sync.WaitGroup
@@ -231,11 +246,11 @@ func TestFilterSharesARedis(t *testing.T) {
 		runs.Go(func() {
 			var out, problems bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &problems
-			if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitRefused {
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
 				t.Errorf("%v\n%s", err, problems.String())
 			}
 			if !bytes.Equal(out.Bytes(), c.allowed()) {
-				t.Errorf("got %d octets of allowed URLs, want other %d\n%s", out.Len(), len(c.allowed()), problems.String())
+				t.Errorf("got %d bytes of allowed URLs, want other %d\n%s", out.Len(), len(c.allowed()), problems.String())
 			}
 			t.Log(problems.String())
 		})
@@ -277,22 +292,81 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 		t.Fatal("the run was over before the interruption: nothing is shown")
 	}
 	if !bytes.HasPrefix(want, got) || got[len(got)-1] != '\n' {
-		t.Errorf("%d octets were written, want whole lines from the beginning", len(got))
+		t.Errorf("%d bytes were written, want whole lines from the beginning", len(got))
 	}
-	t.Logf("interrupted after %d of %d octets: %s", len(got), len(want), problems.String())
+	t.Logf("interrupted after %d of %d bytes: %s", len(got), len(want), problems.String())
 
 	cmd = m.command(t, c, "--cache", db)
 	var out bytes.Buffer
 	problems.Reset()
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitRefused {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	t.Logf("the next run: %s", problems.String())
 	if !bytes.Equal(out.Bytes(), want) {
-		t.Errorf("the next run: got %d octets, want other %d", out.Len(), len(want))
+		t.Errorf("the next run: got %d bytes, want other %d", out.Len(), len(want))
 	}
 	m.checkAsked(t, c.origins)
+}
+
+// A run that is killed, again and again and also within a line, has in the end written what one
+// run would have written.
+func TestFilterKilledAndResumed(t *testing.T) {
+	c := crowd{urls: 20_000, origins: 200, sorted: true}
+	m := serveMany(t, 20*time.Millisecond)
+	dir := t.TempDir()
+	allowed, refused := filepath.Join(dir, "allowed"), filepath.Join(dir, "refused")
+	for range 3 {
+		const enough = 50
+		n, reached := 0, make(chan struct{})
+		m.mu.Lock()
+		m.each = func() {
+			if n++; n == enough {
+				close(reached)
+			}
+		}
+		m.mu.Unlock()
+		cmd := m.command(t, c, "--parallel", "4", "--output", allowed, "--refused", refused, "--resume")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-reached
+		cmd.Process.Kill()
+		cmd.Wait()
+		got := read(t, allowed)
+		if len(got) == len(c.allowed()) || !bytes.HasPrefix(c.allowed(), got) {
+			t.Fatalf("%d bytes were written before the end, want less than %d", len(got), len(c.allowed()))
+		}
+		if err := os.Truncate(allowed, int64(len(got)-7)); err != nil { // as a full disk would leave it
+			t.Fatal(err)
+		}
+	}
+	cmd := m.command(t, c, "--output", allowed, "--refused", refused, "--resume")
+	problems, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, problems)
+	}
+	t.Logf("%s", problems)
+	if got := read(t, allowed); !bytes.Equal(got, c.allowed()) {
+		t.Errorf("got %d bytes of allowed URLs, want other %d", len(got), len(c.allowed()))
+	}
+	if got := read(t, refused); !bytes.Equal(got, c.refused()) {
+		t.Errorf("got %d bytes of refused URLs, want other %d", len(got), len(c.refused()))
+	}
+	var skipped int
+	if fmt.Sscanf(string(problems), "%d skipped;", &skipped); skipped < c.urls/2 {
+		t.Errorf("%d lines were skipped, want more than half of %d: %s", skipped, c.urls, problems)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // redis starts a server for the test and returns its URL.

@@ -7,7 +7,6 @@ toolchain go1.26.8
 require (
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
-	github.com/schollz/progressbar/v3 v3.19.1 // progress with rate and time left
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
 	github.com/spf13/pflag v1.0.10 // what is wrong with a flag
 	golang.org/x/net v0.62.0 // public suffixes, header field values
@@ -24,11 +23,10 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

@@ -18,12 +18,12 @@ type line struct {
 }
 
 // Bounds of what a lineFilter holds: a batch is closed at either of the first two,
-// and reading waits while maxHeld octets of input are unanswered or unwritten.
+// and reading waits while maxHeld bytes of input are unanswered or unwritten.
 const (
-	batchLines  = 128
-	batchOctets = 64 << 10
-	maxBatches  = 512
-	maxHeld     = 64 << 20
+	batchLines = 128
+	batchBytes = 64 << 10
+	maxBatches = 512
+	maxHeld    = 64 << 20
 )
 
 // lineFilter reads lines, has them answered in parallel, and writes the answers in the
@@ -31,7 +31,11 @@ const (
 // unanswered line has to wait (a slow origin), those behind it are answered up to
 // maxBatches ahead, and then reading waits too.
 type lineFilter[A any] struct {
-	maxLine int // octets; of a longer line only the beginning is kept
+	maxLine int // bytes; of a longer line only the beginning is kept
+
+	// skip, if not nil, reads the lines at the beginning of the input that need no answer,
+	// and returns how many these are.
+	skip func(context.Context, *bufio.Reader) (int, error)
 
 	// answer is called from several goroutines at once, for a batch of lines each.
 	// Its error ends the run, with nothing of the batch written.
@@ -44,7 +48,7 @@ type lineFilter[A any] struct {
 // batch is what answer works on. Its text lives in one piece of memory.
 type batch[A any] struct {
 	lines  []line
-	octets int64
+	size   int64         // of the lines, in bytes
 	done   chan struct{} // closed once answer and err are set
 	answer A
 	err    error
@@ -80,17 +84,25 @@ func (f *lineFilter[A]) run(ctx context.Context, r io.Reader) error {
 		if err := f.write(b.answer); err != nil {
 			return err
 		}
-		held.Release(b.octets)
+		held.Release(b.size)
 	}
 }
 
 // read puts batches on queue in order, each with a goroutine that answers it, and
 // as the last one the error that ended reading.
 func (f *lineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
-	in := bufio.NewReaderSize(r, batchOctets)
-	for number := 1; ; {
+	in := bufio.NewReaderSize(r, batchBytes)
+	number := 1
+	var err error
+	if f.skip != nil {
+		number, err = f.skip(ctx, in)
+		number++
+	}
+	for {
 		b := &batch[A]{done: make(chan struct{})}
-		err := f.fill(b, in, number)
+		if err == nil {
+			err = f.fill(b, in, number)
+		}
 		number += len(b.lines)
 		if len(b.lines) > 0 && !f.submit(ctx, b, queue, held) {
 			return
@@ -109,9 +121,11 @@ func (f *lineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 
 // submit waits for room, puts b on the queue and has it answered. It reports whether ctx
 // let it.
-func (f *lineFilter[A]) submit(ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted) bool {
-	b.octets = min(b.octets, maxHeld) // one line may be longer than what is to be held
-	if held.Acquire(ctx, b.octets) != nil {
+func (f *lineFilter[A]) submit(
+	ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted,
+) bool {
+	b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
+	if held.Acquire(ctx, b.size) != nil {
 		return false
 	}
 	select {
@@ -126,16 +140,16 @@ func (f *lineFilter[A]) submit(ctx context.Context, b *batch[A], queue chan<- *b
 	return true
 }
 
-// fill reads lines into b until it is full, or until the next line would have to be
-// waited for: behind a slow producer an answer must not wait for a full batch.
+// fill reads lines into b until it is full, or until the next line is not there yet:
+// behind a slow producer an answer must not wait for a full batch.
 func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	var text []byte
 	var ends []int
 	var long []bool
 	var err error
-	for err == nil && len(ends) < batchLines && len(text) < batchOctets {
+	for err == nil && len(ends) < batchLines && len(text) < batchBytes {
 		start, tooLong := len(text), false
-		text, tooLong, err = f.appendLine(text, in)
+		text, tooLong, err = appendLine(text, in, f.maxLine)
 		if err != nil && (err != io.EOF || len(text) == start) {
 			text = text[:start] // half a line, or none behind the last line end
 			break
@@ -150,13 +164,14 @@ func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 		b.lines = append(b.lines, line{number + i, text[start:end:end], long[i]})
 		start = end
 	}
-	b.octets = int64(len(text))
+	b.size = int64(len(text))
 	return err
 }
 
-// appendLine appends the next line to text, without its LF or CRLF.
-func (f *lineFilter[A]) appendLine(text []byte, in *bufio.Reader) (_ []byte, tooLong bool, err error) {
-	start, most := len(text), f.maxLine+len("\r\n")
+// appendLine appends the next line to text, without its LF or CRLF, and no more than maxLine
+// bytes of it.
+func appendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong bool, err error) {
+	start, most := len(text), maxLine+len("\r\n")
 	for {
 		var part []byte
 		part, err = in.ReadSlice('\n')
@@ -168,8 +183,8 @@ func (f *lineFilter[A]) appendLine(text []byte, in *bufio.Reader) (_ []byte, too
 		}
 	}
 	rest := bytes.TrimSuffix(bytes.TrimSuffix(text[start:], []byte("\n")), []byte("\r"))
-	if len(rest) > f.maxLine {
-		rest, tooLong = rest[:f.maxLine], true
+	if len(rest) > maxLine {
+		rest, tooLong = rest[:maxLine], true
 	}
 	return text[:start+len(rest)], tooLong, err
 }

@@ -32,7 +32,7 @@ func numbered(maxLine int, out *strings.Builder) *lineFilter[string] {
 }
 
 func TestLinesAreCutAtLineEnds(t *testing.T) {
-	long := strings.Repeat("x", batchOctets)
+	long := strings.Repeat("x", batchBytes)
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", ""},
 		{"one", "a\n", "1:a "},
@@ -95,18 +95,18 @@ func TestAnswersKeepTheOrderOfTheLines(t *testing.T) {
 	})
 }
 
-// endless is input without an end, of lines of so many octets; it counts what was taken
+// endless is input without an end, of lines of so many bytes; it counts what was taken
 // of it.
-type endless struct{ line, octets int }
+type endless struct{ line, bytes int }
 
 func (e *endless) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'x'
-		if (e.octets+i+1)%e.line == 0 {
+		if (e.bytes+i+1)%e.line == 0 {
 			p[i] = '\n'
 		}
 	}
-	e.octets += len(p)
+	e.bytes += len(p)
 	return len(p), nil
 }
 
@@ -115,8 +115,8 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
 	for _, c := range []struct{ line, most int }{
 		// One batch is waited for, one is about to be queued, and the reader has a buffer.
-		{16, (maxBatches+2)*batchLines*16 + batchOctets},
-		{1 << 20, maxHeld + 2<<20 + batchOctets},
+		{16, (maxBatches+2)*batchLines*16 + batchBytes},
+		{1 << 20, maxHeld + 2<<20 + batchBytes},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -134,8 +134,8 @@ func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
 			done := make(chan error)
 			go func() { done <- f.run(ctx, in) }()
 			synctest.Wait()
-			if in.octets > c.most || in.octets < c.most/2 {
-				t.Errorf("lines of %d: %d octets were read ahead, want about %d and no more", c.line, in.octets, c.most)
+			if in.bytes > c.most || in.bytes < c.most/2 {
+				t.Errorf("lines of %d: %d bytes were read ahead, want about %d and no more", c.line, in.bytes, c.most)
 			}
 			cancel()
 			if err := <-done; err != context.Canceled {

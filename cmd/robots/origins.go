@@ -2,116 +2,141 @@ package main
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// asker sees to it that each origin is asked for its robots.txt once, many at the same
-// time, and never twice for an outage: an origin that could not be reached stays so
-// for the run.
-type asker struct {
-	lookup func(context.Context, fetch.Origin) (*fetch.Result, error)
-	slots  chan struct{} // one for each origin that may be asked at a time
+// origins looks up the robots.txt of each origin once in a run, many at the same time. A
+// result holds to the end of the run, even if the origin was unreachable.
+type origins struct {
+	run    cache.Cache // what this run has found out
+	source cache.Source
+	slots  *semaphore.Weighted // one for each lookup under way
+	most   int64
 
-	// work is the context of lookups. It outlives the caller's for a while, so that
-	// an answer under way at an interruption is not asked for again in the next run.
-	work    context.Context
-	running sync.WaitGroup
-
-	mu     sync.Mutex
-	asks   map[fetch.Origin]*ask
-	most   int  // bounds asks, but for those under way
-	closed bool // no more lookups are to begin
+	mu       sync.Mutex
+	underway map[fetch.Origin]*lookup
+	done     int // lookups that have ended
 }
 
-// maxAsks is how many origins a run remembers to have asked. One that was forgotten
-// costs one more look into the cache.
-const maxAsks = 1 << 17
-
-// ask is one origin's question. result is set once done is closed, and kept only if
-// the origin is unreachable: any other lives in the cache, which is bounded in octets.
-type ask struct {
+// lookup is about one origin. Its result is set once done is closed.
+type lookup struct {
+	since  time.Time
 	done   chan struct{}
 	result *fetch.Result
 }
 
-// start asks o unless that was done before. It waits for a slot.
-func (a *asker) start(ctx context.Context, o fetch.Origin) *ask {
-	a.mu.Lock()
-	k, known := a.asks[o]
-	if !known {
-		a.forget()
-		k = &ask{done: make(chan struct{})}
-		a.asks[o.Clone()] = k // o may hold on to the whole line
-	}
-	a.mu.Unlock()
-	if known || ctx.Err() != nil { // select would take a slot as gladly
-		return k
-	}
-	select {
-	case a.slots <- struct{}{}:
-	case <-ctx.Done():
-		return k // never done; but everybody who waits for it has ctx too
-	}
-	if !a.begin() {
-		<-a.slots
-		return k
-	}
-	go func() {
-		defer a.running.Done()
-		defer func() { <-a.slots }()
-		defer close(k.done)
-		if r, err := a.lookup(a.work, o); err == nil && unreachable(r) {
-			k.result = r
+// finder finds the robots.txt of an origin, in the --cache or over the network.
+type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
+
+// newOrigins returns origins that are looked up with find, at most so many at a time. A list
+// may come back to an origin after a million lines, so the cache is larger than a crawler's.
+// Beyond its bounds an origin is looked up again.
+func newOrigins(find finder, dialect policy.Dialect, most int) *origins {
+	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
+	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		r, err := find(ctx, o)
+		if err == nil && r.Err != nil {
+			failed := *r
+			failed.StatusCode = 0 // a Cache keeps no 407 of a proxy, and would look it up again
+			r = &failed
 		}
-	}()
-	return k
+		return r, err
+	}
+	return &origins{
+		run: cache.Cache{
+			Size:      maxOrigins,
+			MaxBytes:  maxPolicies,
+			MinTTL:    forTheRun,
+			MinRetry:  forTheRun,
+			NoRefresh: true,
+		},
+		source:   cache.Source{Load: load, Dialect: dialect},
+		slots:    semaphore.NewWeighted(int64(most)),
+		most:     int64(most),
+		underway: map[fetch.Origin]*lookup{},
+	}
 }
 
-// begin says whether a lookup may begin. If so, it must call running.Done.
-func (a *asker) begin() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.running.Add(1)
-	}
-	return !a.closed
+// ended is the context of a question that waits for nothing.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// known returns the result of a lookup that has ended, or nil.
+func (s *origins) known(o fetch.Origin) *fetch.Result {
+	r, _ := s.run.Get(ended, o, &s.source)
+	return r
 }
 
-// forget makes room for one more.
-func (a *asker) forget() {
-	if len(a.asks) < a.most {
-		return
+// start looks up o, unless that is under way or done. It waits for a slot. The lookup
+// outlives ctx: an answer that is under way at an interruption need not be asked for in the
+// next run. start must not be called by two goroutines at a time.
+func (s *origins) start(ctx context.Context, o fetch.Origin) (*lookup, error) {
+	s.mu.Lock()
+	k := s.underway[o]
+	s.mu.Unlock()
+	if k != nil {
+		return k, nil
 	}
-	for o, k := range a.asks {
-		select {
-		case <-k.done:
-			delete(a.asks, o)
-		default:
+	if r := s.known(o); r != nil {
+		k = &lookup{done: make(chan struct{}), result: r}
+		close(k.done)
+		return k, nil
+	}
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	k = &lookup{since: time.Now(), done: make(chan struct{})}
+	o = o.Clone() // o may hold on to the whole line
+	s.mu.Lock()
+	s.underway[o] = k
+	s.mu.Unlock()
+	go s.find(o, k)
+	return k, nil
+}
+
+// find runs a lookup.
+func (s *origins) find(o fetch.Origin, k *lookup) {
+	defer s.slots.Release(1)
+	defer close(k.done)
+	r, err := s.run.Get(context.Background(), o, &s.source) // has a deadline of its own
+	if err != nil {
+		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
+	}
+	k.result = r
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.underway, o)
+	s.done++
+}
+
+// end waits for the lookups under way, but no longer than grace.
+func (s *origins) end(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	s.slots.Acquire(ctx, s.most) // an error says that some are still under way
+}
+
+// progress returns how many lookups have ended and how many are under way, and the host of the
+// oldest of these. Lookups start in the order of the lines, so the first line without an
+// answer waits for that one.
+func (s *origins) progress() (done, pending int, host string, waits time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, k := range s.underway {
+		if d := time.Since(k.since); d > waits {
+			host, waits = o.URLHost(), d
 		}
 	}
-}
-
-// end lets no more lookups begin and waits for those under way, but not for longer
-// than grace.
-func (a *asker) end(grace time.Duration) {
-	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
-	ended := make(chan struct{})
-	go func() {
-		a.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(grace):
-	}
-}
-
-func unreachable(r *fetch.Result) bool {
-	return r.Policy.Reason() == policy.ReasonUnreachable
+	return s.done, len(s.underway), host, waits
 }

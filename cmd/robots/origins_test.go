@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"testing"
@@ -23,19 +24,24 @@ func originNamed(t testing.TB, host string) fetch.Origin {
 	return o
 }
 
-// lookups counts what an asker asks; each takes a second.
-type lookups struct {
-	mu             sync.Mutex
-	asked          map[fetch.Origin]int
-	now, atMost    int
-	slow, refusing fetch.Origin
+// site answers for all origins, after a second, and counts.
+type site struct {
+	mu          sync.Mutex
+	asked       map[fetch.Origin]int
+	now, atMost int
+	slow        fetch.Origin // takes an hour
+	result      fetch.Result
 }
 
-func (l *lookups) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	l.count(o, 1)
-	defer l.count(o, -1)
+func newSite() *site {
+	return &site{asked: map[fetch.Origin]int{}, result: fetch.Result{Policy: policy.Unavailable(), StatusCode: 404}}
+}
+
+func (s *site) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	s.count(o, 1)
+	defer s.count(o, -1)
 	d := time.Second
-	if o == l.slow {
+	if o == s.slow {
 		d = time.Hour
 	}
 	select {
@@ -43,47 +49,44 @@ func (l *lookups) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, er
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if o == l.refusing {
-		return &fetch.Result{Policy: policy.Unreachable(), Err: errors.New("refused")}, nil
-	}
-	return &fetch.Result{Policy: policy.Unavailable()}, nil
+	r := s.result
+	r.Time = time.Now()
+	return &r, nil
 }
 
-func (l *lookups) count(o fetch.Origin, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now += n; n > 0 {
-		l.asked[o]++
+func (s *site) count(o fetch.Origin, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now += n; n > 0 {
+		s.asked[o]++
 	}
-	l.atMost = max(l.atMost, l.now)
+	s.atMost = max(s.atMost, s.now)
 }
 
-func newAsker(l *lookups, parallel int) *asker {
-	l.asked = map[fetch.Origin]int{}
-	return &asker{
-		lookup: l.lookup,
-		slots:  make(chan struct{}, parallel),
-		work:   context.Background(),
-		asks:   map[fetch.Origin]*ask{},
-		most:   maxAsks,
+// result starts a lookup and waits for it.
+func result(t *testing.T, s *origins, o fetch.Origin) *fetch.Result {
+	t.Helper()
+	k, err := s.start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	<-k.done
+	return k.result
 }
 
 func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := new(lookups)
-		a := newAsker(l, 10)
+		l := newSite()
+		s := newOrigins(l.find, policy.RFC9309, 10)
 		start := time.Now()
-		var callers sync.WaitGroup
 		for range 20 {
-			callers.Go(func() {
-				for i := range 100 {
-					a.start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i)))
+			for i := range 100 {
+				if _, err := s.start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i))); err != nil {
+					t.Fatal(err)
 				}
-			})
+			}
 		}
-		callers.Wait()
-		a.end(time.Minute)
+		s.end(time.Minute)
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("100 origins by tens took %v, want 10s", took)
 		}
@@ -95,69 +98,115 @@ func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
 				t.Errorf("%v was asked %d times, want once", o, n)
 			}
 		}
+		if done, pending, _, _ := s.progress(); done != 100 || pending != 0 {
+			t.Errorf("%d origins are done and %d pending, want 100 and none", done, pending)
+		}
 	})
 }
 
-// One origin that does not answer holds a slot, and nothing else up.
+// One origin that does not answer holds a slot, and nothing else up. It is the one that is
+// reported to be waited for.
 func TestASlowOriginDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lookups{slow: originNamed(t, "site0.example")}
-		a := newAsker(l, 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		a.work = ctx
+		l := newSite()
+		l.slow = originNamed(t, "site0.example")
+		s := newOrigins(l.find, policy.RFC9309, 2)
 		start := time.Now()
-		slow := a.start(ctx, l.slow)
+		slow, err := s.start(t.Context(), l.slow)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range 10 {
-			<-a.start(ctx, originNamed(t, fmt.Sprintf("site%d.example", i+1))).done
+			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i+1)))
 		}
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("10 origins took %v beside the slow one, want 10s", took)
+		}
+		done, pending, host, waits := s.progress()
+		if done != 10 || pending != 1 || host != "site0.example" || waits != 10*time.Second {
+			t.Errorf("%d done, %d pending, %v for %q, want 10, 1, 10s for site0.example", done, pending, waits, host)
 		}
 		select {
 		case <-slow.done:
 			t.Error("the slow origin has answered")
 		default:
 		}
-		cancel()
-		a.end(0)
-		synctest.Wait()
+		s.end(time.Second)
+		if took := time.Since(start); took != 11*time.Second {
+			t.Errorf("the end came after %v, want 11s", took)
+		}
+		<-slow.done // the Cache has a deadline
 	})
 }
 
-func TestAnUnreachableOriginStaysSoForTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &lookups{refusing: originNamed(t, "down.example")}
-		a := newAsker(l, 2)
-		down, up := a.start(t.Context(), l.refusing), a.start(t.Context(), originNamed(t, "up.example"))
-		<-down.done
-		<-up.done
-		if down.result == nil || down.result.Err == nil {
-			t.Errorf("got %v, want the unreachable result", down.result)
+// Whatever an origin answers, and however briefly it says that holds, it is asked once.
+func TestAResultHoldsToTheEndOfTheRun(t *testing.T) {
+	file := policy.Parse([]byte("User-agent: *\nDisallow: /x\n"))
+	down := errors.New("refused")
+	stale := http.Header{"Cache-Control": {"no-store, max-age=0"}}
+	for _, c := range []struct {
+		name   string
+		result fetch.Result
+	}{
+		{"a file that is stale at once", fetch.Result{Policy: file, StatusCode: 200, Header: stale}},
+		{"no file", fetch.Result{Policy: policy.Unavailable(), StatusCode: 404}},
+		{"too many requests", fetch.Result{Policy: policy.Unavailable(), StatusCode: 429, RetryAfter: time.Second}},
+		{"an error of the server", fetch.Result{Policy: policy.Unreachable(), StatusCode: 503, Err: down}},
+		{"no connection", fetch.Result{Policy: policy.Unreachable(), Err: down}},
+		{"a proxy that wants a password", fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Err: down}},
+	} {
+		for _, d := range []policy.Dialect{policy.RFC9309, policy.Yandex} {
+			t.Run(c.name+", "+d.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newSite()
+					l.result = c.result
+					l.result.Dialect = d
+					s := newOrigins(l.find, d, 2)
+					o := originNamed(t, "www.example")
+					for range 3 {
+						r := result(t, s, o)
+						got, want := r.Policy.Reason(), c.result.Policy.Reason()
+						if got != want || (r.Err == nil) != (c.result.Err == nil) {
+							t.Errorf("got %v and error %v, want %v and %v", got, r.Err, want, c.result.Err)
+						}
+						if s.known(o) == nil {
+							t.Error("the result is not known")
+						}
+						time.Sleep(40 * 24 * time.Hour)
+					}
+					if n := l.asked[o]; n != 1 {
+						t.Errorf("it was asked %d times, want once", n)
+					}
+				})
+			})
 		}
-		if up.result != nil {
-			t.Errorf("got %v kept for an origin that answered, want nothing: it is in the cache", up.result)
-		}
-		time.Sleep(24 * time.Hour)
-		if again := a.start(t.Context(), l.refusing); again != down {
-			t.Error("it was asked again")
-		}
-	})
+	}
 }
 
-// A caller that gives up while all slots are taken is told so by his context, and the
-// lookups go on under theirs.
+// A caller that gives up while all slots are taken is told so by its context, and the
+// lookups go on.
 func TestStartEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := new(lookups)
-		a := newAsker(l, 1)
+		l := newSite()
+		s := newOrigins(l.find, policy.RFC9309, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := a.start(ctx, originNamed(t, "a.example"))
-		returned := make(chan bool)
-		go func() { a.start(ctx, originNamed(t, "b.example")); close(returned) }()
+		first, err := s.start(ctx, originNamed(t, "a.example"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		returned := make(chan error)
+		go func() {
+			_, err := s.start(ctx, originNamed(t, "b.example"))
+			returned <- err
+		}()
 		synctest.Wait()
 		cancel()
-		<-returned
-		<-first.done
+		if err := <-returned; err != context.Canceled {
+			t.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		if <-first.done; first.result.Err != nil {
+			t.Errorf("the lookup under way ended with %v", first.result.Err)
+		}
 		if got := l.asked[originNamed(t, "b.example")]; got != 0 {
 			t.Errorf("b.example was asked %d times, want none", got)
 		}
@@ -165,16 +214,15 @@ func TestStartEndsWithItsContext(t *testing.T) {
 }
 
 func TestWhatIsRememberedOfOriginsIsBounded(t *testing.T) {
-	l := new(lookups)
-	a := newAsker(l, 8)
-	a.most = 100
-	a.lookup = func(context.Context, fetch.Origin) (*fetch.Result, error) {
-		return &fetch.Result{Policy: policy.Unavailable()}, nil
-	}
-	for i := range 1000 {
-		<-a.start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i))).done
-		if len(a.asks) > a.most {
-			t.Fatalf("%d asks are remembered, want at most %d", len(a.asks), a.most)
+	synctest.Test(t, func(t *testing.T) {
+		s := newOrigins(newSite().find, policy.RFC9309, 8)
+		s.run.Size = 100
+		for i := range 1000 {
+			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i)))
 		}
-	}
+		s.end(time.Minute)
+		if n := s.run.Stats().Origins; n != 100 || len(s.underway) != 0 {
+			t.Errorf("%d origins and %d lookups are remembered, want 100 and none", n, len(s.underway))
+		}
+	})
 }

@@ -40,11 +40,15 @@ func (o *output) malformed(number int, err error) {
 }
 
 // emit writes o where it belongs, and makes its status the command's. Problems go first:
-// on a terminal they stand above the lines that they are missing from.
+// on a terminal they are above the lines that they are missing from. If standard error is
+// gone, the answers still count.
 func (a *app) emit(o *output) error {
 	a.worsen(o.status)
-	if _, err := a.err.Write(o.problems); err != nil {
-		return err
+	if len(o.problems) > 0 {
+		a.err.Write(o.problems)
+	}
+	if o.Len() == 0 {
+		return nil // an empty write is a system call, too
 	}
 	_, err := a.out.Write(o.Bytes())
 	return err
@@ -81,7 +85,7 @@ func (a *app) readFile(name string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d octets: crawlers read %d", name, maxFile, fetch.MaxBytes)
+		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, fetch.MaxBytes)
 	}
 	return data, err
 }

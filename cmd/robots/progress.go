@@ -1,100 +1,164 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
-// meter shows on a terminal how far a run over standard input is: lines, their rate,
-// and, where the input is a file, how long it will take.
+// meter shows on a terminal how far "robots filter" is, on a line that it draws again and
+// again.
 type meter struct {
-	lines  atomic.Int64 // answered and written
-	octets atomic.Int64 // that these took in the input
-	bar    *progressbar.ProgressBar
+	lines atomic.Int64 // answered and written
+	bytes atomic.Int64 // that these and the skipped ones took in the input,
+	from  atomic.Int64 // and the skipped ones alone
+
+	mu     sync.Mutex // held while something is written to the terminal
+	to     *os.File   // nil: nothing is drawn
+	beside bool       // answers are written to a terminal, too
 	stop   chan struct{}
 	ended  chan struct{}
 }
 
-// show starts to draw on errs, if that is a terminal.
-func (m *meter) show(in io.Reader, errs io.Writer) {
+// show starts to draw on errs, if that is a terminal and no URLs are typed there.
+func (m *meter) show(in io.Reader, out, errs io.Writer, origins *origins) {
+	m.beside = isTerminal(out)
 	if !isTerminal(errs) {
 		return
 	}
-	size := sizeOf(in)
-	m.bar = progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(errs),
-		progressbar.OptionSetDescription("robots filter"),
-		progressbar.OptionSetItsString("lines"),
-		progressbar.OptionShowIts(),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetWidth(20),
-		progressbar.OptionClearOnFinish(),
-	)
+	if isTerminal(in) {
+		fmt.Fprintln(errs, "robots: reading URLs from the keyboard, one on a line")
+		return
+	}
+	m.to, _ = errs.(*os.File)
 	m.stop, m.ended = make(chan struct{}), make(chan struct{})
-	go m.draw(size)
+	go m.draw(progress{size: sizeOf(in)}, origins)
 }
 
 // draw draws until hide.
-func (m *meter) draw(size int64) {
+func (m *meter) draw(p progress, origins *origins) {
 	defer close(m.ended)
+	started := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-m.stop:
-			m.bar.Exit()
 			return
 		case <-tick.C:
-			lines := m.lines.Load()
-			if size > 0 && lines > 0 {
-				m.bar.ChangeMax64(max(lines+1, expected(lines, m.octets.Load(), size)))
-			}
-			m.bar.Set64(lines)
 		}
+		p.took = time.Since(started)
+		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
+		p.done, p.pending, p.host, p.waits = origins.progress()
+		width, _, err := term.GetSize(int(m.to.Fd()))
+		if err != nil || width <= 0 {
+			width = 80
+		}
+		m.mu.Lock()
+		fmt.Fprint(m.to, eraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
+		m.mu.Unlock()
 	}
 }
 
-// hide takes the bar away, for the summary to stand in its place.
+const eraseLine = "\r\x1b[K"
+
+// hide takes the line away, for the summary to stand in its place.
 func (m *meter) hide() {
-	if m.bar == nil {
-		return
+	if m.to != nil {
+		close(m.stop)
+		<-m.ended
+		fmt.Fprint(m.to, eraseLine)
 	}
-	close(m.stop)
-	<-m.ended
-	m.bar.Clear()
 }
 
-// clear makes room for a line of text on the terminal.
-func (m *meter) clear() {
-	if m.bar != nil {
-		m.bar.Clear()
+// aside has write write to the terminal, where the line is.
+func (m *meter) aside(write func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.to != nil {
+		fmt.Fprint(m.to, eraseLine)
 	}
+	return write()
 }
 
 // add counts lines that were written.
-func (m *meter) add(lines, octets int64) {
-	m.octets.Add(octets) // first, or draw could divide by none
+func (m *meter) add(lines, bytes int64) {
 	m.lines.Add(lines)
+	m.bytes.Add(bytes)
 }
 
-// expected is how many lines an input of size octets has, if they go on as they began.
-func expected(lines, octets, size int64) int64 {
-	return int64(float64(lines) / float64(octets) * float64(size))
+// skip counts the bytes of lines that need no answer.
+func (m *meter) skip(bytes int64) {
+	m.bytes.Add(bytes)
+	m.from.Add(bytes)
 }
 
-// sizeOf is the number of octets that are to be read, or -1 where that is not known.
+// sizeOf returns how many bytes are to be read, or 0 if that is not known.
 func sizeOf(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {
-		return -1
+		return 0
 	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return -1
+		return 0
 	}
-	return info.Size()
+	at, _ := f.Seek(0, io.SeekCurrent)
+	return info.Size() - at
+}
+
+// progress is what a meter shows.
+type progress struct {
+	lines                int64
+	bytes, skipped, size int64 // size is 0 if it is not known
+	took                 time.Duration
+	done, pending        int           // origins
+	host                 string        // of the pending origin that has taken longest,
+	waits                time.Duration // and how long
+}
+
+// line renders p in at most so many columns. What says least is left out first.
+func (p *progress) line(width int) string {
+	lines := fmt.Sprintf("%d lines", p.lines)
+	rate, percent, left := "", "", ""
+	if p.took >= time.Second {
+		rate = fmt.Sprintf(", %.0f/s", float64(p.lines)/p.took.Seconds())
+	}
+	if p.size > 0 {
+		percent = fmt.Sprintf(", %d%%", min(100, 100*p.bytes/p.size))
+	}
+	if read := p.bytes - p.skipped; p.size > 0 && read > 0 && p.took >= time.Second {
+		rest := p.took.Seconds() * float64(max(0, p.size-p.bytes)) / float64(read)
+		left = fmt.Sprintf(", %s left", time.Duration(rest)*time.Second)
+	}
+	origins := fmt.Sprintf("origins: %d done, %d pending", p.done, p.pending)
+	if p.waits >= time.Second {
+		origins += fmt.Sprintf(": %s for %s", p.waits.Truncate(time.Second), visible(p.host))
+	}
+	for _, text := range []string{
+		lines + rate + percent + left + "; " + origins,
+		lines + percent + left + "; " + origins,
+		lines + percent + "; " + origins,
+		lines + "; " + origins,
+	} {
+		if utf8.RuneCountInString(text) <= width {
+			return text
+		}
+	}
+	return cut(origins, width)
+}
+
+// cut shortens text to so many columns.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:max(0, width-1)]) + "…"
 }

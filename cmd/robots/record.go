@@ -13,7 +13,7 @@ import (
 // record is one line of "robots match --jsonl": a question about a robots.txt that
 // it carries. The fields are those of the robots.txt vectors; others are ignored.
 type record struct {
-	ID        json.RawMessage `json:"id"` // given back as it is
+	ID        json.RawMessage `json:"id"` // given back unchanged
 	Profile   string          `json:"profile"`
 	Robots    *string         `json:"robots"`
 	RobotsB64 *string         `json:"robots_b64"`
@@ -32,7 +32,7 @@ type repeated struct {
 // maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 
-// They name the remedy in the record's own words.
+// The errors name the remedy in the record's own words.
 var (
 	errNoRobots = errors.New("none of robots, robots_b64 and robots_gen is there: give one")
 	errNoURL    = errors.New("neither url nor url_b64 is there: give one")
@@ -56,8 +56,8 @@ func (r *record) robots() ([]byte, error) {
 	}
 }
 
-// generate repeats and joins the pieces. Their total is known before a single octet is
-// made, so that a line of a hundred octets cannot ask for all memory there is.
+// generate repeats and joins the pieces. Their total is known before a single byte is
+// made, so a line of a hundred bytes cannot ask for all memory there is.
 func generate(pieces []repeated) ([]byte, error) {
 	total := 0
 	for _, p := range pieces {
@@ -66,7 +66,7 @@ func generate(pieces []repeated) ([]byte, error) {
 		}
 		// Compared by division: the product may overflow.
 		if len(p.Text) > 0 && p.Repeat > (maxGenerated-total)/len(p.Text) {
-			return nil, fmt.Errorf("robots_gen makes more than %d octets", maxGenerated)
+			return nil, fmt.Errorf("robots_gen makes more than %d bytes", maxGenerated)
 		}
 		total += len(p.Text) * p.Repeat
 	}
@@ -103,7 +103,7 @@ func (r *record) text() string {
 	return ""
 }
 
-// dialect is the record's own, or the given one where it names none.
+// dialect returns the record's own, or the given one if it names none.
 func (r *record) dialect(otherwise policy.Dialect) (policy.Dialect, error) {
 	if r.Profile == "" {
 		return otherwise, nil
@@ -115,7 +115,7 @@ func (r *record) dialect(otherwise policy.Dialect) (policy.Dialect, error) {
 	return d, nil
 }
 
-// sameRobots says whether two records hold the same text, written the same way; then
+// sameRobots reports whether two records hold the same text, written the same way; then
 // the policy of one serves the other. Generated texts are compared by their recipe.
 func (r *record) sameRobots(other *record) bool {
 	if len(r.RobotsGen) != len(other.RobotsGen) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"math"
+	"math/bits"
 	"testing"
 )
 
-// Whatever stands on the lines, there is an answer to each that is not empty, in order,
-// and nothing panics.
+// Each line that is not empty gets an answer, in order, whatever it holds, and nothing
+// panics.
 func FuzzMatchJSONL(f *testing.F) {
 	for _, seed := range []string{
 		``,
@@ -40,20 +42,20 @@ func TestGeneratedFilesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		pieces []repeated
-		octets int // -1: refused
+		bytes  int // -1: refused
 	}{
 		{"none", []repeated{}, 0},
 		{"two pieces", []repeated{{"ab", 2}, {"c", 3}}, 7},
-		{"nothing many times", []repeated{{"", 1 << 62}}, 0},
+		{"nothing many times", []repeated{{"", math.MaxInt}}, 0},
 		{"at the bound", []repeated{{"a", maxGenerated}}, maxGenerated},
 		{"above the bound", []repeated{{"a", maxGenerated}, {"a", 1}}, -1},
-		{"overflowing", []repeated{{"aaaaaaaa", 1 << 61}}, -1},
+		{"overflowing", []repeated{{"aaaaaaaa", 1 << (bits.UintSize - 3)}}, -1},
 		{"negative", []repeated{{"a", -1}}, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data, err := generate(c.pieces)
-			if got := len(data); (c.octets < 0) != (err != nil) || err == nil && got != c.octets {
-				t.Errorf("got %d octets and error %v, want %d", got, err, c.octets)
+			if got := len(data); (c.bytes < 0) != (err != nil) || err == nil && got != c.bytes {
+				t.Errorf("got %d bytes and error %v, want %d", got, err, c.bytes)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal says whether w is a terminal; only there are colours and progress shown.
+// isTerminal reports whether w is a terminal; colours and progress are shown only there.
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -45,8 +45,8 @@ func (p palette) verdict(allowed bool) string {
 }
 
 // visible makes text from the network safe to print: control characters, bytes that
-// are no UTF-8, and the invisible characters that reorder text are written as
-// escapes, so that no file can steer the terminal or forge a line of output.
+// are not UTF-8, and the invisible characters that reorder text become escapes. So no
+// file can steer the terminal or forge a line of output.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s

@@ -10,12 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
 
 // onTerminal runs a command with its output on a terminal and returns what came there.
-func onTerminal(t *testing.T, cmd *exec.Cmd) string {
+func onTerminal(t *testing.T, cmd *exec.Cmd) string { return onTerminalOf(t, cmd, 0, "") }
+
+// onTerminalOf is onTerminal for one of so many columns, where something is typed if that is
+// not empty.
+func onTerminalOf(t *testing.T, cmd *exec.Cmd, columns uint16, typed string) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -33,6 +38,15 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	if typed != "" {
+		cmd.Stdin = slave
+		if _, err := master.WriteString(typed); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if cmd.Stdout == nil {
 		cmd.Stdout = slave
 	}
@@ -42,7 +56,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	}
 	slave.Close()
 	var out bytes.Buffer
-	io.Copy(&out, master) // ends with an error once nobody has the other side open
+	io.Copy(&out, master) // ends with an error once the other side is closed
 	cmd.Wait()
 	return out.String()
 }
@@ -70,25 +84,63 @@ func TestColoursOnATerminal(t *testing.T) {
 	}
 }
 
-// On a terminal a run shows how far it is, with the rate and the time that is left, and
-// ends with a summary; the list goes elsewhere.
+// On a terminal a run shows how far it is, with the rate and the time that is left, how many
+// origins are done, and which one it waits for; and ends with a summary. The list goes
+// elsewhere. No line is longer than the terminal is wide.
 func TestFilterShowsProgressOnATerminal(t *testing.T) {
 	m := serveMany(t, 50*time.Millisecond)
-	cmd := m.command(t, crowd{20_000, 200}, "--parallel", "8")
-	cmd.Args = append(cmd.Args[:2], cmd.Args[3:]...) // without --summary
-	out, err := os.Create(filepath.Join(t.TempDir(), "allowed"))
-	if err != nil {
-		t.Fatal(err)
+	m.dead = map[string]bool{"site150.example": true}
+	for _, c := range []struct {
+		columns uint16
+		want    []string
+	}{
+		{100, []string{" lines, ", "/s, ", "%, ", "s left; ", "origins: 199 done, 1 pending: 2s for site150.example"}},
+		{60, []string{" lines, ", "origins: 199 done, 1 pending: 2s for site150.example"}},
+		{30, []string{"origins: 199 done, 1 pending…"}},
+	} {
+		t.Run(fmt.Sprint(c.columns), func(t *testing.T) {
+			t.Parallel()
+			cmd := m.command(t, crowd{urls: 20_000, origins: 200, sorted: true}, "--parallel", "8", "--timeout", "3s")
+			cmd.Args = append(cmd.Args[:2], cmd.Args[3:]...) // without --summary
+			out, err := os.Create(filepath.Join(t.TempDir(), "allowed"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			cmd.Stdout = out
+			got := onTerminalOf(t, cmd, c.columns, "")
+			for _, want := range append(c.want, "20000 lines: ") {
+				if !strings.Contains(got, want) {
+					t.Errorf("got %q, want %q in it", got, want)
+				}
+			}
+			drawn := strings.Split(got, eraseLine)
+			for _, line := range drawn[:len(drawn)-1] {
+				if utf8.RuneCountInString(line) >= int(c.columns) {
+					t.Errorf("%q is no less than %d columns wide", line, c.columns)
+				}
+			}
+			if info, err := out.Stat(); err != nil || info.Size() == 0 {
+				t.Errorf("the list: %v, error %v", info, err)
+			}
+		})
 	}
-	defer out.Close()
-	cmd.Stdout = out
-	got := onTerminal(t, cmd)
-	for _, want := range []string{"robots filter", "lines/s", "%", "s]", "20000 lines: 18045 allowed, 1955 refused"} {
+}
+
+// Nothing is drawn over what is typed, for as long as it takes.
+func TestFilterReadsTheKeyboard(t *testing.T) {
+	m := serveMany(t, time.Second)
+	cmd := m.command(t, crowd{})
+	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")
+	for _, want := range []string{
+		"robots: reading URLs from the keyboard, one on a line\r\n",
+		"\nhttp://site1.example/public\r\n1 lines: 1 allowed",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}
-	if info, err := out.Stat(); err != nil || info.Size() == 0 {
-		t.Errorf("the list: %v, error %v", info, err)
+	if strings.Contains(got, eraseLine) {
+		t.Errorf("got %q, want no progress", got)
 	}
 }

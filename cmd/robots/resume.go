@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// answers is a file that holds an answer on each line.
+type answers struct {
+	*os.File
+	in    *bufio.Reader
+	lines int   // that were read
+	end   int64 // of the last of them
+}
+
+// create opens a file to be written. With resume, it keeps what it holds.
+func create(name string, resume bool) (*answers, error) {
+	how := os.O_RDWR | os.O_CREATE
+	if !resume {
+		how |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(name, how, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &answers{File: file, in: bufio.NewReaderSize(file, batchBytes)}, nil
+}
+
+// next returns the next line, with its end. At the end of the file it returns nil, as it does
+// for a line without an end: a run was killed while it wrote that.
+func (a *answers) next() ([]byte, error) {
+	line, err := a.in.ReadBytes('\n')
+	if err != nil {
+		if err == io.EOF {
+			err = nil
+		}
+		return nil, err
+	}
+	a.lines++
+	a.end += int64(len(line))
+	return line, nil
+}
+
+// cut removes what follows the last line that was read; more can be written there.
+func (a *answers) cut() error {
+	if err := a.Truncate(a.end); err != nil {
+		return err
+	}
+	_, err := a.Seek(a.end, io.SeekStart)
+	return err
+}
+
+// skip reads the lines that an earlier run has answered, and returns how many. Its output is
+// a part of the list in the same order, so each of its lines is looked up behind the one
+// before. Such a search never ends later than the earlier run did: no line is left out. The
+// lines between were refused. Behind the last allowed line, the run may have refused some
+// more; they are cut off the file of the refused lines and asked about again. Neither file is
+// changed if the list is another.
+func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
+	list := list{in: in}
+	for {
+		answer, err := f.output.next()
+		if err != nil {
+			return 0, err
+		}
+		if answer == nil {
+			break
+		}
+		isAbout, err := f.isAbout(answer)
+		if err != nil {
+			return 0, err
+		}
+		err = list.find(ctx, isAbout)
+		if err == io.EOF {
+			err = fmt.Errorf("%s: standard input holds no line %d: %s", f.output.Name(), f.output.lines, sameList)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if f.refusals == nil {
+		return f.count(&list), f.output.cut()
+	}
+	for range list.others {
+		answer, err := f.refusals.next()
+		if answer == nil && err == nil {
+			err = fmt.Errorf("%s has %d lines, and %d were refused: %s",
+				f.refusals.Name(), f.refusals.lines, list.others, sameList)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return f.count(&list), errors.Join(f.output.cut(), f.refusals.cut())
+}
+
+const sameList = "--resume needs the same list and flags"
+
+// count counts the lines that were read from l as skipped, and returns how many.
+func (f *filterer) count(l *list) int {
+	f.skipped.Store(int64(l.number))
+	f.meter.skip(l.bytes)
+	return l.number
+}
+
+// isAbout returns a function that reports whether answer is about a line of the list.
+func (f *filterer) isAbout(answer []byte) (func(number int, text []byte) bool, error) {
+	if !f.json {
+		answer = bytes.TrimSuffix(answer, []byte("\n"))
+		return func(_ int, text []byte) bool { return bytes.Equal(text, answer) }, nil
+	}
+	var v verdict
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return nil, fmt.Errorf("%s: line %d: %w", f.output.Name(), f.output.lines, err)
+	}
+	return func(number int, _ []byte) bool { return number == v.Number }, nil
+}
+
+// list is an input that is searched from its beginning to its end.
+type list struct {
+	in     *bufio.Reader
+	text   []byte
+	number int   // of the line read last
+	bytes  int64 // read
+	others int   // lines that are neither empty nor were found
+}
+
+// find reads on to the line that is wanted. The error is io.EOF if there is none.
+func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) bool) error {
+	for ctx.Err() == nil {
+		text, tooLong, err := appendLine(l.text[:0], l.in, maxURL)
+		if err != nil && (err != io.EOF || len(text) == 0) {
+			return err
+		}
+		l.text = text
+		l.number++
+		l.bytes += int64(len(text) + len("\n"))
+		switch text := bytes.TrimSpace(text); {
+		case len(text) == 0:
+		case !tooLong && isWanted(l.number, text):
+			return nil
+		default:
+			l.others++
+		}
+	}
+	return ctx.Err()
+}
