@@ -182,6 +182,7 @@ func (l *linter) shown(out *output, findings []lint.Finding) []lint.Finding {
 		if f.Severity < l.least.Severity || slices.Contains(l.disable, f.ID) {
 			continue
 		}
+		// What is not shown does not fail the run either, or its status would have no reason.
 		shown = append(shown, f)
 		if f.Severity >= l.failOn.Severity {
 			out.worsen(exitRefused)
@@ -259,6 +260,7 @@ func (l *linter) misnamed(ctx context.Context, g *gate, o fetch.Origin) []byte {
 		return nil
 	}
 	req.Header.Set("User-Agent", l.userAgent)
+	// A redirect is not followed: sites that answer everything with a page mostly redirect there.
 	res, err := g.Base.RoundTrip(req)
 	if err != nil {
 		return nil

@@ -144,7 +144,7 @@ func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
 		case !strings.EqualFold(next.Hostname(), at.Hostname()) && !crossed:
 			crossed = true
 			r.Whole("RT415",
-				"the file is redirected to another host, %s: its rules bind %s all the same, and not every crawler follows",
+				"the file is redirected to another host, %s: its rules still bind %s, and not every crawler follows",
 				chars.Quote(next.Host), chars.Quote(asked.Host))
 		case at.Scheme == "https" && next.Scheme == "http":
 			r.Whole("RT415", "the file is redirected from https to http, where any host on the way can change it")

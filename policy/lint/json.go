@@ -53,7 +53,8 @@ type jsonFinding struct {
 	More        *int     `json:"more"`
 }
 
-// known returns v, or nil for null if it is zero.
+// known returns v, or nil for null if it is zero. A zero in JSON would be a line or a text to
+// readers in other languages, who do not know what this package means by it.
 func known[T comparable](v T) *T {
 	var zero T
 	if v == zero {

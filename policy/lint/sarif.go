@@ -46,6 +46,7 @@ func version() string {
 	if !ok {
 		return "(devel)"
 	}
+	// Package lint may be in the main module, or in a program that requires it.
 	for _, m := range append(info.Deps, &info.Main) {
 		if m.Path == home && m.Version != "" {
 			return m.Version

@@ -31,6 +31,7 @@ type Style struct {
 func WriteText(w io.Writer, style Style, reports ...Report) error {
 	t := &text{Writer: bufio.NewWriter(w), style: style}
 	for _, r := range reports {
+		// Only reports need the text by line. The checks never do, so it is not kept there.
 		lines := splitLines(r.Text)
 		for _, f := range r.Findings {
 			t.finding(r.Name, f)
@@ -96,6 +97,8 @@ func (t *text) source(line string, f Finding) {
 	if strings.Contains(line, "\x00") {
 		return // UTF-16, or worse
 	}
+	// A line that the terminal wraps would part the caret from its place. Without a terminal,
+	// what matters is that a file of one line does not fill the log.
 	room := 100
 	if t.style.Width > 0 {
 		room = max(10, t.style.Width-gutter-3)
@@ -169,7 +172,7 @@ func (t *text) summary(reports []Report) {
 		}
 	}
 	switch {
-	case files == 0:
+	case files == 0: // silence is the good news, as with other linters
 	case len(reports) == 1:
 		fmt.Fprintln(t, strings.Join(parts, ", "))
 	default:
@@ -182,6 +185,7 @@ func splitLines(data []byte) []string {
 	if len(data) == 0 {
 		return nil
 	}
+	// Columns do not count the byte order mark: no editor shows it.
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)), "\n")
 }
@@ -195,6 +199,7 @@ func wrap(s, indent string, width int) string {
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Split(s, " ") {
+		// A word that is longer than the line stays whole: it is a path or a URL, to be copied.
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:

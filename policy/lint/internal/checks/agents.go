@@ -126,7 +126,7 @@ func (f *checker) shape(g *model.Group, last bool) {
 		// that two groups were meant.
 		if a.AfterBlank {
 			f.add("RT012", before, -1, "",
-				"%s has no rule before the blank line: it shares the group of %s, but to Yandex it has a group without rules",
+				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty",
 				chars.Quote(before.Value), chars.Quote(a.Value))
 		}
 	}
@@ -155,7 +155,7 @@ func (f *checker) blankLines(g *model.Group) {
 		switch {
 		case i == 0 && r.AfterBlank:
 			f.add("RT203", r, -1, "",
-				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, without rules",
+				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty",
 				chars.Quote(agent.Value))
 		case r.AfterBlank:
 			if gaps++; inside == nil {
@@ -187,11 +187,11 @@ func (f *checker) repeated() {
 			case was.group == i: // twice in one group does no harm
 			case name == "*":
 				f.add("RT204", a, -1, "",
-					"there is another group for * at line %d: most readers merge them; Yandex calls it an error, and old ones "+
+					"line %d begins another group for *: most readers merge them, Yandex calls it an error, and old ones "+
 						"never come to these rules", was.line)
 			default:
 				f.add("RT205", a, -1, "",
-					"there is another group for %s at line %d: most readers merge them, old ones never come to these rules",
+					"another group for %s begins at line %d: most readers merge them, old ones never come to these rules",
 					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 // known.
 func Check(doc *model.File, u *url.URL) []report.Finding {
 	f := &checker{File: doc, url: u}
+	// The order of the families decides only which of two findings at one place comes first.
 	if f.format() {
 		f.lineChecks()
 		f.agentChecks()

@@ -41,8 +41,8 @@ func (f *checker) conflictChecks() {
 func sortedEntries(rules []*model.Line) []entry {
 	var entries []entry
 	for _, r := range rules {
-		if r.Value == "" || r.Value[0] != '/' && r.Value[0] != '*' {
-			continue // matches nothing, which RT013 and RT301 report
+		if !r.Matches() {
+			continue // which RT004, RT013 and RT301 report
 		}
 		c := model.Core(r.Value)
 		entries = append(entries, entry{Line: r, core: c, plain: model.Plain(c)})
@@ -336,7 +336,7 @@ func (f *checker) enumerations(rules []*model.Line) {
 			listed[dir] = d
 			order = append(order, dir)
 		}
-		d.last = r
+		d.last = r // the author wants to see where the list ends
 		d.count++
 	}
 	for _, dir := range order {
@@ -386,6 +386,7 @@ func (f *checker) indexPages(rules []*model.Line) {
 		if r.Kind != model.Allow || i < 0 || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
 			continue
 		}
+		// With the directory allowed as well, all readers agree.
 		if dir := r.Value[:i+1]; !allowed[dir] && !allowed[dir+"$"] {
 			f.add("RT315", r, r.ValueAt, r.Text+
 				"\nAllow: "+dir+"$", "%s also allows %s, for Google only", chars.Quote(r.Value), chars.Quote(dir))

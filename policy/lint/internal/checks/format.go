@@ -97,7 +97,8 @@ func (f *checker) size() {
 	}
 	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit,
 	// and the site for open.
-	const tooBig = "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %s past the cut"
+	const tooBig = "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: " +
+		"%s past the cut"
 	switch {
 	case len(f.Text) <= maxBytes:
 	case past == nil: // only blank lines and comments

@@ -16,7 +16,9 @@ func (f *checker) lostStarRules() {
 	var star []string
 	for i := range f.Groups {
 		if g := &f.Groups[i]; g.Star != nil { // several of them are one (§2.2.1)
-			star = append(star, model.Closed(g.Rules)...)
+			// What matches no path closes nothing, so nothing of it can be lost.
+			matching := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.Matches() })
+			star = append(star, model.Closed(matching)...)
 		}
 	}
 	slices.Sort(star)
@@ -32,8 +34,8 @@ func (f *checker) lostStarRules() {
 		}
 		if lost, example := lostFrom(star, own); lost > 0 {
 			f.add("RT210", a.First, a.First.ValueAt, "",
-				"the group for %s leaves open %d of the %d paths that * closes, such as %s",
-				chars.Quote(a.First.Value), lost, len(star), chars.Quote(example))
+				"the group for %s leaves open %d of %s that * closes, such as %s",
+				chars.Quote(a.First.Value), lost, chars.Count(len(star), "path"), chars.Quote(example))
 		}
 	}
 }

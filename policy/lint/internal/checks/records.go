@@ -57,6 +57,8 @@ func (f *checker) pacing(l *model.Line, g *model.Group) {
 // ownRecords checks the records of one engine's own, each for one thing: a form that it
 // never had (RT006), a group for all (RT011, mistake 11), or that it is read no more.
 func (f *checker) ownRecords() {
+	// By number and not by group: Yandex read the first Host of the file, whichever group it
+	// was in.
 	hosts := 0
 	inStar := map[*model.Line]bool{}
 	for i := range f.Groups {

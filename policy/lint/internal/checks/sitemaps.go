@@ -45,6 +45,7 @@ func (f *checker) sitemaps() {
 	// The lenient reading: what is misspelt was meant to close, too.
 	p := policy.Google.Parse([]byte(f.Text))
 	engines := [...]string{"Googlebot", "bingbot", "Yandex"}
+	// Looked up once: a group may have to be merged from many.
 	var groups [len(engines)]policy.Group
 	for i, token := range engines {
 		groups[i] = p.Group(token)

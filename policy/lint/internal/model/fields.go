@@ -61,7 +61,8 @@ func readField(field string) (kind, meant string) {
 // which no crawler needs to read.
 func knownField(name string) bool {
 	switch name {
-	case UserAgent, Allow, Disallow, Sitemap, CrawlDelay, RequestRate, VisitTime, HostField, CleanParam, Noindex, Nofollow,
+	case UserAgent, Allow, Disallow, Sitemap, CrawlDelay, RequestRate, VisitTime, HostField, CleanParam,
+		Noindex, Nofollow,
 		Noarchive, Nosnippet, RobotVersion, CommentField, RevisitAfter, domain, ContentUsage, ContentSignal, License,
 		LLMPolicy, DisallowAI, AllowAI, AgentPurpose:
 		return true
@@ -89,7 +90,8 @@ func nearField(name string) string {
 		return r
 	}, name)
 	for _, known := range [...]struct{ letters, field string }{
-		{"disallow", Disallow}, {"useragent", UserAgent}, {"sitemap", Sitemap}, {"crawldelay", CrawlDelay}, {"allow", Allow},
+		{"disallow", Disallow}, {"useragent", UserAgent}, {"sitemap", Sitemap},
+		{"crawldelay", CrawlDelay}, {"allow", Allow},
 		{"cleanparam", CleanParam}, {"requestrate", RequestRate}, {"visittime", VisitTime}, {"noindex", Noindex},
 		{"contentusage", ContentUsage}, {"contentsignal", ContentSignal}, {"host", HostField},
 	} {

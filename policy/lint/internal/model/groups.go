@@ -107,7 +107,7 @@ func (g *Group) Names(tokens ...string) bool {
 	return slices.ContainsFunc(g.Agents, func(a *Line) bool { return slices.Contains(tokens, AgentName(a)) })
 }
 
-// Closed returns the cores of what the rules disallow.
+// Closed returns the cores of what the rules disallow, or were meant to.
 func Closed(rules []*Line) []string {
 	var cores []string
 	for _, r := range rules {

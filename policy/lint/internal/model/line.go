@@ -52,6 +52,12 @@ func readLine(s *scan.Scanner, text string) Line {
 
 func (l *Line) Rule() bool { return l.Kind == Allow || l.Kind == Disallow }
 
+// Matches reports whether the pattern of a rule can match a path, which begins with a slash and
+// has no blanks (RFC 9309 §2.2.2).
+func (l *Line) Matches() bool {
+	return l.Value != "" && (l.Value[0] == '/' || l.Value[0] == '*') && !strings.ContainsAny(l.Value, chars.Blanks)
+}
+
 // FieldAt is the byte offset of the field in the text: only blanks stand before it.
 func (l *Line) FieldAt() int { return strings.Index(l.Text, l.Field) }
 

@@ -31,6 +31,7 @@ func (s *silence) listen(comment string, number int, alone bool) {
 	if !ok {
 		return
 	}
+	// A verb that is not known does nothing, so a slip shows: the finding is still there.
 	verb, list, _ := chars.CutWord(text)
 	switch {
 	case verb == "ignore-file":
@@ -53,6 +54,8 @@ func (set ruleSet) read(list string) {
 	isEnd := func(r rune) bool { return strings.ContainsRune(chars.Blanks+",", r) }
 	for id := range strings.FieldsFuncSeq(list, isEnd) {
 		number, ok := strings.CutPrefix(id, "RT")
+		// Any identifier, not only those that there are: a newer version may have more, and an
+		// older one must not take the rest of its list for the reason.
 		if !ok || len(number) != 3 || !chars.Digits(number) {
 			return
 		}
