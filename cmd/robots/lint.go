@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -18,42 +22,64 @@ import (
 type linter struct {
 	*app
 	network
-	format string
-	least  severityFlag
-	rules  bool
+	format  string
+	least   severityFlag
+	failOn  severityFlag
+	disable []string
+	rules   bool
 }
+
+const lintHelp = `Lint reads robots.txt files and reports what crawlers will not read as it was
+meant: rules without effect, or with the opposite one; lines that crawlers read
+differently; and what is worth knowing. A dash is standard input.
+
+For a URL (with http:// or https:// in front) the robots.txt of its site is
+fetched, and how it is served is judged too. If the site has none, /robot.txt is
+asked for as well, in case that the file is there by mistake.
+
+A comment in the file silences a rule. The first form below is for the whole
+file; the second is for the next line, or for its own if it follows a record:
+  # robots-lint: ignore-file RT403
+  # robots-lint: ignore RT314, RT007 why it is meant so
+
+The exit status is 1 if a finding is shown that is as severe as --fail-on.
+Colours are used on a terminal, unless $NO_COLOR is set.`
 
 // lint makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
 func (a *app) lint() *cobra.Command {
-	l := &linter{app: a}
+	l := &linter{app: a, failOn: severityFlag{lint.Warning}}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
-		Long: `Lint reads robots.txt files and reports what crawlers will not read as it was
-meant: rules without effect, or with the opposite one; lines that crawlers read
-differently; and what is worth knowing. For a URL (with http:// or https:// in
-front) the robots.txt of its site is fetched, and how it is served is judged too.
-A dash is standard input.
-
-The exit status is 1 if there are findings of at least --severity.`,
+		Long:  lintHelp,
 		Example: `  robots lint robots.txt
   robots lint https://example.com --severity warning
+  robots lint robots.txt --disable RT007,RT403 --fail-on error
   robots lint site/robots.txt --format sarif > robots.sarif
-  robots lint --rules`,
-		RunE: runs(l.run),
+  robots lint --rules RT203`,
 	}
+	cmd.RunE = runs(func(ctx context.Context, args []string) error {
+		return l.run(ctx, args, cmd.Flags().Changed("format"))
+	})
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
-	f.Var(&l.least, "severity", "least `SEVERITY` that is reported: info, warning or error")
-	f.BoolVar(&l.rules, "rules", false, "list the rules instead, with what each is about")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "sarif"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("severity", cobra.FixedCompletions([]string{"info", "warning", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	f.Var(&l.least, "severity", "least `SEVERITY` that is shown: info, warning or error")
+	f.Var(&l.failOn, "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
+	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
+	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
+	for flag, words := range map[string][]string{
+		"format":   {"text", "json", "sarif"},
+		"severity": {"info", "warning", "error"},
+		"fail-on":  {"info", "warning", "error"},
+	} {
+		cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
 	l.register(cmd)
 	return cmd
 }
 
-// severityFlag is --severity.
+// severityFlag is --severity or --fail-on.
 type severityFlag struct{ lint.Severity }
 
 func (f *severityFlag) Type() string { return "severity" }
@@ -71,22 +97,24 @@ func (f *severityFlag) Set(name string) error {
 // run judges all arguments and writes one report about them, since a SARIF document
 // cannot be written in pieces. A file that cannot be read is reported and counted; the
 // others may do better.
-func (l *linter) run(ctx context.Context, args []string) error {
-	write, err := l.writer()
+func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
+	write, err := l.writer(formatted)
 	if err != nil {
 		return err
 	}
-	var out output
+	if l.disable, err = ruleIDs(l.disable); err != nil {
+		return err
+	}
 	if l.rules {
-		l.list(&out)
-		return l.emit(&out)
+		return l.explain(args)
 	}
 	if len(args) == 0 {
 		return usagef("give a FILE or a URL, or - for standard input")
 	}
+	var out output
 	var reports []lint.Report
 	for _, arg := range args {
-		name, findings, err := l.one(ctx, arg)
+		r, err := l.one(ctx, arg)
 		_, usage := errors.AsType[usageError](err)
 		switch {
 		case usage || ctx.Err() != nil:
@@ -95,7 +123,8 @@ func (l *linter) run(ctx context.Context, args []string) error {
 			out.complain(err)
 			continue
 		}
-		reports = append(reports, l.report(&out, name, findings))
+		r.Findings = l.shown(&out, r.Findings)
+		reports = append(reports, r)
 	}
 	if err := write(&out, reports...); err != nil {
 		return err
@@ -103,68 +132,106 @@ func (l *linter) run(ctx context.Context, args []string) error {
 	return l.emit(&out)
 }
 
-// writer is that of --format, or of --json, which every subcommand has. SARIF is JSON
-// already, so the two together ask for SARIF.
-func (l *linter) writer() (func(io.Writer, ...lint.Report) error, error) {
+// writer is that of --format, or of --json, which every subcommand has. formatted tells
+// whether --format was given: the two may ask for different things.
+func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, error) {
+	if l.json && formatted && l.format != "json" {
+		return nil, usagef("--json and --format %s exclude each other", l.format)
+	}
 	switch {
 	case l.format == "sarif":
 		return lint.WriteSARIF, nil
 	case l.format == "json", l.format == "text" && l.json:
 		return lint.WriteJSON, nil
 	case l.format == "text":
-		return lint.WriteText, nil
+		return l.text, nil
 	default:
 		return nil, usagef("no format is called %q: it is text, json or sarif", l.format)
 	}
 }
 
-// report keeps the findings that are severe enough.
-func (l *linter) report(out *output, name string, findings []lint.Finding) lint.Report {
-	r := lint.Report{Name: name, Findings: []lint.Finding{}}
+// text writes for people: in colours and in the width of the terminal, if there is one.
+func (l *linter) text(w io.Writer, reports ...lint.Report) error {
+	style := lint.Style{Color: paletteFor(l.out).on}
+	if f, ok := l.out.(*os.File); ok && isTerminal(f) {
+		style.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if that is not known
+	}
+	return lint.WriteText(w, style, reports...)
+}
+
+// ruleIDs returns the identifiers of rules that are named by identifier or by name, in any
+// case.
+func ruleIDs(names []string) ([]string, error) {
+	ids := []string{}
+	for _, name := range names {
+		i := slices.IndexFunc(lint.Rules(), func(r lint.Rule) bool {
+			return strings.EqualFold(r.ID, name) || strings.EqualFold(r.Name, name)
+		})
+		if i < 0 {
+			return nil, usagef("no rule is called %q: robots lint --rules lists them", name)
+		}
+		ids = append(ids, lint.Rules()[i].ID)
+	}
+	return ids, nil
+}
+
+// shown keeps the findings that are severe enough and not disabled.
+func (l *linter) shown(out *output, findings []lint.Finding) []lint.Finding {
+	shown := []lint.Finding{}
 	for _, f := range findings {
-		if f.Severity >= l.least.Severity {
-			r.Findings = append(r.Findings, f)
+		if f.Severity < l.least.Severity || slices.Contains(l.disable, f.ID) {
+			continue
+		}
+		// What is not shown does not fail the run either, or its status would have no reason.
+		shown = append(shown, f)
+		if f.Severity >= l.failOn.Severity {
 			out.worsen(exitRefused)
 		}
 	}
-	return r
+	return shown
 }
 
-// one returns the findings about one argument, and the name of the file they are about.
-func (l *linter) one(ctx context.Context, arg string) (string, []lint.Finding, error) {
+// one returns the report about one argument.
+func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
 		return l.url(ctx, arg)
 	}
 	data, err := l.readFile(arg)
-	if err != nil {
-		return arg, nil, err
+	if errors.Is(err, fs.ErrNotExist) && looksLikeHost(arg) {
+		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
 	}
-	return arg, append(lint.Name(arg), lint.File(data)...), nil
+	return lint.Report{Name: arg, Findings: append(lint.Name(arg), lint.File(data)...), Text: data}, err
 }
 
-// url returns the findings about the robots.txt of a site and how it is served. That
-// nobody answered is no finding about a file but a failure to find out; a 503 is one,
-// as it closes the site to crawlers.
-func (l *linter) url(ctx context.Context, text string) (string, []lint.Finding, error) {
+// looksLikeHost recognizes a host name that was given without a scheme.
+func looksLikeHost(arg string) bool {
+	host, _, _ := strings.Cut(arg, "/")
+	return strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".txt")
+}
+
+// url returns the report about the robots.txt of a site and how it is served. A server that
+// does not answer is no finding about a file but a failure to find out; a 503 is one, as it
+// closes the site to crawlers.
+func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
 	u, err := parseURL(text)
 	if err != nil {
-		return text, nil, err
+		return r, err
 	}
 	o, err := fetch.OriginOf(u)
 	if err != nil {
-		return text, nil, err
+		return r, err
 	}
 	g, err := l.open(l.err)
 	if err != nil {
-		return text, nil, err
+		return r, err
 	}
 	defer g.end(ctx, l.app)
 	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err != nil {
-		return text, nil, err
+		return r, err
 	}
 	if res.StatusCode == 0 {
-		return text, nil, res.Err
+		return r, res.Err
 	}
 	a := lint.Answer{
 		URL:         o.RobotsURL().String(),
@@ -178,36 +245,82 @@ func (l *linter) url(ctx context.Context, text string) (string, []lint.Finding, 
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
-	return a.URL, append(lint.Name(u.Path), a.Findings()...), nil
+	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
-// misnamed is the status of /robot.txt, the commonest slip in the name; 0 if there is
-// no answer.
-func (l *linter) misnamed(ctx context.Context, g *gate, o fetch.Origin) int {
+// misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is
+// no such file.
+func (l *linter) misnamed(ctx context.Context, g *gate, o fetch.Origin) []byte {
 	u := o.RobotsURL()
 	u.Path = "/robot.txt"
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return 0
+		return nil
 	}
 	req.Header.Set("User-Agent", l.userAgent)
+	// A redirect is not followed: sites that answer everything with a page mostly redirect there.
 	res, err := g.Base.RoundTrip(req)
 	if err != nil {
-		return 0
+		return nil
 	}
-	res.Body.Close()
-	return res.StatusCode
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil
+	}
+	// Whether it has rules shows at once.
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	return body
 }
 
-// list writes the registry.
-func (l *linter) list(out *output) {
-	for _, r := range lint.Rules() {
-		if l.json || l.format == "json" {
-			out.json(r)
-			continue
-		}
-		fmt.Fprintf(out, "%s  %-8s %-24s %s\n", r.ID, r.Severity, r.Name, r.Summary)
+// explain writes the registry, or what it says about some rules.
+func (l *linter) explain(names []string) error {
+	if l.format == "sarif" {
+		return usagef("--rules writes text or JSON")
 	}
+	ids, err := ruleIDs(names)
+	if err != nil {
+		return err
+	}
+	rules := slices.DeleteFunc(lint.Rules(), func(r lint.Rule) bool {
+		return len(ids) > 0 && !slices.Contains(ids, r.ID)
+	})
+	var out output
+	switch {
+	case l.json || l.format == "json":
+		err = lint.WriteRulesJSON(&out, rules...)
+	case len(ids) > 0:
+		for _, r := range rules {
+			err = errors.Join(err, l.page(&out, r))
+		}
+	default:
+		for _, r := range rules {
+			fmt.Fprintf(&out, "%s  %-8s %-24s %s\n", r.ID, r.Severity, r.Name, r.Summary)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.emit(&out)
+}
+
+// page explains a rule by its example and what is reported there.
+func (l *linter) page(out *output, r lint.Rule) error {
+	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
+	for line := range strings.SplitSeq(r.Example, "\n") {
+		fmt.Fprintln(out, strings.TrimRight("    "+visible(line), " "))
+	}
+	found := slices.DeleteFunc(lint.File([]byte(r.Example)), func(f lint.Finding) bool { return f.ID != r.ID })
+	out.WriteByte('\n')
+	if len(found) > 0 {
+		err := l.text(out, lint.Report{Name: "robots.txt", Findings: found[:1], Text: []byte(r.Example)})
+		fmt.Fprintf(out, "\n%s\n", r.URL())
+		return err
+	}
+	if r.Unchecked != "" {
+		fmt.Fprintf(out, "  not checked: %s\n", r.Unchecked)
+	}
+	fmt.Fprintf(out, "  fix: %s\n\n%s\n", r.Advice, r.URL())
+	return nil
 }

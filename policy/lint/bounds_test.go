@@ -87,11 +87,12 @@ func check(t *testing.T, name string, data []byte) {
 		if f.Line < 0 || f.Line > lines || f.Column < 0 || f.Line == 0 && f.Column > 0 {
 			t.Errorf("%s: %s at %d:%d of a file of %d lines", name, f.ID, f.Line, f.Column, lines)
 		}
-		if f.Message == "" || f.Suggestion == "" || len(f.Message) > 2000 || len(f.Suggestion) > 400 {
-			t.Errorf("%s: %s has a message of %d bytes and a suggestion of %d", name, f.ID, len(f.Message), len(f.Suggestion))
+		if f.Message == "" || f.Suggestion == "" || len(f.Message) > 2000 || len(f.Suggestion+f.Replacement) > 600 || len(f.Replacement) > 400 {
+			t.Errorf("%s: %s has a message of %d bytes, a suggestion of %d and a replacement of %d",
+				name, f.ID, len(f.Message), len(f.Suggestion), len(f.Replacement))
 		}
-		if !utf8.ValidString(f.Message + f.Suggestion) {
-			t.Errorf("%s: %s is not UTF-8: %q %q", name, f.ID, f.Message, f.Suggestion)
+		if !utf8.ValidString(f.Message + f.Suggestion + f.Replacement) {
+			t.Errorf("%s: %s is not UTF-8: %q %q %q", name, f.ID, f.Message, f.Suggestion, f.Replacement)
 		}
 		if strings.ContainsFunc(f.Message, func(r rune) bool { return r < ' ' || r == 0x7F }) {
 			t.Errorf("%s: %s has control characters in %q", name, f.ID, f.Message)

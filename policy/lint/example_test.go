@@ -22,11 +22,11 @@ Disallow: private
 		}
 	}
 	// Output:
-	// 2:0 RT102 "Disalow" is a misspelling of Disallow that only Google reads
+	// 2:1 RT102 "Disalow" is a misspelling of Disallow that only Google reads
 	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with
-	// 5:13 RT210 the group for "ExampleBot/1.0" leaves open 2 of the 2 paths that * closes, such as "/css/ /cgi-bin/"
+	// 5:13 RT210 the group for "ExampleBot/1.0" leaves open 1 of 1 path that * closes, such as "/search"
 	// 5:23 RT206 "ExampleBot/1.0" is more than the product token "ExampleBot"
-	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing
+	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing; write "/private/" if only the directory is meant
 }
 
 // An answer is judged from plain data, however it was fetched.
@@ -42,8 +42,6 @@ func ExampleAnswer_Findings() {
 		fmt.Println(f.ID, f.Message)
 	}
 	// Output:
-	// RT008 the answer comes from "https://example.com/error.html" after a redirect, which is not a robots.txt file
-	// RT014 the answer's content type is "text/html; charset=utf-8", not text/plain
 	// RT008 the file begins with markup, "<!DOCTYPE html><title>Oops</title>", and is a page: crawlers look for plain records
 }
 
@@ -59,11 +57,33 @@ func ExampleLines() {
 
 func ExampleWriteText() {
 	const text = "User-agent: *\nDisallow: /a /b\n"
-	lint.WriteText(os.Stdout, lint.Report{Name: "robots.txt", Findings: lint.File([]byte(text))})
+	lint.WriteText(os.Stdout, lint.Style{},
+		lint.Report{Name: "robots.txt", Findings: lint.File([]byte(text)), Text: []byte(text)})
 	// Output:
 	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
-	// 	Disallow: /a
-	// 	Disallow: /b
+	//     2 | Disallow: /a /b
+	//       |             ^
+	//       + Disallow: /a
+	//       + Disallow: /b
+	//   fix: write one path per line, and a blank inside a path as %20
+	// 1 error
+}
+
+// A comment says that a rule is meant as it is written, and why.
+func ExampleFile_silenced() {
+	const text = `# robots-lint: ignore-file RT403
+
+User-agent: *
+Disallow: /admin/
+# robots-lint: ignore RT314 also the pages that begin with it
+Disallow: /shop
+Allow: /shop/open/
+`
+	for _, f := range lint.File([]byte(text)) {
+		fmt.Println(f.Line, f.ID, f.Message)
+	}
+	// Output:
+	// 7 RT312 readers that take the first match stop at "Disallow: /shop" in line 6 and never come to this rule: put it first
 }
 
 func ExampleRules() {

@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,10 +19,11 @@ import (
 //
 //	case:       bad, if the rule must report it, or good, if it must not
 //	line:       of the first finding, for a bad file
-//	suggestion: of the first finding; a key for each of its lines; without one it is not compared
+//	suggestion: what the first finding writes instead of the line; a key for each of its lines. "none"
+//	            means that there is no such text; without a key it is not compared
 //
 // A case with a status is an answer (lint.Answer) instead of a file. It may also have url,
-// redirect (in order), content-type, retry-after, misnamed, and "truncated: yes".
+// redirect (in order), content-type, retry-after, misnamed (a line of /robot.txt), and "truncated: yes".
 //
 // The robots.txt consists of these lines, end to end:
 //
@@ -101,7 +103,7 @@ func (c *ruleCase) read(line string, seen map[string]bool) (err error) {
 		c.isAnswer = true
 		c.answer.StatusCode, err = strconv.Atoi(value)
 	case "misnamed":
-		c.answer.Misnamed, err = strconv.Atoi(value)
+		c.answer.Misnamed = []byte(value + "\n")
 	case "truncated":
 		if c.answer.Truncated = value == "yes"; !c.answer.Truncated {
 			err = fmt.Errorf("not yes")
@@ -159,8 +161,8 @@ func TestEachRuleReportsItsBadCasesAndNoGoodOne(t *testing.T) {
 				t.Errorf("%s: no finding in %s", rule, c)
 			case c.line >= 0 && found[0].Line != c.line:
 				t.Errorf("%s: got line %d, want %d in %s", rule, found[0].Line, c.line, c)
-			case c.suggestion != "" && found[0].Suggestion != c.suggestion:
-				t.Errorf("%s: got suggestion %q, want %q for %s", rule, found[0].Suggestion, c.suggestion, c)
+			case c.suggestion != "" && cmp.Or(found[0].Replacement, "none") != c.suggestion:
+				t.Errorf("%s: got %q instead of the line, want %q for %s", rule, found[0].Replacement, c.suggestion, c)
 			}
 			bad++
 		}

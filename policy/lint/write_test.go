@@ -2,92 +2,117 @@ package lint_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
+const twoPaths = "User-agent: *\nDisallow: /a /<b>\n"
+
 var reports = []lint.Report{
-	{Name: "my site/robots.txt", Findings: lint.File([]byte("User-agent: *\nDisallow: /a /<b>\n"))},
+	{Name: "my site/robots.txt", Findings: lint.File([]byte(twoPaths)), Text: []byte(twoPaths)},
 	{Name: "https://example.com/robots.txt", Findings: lint.Answer{URL: "https://example.com/robots.txt", StatusCode: 403}.Findings()},
 	{Name: "clean.txt"},
 }
 
-func TestTextIsOneLineForEachFindingAndItsSuggestionBelow(t *testing.T) {
+func TestTextIsAParagraphForEachFinding(t *testing.T) {
 	const want = `my site/robots.txt:2:13: error: "/a /<b>" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
-	Disallow: /a
-	Disallow: /<b>
+    2 | Disallow: /a /<b>
+      |             ^
+      + Disallow: /a
+      + Disallow: /<b>
+  fix: write one path per line, and a blank inside a path as %20
 https://example.com/robots.txt: error: status 403 opens the whole site, as if there were no file (RFC 9309 §2.3.1.3) [RT414 status-trap] (all)
-	answer 200 with the file, or 404 if nothing is to be closed
+  fix: answer 200 with the file, or 404 if nothing is to be closed
+2 errors in 2 of 3 files
 `
+	if got := written(t, lint.Style{}, reports...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func written(t *testing.T, style lint.Style, reports ...lint.Report) string {
+	t.Helper()
 	var b bytes.Buffer
-	if err := lint.WriteText(&b, reports...); err != nil || b.String() != want {
-		t.Errorf("got %v\n%s\nwant\n%s", err, b.String(), want)
+	if err := lint.WriteText(&b, style, reports...); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// of returns the report on one file.
+func of(text string) lint.Report {
+	return lint.Report{Name: "r.txt", Findings: lint.File([]byte(text)), Text: []byte(text)}
+}
+
+func TestTextIsWrappedAtBlanks(t *testing.T) {
+	const want = `r.txt:2:13: error: "/a /b" holds a blank, so it is
+    one path that hardly any URL begins with
+    [RT004 multiple-paths] (all)
+    2 | Disallow: /a /b
+      |             ^
+      + Disallow: /a
+      + Disallow: /b
+  fix: write one path per line, and a blank inside
+       a path as %20
+1 error
+`
+	if got := written(t, lint.Style{Width: 50}, of("User-agent: *\nDisallow: /a /b\n")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTheCaretIsUnderThePlace(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct{ name, line, shown, caret string }{
+		{"plain", "Disallow: /a /b", "Disallow: /a /b", "            ^"},
+		{"tabs are one column", "Disallow:\t/a\t/b", "Disallow: /a /b", "            ^"},
+		{"escape sequences are not passed on", "Disallow: /\x1b[31ma /b", "Disallow: /\uFFFD[31ma /b", "                 ^"},
+		{"characters of two columns", "Disallow: /\u4E2D\u6587 /b", "Disallow: /\u4E2D\u6587 /b", "           \u3000\u3000^"},
+		{"bytes that are not UTF-8", "Disallow: /\xE9\xE9 /b", "Disallow: /\uFFFD\uFFFD /b", "             ^"},
+		{"what is too long is cut on both sides", "Disallow: /" + long + " /" + long,
+			"…" + long[:20] + " /" + long[:18] + "…", strings.Repeat(" ", 21) + "^"},
+	} {
+		got := written(t, lint.Style{Width: 52}, of("User-agent: *\n"+c.line+"\n"))
+		if want := "    2 | " + c.shown + "\n      | " + c.caret + "\n"; !strings.Contains(got, want) {
+			t.Errorf("%s: got\n%s\nwant in it\n%s", c.name, got, want)
+		}
+	}
+}
+
+// Without its colours, coloured text is the plain text.
+func TestColoursAddNothingElse(t *testing.T) {
+	r := of("User-agent: *\nDisallow: /a /b\nDisalow: /c*\n")
+	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	for _, width := range []int{0, 40, 80} {
+		plain, coloured := written(t, lint.Style{Width: width}, r), written(t, lint.Style{Width: width, Color: true}, r)
+		if got := colour.ReplaceAllString(coloured, ""); got != plain || got == coloured {
+			t.Errorf("width %d: got\n%s\nwant\n%s", width, got, plain)
+		}
+	}
+	if strings.Contains(written(t, lint.Style{}, r), "\x1b") {
+		t.Error("got colours that were not asked for")
 	}
 }
 
 func TestJSONIsOneObjectForEachReport(t *testing.T) {
-	const want = `{"name":"my site/robots.txt","findings":[{"id":"RT004","name":"multiple-paths","severity":"error","line":2,"column":13,` +
+	const want = `{"name":"my site/robots.txt","url":null,"findings":[{"id":"RT004","name":"multiple-paths","severity":"error","line":2,"column":13,` +
 		`"message":"\"/a /<b>\" holds a blank, so it is one path that hardly any URL begins with",` +
-		`"engines":["rfc9309","google","yandex","bing","original"],"suggestion":"Disallow: /a\nDisallow: /<b>"}]}
-{"name":"https://example.com/robots.txt","findings":[{"id":"RT414","name":"status-trap","severity":"error","line":0,"column":0,` +
+		`"engines":["rfc9309","google","yandex","bing","original"],` +
+		`"suggestion":"write one path per line, and a blank inside a path as %20","replacement":"Disallow: /a\nDisallow: /<b>","more":null}]}
+{"name":"https://example.com/robots.txt","url":"https://example.com/robots.txt","findings":[` +
+		`{"id":"RT414","name":"status-trap","severity":"error","line":null,"column":null,` +
 		`"message":"status 403 opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)",` +
-		`"engines":["rfc9309","google","yandex","bing","original"],"suggestion":"answer 200 with the file, or 404 if nothing is to be closed"}]}
-{"name":"clean.txt","findings":[]}
+		`"engines":["rfc9309","google","yandex","bing","original"],` +
+		`"suggestion":"answer 200 with the file, or 404 if nothing is to be closed","replacement":null,"more":null}]}
+{"name":"clean.txt","url":null,"findings":[]}
 `
 	var b bytes.Buffer
 	if err := lint.WriteJSON(&b, reports...); err != nil || b.String() != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, b.String(), want)
-	}
-}
-
-func TestSARIFNamesRulesFilesAndPlaces(t *testing.T) {
-	var b bytes.Buffer
-	if err := lint.WriteSARIF(&b, reports...); err != nil {
-		t.Fatal(err)
-	}
-	var log struct {
-		Version string
-		Runs    []struct {
-			ColumnKind string
-			Tool       struct {
-				Driver struct{ Rules []struct{ ID string } }
-			}
-			Results []struct {
-				RuleID    string
-				RuleIndex int
-				Level     string
-				Message   struct{ Text string }
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           *struct{ StartLine, StartColumn int }
-					}
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal(b.Bytes(), &log); err != nil {
-		t.Fatal(err)
-	}
-	run := log.Runs[0]
-	if log.Version != "2.1.0" || len(log.Runs) != 1 || run.ColumnKind != "unicodeCodePoints" || len(run.Tool.Driver.Rules) != len(lint.Rules()) || len(run.Results) != 2 {
-		t.Fatalf("got %+v", log)
-	}
-	for i, r := range run.Results {
-		if run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || r.Level != "error" || r.Message.Text == "" {
-			t.Errorf("result %d: %+v", i, r)
-		}
-	}
-	first, second := run.Results[0].Locations[0].PhysicalLocation, run.Results[1].Locations[0].PhysicalLocation
-	if first.ArtifactLocation.URI != "my%20site/robots.txt" || first.Region.StartLine != 2 || first.Region.StartColumn != 13 {
-		t.Errorf("first result at %+v", first)
-	}
-	if second.ArtifactLocation.URI != "https://example.com/robots.txt" || second.Region != nil {
-		t.Errorf("second result at %+v", second)
 	}
 }
 
@@ -100,7 +125,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteErrorsAreReturned(t *testing.T) {
 	for name, write := range map[string]func() error{
-		"text":  func() error { return lint.WriteText(full{}, reports...) },
+		"text":  func() error { return lint.WriteText(full{}, lint.Style{}, reports...) },
 		"JSON":  func() error { return lint.WriteJSON(full{}, reports...) },
 		"SARIF": func() error { return lint.WriteSARIF(full{}, reports...) },
 	} {

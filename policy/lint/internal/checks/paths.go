@@ -1,103 +1,141 @@
-package lint
+package checks
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+)
 
 // path checks the value of one allow or disallow line. What is no path at all is
 // reported as that and not looked at further, so that one slip makes one finding.
-func (f *file) path(l *line) {
-	v := l.value
-	if l.commentAt < len(l.text) && l.commentAt > 0 {
+func (f *checker) path(l *model.Line) {
+	v := l.Value
+	if l.CommentAt < len(l.Text) && l.CommentAt > 0 {
 		f.hash(l)
 	}
 	if v == "" {
 		// An empty Disallow says that nothing is closed, and is fine (RFC 9309 §2.2).
 		// An empty Allow says nothing, or the opposite of what it seems to.
-		if l.kind == allow {
-			f.add("RT309", l, -1, "Allow: /",
+		if l.Kind == model.Allow {
+			f.add("RT309", l, l.ValueAt, "Disallow:",
 				"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
 		}
 		return
 	}
 	// Only a well-known name is safe to tell from a path without its slash (RT013).
-	if known := knownAgent(v); known != "" {
-		f.add("RT003", l, l.valueAt, "User-agent: "+known+"\nDisallow: /",
-			"%s is a crawler's name, not a path", quote(v))
+	// There is no replacement: in the group where the line stands, a User-agent line would
+	// join the others, and close the site to them all.
+	if model.KnownAgent(v) != "" {
+		f.add("RT003", l, l.ValueAt, "",
+			"%s is a crawler's name, not a path, so the rule matches nothing", chars.Quote(v))
 		return
 	}
 	// The grammar has no blanks in a path, and no URL that is sent has one either.
-	if i := strings.IndexAny(v, blanks); i >= 0 {
-		f.add("RT004", l, l.valueAt+i, l.eachPath(),
-			"%s holds a blank, so it is one path that hardly any URL begins with", quote(v))
+	if i := strings.IndexAny(v, chars.Blanks); i >= 0 {
+		f.add("RT004", l, l.ValueAt+i, eachPath(l),
+			"%s holds a blank, so it is one path that hardly any URL begins with", chars.Quote(v))
 		return
 	}
-	// Rules are compared from the first byte of the path on (§2.2.2).
-	if rest, ok := cutScheme(v); ok {
-		_, path, _ := strings.Cut(rest, "/")
-		f.add("RT301", l, l.valueAt, l.with("/"+path),
-			"%s is a URL, and rules are compared to paths: it matches nothing", quote(v))
-		return
+	if !f.absolute(l) {
+		f.pattern(l)
 	}
-	f.pattern(l)
+}
+
+// absolute reports a rule with a host (RT301), and whether it is one. Rules are compared from
+// the first byte of the path on (§2.2.2).
+func (f *checker) absolute(l *model.Line) bool {
+	what := "is a URL"
+	rest, ok := chars.CutScheme(l.Value)
+	host, path, deep := strings.Cut(rest, "/")
+	if !ok {
+		if !deep || !isHost(host) {
+			return false
+		}
+		what = "begins with a host"
+	}
+	f.add("RT301", l, l.ValueAt, l.With("/"+path),
+		"%s %s, and rules are compared to paths: it matches nothing", chars.Quote(l.Value), what)
+	return true
+}
+
+// isHost reports whether the first part of a path is a host name, and not the name of a
+// program or a page.
+func isHost(name string) bool {
+	i := strings.LastIndexByte(name, '.')
+	if i <= 0 || strings.Trim(strings.ToLower(name), chars.Letters+"0123456789-.") != "" {
+		return false
+	}
+	end := strings.ToLower(name[i+1:])
+	return len(end) > 1 && strings.Trim(end, chars.Letters) == "" &&
+		!model.IsProgram(end) && !strings.HasPrefix(end, "htm")
 }
 
 // pattern checks a value that is one path, or the pattern of one.
-func (f *file) pattern(l *line) {
-	v := l.value
+func (f *checker) pattern(l *model.Line) {
+	v := l.Value
 	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and
 	// Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
-		slash := "/"
-		if strings.IndexByte("?&=.;", v[0]) >= 0 {
-			slash = "/*" // the middle of a URL was meant
-		}
-		f.add("RT013", l, l.valueAt, l.with(slash+v),
-			"%s begins with neither / nor *, so it matches nothing", quote(v))
+		f.add("RT013", l, l.ValueAt, slashed(l),
+			"%s begins with neither / nor *, so it matches nothing%s", chars.Quote(v), directoryToo(v))
 	}
 	f.wildcards(l)
 	f.escapes(l)
-	if l.kind == allow && indexPage(v) {
-		// Google's parser tries such a rule once more as dir/$; no other reader is
-		// known to.
-		dir := v[:strings.LastIndexByte(v, '/')+1]
-		f.add("RT315", l, l.valueAt, l.text+"\nAllow: "+dir+"$",
-			"%s also allows %s, for Google only", quote(v), quote(dir))
-	}
 	// A crawler gets another session than the author of the rule.
 	if session(v) {
-		f.add("RT308", l, l.valueAt, "", "%s names one session, which no later URL has", quote(v))
+		f.add("RT308", l, l.ValueAt, "", "%s names one session, which no later URL has", chars.Quote(v))
 	}
 }
 
-// hash checks a comment that begins right after the path (RT307). After a blank it
-// is a comment that was meant.
-func (f *file) hash(l *line) {
-	if strings.IndexByte(blanks+":", l.text[l.commentAt-1]) >= 0 || l.value == "" {
+// slashed returns the rule with the slash that is missing.
+func slashed(l *model.Line) string {
+	if strings.IndexByte("?&=.;", l.Value[0]) >= 0 {
+		return l.With("/*" + l.Value) // the middle of a URL was meant
+	}
+	return l.With("/" + l.Value)
+}
+
+// directoryToo ends the message on a name alone, which with a slash in front matches the
+// directory and also what merely begins alike.
+func directoryToo(v string) string {
+	if strings.Trim(strings.ToLower(v), chars.Letters+"0123456789-_") != "" {
+		return ""
+	}
+	return "; write " + chars.Quote("/"+v+"/").String() + " if only the directory is meant"
+}
+
+// hash checks a comment that begins right after the path: a fragment (RT308), or part of
+// the path (RT307). The author knows which; only the rule without it is safe to name.
+func (f *checker) hash(l *model.Line) {
+	if strings.IndexByte(chars.Blanks+":", l.Text[l.CommentAt-1]) >= 0 || l.Value == "" {
 		return
 	}
-	whole := l.text[l.valueAt:]
-	if i := strings.IndexAny(whole, blanks); i >= 0 {
-		whole = whole[:i]
-	}
-	f.add("RT307", l, l.commentAt, l.with(strings.ReplaceAll(whole, "#", "%23")),
-		"# begins a comment, so the rule is only %s", quote(l.value))
 	// "#!" and "#/" are the paths of pages that script themselves together. Worse
 	// than useless: what is left of "Disallow: /#!/private" closes the whole site.
-	if next := l.text[l.commentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
-		f.add("RT308", l, l.commentAt, "",
-			"%s is a fragment, which is never sent to a server", quote(l.text[l.commentAt:]))
+	if next := l.Text[l.CommentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
+		f.add("RT308", l, l.CommentAt, "",
+			"%s is a fragment, which is never sent to a server: the rule is %s",
+			chars.Quote(l.Text[l.CommentAt:]), chars.Quote(l.Value))
+		return
 	}
+	f.add("RT307", l, l.CommentAt, "", "# begins a comment, so the rule is only %s", chars.Quote(l.Value))
 }
 
 // eachPath returns a rule for each part of a list of paths, or one whose blanks are
 // escaped if it is none.
-func (l *line) eachPath() string {
+func eachPath(l *model.Line) string {
 	var b strings.Builder
-	for part := range strings.FieldsSeq(l.value) {
+	for part := range strings.FieldsSeq(l.Value) {
 		if part[0] != '/' && part[0] != '*' {
-			return l.with(strings.Join(strings.Fields(l.value), "%20"))
+			if strings.HasSuffix(strings.Fields(l.Value)[0], ":") {
+				return "" // another record, pasted in
+			}
+			return l.With(strings.Join(strings.Fields(l.Value), "%20"))
 		}
-		if b.Len() <= maxSuggestion+1 {
-			b.WriteString("\n" + l.with(part))
+		if b.Len() <= report.MaxReplacement+1 {
+			b.WriteString("\n" + l.With(part))
 		}
 	}
 	return strings.TrimPrefix(b.String(), "\n")
@@ -106,35 +144,40 @@ func (l *line) eachPath() string {
 // wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by
 // the prefix match, also where Yandex describes it as appended to every rule; it is
 // not without effect, since the longer pattern wins.
-func (f *file) wildcards(l *line) {
-	v := l.value
-	switch c := core(v); {
+func (f *checker) wildcards(l *model.Line) {
+	v := l.Value
+	switch c := model.Core(v); {
 	case c != v && c != "/":
-		f.add("RT007", l, l.valueAt+len(c), l.with(c),
-			"the * at the end of %s matches nothing more; it only makes the rule count as longer", quote(v))
+		f.once("RT007", l, l.ValueAt+len(c), l.With(c),
+			"the * at the end of %s matches nothing more; it only makes the rule count as longer", chars.Quote(v))
 	case v[0] == '*': // "*.gif$" is what most people write, and RFC 9309's own example has it
 		slash := "/" + v
 		if c == "/" {
 			slash = "/"
 		}
-		f.add("RT007", l, l.valueAt, l.with(slash),
+		f.once("RT007", l, l.ValueAt, l.With(slash),
 			"%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally",
-			quote(v))
+			chars.Quote(v))
 	case c != v:
-		f.add("RT007", l, l.valueAt+1, l.with("/"), "%s is the same as /", quote(v))
+		f.once("RT007", l, l.ValueAt+1, l.With("/"), "%s is the same as /", chars.Quote(v))
 	case strings.Contains(v, "**"): // a star matches any number of characters already
-		f.add("RT007", l, l.valueAt+strings.Index(v, "**"), l.with(single(v)),
-			"** in %s is the same as *", quote(v))
+		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(single(v)),
+			"** in %s is the same as *", chars.Quote(v))
 	case strings.HasSuffix(v, "*$"): // Yandex says so; to the others a star may match up to the end as well
-		f.add("RT007", l, l.valueAt+len(v)-2, l.with(strings.TrimRight(v, "*$")),
-			"*$ at the end of %s anchors nothing", quote(v))
+		f.once("RT007", l, l.ValueAt+len(v)-2, l.With(strings.TrimRight(v, "*$")),
+			"*$ at the end of %s anchors nothing", chars.Quote(v))
 	}
 	// Google's matcher and design by §2.2.3: "$" designates the end, and only the
-	// end of the pattern is one.
-	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 {
-		f.add("RT302", l, l.valueAt+i, l.with(dollars(v)),
-			"$ is special at the end only: in %s it stands for a dollar sign", quote(v))
+	// end of the pattern is one. A name that begins with it, as in /$metadata, is meant so.
+	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 && !names(v[:i], v[i+1:]) {
+		f.add("RT302", l, l.ValueAt+i, "",
+			"$ is special at the end only: in %s it stands for a dollar sign", chars.Quote(v))
 	}
+}
+
+// names reports whether a '$' between two texts begins a name.
+func names(before, after string) bool {
+	return strings.HasSuffix(before, "/") && strings.Trim(strings.ToLower(after[:1]), chars.Letters+"{") == ""
 }
 
 // single returns the pattern with each run of '*' as one.
@@ -146,11 +189,6 @@ func single(v string) string {
 		}
 	}
 	return b.String()
-}
-
-// dollars returns the pattern with every '$' but the last character escaped.
-func dollars(v string) string {
-	return strings.ReplaceAll(v[:len(v)-1], "$", "%24") + v[len(v)-1:]
 }
 
 // escapes are the offsets of what is worth a finding in a pattern, the first of each
@@ -183,35 +221,39 @@ func findEscapes(v string) escapes {
 // §2.2.2, RFC 3986 §2.1). Each kind is reported once a line. Google upper-cases the
 // digits of escapes and decodes none; RFC 9309 decodes those of unreserved
 // characters; the robots of 1994 compare bytes.
-func (f *file) escapes(l *line) {
-	v := l.value
+func (f *checker) escapes(l *model.Line) {
+	v := l.Value
 	e := findEscapes(v)
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
 	// on the rule, or decode what they can.
 	if i := e.bad; i >= 0 {
-		f.add("RT303", l, l.valueAt+i, l.with(reescape(v)),
-			"the %% in %s begins no escape", quote(v[i:min(len(v), i+3)]))
+		replacement := l.With(reescape(v))
+		if strings.HasPrefix(v[i+1:], "*") {
+			replacement = "" // any escape is meant, and to Google it says so
+		}
+		f.add("RT303", l, l.ValueAt+i, replacement,
+			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
 	}
 	if i := e.lower; i >= 0 {
-		f.add("RT304", l, l.valueAt+i, l.with(reescape(v)),
+		f.add("RT304", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
-			quote(v[i:i+3]))
+			chars.Quote(v[i:i+3]))
 	}
 	if i := e.unreserved; i >= 0 {
-		f.add("RT305", l, l.valueAt+i, l.with(reescape(v)),
+		f.add("RT305", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
-			quote(v[i:i+3]))
+			chars.Quote(v[i:i+3]))
 	}
 	// A path may hold %23, but its author mostly means the fragment of a page.
 	if i := e.fragment; i >= 0 {
-		f.add("RT308", l, l.valueAt+i, "",
+		f.add("RT308", l, l.ValueAt+i, "",
 			"%%23 stands for #, and what follows a # is never sent to a server")
 	}
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
 	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }); i >= 0 {
-		f.add("RT306", l, l.valueAt+i, l.with(reescape(v)),
-			"%s has characters outside ASCII, which not all readers encode alike", quote(v))
+		f.add("RT306", l, l.ValueAt+i, l.With(reescape(v)),
+			"%s has characters outside ASCII, which not all readers encode alike", chars.Quote(v))
 	}
 }
 
@@ -221,7 +263,7 @@ func (f *file) escapes(l *line) {
 func reescape(v string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := 0; i < len(v) && b.Len() <= maxSuggestion; i++ {
+	for i := 0; i < len(v) && b.Len() <= report.MaxReplacement; i++ {
 		c, ok := v[i], false
 		if c == '%' {
 			if c, ok = unhex(v[i+1:]); !ok {
@@ -276,12 +318,6 @@ func isUnreserved(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
-// indexPage tells the patterns that Google retries without the page's name.
-func indexPage(v string) bool {
-	i := strings.LastIndexByte(v, '/')
-	return i >= 0 && strings.HasPrefix(v[i+1:], "index.htm")
-}
-
 // session tells a pattern that holds the value of a session identifier: eight
 // letters or digits, so that "jsessionid=" or "jsessionid=*" alone, which mean
 // every session, are none.
@@ -293,7 +329,7 @@ func session(v string) bool {
 			continue
 		}
 		value := lower[i+len(key):]
-		if n := len(value) - len(strings.TrimLeft(value, letters+"0123456789")); n >= 8 {
+		if n := len(value) - len(strings.TrimLeft(value, chars.Letters+"0123456789")); n >= 8 {
 			return true
 		}
 	}

@@ -1,17 +1,18 @@
-package lint
+package model
 
 import "strings"
 
 // What is said here about single crawlers is their operators' own documentation as
 // of November 2026.
 
-// knownAgent returns the usual spelling of a well-known crawler's product token, ""
+// KnownAgent returns the usual spelling of a well-known crawler's product token, ""
 // if name (in lower case) is none.
-func knownAgent(name string) string {
+func KnownAgent(name string) string {
 	for _, known := range [...]string{"Googlebot", "Googlebot-Image", "Googlebot-News", "Googlebot-Video", "Googlebot-Mobile",
 		"AdsBot-Google", "Mediapartners-Google", "Google-Extended", "GoogleOther", "Google-CloudVertexBot",
 		"Yandex", "YandexBot", "YandexImages", "YandexAdditional", "bingbot", "msnbot", "adidxbot", "BingPreview",
-		"Slurp", "DuckDuckBot", "DuckAssistBot", "Baiduspider", "Applebot", "Applebot-Extended", "Amazonbot", "Amzn-SearchBot",
+		"Slurp",
+		"DuckDuckBot", "DuckAssistBot", "Baiduspider", "Applebot", "Applebot-Extended", "Amazonbot", "Amzn-SearchBot",
 		"GPTBot", "OAI-SearchBot", "ChatGPT-User", "ClaudeBot", "Claude-SearchBot", "Claude-User", "CCBot",
 		"PerplexityBot", "Bytespider", "meta-externalagent", "FacebookBot", "facebookexternalhit", "Twitterbot",
 		"SeznamBot", "AhrefsBot", "SemrushBot", "MJ12bot", "DotBot", "ia_archiver", "PetalBot", "Exabot", "Sogou"} {
@@ -22,9 +23,9 @@ func knownAgent(name string) string {
 	return ""
 }
 
-// retired says what stands in for a product token that is no longer used, "" if
+// Retired says what stands in for a product token that is no longer used, "" if
 // name (in lower case) still is.
-func retired(name string) string {
+func Retired(name string) string {
 	switch name {
 	case "anthropic-ai", "claude-web":
 		return "Anthropic's crawlers are ClaudeBot, Claude-SearchBot and Claude-User"

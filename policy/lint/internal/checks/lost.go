@@ -1,19 +1,24 @@
-package lint
+package checks
 
 import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
 // lostStarRules reports named groups that close something, yet leave open what *
 // closes (RT210). A group that closes nothing at all is taken for a free pass that
 // was meant.
-func (f *file) lostStarRules() {
+func (f *checker) lostStarRules() {
 	var star []string
-	for i := range f.groups {
-		if g := &f.groups[i]; g.star != nil { // several of them are one (§2.2.1)
-			star = append(star, closed(g.rules)...)
+	for i := range f.Groups {
+		if g := &f.Groups[i]; g.Star != nil { // several of them are one (§2.2.1)
+			// What matches no path closes nothing, so nothing of it can be lost.
+			matching := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.Matches() })
+			star = append(star, model.Closed(matching)...)
 		}
 	}
 	slices.Sort(star)
@@ -21,28 +26,18 @@ func (f *file) lostStarRules() {
 	if _, everything := slices.BinarySearch(star, "/"); everything || len(star) == 0 {
 		return // a group that is named at all is meant to differ from a closed site
 	}
-	for _, a := range f.audiences() {
-		own := closed(a.rules)
-		if a.name == "*" || len(own) == 0 {
+	for _, a := range f.Audiences() {
+		own := model.Closed(a.Rules)
+		// Rules for a crawler that is gone need not be complete (RT211).
+		if a.Name == "*" || len(own) == 0 || model.Retired(a.Name) != "" {
 			continue
 		}
 		if lost, example := lostFrom(star, own); lost > 0 {
-			f.add("RT210", a.first, a.first.valueAt, "",
-				"the group for %s leaves open %d of the %d paths that * closes, such as %s",
-				quote(a.first.value), lost, len(star), quote(example))
+			f.add("RT210", a.First, a.First.ValueAt, "",
+				"the group for %s leaves open %d of %s that * closes, such as %s",
+				chars.Quote(a.First.Value), lost, chars.Count(len(star), "path"), chars.Quote(example))
 		}
 	}
-}
-
-// closed returns the cores of what the rules disallow.
-func closed(rules []*line) []string {
-	var cores []string
-	for _, r := range rules {
-		if r.kind == disallow && r.value != "" {
-			cores = append(cores, core(r.value))
-		}
-	}
-	return cores
 }
 
 // lostFrom returns how many of the sorted patterns of star no pattern of own
@@ -57,7 +52,7 @@ func lostFrom(star, own []string) (lost int, example string) {
 		from := sort.SearchStrings(star, p)
 		to := from
 		switch {
-		case !plain(p): // covers at least itself
+		case !model.Plain(p): // covers at least itself
 			if from < len(star) && star[from] == p {
 				to++
 			}
@@ -85,32 +80,27 @@ func lostFrom(star, own []string) (lost int, example string) {
 	return lost, example
 }
 
-// forgotten are product tokens that lists of welcome crawlers often lack: those
-// that came late, and those that fetch nothing and so show up in no log. Applebot
-// follows the group of Googlebot if it has none, but says so only in its own
-// documentation.
-var forgotten = [...]string{"Applebot", "Applebot-Extended", "Amzn-SearchBot", "Google-Extended"}
+// forgotten are crawlers of search engines that lists of welcome crawlers often lack, as
+// they came late. Applebot follows the group of Googlebot if it has none, but says so only in
+// its own documentation. The tokens that stand for the training of models are not missed: a
+// list that leaves them out keeps that out, too.
+var forgotten = [...]string{"Applebot", "Amzn-SearchBot"}
 
 // allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that
 // lets no crawler in is no such list.
-func (f *file) allowlistGap() {
+func (f *checker) allowlistGap() {
 	named := map[string]bool{}
-	var star *line
-	welcome := false
-	for i := range f.groups {
-		g := &f.groups[i]
-		for _, a := range g.agents {
-			name := agentName(a)
-			named[name] = true
-			switch {
-			case name == "*" && g.blocked && star == nil:
-				star = a
-			case name != "*" && !g.blocked && len(g.rules) > 0:
-				welcome = true
-			}
+	var star *model.Line
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		for _, a := range g.Agents {
+			named[model.AgentName(a)] = true
+		}
+		if g.Blocked && star == nil {
+			star = g.Star
 		}
 	}
-	if star == nil || !welcome {
+	if star == nil || !f.Welcomes() {
 		return
 	}
 	var missing []string
@@ -120,7 +110,7 @@ func (f *file) allowlistGap() {
 		}
 	}
 	if len(missing) > 0 {
-		f.add("RT213", star, -1, "User-agent: "+strings.Join(missing, "\nUser-agent: ")+"\nDisallow:\n\n"+star.text,
-			"only named crawlers are let in, and %s are not named", strings.Join(missing, ", "))
+		f.add("RT213", star, -1, "",
+			"only named crawlers are let in, and not among them: %s", strings.Join(missing, ", "))
 	}
 }

@@ -1,0 +1,110 @@
+package lint
+
+import (
+	"encoding/json"
+	"math/bits"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+)
+
+// MaxPerRule is how many findings of one rule are listed for one file. If there are more,
+// one last Finding of that rule counts them, in Message and in More.
+const MaxPerRule = report.MaxPerRule
+
+// Severity is how bad a finding is. The zero value is Info.
+type Severity uint8
+
+// The severities, in rising order.
+const (
+	Info    Severity = iota // style, or worth knowing
+	Warning                 // works differently between crawlers
+	Error                   // has no effect, or the opposite one
+)
+
+// String returns "info", "warning" or "error".
+func (s Severity) String() string {
+	switch s {
+	case Info:
+		return "info"
+	case Warning:
+		return "warning"
+	}
+	return "error"
+}
+
+// MarshalText returns the same word as String.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Engines is a set of readers of robots.txt, as a bit mask. The zero value is the
+// empty set.
+type Engines uint16
+
+// The engines. RFC9309, Google, Yandex, Bing and Original are the dialects of
+// package policy.
+const (
+	RFC9309 Engines = 1 << iota
+	Google
+	Yandex
+	Bing
+	Original // robots of the 1994 and 1996 descriptions: prefixes only, the first match wins
+	Apple
+	Amazon
+	Seznam
+	CrawlerCommons // Common Crawl, Nutch, StormCrawler
+	AIPREF         // readers of Content-Usage (draft-ietf-aipref-attach)
+	ContentSignals // readers of Content-Signal
+	RSL            // readers of License
+
+	All = RFC9309 | Google | Yandex | Bing | Original
+)
+
+// Names returns the names of the engines in the set, in the order of the constants.
+func (e Engines) Names() []string {
+	names := []string{}
+	for ; e != 0; e &= e - 1 {
+		names = append(names, engineName(bits.TrailingZeros16(uint16(e))))
+	}
+	return names
+}
+
+func engineName(bit int) string {
+	const names = "rfc9309 google yandex bing original apple amazon seznam crawler-commons aipref content-signals rsl"
+	all := strings.Fields(names)
+	if bit >= len(all) {
+		return "unknown"
+	}
+	return all[bit]
+}
+
+// String returns the names joined by commas, or "all" if the five dialects are in
+// the set.
+func (e Engines) String() string {
+	if e&All == All {
+		return strings.Join(append([]string{"all"}, (e&^All).Names()...), ",")
+	}
+	return strings.Join(e.Names(), ",")
+}
+
+// MarshalJSON returns an array of names.
+func (e Engines) MarshalJSON() ([]byte, error) { return json.Marshal(e.Names()) }
+
+// Finding is one mistake.
+type Finding struct {
+	ID       string // of the rule: "RT101"
+	Name     string // of the rule: "missing-colon"
+	Severity Severity
+	Line     int     // from 1, as policy.Rule.Line; 0: the file or its answer as a whole
+	Column   int     // from 1, in characters, not bytes; 0: the whole line
+	Message  string  // one sentence; what it quotes is cut and printable
+	Engines  Engines // that are affected
+
+	// Suggestion says in words what to do. It is never empty.
+	Suggestion string
+
+	// Replacement is the text to write instead of the whole line, perhaps several lines. It is
+	// "" where only the author can know what was meant.
+	Replacement string
+
+	More int // findings of this rule beyond MaxPerRule; 0 but on the last one
+}

@@ -1,0 +1,199 @@
+package checks
+
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+)
+
+// agentChecks checks user-agent lines and how they form groups.
+func (f *checker) agentChecks() {
+	for _, l := range f.Loose { // §2.2.2: rules outside a group are ignored; Yandex calls them an error
+		// One line is missing, however many rules lack it. A rule that names a crawler is RT003.
+		if l.Rule() && model.KnownAgent(l.Value) == "" {
+			f.once("RT201", l, l.FieldAt(), "User-agent: *\n"+l.With(l.Value),
+				"no user-agent line stands above this rule, so it binds no crawler")
+		}
+	}
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		for _, a := range g.Agents {
+			f.agent(a)
+		}
+		f.shape(g, i == len(f.Groups)-1)
+	}
+	f.repeated()
+	f.lostStarRules()
+	f.allowlistGap()
+}
+
+// agent checks the value of one user-agent line. RFC 9309 §2.2.1 gives product
+// tokens letters, "-" and "_" alone. Readers differ in what they make of the rest:
+// Google compares the leading run of such characters, Yandex and the robots of 1994
+// look for a substring, others compare the whole value.
+func (f *checker) agent(l *model.Line) {
+	name := model.AgentName(l)
+	written := l.Value[:min(len(name), len(l.Value))]
+	switch {
+	case l.Value == "":
+		f.add("RT005", l, l.ValueAt, "User-agent: *", "the user-agent line names no crawler")
+		return
+	case l.Value[0] == '/':
+		f.add("RT003", l, l.ValueAt, "",
+			"%s is a path, not a crawler's name", chars.Quote(l.Value))
+		return
+	case name == "*":
+		if l.Value != "*" { // Google takes "* foo" for "*" and "*foo" for no crawler
+			f.add("RT207", l, l.ValueAt, "User-agent: *",
+				"what follows the * in %s is ignored by some readers, and by others the line", chars.Quote(l.Value))
+		}
+		return
+	}
+	f.token(l, name, written)
+}
+
+// token checks the name of a crawler as it is written in l.
+func (f *checker) token(l *model.Line, name, written string) {
+	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
+	// somewhere in it is the name.
+	token := ""
+	if !strings.ContainsAny(l.Value, chars.Blanks) {
+		token = l.With(written)
+	}
+	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' {
+		f.add("RT206", l, l.ValueAt+i, token,
+			"%s is more than the product token %s", chars.Quote(l.Value), chars.Quote(written))
+	} else if i >= 0 {
+		f.add("RT207", l, l.ValueAt+i, eachAgent(l),
+			"%s is not one product token: Google reads only the first word", chars.Quote(l.Value))
+		return
+	}
+	if i := strings.IndexByte(l.Value, '*'); i >= 0 {
+		f.add("RT209", l, l.ValueAt+i, l.With(strings.ReplaceAll(l.Value, "*", "")),
+			"a * beside other characters in %s is no wildcard", chars.Quote(l.Value))
+	}
+	// Of the name itself only: versions are RT206. One real file in ten has such a
+	// name, MJ12bot above all.
+	if i := strings.IndexAny(written, "0123456789"); i >= 0 {
+		f.add("RT208", l, l.ValueAt+i, "",
+			"the product token %s has a digit, at which Google cuts it", chars.Quote(written))
+	}
+	if use := model.Retired(name); use != "" {
+		f.add("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
+	}
+}
+
+// eachAgent returns a user-agent line for each part of a list, "" if l is none. The first
+// word of a name with blanks is another crawler's name, or the beginning of many.
+func eachAgent(l *model.Line) string {
+	var b strings.Builder
+	for part := range strings.FieldsFuncSeq(l.Value, func(r rune) bool { return r == ',' || r == ';' }) {
+		part = strings.Trim(part, chars.Blanks)
+		if strings.ContainsAny(part, chars.Blanks) {
+			return ""
+		}
+		if part != "" && b.Len() <= report.MaxReplacement+1 {
+			b.WriteString("\n" + l.With(part))
+		}
+	}
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// shape checks how the lines of a group lie: blank lines inside it (RT203), other
+// records between its user-agent lines (RT202), rules that are not there (RT012).
+func (f *checker) shape(g *model.Group, last bool) {
+	// The last group may be empty (RFC 9309 §2.1), but 1994 asks for a Disallow in
+	// each record, and an author who names a crawler rarely means to open
+	// everything to it.
+	if len(g.Rules) == 0 && last {
+		a := g.Agents[len(g.Agents)-1]
+		f.add("RT012", a, -1, a.Text+"\nDisallow:",
+			"the group of %s has no allow or disallow line, so it allows everything", chars.Quote(g.Agents[0].Value))
+	}
+	record := 0 // the first of g.records that may lie after the current agent
+	for i := 1; i < len(g.Agents); i++ {
+		before, a := g.Agents[i-1], g.Agents[i]
+		for record < len(g.Records) && g.Records[record].Number < before.Number {
+			record++
+		}
+		if record < len(g.Records) && g.Records[record].Number < a.Number {
+			f.fused(before, g.Records[record], a)
+			continue
+		}
+		// Lines that stand together share a group on purpose; a blank line shows
+		// that two groups were meant.
+		if a.AfterBlank {
+			f.add("RT012", before, -1, "",
+				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty",
+				chars.Quote(before.Value), chars.Quote(a.Value))
+		}
+	}
+	f.blankLines(g)
+}
+
+// fused reports two groups that are one because only a record stands between them (RT202):
+// another record must not end a group (§2.2.4). One file in 25 has this, mostly by a
+// Crawl-delay that its author took for a rule. There is no text to replace the line by: an
+// empty Disallow would open to the first crawler what the group closes to it now.
+func (f *checker) fused(before, between, a *model.Line) {
+	f.add("RT202", a, -1, "",
+		"%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group",
+		chars.Quote(before.Value), before.Number, chars.Quote(a.Value), chars.Quote(between.Field), between.Number)
+}
+
+// blankLines reports the first blank line between the user-agent lines and the
+// rules, and the first between rules. To RFC 9309 a blank line is nothing; to
+// Yandex and to 1994 it ends the group, and the rules below bind no crawler. A line
+// that holds a comment is blank to no reader.
+func (f *checker) blankLines(g *model.Group) {
+	var inside *model.Line
+	gaps := 0
+	agent := g.Agents[len(g.Agents)-1]
+	for i, r := range g.Rules {
+		switch {
+		case i == 0 && r.AfterBlank:
+			f.add("RT203", r, -1, "",
+				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty",
+				chars.Quote(agent.Value))
+		case r.AfterBlank:
+			if gaps++; inside == nil {
+				inside = r
+			}
+		}
+	}
+	if inside != nil {
+		f.add("RT203", inside, -1, "",
+			"a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%s in this group)",
+			chars.Quote(agent.Value), chars.Count(gaps, "blank line"))
+	}
+}
+
+// repeated reports product tokens that have several groups. RFC 9309 §2.2.1 and
+// Google merge them; Yandex calls several groups for * an error, and the robots of
+// 1994 read the first alone. Files that a proxy prepends its own to look so.
+func (f *checker) repeated() {
+	type seen struct{ group, line int }
+	first := map[string]seen{}
+	for i := range f.Groups {
+		for _, a := range f.Groups[i].Agents {
+			name := model.AgentName(a)
+			was, ok := first[name]
+			switch {
+			case name == "":
+			case !ok:
+				first[name] = seen{i, a.Number}
+			case was.group == i: // twice in one group does no harm
+			case name == "*":
+				f.add("RT204", a, -1, "",
+					"line %d begins another group for *: most readers merge them, Yandex calls it an error, and old ones "+
+						"never come to these rules", was.line)
+			default:
+				f.add("RT205", a, -1, "",
+					"another group for %s begins at line %d: most readers merge them, old ones never come to these rules",
+					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)
+			}
+		}
+	}
+}

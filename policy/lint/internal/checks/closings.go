@@ -1,0 +1,72 @@
+package checks
+
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+// closings checks what one group disallows (RT401 to RT403).
+func (f *checker) closings(g *model.Group) {
+	// Often left over from the days before the site was public.
+	if rule, exceptions := model.Closing(g.Rules); rule != nil && g.Star != nil {
+		if exceptions > 0 {
+			f.add("RT401", rule, rule.ValueAt, "",
+				"everything but the %s of this group is disallowed for *", chars.Count(exceptions, "exception"))
+		} else if !f.Welcomes() { // else the site names whom it lets in
+			f.add("RT401", rule, rule.ValueAt, "", "everything is disallowed for *")
+		}
+	}
+	for _, r := range g.Rules {
+		if r.Kind != model.Disallow || r.Value == "" {
+			continue
+		}
+		// Google asks that style sheets and scripts be open: it judges pages as a
+		// browser shows them.
+		if g.Search != nil && asset(r.Value) {
+			f.add("RT402", r, r.ValueAt, "",
+				"%s closes style sheets or scripts to %s, which needs them to render pages",
+				chars.Quote(r.Value), chars.Quote(g.Search.Value))
+		}
+		// RFC 9309 §3: these rules are no access control, and anyone can read them.
+		if word := sensitive(r.Value); word != "" {
+			f.once("RT403", r, r.ValueAt, "",
+				"%s tells every reader of this file where to find something %s",
+				chars.Quote(r.Value), chars.Quote(word))
+		}
+	}
+}
+
+// asset tells patterns that close all style sheets or scripts, or a directory of
+// them. "/scripts/" is not among them: it mostly comes with a content management
+// system, which keeps there what runs on the server.
+func asset(pattern string) bool {
+	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
+	name := p[strings.LastIndexAny(p, "/*")+1:]
+	switch name {
+	case "css", "js", ".css", ".js", "javascript", "javascripts", "stylesheets", "styles":
+		return true
+	}
+	return false
+}
+
+// sensitive returns the word that makes a path read as confidential, "" if none
+// does. Only whole words count, as "/administrative-law" is no secret; and not
+// "login" or "password", whose pages are linked from everywhere.
+func sensitive(pattern string) string {
+	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		if len(word) > len("administration") {
+			continue
+		}
+		switch lower := strings.ToLower(word); lower {
+		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets",
+			"passwd", "confidential", "phpmyadmin", "internal", "intranet", "staging", "dump", "sql", "credentials",
+			"htpasswd", "htaccess":
+			return lower
+		}
+	}
+	return ""
+}

@@ -1,0 +1,395 @@
+package checks
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+// entry is a rule among those of one product token.
+type entry struct {
+	*model.Line
+	core  string // pattern without wildcards at its end
+	plain bool   // core matches what begins with it, and nothing else
+	loses bool   // to a rule of the other kind that matches the same
+}
+
+// literal tells a pattern that readers without wildcards understand as it is meant.
+// Those are the readers that take the first match; what they cannot read is no
+// better for standing first.
+func (e *entry) literal() bool { return e.plain && e.Value == e.core }
+
+// conflictChecks compares the rules for each product token with one another.
+func (f *checker) conflictChecks() {
+	for _, a := range f.Audiences() {
+		entries := sortedEntries(a.Rules)
+		entries = f.equals(entries)
+		f.covered(entries)
+		f.surprises(entries)
+		f.caseVariants(a.Rules)
+		f.enumerations(a.Rules)
+		f.indexPages(a.Rules)
+	}
+}
+
+// sortedEntries sorts the rules that have a path so that a plain pattern stands
+// before all that it covers.
+func sortedEntries(rules []*model.Line) []entry {
+	var entries []entry
+	for _, r := range rules {
+		if !r.Matches() {
+			continue // which RT004, RT013 and RT301 report
+		}
+		c := model.Core(r.Value)
+		entries = append(entries, entry{Line: r, core: c, plain: model.Plain(c)})
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.core, b.core), cmp.Compare(a.Number, b.Number))
+	})
+	return entries
+}
+
+// equals reports the rules that match the same paths (RT310, RT311, RT015), and
+// returns the entries without the duplicates.
+func (f *checker) equals(entries []entry) []entry {
+	kept := entries[:0] // never ahead of what is still to be read
+	for len(entries) > 0 {
+		n := 1
+		for n < len(entries) && entries[n].core == entries[0].core {
+			n++
+		}
+		same := entries[:n]
+		entries = entries[n:]
+		kept = f.equal(same, kept)
+	}
+	return kept
+}
+
+// equal judges rules whose cores are equal. Of each kind only the longest counts.
+func (f *checker) equal(same, kept []entry) []entry {
+	var best [2]*model.Line // disallow, allow
+	for _, e := range same {
+		b := &best[kindIndex(e.Line)]
+		if *b == nil || len(e.Value) > len((*b).Value) {
+			*b = e.Line
+		}
+	}
+	for _, e := range same {
+		mine, other := best[kindIndex(e.Line)], best[1-kindIndex(e.Line)]
+		switch {
+		case e.Line != mine && e.Value == mine.Value: // RFC 9309 §2.2.2 lets crawlers drop duplicates
+			f.add("RT310", e.Line, e.ValueAt, "", "line %d is the same rule", mine.Number)
+			continue
+		case e.Line != mine: // "/fish" beside "/fish*"
+			f.add("RT311", e.Line, e.ValueAt, "",
+				"%s in line %d matches the same paths", chars.Quote(mine.Value), mine.Number)
+			continue
+		case other == nil:
+		case len(other.Value) > len(e.Value): // wildcards at the end count as octets: "/fish*" beats "/fish"
+			e.loses = true
+			f.add("RT015", e.Line, e.ValueAt, "",
+				"%s can never win: %s in line %d matches the same paths and is longer",
+				chars.Quote(e.Value), chars.Quote(other.Text), other.Number)
+		case len(other.Value) == len(e.Value) && e.Kind == model.Disallow: // "allow" should win (§2.2.2)
+			e.loses = true
+			f.add("RT015", e.Line, e.ValueAt, "",
+				"%s can never win: line %d allows the same, and allow wins a tie", chars.Quote(e.Value), other.Number)
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// kindIndex is 0 for disallow and 1 for allow.
+func kindIndex(l *model.Line) int {
+	if l.Kind == model.Allow {
+		return 1
+	}
+	return 0
+}
+
+// cover is a plain rule on the way from the shortest to the one at hand, each
+// beginning with the one before.
+type cover struct {
+	*entry
+	earliest [2]*model.Line // the first in the file of each kind on the way here
+}
+
+// covered walks the sorted rules and keeps on a stack those that cover the one at
+// hand, as a walk through a tree does. It reports what is shadowed (RT311) and what
+// depends on the order (RT312). Each rule is pushed and popped once, so that 40,000
+// rules are no more than a sort.
+func (f *checker) covered(entries []entry) {
+	lengths := lengthsOf(entries)
+	hidden := hidings{}
+	var path []cover
+	for i := range entries {
+		e := &entries[i]
+		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
+			path = path[:len(path)-1]
+		}
+		var earliest [2]*model.Line
+		if len(path) > 0 {
+			earliest = path[len(path)-1].earliest
+			top := winner(path)
+			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
+				f.add("RT311", e.Line, e.ValueAt, "",
+					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
+			}
+			hidden.note(e, earliest)
+		}
+		if !e.plain {
+			continue // covers nothing that could be told by its beginning
+		}
+		k := kindIndex(e.Line)
+		if e.literal() && (earliest[k] == nil || e.Number < earliest[k].Number) {
+			earliest[k] = e.Line
+		}
+		path = append(path, cover{entry: e, earliest: earliest})
+	}
+	f.hidden(hidden)
+}
+
+// winner returns the last of the path that has not lost to its neighbour of the
+// same core.
+func winner(path []cover) cover {
+	for i := len(path) - 1; i > 0; i-- {
+		if !path[i].loses {
+			return path[i]
+		}
+	}
+	return path[0]
+}
+
+// hidings are the rules that a first-match reader stops at, with what it then never
+// comes to.
+type hidings map[*model.Line]*hiding
+
+type hiding struct {
+	first *model.Line
+	count int
+}
+
+// note counts e among what is hidden if, of all rules that match its path, the first
+// in the file is of the other kind: the author wrote the exception below what it is
+// an exception from, or an Allow: / at the top.
+func (h hidings) note(e *entry, earliest [2]*model.Line) {
+	k := kindIndex(e.Line)
+	hider, same := earliest[1-k], earliest[k]
+	if hider == nil || !e.literal() || hider.Number > e.Number || hider.Value == e.Value ||
+		same != nil && same.Number < hider.Number {
+		return
+	}
+	at := h[hider]
+	if at == nil {
+		at = &hiding{first: e.Line}
+		h[hider] = at
+	}
+	at.count++
+	if e.Number < at.first.Number {
+		at.first = e.Line
+	}
+}
+
+// hidden reports each hiding rule once. A single rule behind it is what has to
+// move; several are named by their number, since an Allow: / at the top of a long
+// group would fill the list.
+func (f *checker) hidden(hidings hidings) {
+	order := slices.SortedFunc(maps.Keys(hidings), func(a, b *model.Line) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
+	for _, hider := range order {
+		h := hidings[hider]
+		if h.count == 1 {
+			f.add("RT312", h.first, h.first.ValueAt, "",
+				"readers that take the first match stop at %s in line %d and never come to this rule: put it first",
+				chars.Quote(hider.Text), hider.Number)
+			continue
+		}
+		f.add("RT312", hider, hider.ValueAt, "",
+			"readers that take the first match stop here and never come to %s below, such as line %d",
+			chars.Count(h.count, "rule"), h.first.Number)
+	}
+}
+
+// spelt tells a pattern that may match what another one matches only if both are spelt
+// alike: no wildcards, and no escapes, which are one with what they stand for to some
+// readers (RFC 9309 §2.2.2) and not to others.
+func (e *entry) spelt() bool { return e.literal() && !strings.Contains(e.Value, "%") }
+
+// lengths are the sorted lengths of the patterns of each kind: of those with
+// wildcards or escapes, and of all.
+type lengths struct{ other, all [2][]int }
+
+func lengthsOf(entries []entry) *lengths {
+	var n lengths
+	for _, e := range entries {
+		k := kindIndex(e.Line)
+		n.all[k] = append(n.all[k], len(e.Value))
+		if !e.spelt() {
+			n.other[k] = append(n.other[k], len(e.Value))
+		}
+	}
+	for k := range 2 {
+		slices.Sort(n.all[k])
+		slices.Sort(n.other[k])
+	}
+	return &n
+}
+
+// rival tells whether a rule of the other kind may be as long as top, which covers
+// e, or longer, and yet no longer than e. It may match some of what e matches, and
+// then it loses to e and wins over top: both are needed. If neither has wildcards or
+// escapes it need not be looked for: it would begin as e does, and lie between top and
+// e on the stack.
+func (n *lengths) rival(e *entry, top int) bool {
+	sorted := n.all
+	if e.spelt() {
+		sorted = n.other
+	}
+	others := sorted[1-kindIndex(e.Line)]
+	i, _ := slices.BinarySearch(others, top)
+	return i < len(others) && others[i] <= len(e.Value)
+}
+
+// surprises reports directories without their slash, where an exception from the rule shows
+// that they are directories (RT314). Where a second disallow shows it, that one is merely
+// superfluous (RT311); one of the directory itself says that both are meant.
+func (f *checker) surprises(entries []entry) {
+	for _, e := range entries {
+		// A star at the end says that the author means what begins alike; a dot
+		// makes it a file, a query something else.
+		name := e.core[strings.LastIndexByte(e.core, '/')+1:]
+		if e.Kind != model.Disallow || e.loses || !e.literal() || name == "" || strings.ContainsAny(name, ".?=&") {
+			continue
+		}
+		dir := e.core + "/"
+		if below := exceptionIn(entries, dir); below != nil {
+			f.add("RT314", e.Line, e.ValueAt, "",
+				"%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
+				chars.Quote(e.Value), below.Number, chars.Quote(e.core+"-other"))
+		}
+	}
+}
+
+// exceptionIn returns the first rule in a directory, if it is an allow line below it.
+func exceptionIn(entries []entry, dir string) *model.Line {
+	// What begins with the directory stands together, though not next to it:
+	// "/fish-soup" sorts before "/fish/".
+	i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int {
+		return cmp.Compare(e.core, dir)
+	})
+	if i == len(entries) || entries[i].core == dir || entries[i].Kind != model.Allow ||
+		!strings.HasPrefix(entries[i].core, dir) {
+		return nil
+	}
+	return entries[i].Line
+}
+
+// caseVariants remarks on rules of one kind that differ only in case (RT313). Paths
+// are case-sensitive (RFC 9309 §2.2.2), and on servers that are not, a site needs both: so
+// this is no mistake, but a reason to look.
+func (f *checker) caseVariants(rules []*model.Line) {
+	seen := map[string]*model.Line{}
+	for _, r := range rules {
+		if r.Value == "" {
+			continue
+		}
+		key := r.Kind + strings.ToLower(r.Value)
+		was, ok := seen[key]
+		if !ok {
+			seen[key] = r
+		} else if was.Value != r.Value {
+			f.once("RT313", r, r.ValueAt, "",
+				"%s differs only in case from line %d", chars.Quote(r.Value), was.Number)
+		}
+	}
+}
+
+// enumeration is how many files of one directory are worth a rule for the directory. The
+// articles on the classic mistakes show three.
+const enumeration = 3
+
+// listing is the files of a directory that have rules of their own.
+type listing struct {
+	first, last *model.Line
+	count       int
+}
+
+// enumerations reports directories of which several files are listed (RT010). Files of
+// the root are no directory that could be closed instead.
+func (f *checker) enumerations(rules []*model.Line) {
+	listed := map[string]*listing{}
+	var order []string
+	for _, r := range rules {
+		dir := documentIn(r)
+		if dir == "" {
+			continue
+		}
+		d := listed[dir]
+		if d == nil {
+			d = &listing{first: r}
+			listed[dir] = d
+			order = append(order, dir)
+		}
+		d.last = r // the author wants to see where the list ends
+		d.count++
+	}
+	for _, dir := range order {
+		if d := listed[dir]; d.count >= enumeration && !closes(rules, dir) {
+			f.add("RT010", d.first, d.first.ValueAt, "",
+				"%s list files of %s one by one, the last in line %d",
+				chars.Count(d.count, "rule"), chars.Quote(dir), d.last.Number)
+		}
+	}
+}
+
+// closes reports whether a rule closes the directory already, which makes the list
+// superfluous (RT311).
+func closes(rules []*model.Line, dir string) bool {
+	return slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir })
+}
+
+// documentIn returns the directory of the file that r disallows, "" if it names none. A
+// wildcard or a query makes it something else. So does the name of a program: of those,
+// bulletin boards close some in a directory and live by the others.
+func documentIn(r *model.Line) string {
+	slash := strings.LastIndexByte(r.Value, '/')
+	if r.Kind != model.Disallow || slash <= 0 || r.Value[0] != '/' || strings.ContainsAny(r.Value, "*?=") {
+		return ""
+	}
+	dot := strings.LastIndexByte(r.Value, '.')
+	if dot < slash {
+		return ""
+	}
+	if model.IsProgram(strings.ToLower(strings.TrimRight(r.Value[dot+1:], "$"))) {
+		return ""
+	}
+	return r.Value[:slash+1]
+}
+
+// indexPages reports allow lines for a page that Google takes for its directory, too (RT315):
+// its parser tries the rule once more as dir/$. No other reader is known to.
+func (f *checker) indexPages(rules []*model.Line) {
+	allowed := map[string]bool{}
+	for _, r := range rules {
+		if r.Kind == model.Allow {
+			allowed[r.Value] = true
+		}
+	}
+	for _, r := range rules {
+		i := strings.LastIndexByte(r.Value, '/')
+		if r.Kind != model.Allow || i < 0 || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
+			continue
+		}
+		// With the directory allowed as well, all readers agree.
+		if dir := r.Value[:i+1]; !allowed[dir] && !allowed[dir+"$"] {
+			f.add("RT315", r, r.ValueAt, r.Text+
+				"\nAllow: "+dir+"$", "%s also allows %s, for Google only", chars.Quote(r.Value), chars.Quote(dir))
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package checks
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+const (
+	maxBytes       = scan.Limit // RFC 9309 §2.5: what a crawler must read at least, and in practice all it reads
+	maxYandexRules = 2048       // Yandex help; 1024 in the older one
+	oldYandexRules = 1024
+	maxYandexRule  = 1024 // characters
+	maxGoogleLine  = scan.GoogleLine
+)
+
+// format checks the file as a whole: its encoding, line ends and size (RT008, RT106
+// to RT111, RT114). It reports whether the rest is worth looking at: in a page, or in
+// UTF-16, one cause would give a finding for every line.
+func (f *checker) format() bool {
+	first := &model.Line{Number: 1, Text: head(f.Text)}
+	switch {
+	case f.Text == "":
+		f.all("RT114", "the file is empty, which allows everything as a missing file does")
+	// Crawlers search a page for records as they search anything (RFC 9309
+	// §2.3.1.5), and find none: the effect is the same as of an empty file.
+	case f.HTML:
+		f.add("RT008", first, -1, "",
+			"the file begins with markup, %s, and is a page: crawlers look for plain records",
+			chars.Quote(head(f.Text)))
+		return false
+	}
+	// Google and Yandex skip the mark. To a reader that does not, the first
+	// User-agent is an unknown field, and the rules below bind no crawler.
+	if f.BOM > 0 {
+		f.add("RT106", first, -1, "",
+			"the file begins with a byte order mark, which some readers take for part of the first field")
+	}
+	f.nul(first)
+	f.lineEnds(first)
+	f.size()
+	return !f.Wide
+}
+
+// nul reports UTF-16, and NUL bytes in other text.
+func (f *checker) nul(first *model.Line) {
+	if f.Wide {
+		f.add("RT107", first, -1, "",
+			"the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
+	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
+		f.all("RT107", "the file holds %s, at which some readers end the line", chars.Count(f.Nuls, "NUL byte"))
+	}
+}
+
+// lineEnds reports ends other than LF or CRLF throughout. §2.2 allows LF, CRLF and CR. Mixed
+// ends do no harm in most readers, but show that two programs write the file.
+func (f *checker) lineEnds(first *model.Line) {
+	if f.Odd != 0 {
+		f.add("RT109", &model.Line{Number: f.Odd}, -1, "",
+			"lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
+	} else if f.Ends[2] > 0 {
+		f.add("RT109", first, -1, "", "lines end in CR alone, which some readers take for one long line")
+	}
+}
+
+// head returns the first line that is not blank.
+func head(text string) string {
+	text = strings.TrimLeft(text, chars.Blanks+"\r\n")
+	if end := strings.IndexAny(text, "\r\n"); end >= 0 {
+		text = text[:end]
+	}
+	return text
+}
+
+// size checks what lies past the limits on bytes and rules (RT110, RT111). The
+// line that the cut falls in is lost, too.
+func (f *checker) size() {
+	var lost int
+	var past *model.Line
+	var rules []*model.Line
+	for i := range f.Lines {
+		l := &f.Lines[i]
+		cut := l.Offset+len(l.Text) > maxBytes
+		if cut && past == nil {
+			past = l
+		}
+		if !l.Rule() {
+			continue
+		}
+		rules = append(rules, l)
+		if cut {
+			lost++
+		}
+	}
+	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit,
+	// and the site for open.
+	const tooBig = "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: " +
+		"%s past the cut"
+	switch {
+	case len(f.Text) <= maxBytes:
+	case past == nil: // only blank lines and comments
+		f.all("RT110", tooBig, len(f.Text), maxBytes, chars.Count(lost, "rule"))
+	default:
+		f.add("RT110", past, -1, "", tooBig, len(f.Text), maxBytes, chars.Count(lost, "rule"))
+	}
+	// The place is the first rule beyond the number that the message is about.
+	switch n := len(rules); {
+	case n > maxYandexRules:
+		f.add("RT111", rules[maxYandexRules], -1, "",
+			"the file has %d rules, and Yandex refuses more than %d", n, maxYandexRules)
+	case n > oldYandexRules:
+		f.add("RT111", rules[oldYandexRules], -1, "",
+			"the file has %d rules, and Yandex used to refuse more than %d (now %d)",
+			n, oldYandexRules, maxYandexRules)
+	}
+}
+
+// encoding checks the bytes of one line. Comments may hold anything: no crawler reads them.
+func (f *checker) encoding(l *model.Line) {
+	if i := invalidUTF8(l.Text); i >= 0 {
+		f.add("RT108", l, i, "", "byte %#02x is not valid UTF-8", l.Text[i])
+	}
+	// Rules that are pasted from a web page bring such characters along, and they
+	// hide why the rule does not match.
+	if i := strings.IndexFunc(l.Value, chars.Invisible); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(l.Value[i:])
+		f.add("RT113", l, l.ValueAt+i, l.With(strings.Map(chars.Visible, l.Value)),
+			"the value holds the control or invisible character %U", r)
+	}
+	// Google drops the tail and keeps the head as a rule, which then matches more;
+	// Yandex counts characters, and of the path alone.
+	if len(l.Text) > maxGoogleLine && l.Kind != "" {
+		f.add("RT112", l, -1, "",
+			"the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), maxGoogleLine)
+	} else if l.Rule() && len(l.Value) > maxYandexRule && utf8.RuneCountInString(l.Value) > maxYandexRule {
+		f.add("RT112", l, l.ValueAt, "",
+			"the path has %d characters, and Yandex refuses more than %d",
+			utf8.RuneCountInString(l.Value), maxYandexRule)
+	}
+}
+
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+func invalidUTF8(s string) int {
+	if utf8.ValidString(s) {
+		return -1
+	}
+	for i, r := range s {
+		if r != utf8.RuneError {
+			continue
+		}
+		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+			return i
+		}
+	}
+	return -1
+}

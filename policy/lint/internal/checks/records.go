@@ -1,0 +1,241 @@
+package checks
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+// effectChecks checks what the file does to a site, and the records besides the
+// rules (RT4xx, RT006, RT011).
+func (f *checker) effectChecks() {
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		f.closings(g)
+		for _, r := range g.Records {
+			f.pacing(r, g)
+		}
+	}
+	// These hold wherever the line stands: Sitemap and Host were never bound to a
+	// group, and what is misspelt is so in any.
+	for i := range f.Lines {
+		f.loneRecord(&f.Lines[i])
+	}
+	f.ownRecords()
+	for _, l := range f.Loose {
+		if l.Kind == model.CrawlDelay {
+			f.add("RT409", l, -1, "",
+				"the crawl delay stands before any user-agent line, so it is for no crawler")
+		}
+	}
+	f.sitemaps()
+}
+
+// pacing checks a delay inside a group (RT212, RT409, RT410). Crawl-delay for * is as it should be:
+// it slows down each crawler that reads it.
+func (f *checker) pacing(l *model.Line, g *model.Group) {
+	switch l.Kind {
+	case model.CrawlDelay:
+		f.delay(l, g)
+		// Each of them says so in its documentation; Yandex since 22 February 2018.
+		if g.Hasty != nil {
+			f.add("RT410", l, -1, "",
+				"%s does not read Crawl-delay, so %s is not slowed down", g.Engine, chars.Quote(g.Hasty.Value))
+		}
+		fallthrough
+	case model.RequestRate, model.VisitTime:
+		if a := g.Token; a != nil {
+			f.add("RT212", l, -1, "",
+				"%s is a token that fetches nothing, so there is nothing to pace", chars.Quote(a.Value))
+		}
+	}
+}
+
+// ownRecords checks the records of one engine's own, each for one thing: a form that it
+// never had (RT006), a group for all (RT011, mistake 11), or that it is read no more.
+func (f *checker) ownRecords() {
+	// By number and not by group: Yandex read the first Host of the file, whichever group it
+	// was in.
+	hosts := 0
+	inStar := map[*model.Line]bool{}
+	for i := range f.Groups {
+		for _, r := range f.Groups[i].Records {
+			inStar[r] = f.Groups[i].Star != nil && (r.Kind == model.HostField || r.Kind == model.CleanParam)
+		}
+	}
+	for i := range f.Lines {
+		l := &f.Lines[i]
+		if l.Kind == model.HostField {
+			hosts++
+			f.hostRecord(l, hosts, inStar[l])
+		} else if inStar[l] {
+			f.add("RT011", l, -1, "",
+				"Yandex alone reads %s, and this group is for all crawlers", model.FieldName(l.Kind))
+		}
+	}
+}
+
+// loneRecord checks the records whose meaning does not depend on their group.
+func (f *checker) loneRecord(l *model.Line) {
+	switch l.Kind {
+	// Google ended its unofficial support on 1 September 2019; the others never had
+	// any.
+	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
+		f.add("RT404", l, -1, "",
+			"%s has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
+	case model.Sitemap:
+		// Any host will do, but a full URL it must be, to Google, Yandex and
+		// sitemaps.org.
+		if !chars.AbsoluteURL(l.Value) {
+			f.add("RT407", l, l.ValueAt, f.completed(l),
+				"%s is not an absolute URL, so the sitemap is not found", chars.Quote(l.Value))
+		}
+	case model.RequestRate:
+		if !validRate(l.Value) {
+			f.add("RT411", l, l.ValueAt, "",
+				"%s is not of the form documents/time with a unit, such as 1/10s", chars.Quote(l.Value))
+		}
+	case model.CleanParam:
+		if problem := cleanProblem(l.Value); problem != "" {
+			f.add("RT412", l, l.ValueAt, "", "%s %s", chars.Quote(l.Value), problem)
+		}
+	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant
+	// for pages, and read by none even there. Host, which Yandex read until 2018, is RT006.
+	case model.RobotVersion, model.CommentField, model.RevisitAfter:
+		f.add("RT413", l, -1, "", "no engine reads %s any more", model.FieldName(l.Kind))
+	}
+}
+
+// hostRecord checks a Host line, the nth of the file (RT006). The line is reported
+// however it is written: what it was for has not worked since 20 March 2018. So the advice is
+// to remove it, also where it has a form that it never had.
+func (f *checker) hostRecord(l *model.Line, nth int, inStar bool) {
+	const obsolete = "; no engine reads Host any more"
+	name := strings.ToLower(l.Value)
+	if l.Value == "" {
+		f.add("RT006", l, l.ValueAt, "", "Host names no host"+obsolete)
+	} else if problem := hostProblem(name); problem != "" {
+		f.add("RT006", l, l.ValueAt, "", "Host takes a name, and %s %s%s", chars.Quote(l.Value), problem, obsolete)
+	} else if nth > 1 {
+		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read%s", nth, obsolete)
+	} else if inStar {
+		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
+	} else {
+		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
+	}
+}
+
+// hostProblem says what is wrong with the value of a Host line, "" if nothing is. Sites on
+// https write their scheme.
+func hostProblem(v string) string {
+	if rest, ok := strings.CutPrefix(v, "http:"); ok && strings.HasPrefix(strings.TrimLeft(rest, chars.Blanks), "//") {
+		return "has a scheme"
+	}
+	v, _ = strings.CutPrefix(v, "https://")
+	name, _, path := strings.Cut(v, "/")
+	bare, _, _ := strings.Cut(name, ":") // without port; of an IPv6 address this leaves its bracket
+	_, notIP := netip.ParseAddr(bare)
+	switch {
+	case strings.ContainsAny(v, chars.Blanks):
+		return "holds a blank"
+	case path:
+		return "has a path"
+	case notIP == nil || strings.HasPrefix(bare, "["):
+		return "is an IP address"
+	}
+	return ""
+}
+
+const (
+	maxBingDelay    = 30  // seconds; more is read as 30
+	maxCommonsDelay = 300 // seconds; more disallows everything to crawler-commons
+)
+
+// delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
+// means the pause between two fetches to some and to Bing a window of 1 to 30
+// seconds with at most one fetch in it.
+func (f *checker) delay(l *model.Line, g *model.Group) {
+	seconds, ok := decimal(l.Value)
+	switch {
+	// Readers skip the line then, the strict ones also for "5s" or "[5]".
+	case !ok:
+		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", chars.Quote(l.Value))
+	case seconds == 0:
+		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
+	case seconds > maxCommonsDelay && g.Names("*", "ccbot"):
+		f.add("RT409", l, l.ValueAt, "",
+			"a crawl delay above %d s shuts out readers such as Common Crawl, and Bing waits %d s at most",
+			maxCommonsDelay, maxBingDelay)
+	case seconds > maxBingDelay && g.Names("*", "bingbot", "msnbot", "adidxbot"):
+		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most", maxBingDelay)
+	}
+}
+
+// decimal reads digits with at most one point among them, which need not have
+// digits on both sides: ".5" is common.
+func decimal(s string) (float64, bool) {
+	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil
+}
+
+// validRate reads n/m with a unit, and a time of day in UTC that may follow, as
+// Seznam documents them: 100/15m, or 1/10s 1800-1900. Without a unit some readers
+// take seconds, Seznam says nothing.
+func validRate(s string) bool {
+	words := strings.Fields(s)
+	if len(words) < 1 || len(words) > 2 {
+		return false
+	}
+	n, m, ok := strings.Cut(words[0], "/")
+	if !ok || m == "" || strings.IndexByte("smhdSMHD", m[len(m)-1]) < 0 ||
+		!chars.Digits(n) || !chars.Digits(m[:len(m)-1]) {
+		return false
+	}
+	if len(words) == 1 {
+		return true
+	}
+	from, to, ok := strings.Cut(words[1], "-")
+	return ok && len(from) == 4 && len(to) == 4 && chars.Digits(from) && chars.Digits(to)
+}
+
+// maxCleanParam is how long a Clean-param may be, in characters (Yandex).
+const maxCleanParam = 500
+
+// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex
+// documents parameters joined by "&", then a blank and a path prefix of letters,
+// digits and . - / * _ only, in 500 characters.
+func cleanProblem(v string) string {
+	words := strings.Fields(v)
+	if len(words) == 0 {
+		return "names no parameter"
+	}
+	path := ""
+	if len(words) > 1 {
+		path = words[1]
+	}
+	switch {
+	case len(v) > maxCleanParam:
+		return "is longer than 500 characters"
+	case words[0][0] == '/':
+		return "begins with the path, which belongs after the parameters"
+	// A value, a list of another kind, or a whole query was written.
+	case strings.ContainsAny(words[0], "?=,;/"), strings.Contains("&"+words[0]+"&", "&&"):
+		return "has parameters that are not joined by & alone"
+	case len(words) > 2:
+		return "has more than parameters and one path"
+	case strings.TrimFunc(path, cleanPathRune) != "":
+		return "has characters in its path that Yandex does not take"
+	}
+	return ""
+}
+
+// cleanPathRune tells the characters of a path in a Clean-param.
+func cleanPathRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-/*_", r)
+}

@@ -1,0 +1,143 @@
+package checks
+
+import (
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+// completed returns the sitemap line with the origin that serves the file, "" if
+// that is not known.
+func (f *checker) completed(l *model.Line) string {
+	if f.url == nil || l.Value == "" {
+		return ""
+	}
+	u, err := f.url.Parse(l.Value)
+	if err != nil {
+		return ""
+	}
+	return l.With(u.String())
+}
+
+// maxSitemaps is how many sitemaps are looked up among the rules.
+const maxSitemaps = 1000
+
+// siteMap is a sitemap on the host of the file.
+type siteMap struct {
+	*model.Line
+	target string
+	among  string // the directory of the pages that it stands among
+}
+
+// sitemaps reports sitemaps that search engines may not fetch, though they may fetch the
+// pages around them (RT408). A site that shuts an engine out of all or of a directory, such as
+// one language, shuts out the sitemaps there as well, and means it. It does not mean the
+// sitemaps that a rule with wildcards happens to match.
+func (f *checker) sitemaps() {
+	places := f.ownSitemaps()
+	if len(places) == 0 {
+		return
+	}
+	// The lenient reading: what is misspelt was meant to close, too.
+	p := policy.Google.Parse([]byte(f.Text))
+	engines := [...]string{"Googlebot", "bingbot", "Yandex"}
+	// Looked up once: a group may have to be merged from many.
+	var groups [len(engines)]policy.Group
+	for i, token := range engines {
+		groups[i] = p.Group(token)
+	}
+	// One question for each sitemap and engine, or two; its cost depends on the length of
+	// the path, not on the rules.
+	for _, at := range places {
+		var closed []string
+		by := 0
+		for i, g := range groups {
+			if d := g.Decide(at.target); !d.Allowed && (g.Decide(at.among).Allowed || !meant(d.Rule, at.among)) {
+				closed = append(closed, engines[i])
+				by = d.Rule.Line
+			}
+		}
+		if len(closed) > 0 {
+			f.add("RT408", at.Line, at.ValueAt, "",
+				"line %d closes the sitemap %s to %s", by, chars.Quote(at.target), strings.Join(closed, ", "))
+		}
+	}
+}
+
+// meant reports whether the rule that closes a directory, with the sitemaps in it, was made
+// for that: it names the directory, or the directory is that of a language.
+func meant(r policy.Rule, dir string) bool {
+	return model.Plain(model.Core(r.Pattern)) || isLanguage(path.Base(dir))
+}
+
+// isLanguage recognizes "en", "pt-BR" and "pt_br".
+func isLanguage(name string) bool {
+	const tag = "aa-aa"
+	if len(name) != 2 && len(name) != len(tag) {
+		return false
+	}
+	for i, r := range strings.ToLower(name) {
+		isMark := r == '-' || r == '_'
+		if isMark != (tag[i] == '-') || !isMark && !strings.ContainsRune(chars.Letters, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the
+// origin of the file alone: if the host that serves it is not known, it is taken for that of
+// the sitemaps as long as they name only one.
+func (f *checker) ownSitemaps() []siteMap {
+	var places []siteMap
+	only := ""
+	if f.url != nil {
+		only = f.url.Host
+	}
+	for i := range f.Lines {
+		l := &f.Lines[i]
+		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
+			continue
+		}
+		u, err := url.Parse(l.Value)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		if only == "" {
+			only = u.Host
+		}
+		if strings.EqualFold(u.Host, only) {
+			t := target(u)
+			places = append(places, siteMap{l, t, surroundings(t)})
+		} else if f.url == nil {
+			return nil // several hosts, and it is not known which is ours
+		}
+	}
+	return places
+}
+
+// surroundings returns the directory that a sitemap is in. A directory that is only for
+// sitemaps does not count: its pages are those around it.
+func surroundings(target string) string {
+	target, _, _ = strings.Cut(target, "?")
+	if i := strings.Index(strings.ToLower(target), "sitemap"); i >= 0 {
+		target = target[:i]
+	}
+	return target[:strings.LastIndexByte(target, '/')+1]
+}
+
+// target returns the path and query of a URL as they are sent (RFC 9112 §3.2.1).
+func target(u *url.URL) string {
+	t := u.EscapedPath()
+	if t == "" {
+		t = "/"
+	}
+	if u.RawQuery != "" {
+		t += "?" + u.RawQuery
+	}
+	return t
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+)
+
+// Line is a line that is neither blank nor only a comment.
+type Line struct {
+	Number     int    // from 1
+	Text       string // all of it, without line end and byte order mark
+	Offset     int    // of text in the file
+	Field      string // as written; "" if there is none
+	Value      string // as written, without blanks around it and without comment
+	Kind       string // the field in lower case as the most lenient engine reads it; "" if none knows it
+	Meant      string // the field that the author probably meant; kind is "" if no engine accepts the spelling
+	ValueAt    int    // byte offset of value in text
+	CommentAt  int    // byte offset of '#' in text, or len(text)
+	NoColon    bool   // blanks stand where the colon should
+	AfterBlank bool   // a blank line lies between this line and the one before
+}
+
+// readLine returns the line that s stands at.
+func readLine(s *scan.Scanner, text string) Line {
+	l := Line{Number: s.Number, Text: text, CommentAt: s.CommentAt - s.Start}
+	l.Field, l.ValueAt = text[s.FieldAt-s.Start:s.FieldEnd-s.Start], s.ValueAt-s.Start
+	l.Value = text[l.ValueAt : s.ValueEnd-s.Start]
+	if s.Kind != scan.Invalid && !s.NoColon {
+		l.Kind, l.Meant = readField(l.Field)
+		return l
+	}
+	l.Field, l.Value, l.ValueAt = "", "", 0
+	record := text[:l.CommentAt]
+	if strings.Contains(record, ":") {
+		return l // nothing before the colon
+	}
+	name, value, _ := chars.CutWord(record)
+	kind, meant := readField(name)
+	if value == "" || meant == "" {
+		return l
+	}
+	l.Field, l.Meant, l.NoColon = name, meant, true
+	l.Value = strings.Trim(value, chars.Blanks)
+	l.ValueAt = len(strings.TrimRight(record, chars.Blanks)) - len(l.Value)
+	if s.NoColon { // Google takes two words, and no more, for a record
+		l.Kind = kind
+	}
+	return l
+}
+
+func (l *Line) Rule() bool { return l.Kind == Allow || l.Kind == Disallow }
+
+// Matches reports whether the pattern of a rule can match a path, which begins with a slash and
+// has no blanks (RFC 9309 §2.2.2).
+func (l *Line) Matches() bool {
+	return l.Value != "" && (l.Value[0] == '/' || l.Value[0] == '*') && !strings.ContainsAny(l.Value, chars.Blanks)
+}
+
+// FieldAt is the byte offset of the field in the text: only blanks stand before it.
+func (l *Line) FieldAt() int { return strings.Index(l.Text, l.Field) }
+
+// With returns the line as it would read with another value, its field spelt as
+// usual. A comment is left out.
+func (l *Line) With(value string) string {
+	return strings.TrimRight(FieldName(l.Meant)+": "+value, " ")
+}
+
+// AgentName returns the product token that a user-agent line names, in lower case:
+// its value up to the first slash, '*', ';' or ','; "*" for everybody.
+//
+// Unlike Google it keeps digits and blanks. To Google, "Webster Pro" is "Webster", and
+// MJ12bot and MJ13bot are both "MJ"; their authors meant several crawlers.
+func AgentName(l *Line) string {
+	if l.Value == "*" || strings.HasPrefix(l.Value, "* ") || strings.HasPrefix(l.Value, "*\t") {
+		return "*"
+	}
+	name := l.Value
+	if i := strings.IndexAny(name, "/*;,"); i >= 0 {
+		name = name[:i]
+	}
+	return strings.ToLower(strings.TrimRight(name, chars.Blanks))
+}
+
+// Core returns the pattern without the wildcards at its end, which match nothing
+// more (but do count as bytes where the longest pattern wins). What matches every
+// path is "/".
+func Core(pattern string) string {
+	c := strings.TrimRight(pattern, "*")
+	if c == "" && pattern != "" {
+		return "/"
+	}
+	return c
+}
+
+// Plain reports whether a pattern is a prefix and no more, for which "covers" is
+// strings.HasPrefix. Covering among patterns with wildcards inside is not looked
+// for: it is rare, costly to decide, and a miss only leaves a rule unreported.
+func Plain(pattern string) bool {
+	return !strings.Contains(pattern, "*") && !strings.HasSuffix(pattern, "$")
+}
+
+// IsProgram reports whether a file with this ending is run and not shown, or is part of how
+// pages work.
+func IsProgram(ending string) bool {
+	switch ending {
+	case "php", "php3", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "jsf", "do", "action",
+		"cgi", "pl", "py", "rb", "cfm", "cfc", "exe", "dll", "js", "css":
+		return true
+	}
+	return false
+}

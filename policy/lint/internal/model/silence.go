@@ -1,0 +1,91 @@
+package model
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+)
+
+// A comment that begins so speaks to this package:
+//
+//	# robots-lint: ignore RT314, RT403 why
+//	# robots-lint: ignore-file RT007
+const directive = "robots-lint:"
+
+// ruleSet is identifiers of rules, of which there are a thousand at most.
+type ruleSet map[string]bool
+
+// silence is which rules the comments of a file switch off. The zero value switches off
+// none.
+type silence struct {
+	everywhere ruleSet
+	next       ruleSet         // what a comment alone on its line says for the next record
+	at         map[int]ruleSet // by line
+}
+
+// listen reads a comment from its "#" on. After a record it is about that line; alone on its
+// line it is about the next record.
+func (s *silence) listen(comment string, number int, alone bool) {
+	text, ok := strings.CutPrefix(strings.TrimLeft(comment, "#"+chars.Blanks), directive)
+	if !ok {
+		return
+	}
+	// A verb that is not known does nothing, so a slip shows: the finding is still there.
+	verb, list, _ := chars.CutWord(text)
+	switch {
+	case verb == "ignore-file":
+		if s.everywhere == nil {
+			s.everywhere = ruleSet{}
+		}
+		s.everywhere.read(list)
+	case verb == "ignore" && alone:
+		if s.next == nil {
+			s.next = ruleSet{}
+		}
+		s.next.read(list)
+	case verb == "ignore":
+		s.of(number).read(list)
+	}
+}
+
+// read adds the rules that list begins with. What follows them is the reason.
+func (set ruleSet) read(list string) {
+	isEnd := func(r rune) bool { return strings.ContainsRune(chars.Blanks+",", r) }
+	for id := range strings.FieldsFuncSeq(list, isEnd) {
+		number, ok := strings.CutPrefix(id, "RT")
+		// Any identifier, not only those that there are: a newer version may have more, and an
+		// older one must not take the rest of its list for the reason.
+		if !ok || len(number) != 3 || !chars.Digits(number) {
+			return
+		}
+		set[id] = true
+	}
+}
+
+// of returns the set of a line.
+func (s *silence) of(number int) ruleSet {
+	if s.at == nil {
+		s.at = map[int]ruleSet{}
+	}
+	if s.at[number] == nil {
+		s.at[number] = ruleSet{}
+	}
+	return s.at[number]
+}
+
+// settle gives the record in the line what the comments above it say.
+func (s *silence) settle(number int) {
+	if s.next == nil {
+		return
+	}
+	maps.Copy(s.of(number), s.next)
+	s.next = nil
+}
+
+// Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is
+// the file.
+func (f *File) Silent(id string, number int) bool {
+	s := &f.quiet
+	return s.everywhere[id] || s.at[number][id]
+}

@@ -1,0 +1,145 @@
+// Package report collects findings in bounded memory, whatever the file.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+)
+
+// MaxReplacement is how many bytes a replacement may have. A longer one would be most of a
+// hostile line, and the advice in words does without.
+const MaxReplacement = 400
+
+// maxListed is how many further lines the one remark of a rule names.
+const maxListed = 5
+
+// MaxPerRule is how many findings of one rule are listed.
+const MaxPerRule = 20
+
+// Finding is a finding without what its rule says about all of them.
+type Finding struct {
+	ID             string
+	Number, Column int // 0: the file, or the line, as a whole
+	Message        string
+	Replacement    string
+	More           int
+}
+
+// Report collects findings, at most maxPerRule of each rule. The zero value is empty.
+type Report struct {
+	found []Finding
+	rules map[string]*tally
+}
+
+// tally is what is known of one rule.
+type tally struct {
+	count    int
+	overflow int // line of the first finding beyond maxPerRule
+
+	// A remark is one finding that speaks for others.
+	remark int // its index in found, from 1
+	others int
+	lines  []int // the first of those
+}
+
+// of returns the tally of a rule.
+func (r *Report) of(id string) *tally {
+	if r.rules == nil {
+		r.rules = map[string]*tally{}
+	}
+	if r.rules[id] == nil {
+		r.rules[id] = &tally{}
+	}
+	return r.rules[id]
+}
+
+// Put reports a finding of the rule at byte at of a line, or about the whole line if at is
+// negative; line 0 is the file. Arguments are formatted only if the finding is kept.
+func (r *Report) Put(id string, number int, text string, at int, replacement, format string, args ...any) {
+	t := r.of(id)
+	if t.count++; t.count > MaxPerRule {
+		if t.overflow == 0 {
+			t.overflow = number
+		}
+		return
+	}
+	// Editors and SARIF count characters. The count is made only for what is kept:
+	// a line may be long.
+	column := 0
+	if number > 0 && at >= 0 && at <= len(text) {
+		column = utf8.RuneCountInString(text[:at]) + 1
+	}
+	replacement = strings.ToValidUTF8(replacement, "\uFFFD") // may lengthen it
+	if len(replacement) > MaxReplacement {
+		replacement = ""
+	}
+	r.found = append(r.found, Finding{ID: id, Number: number, Column: column,
+		Message: fmt.Sprintf(format, args...), Replacement: replacement})
+}
+
+// Whole reports a finding about the file, its name or its answer as a whole.
+func (r *Report) Whole(id, format string, args ...any) {
+	r.Put(id, 0, "", -1, "", format, args...)
+}
+
+// Remark reports the first finding of a rule like put, and lets that one count all others:
+// what is style, done once, is mostly done on every line.
+func (r *Report) Remark(id string, number int, text string, at int, replacement, format string, args ...any) {
+	t := r.of(id)
+	if t.remark == 0 {
+		r.Put(id, number, text, at, replacement, format, args...)
+		t.remark = len(r.found)
+		return
+	}
+	if t.others++; len(t.lines) < maxListed {
+		t.lines = append(t.lines, number)
+	}
+}
+
+// likewise ends the message of a remark.
+func (t *tally) likewise() string {
+	if t.others == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, " (likewise %s:", chars.Count(t.others, "more line"))
+	for i, n := range t.lines {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(" " + strconv.Itoa(n))
+	}
+	if t.others > len(t.lines) {
+		b.WriteString(", …")
+	}
+	return b.String() + ")"
+}
+
+// Sorted returns the findings by line, column and rule. Those that count the rest of a rule
+// come last.
+func (r *Report) Sorted() []Finding {
+	ids := slices.Sorted(maps.Keys(r.rules))
+	for _, id := range ids {
+		if t := r.rules[id]; t.remark > 0 {
+			r.found[t.remark-1].Message += t.likewise()
+		}
+	}
+	slices.SortStableFunc(r.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Column, b.Column), cmp.Compare(a.ID, b.ID))
+	})
+	for _, id := range ids {
+		t := r.rules[id]
+		if n := t.count - MaxPerRule; n > 0 {
+			r.found = append(r.found, Finding{ID: id, Number: t.overflow, More: n,
+				Message: fmt.Sprintf("and %d more, the first of them here", n)})
+		}
+	}
+	return r.found
+}

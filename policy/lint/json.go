@@ -1,0 +1,90 @@
+package lint
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+)
+
+// WriteJSON writes one JSON object for each report, on a line of its own. All names are
+// always there; what does not apply is null. A file without findings has an empty array.
+//
+// An object has name, url (null for a file on disk) and findings. A finding has id, name,
+// severity, line, column, message, engines, suggestion, replacement and more, as the fields
+// of Finding.
+func WriteJSON(w io.Writer, reports ...Report) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range reports {
+		o := jsonReport{Name: r.Name, Findings: []jsonFinding{}}
+		if strings.Contains(r.Name, "://") {
+			o.URL = &r.Name
+		}
+		for _, f := range r.Findings {
+			o.Findings = append(o.Findings, jsonFinding{
+				ID: f.ID, Name: f.Name, Severity: f.Severity, Line: known(f.Line), Column: known(f.Column),
+				Message: f.Message, Engines: f.Engines, Suggestion: f.Suggestion,
+				Replacement: known(f.Replacement), More: known(f.More),
+			})
+		}
+		if err := e.Encode(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type jsonReport struct {
+	Name     string        `json:"name"`
+	URL      *string       `json:"url"`
+	Findings []jsonFinding `json:"findings"`
+}
+
+type jsonFinding struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Severity    Severity `json:"severity"`
+	Line        *int     `json:"line"`
+	Column      *int     `json:"column"`
+	Message     string   `json:"message"`
+	Engines     Engines  `json:"engines"`
+	Suggestion  string   `json:"suggestion"`
+	Replacement *string  `json:"replacement"`
+	More        *int     `json:"more"`
+}
+
+// known returns v, or nil for null if it is zero. A zero in JSON would be a line or a text to
+// readers in other languages, who do not know what this package means by it.
+func known[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// WriteRulesJSON writes one JSON object for each rule, on a line of its own, with rule_id,
+// rule_name, severity, engines, summary, advice, example, help_url and unchecked.
+func WriteRulesJSON(w io.Writer, rules ...Rule) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range rules {
+		o := jsonRule{r.ID, r.Name, r.Severity, r.Engines, r.Summary, r.Advice, r.Example, r.URL(), known(r.Unchecked)}
+		if err := e.Encode(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type jsonRule struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Severity  Severity `json:"severity"`
+	Engines   Engines  `json:"engines"`
+	Summary   string   `json:"summary"`
+	Advice    string   `json:"advice"`
+	Example   string   `json:"example"`
+	URL       string   `json:"help_url"`
+	Unchecked *string  `json:"unchecked"`
+}

@@ -1,0 +1,56 @@
+package lint
+
+import (
+	"testing"
+
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+func TestLinesAreReadAsTheGoogleDialectReadsThem(t *testing.T) {
+	kinds := map[LineKind]string{
+		LineUserAgent: model.UserAgent, LineAllow: model.Allow, LineDisallow: model.Disallow, LineSitemap: model.Sitemap,
+	}
+	records := 0
+	for name, data := range vectors.Corpus(t) {
+		ours := map[int]*model.Line{}
+		f := model.Read(data)
+		for i := range f.Lines {
+			if l := &f.Lines[i]; l.Kind == model.UserAgent || l.Rule() || l.Kind == model.Sitemap {
+				ours[l.Number] = l
+			}
+		}
+		for theirs := range Lines(policy.Google, data) {
+			l, ok := ours[theirs.Number]
+			kind, is := kinds[theirs.Kind]
+			delete(ours, theirs.Number)
+			switch {
+			case !ok && !is:
+				continue
+			case ok != is || l.Kind != kind || l.Value != theirs.Value:
+				t.Errorf("%s:%d: policy reads %q %q, lint reads %+v", name, theirs.Number, kind, theirs.Value, l)
+			}
+			records++
+		}
+		for number, l := range ours {
+			t.Errorf("%s:%d: only lint reads %q", name, number, l.Text)
+		}
+	}
+	if records < 20_000 {
+		t.Errorf("compared only %d records", records)
+	}
+}
+
+func TestLineKindsAreThoseOfTheScanner(t *testing.T) {
+	for text, want := range map[string]LineKind{
+		" ": LineBlank, "#": LineComment, "User-agent: x": LineUserAgent, "Allow: x": LineAllow, "Disallow: x": LineDisallow,
+		"Sitemap: x": LineSitemap, "Host: x": LineRecord, "x": LineInvalid, ": x": LineInvalid,
+	} {
+		for l := range Lines(policy.RFC9309, []byte(text)) {
+			if l.Kind != want {
+				t.Errorf("%q: got %v, want %v", text, l.Kind, want)
+			}
+		}
+	}
+}
