@@ -17,6 +17,7 @@ import (
 type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
+	Group        int    // the line at which its group begins, or 0 outside of groups
 }
 
 // maxRecords bounds what one file's records take in memory, in bytes. Records past it are
@@ -31,8 +32,14 @@ const maxField = 64
 // value. The two texts follow.
 type recordWriter struct {
 	stream      []byte
-	line, group int // of the last record
+	line, group int   // of the last record
+	fields      uint8 // the union of fieldBit
 }
+
+// fieldBit returns one of eight bits for a field name, in any case. Most files have no
+// record of the field that is asked for, and their bits say so without a search. The names
+// that real files use fall apart well.
+func fieldBit[S string | []byte](name S) uint8 { return 1 << ((len(name) + int(lower(name[0]))) & 7) }
 
 func (w *recordWriter) add(line, group int, field, value []byte) {
 	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
@@ -44,12 +51,12 @@ func (w *recordWriter) add(line, group int, field, value []byte) {
 	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
 	w.stream = append(append(w.stream, field...), value...)
 	w.line, w.group = line, group
+	w.fields |= fieldBit(field)
 }
 
 // recordReader reads what recordWriter wrote.
 type recordReader struct {
 	stream string
-	group  int // line at which the group of rec begins; 0 outside of groups
 	rec    Record
 }
 
@@ -59,7 +66,7 @@ func (r *recordReader) next() bool {
 	}
 	r.rec.Line += int(r.uvarint())
 	group := r.uvarint()
-	r.group += int(group>>1) ^ -int(group&1)
+	r.rec.Group += int(group>>1) ^ -int(group&1)
 	field, value := int(r.uvarint()), int(r.uvarint())
 	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
 	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
@@ -98,14 +105,28 @@ func isFieldName(field []byte) bool {
 // A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
 // 256 KiB of records are kept of a file.
 func (p *Policy) Records(field string) iter.Seq[Record] {
+	if !p.mayHold(field) {
+		return func(func(Record) bool) {}
+	}
 	return p.recordsIn(field, func(int) bool { return true })
+}
+
+// mayHold reports whether the file may have records with the given field name.
+func (p *Policy) mayHold(field string) bool {
+	switch {
+	case p == nil || p.fields == 0:
+		return false
+	case field == "" || foldEqual(field, "sitemap"): // the latter in several spellings
+		return true
+	}
+	return p.fields&fieldBit(field) != 0
 }
 
 // Records yields the records in the group, as Policy.Records does for the file. Records of
 // combined groups are combined. Sitemap records are for every crawler and belong to no
 // group.
 func (g Group) Records(field string) iter.Seq[Record] {
-	if g.p == nil || g.name == 0 {
+	if g.name == 0 || !g.p.mayHold(field) {
 		return func(func(Record) bool) {}
 	}
 	return func(yield func(Record) bool) {
@@ -132,7 +153,7 @@ func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Recor
 			return
 		}
 		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-			if (field == "" || p.isField(r.rec.Field, field)) && in(r.group) && !yield(r.rec) {
+			if (field == "" || p.isField(r.rec.Field, field)) && in(r.rec.Group) && !yield(r.rec) {
 				return
 			}
 		}
