@@ -6,6 +6,7 @@ toolchain go1.26.8
 
 // The library.
 require (
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/pquerna/cachecontrol v0.2.0
 	golang.org/x/net v0.62.0

@@ -111,6 +111,21 @@ func (p *Policy) Records(field string) iter.Seq[Record] {
 	return p.recordsIn(field, func(int) bool { return true })
 }
 
+// HasRecord reports whether the file has a record with the given field name, in any case, or
+// any record if field is empty. It takes no memory, and hardly any time for a field that real
+// files seldom have.
+func (p *Policy) HasRecord(field string) bool {
+	if !p.mayHold(field) {
+		return false
+	}
+	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+		if field == "" || p.isField(r.rec.Field, field) {
+			return true
+		}
+	}
+	return false
+}
+
 // mayHold reports whether the file may have records with the given field name.
 func (p *Policy) mayHold(field string) bool {
 	switch {

@@ -78,6 +78,9 @@ func TestRecordsAreFoundByTheirName(t *testing.T) {
 			if got := slices.Collect(p.Records(field)); !slices.Equal(got, []policy.Record{r}) {
 				t.Errorf("%s: got %+v, want %+v", field, got, r)
 			}
+			if !p.HasRecord(field) {
+				t.Errorf("%s: has no record, want %+v", field, r)
+			}
 			if got := slices.Collect(p.Group("a").Records(field)); r.Group == 2 && len(got) != 1 {
 				t.Errorf("%s: got %+v in the group, want %+v", field, got, r)
 			}
@@ -86,9 +89,15 @@ func TestRecordsAreFoundByTheirName(t *testing.T) {
 			t.Errorf("got group %d of %+v, want the line of user-agent", r.Group, r)
 		}
 		one := policy.Parse([]byte(r.Field + ": x"))
+		if !one.HasRecord("") || (&policy.Policy{}).HasRecord("") || (*policy.Policy)(nil).HasRecord("") {
+			t.Error("any record: got a file without for one with, or the reverse")
+		}
 		for q := range p.Records("") {
 			if n := len(slices.Collect(one.Records(q.Field))); (n == 1) != (q.Field == r.Field) {
 				t.Errorf("got %d records %s of a file with %s", n, q.Field, r.Field)
+			}
+			if one.HasRecord(q.Field) != (q.Field == r.Field) {
+				t.Errorf("got %t for %s of a file with %s", !(q.Field == r.Field), q.Field, r.Field)
 			}
 		}
 	}
