@@ -11,6 +11,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
@@ -58,11 +59,13 @@ func (e *DisallowedError) Error() string {
 	return fmt.Sprintf("client: %s not sent: %s for %q", e.place(), e.cause(), cut(e.Token))
 }
 
-func (e *DisallowedError) place() string {
-	if e.URL == nil {
+func (e *DisallowedError) place() string { return placeOf(e.URL) }
+
+func placeOf(u *url.URL) string {
+	if u == nil {
 		return "request"
 	}
-	return strconv.Quote(cut(e.URL.Redacted())) // a query may hold any byte from 0x80
+	return strconv.Quote(cut(u.Redacted())) // a query may hold any byte from 0x80
 }
 
 func (e *DisallowedError) cause() string {
@@ -76,6 +79,32 @@ func (e *DisallowedError) cause() string {
 	default:
 		return fmt.Sprintf("robots.txt line %d, Disallow: %q, holds", rule.Line, cut(rule.Pattern))
 	}
+}
+
+// UseError says that a request was not sent because robots.txt disallows a use that
+// Transport.Uses declares. The rules of robots.txt allow the target: it may be fetched for
+// another use.
+//
+// There is no Unwrap, as in DisallowedError.
+type UseError struct {
+	URL *url.URL // what was asked for; shared with the request, must not be modified
+
+	// Use is the label in Transport.Uses.
+	Use string
+
+	// By is the statement that disallows it: its mechanism, line and text.
+	By usage.Statement
+
+	// Answer is what the rules say, which is yes.
+	Answer
+}
+
+// Error names the URL, the use, the product token, and the statement with its line. Text
+// from the network is quoted and cut, so it is safe in a log line.
+func (e *UseError) Error() string {
+	by := e.By
+	by.Text = cut(by.Text)
+	return fmt.Sprintf("client: %s not sent: %v, disallows the use %q for %q", placeOf(e.URL), by, cut(e.Use), cut(e.Token))
 }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay

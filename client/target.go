@@ -28,7 +28,7 @@ func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error)
 	case target == robotsTarget:
 		return unruled, nil
 	case hasDotSegment(target):
-		return decideDotFree(context.Background(), p.Group(token), target)
+		return decideDotFree(context.Background(), p.Group(token), target, func(string) error { return nil })
 	}
 	return p.Group(token).Decide(target), nil
 }
@@ -130,9 +130,11 @@ func startsWithDotSegment(s string) bool {
 // decideDotFree decides on every form that servers make of a target with dot segments.
 // net/http sends such a target as written, and /public/../private asks many servers for
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
-// is stricter than RFC 9309, which knows only the target as sent. The error is the
-// context's cause, or says that there are too many forms to decide on.
-func decideDotFree(ctx context.Context, group policy.Group, target string) (d policy.Decision, err error) {
+// is stricter than RFC 9309, which knows only the target as sent. The error is that of check
+// for a form, or the context's cause, or says that there are too many forms to decide on.
+func decideDotFree(
+	ctx context.Context, group policy.Group, target string, check func(form string) error,
+) (d policy.Decision, err error) {
 	forms := []string{target}
 	size := 0
 	for i := 0; i < len(forms); i++ {
@@ -144,6 +146,9 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 		}
 		if d = group.Decide(forms[i]); !d.Allowed {
 			return d, nil
+		}
+		if err := check(forms[i]); err != nil {
+			return policy.Decision{}, err
 		}
 		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')

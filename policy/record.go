@@ -39,7 +39,7 @@ type recordWriter struct {
 // fieldBit returns one of eight bits for a field name, in any case. Most files have no
 // record of the field that is asked for, and their bits say so without a search. The names
 // that real files use fall apart well.
-func fieldBit[S string | []byte](name S) uint8 { return 1 << ((len(name) + int(lower(name[0]))) & 7) }
+func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
 
 func (w *recordWriter) add(line, group int, field, value []byte) {
 	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
@@ -51,7 +51,10 @@ func (w *recordWriter) add(line, group int, field, value []byte) {
 	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
 	w.stream = append(append(w.stream, field...), value...)
 	w.line, w.group = line, group
-	w.fields |= fieldBit(field)
+	w.fields |= fieldBit(len(field), field[0])
+	if field[0]|0x20 == 's' {
+		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	}
 }
 
 // recordReader reads what recordWriter wrote.
@@ -111,13 +114,18 @@ func (p *Policy) Records(field string) iter.Seq[Record] {
 	return p.recordsIn(field, func(int) bool { return true })
 }
 
-// HasRecord reports whether the file has a record with the given field name, in any case, or
-// any record if field is empty. It takes no memory, and hardly any time for a field that real
-// files seldom have.
-func (p *Policy) HasRecord(field string) bool {
-	if !p.mayHold(field) {
-		return false
+// HasRecord reports whether the file has a record with one of the field names, in any case.
+// It takes no memory, and hardly any time for fields that the file does not have.
+func (p *Policy) HasRecord(fields ...string) bool {
+	for _, field := range fields {
+		if p.mayHold(field) && p.searchRecord(field) {
+			return true
+		}
 	}
+	return false
+}
+
+func (p *Policy) searchRecord(field string) bool {
 	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
 		if field == "" || p.isField(r.rec.Field, field) {
 			return true
@@ -126,15 +134,10 @@ func (p *Policy) HasRecord(field string) bool {
 	return false
 }
 
-// mayHold reports whether the file may have records with the given field name.
+// mayHold reports whether the file may have records with the given field name, or any if
+// that is empty.
 func (p *Policy) mayHold(field string) bool {
-	switch {
-	case p == nil || p.fields == 0:
-		return false
-	case field == "" || foldEqual(field, "sitemap"): // the latter in several spellings
-		return true
-	}
-	return p.fields&fieldBit(field) != 0
+	return p != nil && (field == "" && p.fields != 0 || field != "" && p.fields&fieldBit(len(field), field[0]) != 0)
 }
 
 // Records yields the records in the group, as Policy.Records does for the file. Records of

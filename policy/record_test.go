@@ -33,6 +33,9 @@ Sitemap: https://example.com/first.xml
 
 func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 	p := policy.Parse([]byte(recordsFile))
+	if (&policy.Policy{}).HasRecord("host", "") || (*policy.Policy)(nil).HasRecord("host") {
+		t.Error("a file that is none has a record")
+	}
 	for _, c := range []struct {
 		name string
 		got  []policy.Record
@@ -89,8 +92,8 @@ func TestRecordsAreFoundByTheirName(t *testing.T) {
 			t.Errorf("got group %d of %+v, want the line of user-agent", r.Group, r)
 		}
 		one := policy.Parse([]byte(r.Field + ": x"))
-		if !one.HasRecord("") || (&policy.Policy{}).HasRecord("") || (*policy.Policy)(nil).HasRecord("") {
-			t.Error("any record: got a file without for one with, or the reverse")
+		if !one.HasRecord("") || !one.HasRecord("none", r.Field) || one.HasRecord() {
+			t.Errorf("%s: got false for it, or true for nothing", r.Field)
 		}
 		for q := range p.Records("") {
 			if n := len(slices.Collect(one.Records(q.Field))); (n == 1) != (q.Field == r.Field) {

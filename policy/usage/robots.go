@@ -25,8 +25,8 @@ import (
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
-	if len(policyTokens) == 0 && !speaks(p) {
-		return nil
+	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, "License") {
+		return nil // as nearly always
 	}
 	own := p.Group(token)
 	l := list{in: inRobots}
@@ -42,12 +42,6 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 		l.policyToken(p.Group(t), t, target)
 	}
 	return l.said
-}
-
-// speaks reports whether the file has lines about use. Most have none, and no more than
-// this is done for them.
-func speaks(p *policy.Policy) bool {
-	return p.HasRecord(contentUsage) || p.HasRecord(contentSignal) || p.HasRecord("License")
 }
 
 // usageOf reads the Content-Usage lines of a group that hold for the target.
