@@ -104,7 +104,8 @@ type UseError struct {
 func (e *UseError) Error() string {
 	by := e.By
 	by.Text = cut(by.Text)
-	return fmt.Sprintf("client: %s not sent: %v, disallows the use %q for %q", placeOf(e.URL), by, cut(e.Use), cut(e.Token))
+	return fmt.Sprintf("client: %s not sent: %v, disallows the use %q for %q",
+		placeOf(e.URL), by, cut(e.Use), cut(e.Token))
 }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay

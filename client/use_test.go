@@ -72,7 +72,8 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 				row.uses, row.path, row.token, err, len(base.pages), body.closed, row.want)
 			continue
 		}
-		if refusal.URL != u || refusal.By.Line == 0 || refusal.Token != row.token || !refusal.Allowed || refusal.Received.IsZero() {
+		if refusal.URL != u || refusal.By.Line == 0 || refusal.Token != row.token ||
+			!refusal.Allowed || refusal.Received.IsZero() {
 			t.Errorf("%s: got %+v", row.path, refusal)
 		}
 		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.Use != refusal.Use {
@@ -171,7 +172,9 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		{"a failure", 503, "text/html", "", "all", false, false},
 	} {
 		body := io.NopCloser(strings.NewReader(text))
-		resp := &http.Response{StatusCode: row.status, Body: body, Header: http.Header{"X-Robots-Tag": {"noindex", "otherbot: none"}}}
+		resp := &http.Response{
+			StatusCode: row.status, Body: body, Header: http.Header{"X-Robots-Tag": {"noindex", "otherbot: none"}},
+		}
 		if row.contentType != "" {
 			resp.Header.Set("Content-Type", row.contentType)
 		}

@@ -98,7 +98,7 @@ Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON, one object per line")
-	root.AddCommand(a.check(), a.fetch(), a.filter(), a.lint(), a.match())
+	root.AddCommand(a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage())
 	return root
 }
 

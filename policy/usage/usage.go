@@ -165,13 +165,14 @@ func (s *Statement) says(table []Mapping, label string) (p Preference) {
 	}
 	for i := range table {
 		m := &table[i]
-		if m.Label != label || m.Key != s.Key || m.Value != s.Value || m.By != s.By || m.Engine != "" && m.Engine != s.Engine {
-			continue
-		}
-		if m.Preference == Disallow {
+		fits := m.Key == s.Key && m.Value == s.Value && m.By == s.By && (m.Engine == "" || m.Engine == s.Engine)
+		switch {
+		case !fits || m.Label != label || m.Preference == Unknown:
+		case m.Preference == Disallow:
 			return Disallow
+		default:
+			p = m.Preference
 		}
-		p = m.Preference
 	}
 	return p
 }

@@ -25,7 +25,8 @@ func TestPathsEqualAnEvaluator(t *testing.T) {
 	type line struct{ path, label, value string }
 	for n := range 5_000 {
 		var own []line
-		file := "user-agent: other\nallow: /\ncontent-usage: train-ai=n, ai-use=n, search=n\nuser-agent: examplebot\nallow: /\n"
+		file := "user-agent: other\nallow: /\ncontent-usage: train-ai=n, ai-use=n, search=n\n" +
+			"user-agent: examplebot\nallow: /\n"
 		for range rnd.IntN(6) {
 			l := line{paths[rnd.IntN(len(paths))], names[rnd.IntN(3)], values[rnd.IntN(3)]}
 			own = append(own, l)
