@@ -227,7 +227,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	dots := hasDotSegment(target)
 	d := group.Decide(target)
 	if len(g.uses) > 0 && d.Allowed && !dots {
-		if err = g.checkUses(r, req.URL, target, &d, res); err != nil {
+		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if d.Allowed && dots {
 		// The rare case pays, buf stays on the stack.
 		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target), func(form string) error {
-			return g.checkUses(r, req.URL, form, &d, res)
+			return g.checkUse(r, req.URL, form, &d, res)
 		})
 	}
 	return err

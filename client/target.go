@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -13,9 +14,10 @@ import (
 
 // Decide returns the gate's verdict on u under the policy p: for the target as net/http
 // sends it, and for each target that a server may make of its dot segments. It asks no
-// network, no Cache and no clock. The error says why u or token cannot be decided on.
-func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error) {
-	if err := tokenMisuse("token", token); err != nil {
+// network, no Cache and no clock. The error says why u or token cannot be decided on. If p
+// disallows one of the uses, which are those of Transport.Uses, it is a *UseError.
+func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.Decision, error) {
+	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
 		return policy.Decision{}, err
 	}
 	if _, err := originOfURL(u); err != nil {
@@ -27,10 +29,25 @@ func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error)
 		return policy.Decision{}, err
 	case target == robotsTarget:
 		return unruled, nil
-	case hasDotSegment(target):
-		return decideDotFree(context.Background(), p.Group(token), target, func(string) error { return nil })
 	}
-	return p.Group(token).Decide(target), nil
+	d := p.Group(token).Decide(target)
+	check := func(form string) error {
+		if len(uses) == 0 || !d.Allowed {
+			return nil
+		}
+		if e := disallowedUse(p, token, form, uses); e != nil {
+			e.URL, e.Answer = u, Answer{Decision: d, Token: token}
+			return e
+		}
+		return nil
+	}
+	if hasDotSegment(target) {
+		return decideDotFree(context.Background(), p.Group(token), target, check)
+	}
+	if err := check(target); err != nil {
+		return policy.Decision{}, err
+	}
+	return d, nil
 }
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -13,40 +14,55 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
+// labels are those that a use may have, sorted.
+var labels = sync.OnceValue(func() (all []string) {
+	for _, m := range usage.Table() {
+		all = append(all, m.Label)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+})
+
 // usesMisuse returns what is wrong with the declared uses, or nil. A misspelt one would
 // never be disallowed.
 func usesMisuse(uses []string) error {
-	var labels []string
-	for _, m := range usage.Table() {
-		labels = append(labels, m.Label)
-	}
-	slices.Sort(labels)
 	for _, use := range uses {
-		if !slices.Contains(labels, use) {
+		if !slices.Contains(labels(), use) {
 			return fmt.Errorf("client: Uses has %q, which nothing can disallow: use %s",
-				cut(use), strings.Join(slices.Compact(labels), ", "))
+				cut(use), strings.Join(labels(), ", "))
 		}
 	}
 	return nil
 }
 
-// checkUses returns a *UseError if robots.txt disallows a declared use of the target, which
-// its rules allow by d. Most files say nothing about use, and cost little here.
-func (g *gate) checkUses(r *ruling, u *url.URL, target string, d *policy.Decision, res *fetch.Result) error {
-	if len(g.uses) == 0 {
-		return nil
-	}
-	said := usage.ParseRobots(res.Policy, r.token, target)
+// disallowedUse returns an error that names the first of the uses that a policy disallows
+// for a target, or nil. Most files say nothing about use, and cost little here.
+func disallowedUse(p *policy.Policy, token, target string, uses []string) *UseError {
+	said := usage.ParseRobots(p, token, target)
 	if said == nil {
 		return nil // as nearly always
 	}
-	for _, use := range g.uses {
+	for _, use := range uses {
 		if what, by := usage.For(said, nil, use); what == usage.Disallow {
-			allowed := ruling{token: r.token, Decision: *d, origin: r.origin, result: res}
-			return &UseError{URL: u, Use: use, By: by, Answer: g.answer(&allowed)}
+			return &UseError{Use: use, By: by}
 		}
 	}
 	return nil
+}
+
+// checkUse returns a *UseError if robots.txt disallows a declared use of the target, which
+// its rules allow by d.
+func (g *gate) checkUse(r *ruling, u *url.URL, target string, d *policy.Decision, res *fetch.Result) error {
+	if len(g.uses) == 0 {
+		return nil
+	}
+	e := disallowedUse(res.Policy, r.token, target, g.uses)
+	if e == nil {
+		return nil
+	}
+	allowed := ruling{token: r.token, Decision: *d, origin: r.origin, result: res}
+	e.URL, e.Answer = u, g.answer(&allowed)
+	return e
 }
 
 // Watch looks for what the page in a response says about itself, in what the caller reads

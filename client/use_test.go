@@ -60,6 +60,9 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		body := &closeRecorder{Reader: strings.NewReader("body")}
 		resp, err := rt.RoundTrip(&http.Request{Method: "POST", URL: u, Body: body})
 		_, asked := rt.Decide(t.Context(), u)
+		if _, err := client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...); (err == nil) != (row.want == "") {
+			t.Errorf("the function Decide of %s: got %v", row.path, err)
+		}
 		if row.want == "" {
 			if err != nil || asked != nil || traced.Err != nil || !traced.Allowed {
 				t.Errorf("%q of %s for %s: got %v, %v and %v, want it sent", row.uses, row.path, row.token, err, asked, traced)
@@ -78,6 +81,10 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		}
 		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.Use != refusal.Use {
 			t.Errorf("Decide of %s: got %v, want %v", row.path, asked, err)
+		}
+		_, asked = client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
+		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.URL != u || again.Token != row.token {
+			t.Errorf("the function Decide of %s: got %v, want %v", row.path, asked, err)
 		}
 		if told, ok := errors.AsType[*client.UseError](traced.Err); !ok || told.Use != refusal.Use || traced.Allowed {
 			t.Errorf("Trace of %s: got %+v, want %v", row.path, traced, err)
@@ -98,6 +105,10 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 	_, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) || !strings.Contains(err.Error(), "search, train-ai,") {
 		t.Errorf("got %v, want the labels named", err)
+	}
+	_, err = client.Decide(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
+	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
+		t.Errorf("the function Decide: got %v, want the label named", err)
 	}
 }
 
