@@ -110,7 +110,7 @@ var table = []mutation{
 	{"policy/usage/usage.go", "case p == Disallow:", "case p == Disallow && first < 0:", "a use: an allow wins over a later disallow", "./policy/usage", "TestUsageFacts TestOwnFacts"},
 	{"policy/usage/usage.go", "if s.isReservation() && rank(s.In) < closest {", "if s.isReservation() && rank(s.In) > closest {", "a use: the farthest reservation counts", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/list.go", "if from.Value != \"y\" && from.Value != \"n\" {", "if from.Value == \"\" {", "a use: values that are none have no problem", "./policy/usage", "ExampleStatement TestOwnFacts"},
-	{"policy/usage/list.go", "if l.room+n <= maxText && !l.full {", "if !l.full {", "a use: text of any length is read", "./policy/usage", "TestStatementsAreBounded"},
+	{"policy/usage/list.go", "if l.read+n <= maxText && !l.full {", "if !l.full {", "a use: text of any length is read", "./policy/usage", "TestStatementsAreBounded"},
 	{"policy/usage/header.go", "return related && typed", "return related", "a use: any license is one of RSL", "./policy/usage", "TestOwnFacts"},
 	{"policy/record.go", "w.fields |= fieldBit(len(field), field[0])\n\tif", "w.fields = fieldBit(len(field), field[0])\n\tif", "records are not found by their name", "./policy", "TestRecordsAreFoundByTheirName"},
 }

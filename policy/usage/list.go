@@ -32,7 +32,7 @@ const (
 type list struct {
 	in   string
 	said []Statement
-	room int // bytes of text that may still be read, less maxText
+	read int // bytes of text so far
 	full bool
 }
 
@@ -51,8 +51,8 @@ func (l *list) add(s Statement) {
 
 // fits reports whether n more bytes of a mechanism may be read, and else says so.
 func (l *list) fits(by string, n int, s Statement) bool {
-	if l.room+n <= maxText && !l.full {
-		l.room += n
+	if l.read+n <= maxText && !l.full {
+		l.read += n
 		return true
 	}
 	if !l.full {

@@ -130,7 +130,7 @@ func (s Statement) String() string {
 // so, or the zero Statement.
 //
 // The table translates the statements, each by those rows that fit it. If nil, it is
-// [Table].
+// [Table]. A label that no row has is always Unknown.
 //
 // Of several TDM reservations only those count that stand closest to the content: in meta
 // elements, else in the header, else in tdmrep.json.
