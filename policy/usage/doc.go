@@ -114,7 +114,7 @@
 // # Limits
 //
 // 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, and 1,024 statements. Past
-// a limit, a last statement with a Problem says so. Nothing that a site sends makes the
+// a limit, a statement with a Problem says so. Nothing that a site sends makes the
 // package fail, panic, or take more than time in proportion to its size, and for paths to
 // that of the target too. Text in a Statement comes from the network: quote it before it goes
 // to a terminal.
