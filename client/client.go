@@ -113,6 +113,16 @@ type Transport struct {
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
+	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
+	// "search". If robots.txt disallows one of them for a target that its rules allow,
+	// nothing is sent, and RoundTrip and Decide return a *UseError. A label that no row of
+	// the table has is an error of every request. If empty, robots.txt is not asked about
+	// use.
+	//
+	// The labels are asked about one by one: declare those that the answers are really
+	// for. What the answers themselves say about use is for the caller to read; see [Watch].
+	Uses []string
+
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
 	// A Fetcher without Transport, UserAgent, Dialect or Sign is not used itself: a copy is, with
@@ -159,7 +169,7 @@ func (t *Transport) open() (*gate, error) {
 }
 
 // RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a
-// *DisallowedError.
+// *DisallowedError, or a *UseError.
 //
 // It also returns ErrClosed, the context's cause if that ended first, and errors that say
 // why req cannot be decided on or that Trace.Decided panicked. With a Pacer it waits for
@@ -181,9 +191,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // may fetch robots.txt.
 //
 // An unreachable robots.txt is an Answer with ReasonUnreachable and no error. With a
-// context of WithoutRobots everything is allowed with ReasonNoRule. The error is the
-// context's cause or ErrClosed, or says why u cannot be decided on or that Trace.Decided
-// panicked. A URL of another scheme than http or https is an error, although RoundTrip
+// context of WithoutRobots everything is allowed with ReasonNoRule. The error is a
+// *UseError, the context's cause or ErrClosed, or says why u cannot be decided on or that
+// Trace.Decided panicked. A URL of another scheme than http or https is an error, although RoundTrip
 // hands it to Base: robots.txt cannot be asked about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	g, err := t.open()

@@ -32,7 +32,8 @@ type gate struct {
 	source     cache.Source // reads through readRobots
 	pacer      *Pacer
 	trace      Trace
-	misuse     error // what is wrong with the Transport, or nil
+	uses       []string // Transport.Uses
+	misuse     error    // what is wrong with the Transport, or nil
 
 	closed    atomic.Bool
 	clockTold atomic.Bool
@@ -46,7 +47,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken = policy.ProductToken(t.UserAgent)
-	g.cache, g.pacer, g.sign = t.Cache, t.Pacer, t.Sign
+	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, t.Uses
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -70,7 +71,7 @@ func (t *Transport) misuse(g *gate) error {
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
 		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike", f.Dialect, t.Dialect)
 	}
-	return tokenMisuse("Token", t.Token)
+	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
 
 // filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,
@@ -232,13 +233,21 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	}
 	dots := hasDotSegment(target)
 	d := group.Decide(target)
+	if len(g.uses) > 0 && d.Allowed && !dots {
+		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
+			return err
+		}
+	}
 	if r.brief && d.Allowed && !dots {
 		r.Allowed = true
 		return nil
 	}
 	r.result, r.Decision = res, d
 	if d.Allowed && dots {
-		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target)) // the rare case pays, buf stays on the stack
+		// The rare case pays, buf stays on the stack.
+		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target), func(form string) error {
+			return g.checkUse(r, req.URL, form, &d, res)
+		})
 	}
 	return err
 }

@@ -100,7 +100,7 @@ Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(a.help())
-	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.version()} {
+	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage(), a.version()} {
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		root.AddCommand(cmd)
 	}
