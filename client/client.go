@@ -116,7 +116,7 @@ type Transport struct {
 	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
 	// "search". If robots.txt disallows one of them for a target that its rules allow,
 	// nothing is sent, and RoundTrip and Decide return a *UseError. A label that no row of
-	// the table has is an error of every request. If empty, robots.txt is not asked about
+	// the table has is an error of every request. If nil, robots.txt is not asked about
 	// use.
 	//
 	// The labels are asked about one by one: declare those that the answers are really
