@@ -69,7 +69,7 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 		again string // error of a second Close, when what is left had time to end
 	}{
 		{"all is well", &closingStore{}, "", 1, ""},
-		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 values are not in the store: the disk is full", 0, ""},
+		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 value is not in the store: the disk is full", 0, ""},
 		{"a call goes on", &closingStore{memStore: memStore{before: inCall("Get", func() error { time.Sleep(5 * time.Second); return nil })}}, "the store is not closed yet: context deadline exceeded", 0, ""},
 		{"its Close fails", &closingStore{end: func() error { return full }}, "the disk is full", 1, "the disk is full"},
 		{"its Close takes long", &closingStore{end: func() error { time.Sleep(5 * time.Second); return nil }}, "the store is not closed yet: context deadline exceeded", 1, ""},

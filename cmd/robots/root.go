@@ -117,7 +117,22 @@ wrong with them.
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(a.schema(), a.sign())
+	completion(root)
 	return root
+}
+
+// completion has the library's subcommand refuse what it does not know.
+func completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
+			}
+			return usagef("name a shell: bash, fish, powershell or zsh")
+		}
+	}
 }
 
 // help makes the subcommand. The library's own takes a name it does not know for an

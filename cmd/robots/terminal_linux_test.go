@@ -134,7 +134,7 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")
 	for _, want := range []string{
 		"robots: reading from the keyboard, one URL or record on a line\r\n",
-		"\nhttp://site1.example/public\r\n1 lines: 1 allowed",
+		"\nhttp://site1.example/public\r\n1 line: 1 allowed",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
