@@ -141,7 +141,7 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.InnerList) error {
 	text, err := base(m, input)
 	if err != nil {
-		return err
+		return fmt.Errorf("sign: %w", err)
 	}
 	signature, err := s.Key.Sign(rand.Reader, []byte(text), crypto.Hash(0)) // Ed25519 hashes by itself
 	if err != nil {

@@ -124,7 +124,7 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 		if c.await(u.asked, all...); u.err != nil {
 			return u.err
 		}
-		if err := c.one(u); err != nil {
+		if err := c.one(g, u); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 }
 
 // one writes the answer about one URL in one piece.
-func (c *checker) one(u checked) error {
+func (c *checker) one(g *gate, u checked) error {
 	readings := []reading{{c.dialect.Dialect, u.result}}
 	if c.all {
 		readings = inAllDialects(u.result)
@@ -140,7 +140,7 @@ func (c *checker) one(u checked) error {
 	var out output
 	var verdicts []*verdict
 	for _, r := range readings {
-		v, err := c.verdict(u, r)
+		v, err := c.verdict(g, u, r)
 		if err != nil {
 			return usagef("argument %d: %w", u.number, notURL(u.text, err))
 		}
@@ -163,14 +163,14 @@ func (c *checker) one(u checked) error {
 // verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
-func (c *checker) verdict(u checked, r reading) (*verdict, error) {
+func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 	d, err := client.Decide(r.result.Policy, c.agent.String(), u.url)
 	if err != nil {
 		return nil, err
 	}
 	v := newVerdict(u.text, d)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
-	v.Robots = newAnswer(u.origin, r.result)
+	v.Robots = newAnswer(u.origin, r.result, g.until(u.origin, r.result))
 	if v.Robots.Error != nil {
 		v.Error = *v.Robots.Error
 	}

@@ -84,7 +84,7 @@ func (a *app) filter() *cobra.Command {
   robots filter --agent ExampleBot --refused refused.tsv --cache robots.db < urls.txt > allowed.txt
   robots filter --output allowed.txt --resume --cache robots.db < urls.txt
   zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
-		Args:              cobra.NoArgs,
+		Args:              none("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(f.run),
 	}
@@ -423,8 +423,8 @@ func (f *filterer) report(took time.Duration) {
 		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
 	}
 	t := &f.tally
-	fmt.Fprintf(f.err, "%s%d lines: %d allowed, %d refused, %d unknown, %d malformed; ",
-		skipped, t.Lines, t.Allowed, t.Refused, t.Unknown, t.Malformed)
+	fmt.Fprintf(f.err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed; ",
+		skipped, plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
 	fmt.Fprintf(f.err, "%d robots.txt fetched; %s, %.0f lines/s\n",
 		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -15,6 +16,15 @@ import (
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// typed reports whether lines are typed at a terminal, and says there that they are awaited.
+func typed(in io.Reader, errs io.Writer) bool {
+	if !isTerminal(in) || !isTerminal(errs) {
+		return false
+	}
+	fmt.Fprintln(errs, "robots: reading from the keyboard, one URL or record on a line")
+	return true
 }
 
 // palette colours text, or leaves it alone.

@@ -16,9 +16,9 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// urlHelp is the rule of splitURL in the words of --help.
-const urlHelp = `A URL begins with http:// or https://. Without a scheme, text that begins with a
-site such as example.com means https.`
+// urlHelp is the rule of splitURL in the words of --help, where paths are not taken.
+const urlHelp = `A URL begins with http:// or https://. Without a scheme, // or text that begins with
+a site such as example.com means https.`
 
 // atLeastOne and one check the number of arguments.
 func atLeastOne(what string) cobra.PositionalArgs {

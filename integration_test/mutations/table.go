@@ -20,6 +20,9 @@ var table = []mutation{
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign != nil {\n", "\tif false {\n", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
+	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
+	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
+	{"client/sign/base.go", "if len(input.Items) > maxComponents {", "if false {", "a signature may cover any number of components", "./client/sign", "TestNegatives"},
 
 	// What a status means.
 	{"fetch/resolution.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
@@ -81,6 +84,12 @@ var table = []mutation{
 	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestStore"},
 	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestStore"},
 	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestStore"},
+	{"cache/record.go", "f.Since, f.Count", "f.Since, 1", "an outage begins anew with each restart", "./cache", "TestStore"},
+	{"cache/consult.go", "if ofTheMoment(r) || r.Err != nil && stored.unread {", "if ofTheMoment(r) {", "an outage displaces a copy that could not be read", "./cache", "TestStore"},
+	{"cache/cache.go", "if left != nil {", "if false {", "a Store is closed while a fetch uses it", "./cache", "TestCloseLeavesAStoreInUseOpen"},
+	{"cache/flight.go", "\tf.flying.Add(1)\n\tf.running.Go(func() {\n\t\tdefer f.flying.Add(-1)\n", "\tf.running.Go(func() {\n", "a Store is closed before it got its lock back", "./cache", "TestALockIsGivenBackBeforeTheStoreIsClosed"},
+	{"cache/internal/backing/backing.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
+	{"cache/internal/backing/breaker.go", "return b.failures < breakAfter || !time.Now().Before(b.next)", "return true", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
 	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 

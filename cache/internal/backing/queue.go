@@ -274,10 +274,14 @@ func (q *queue) flush(ctx context.Context) error {
 			missing++
 		}
 	}
-	if missing == 0 {
+	values := fmt.Sprint(missing, " values are")
+	switch missing {
+	case 0:
 		return nil
+	case 1:
+		values = "1 value is"
 	}
-	return fmt.Errorf("cache: %d values are not in the store: %w", missing, cmp.Or(ctx.Err(), q.cause, errDown))
+	return fmt.Errorf("cache: %s not in the store: %w", values, cmp.Or(ctx.Err(), q.cause, errDown))
 }
 
 // has is Backing.Has.
