@@ -73,7 +73,7 @@ type Signer struct {
 	BareAgent bool
 
 	// PlainHTTP signs requests over http too. If false, they go out unsigned: the signature
-	// does not bind the scheme, so whoever sees it on the wire could use it until it expires.
+	// does not bind the scheme, so an observer of the wire could use it until it expires.
 	PlainHTTP bool
 }
 

@@ -423,8 +423,8 @@ func (f *filterer) report(took time.Duration) {
 		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
 	}
 	t := &f.tally
-	fmt.Fprintf(f.err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed; ",
+	fmt.Fprintf(f.err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed\n",
 		skipped, plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
-	fmt.Fprintf(f.err, "%d robots.txt fetched; %s, %.0f lines/s\n",
+	fmt.Fprintf(f.err, "%d robots.txt fetched in %s, %.0f lines/s\n",
 		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }

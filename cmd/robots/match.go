@@ -135,7 +135,7 @@ func (m *matcher) malformed(o *output, v verdict, err error) {
 
 // stream answers for one URL on each line.
 func (m *matcher) stream(ctx context.Context, ask func(o *output, number int, url string)) error {
-	typed(m.in, m.err)
+	typed(m.in, m.err, "URLs")
 	lines := lineFilter[*output]{maxLine: maxURL, write: m.emit}
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {
 		o := new(output)
@@ -163,7 +163,7 @@ type parsed struct {
 
 // records answers for one record on each line.
 func (m *matcher) records(ctx context.Context) error {
-	typed(m.in, m.err)
+	typed(m.in, m.err, "records")
 	var latest atomic.Pointer[parsed] // over all batches
 	lines := lineFilter[*output]{maxLine: maxRecord, write: m.emit}
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {

@@ -32,7 +32,7 @@ func (m *meter) show(in io.Reader, out, errs io.Writer, origins *origins) {
 	if !isTerminal(errs) {
 		return
 	}
-	if typed(in, errs) {
+	if typed(in, errs, "URLs") {
 		return
 	}
 	m.to, _ = errs.(*os.File)

@@ -18,12 +18,13 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// typed reports whether lines are typed at a terminal, and says there that they are awaited.
-func typed(in io.Reader, errs io.Writer) bool {
+// typed reports whether these lines are typed at a terminal, and says there that they are
+// awaited.
+func typed(in io.Reader, errs io.Writer, lines string) bool {
 	if !isTerminal(in) || !isTerminal(errs) {
 		return false
 	}
-	fmt.Fprintln(errs, "robots: reading from the keyboard, one URL or record on a line")
+	fmt.Fprintf(errs, "robots: reading %s from the keyboard, one on a line\n", lines)
 	return true
 }
 

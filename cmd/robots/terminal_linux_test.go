@@ -133,7 +133,7 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 	cmd := m.command(t, crowd{})
 	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")
 	for _, want := range []string{
-		"robots: reading from the keyboard, one URL or record on a line\r\n",
+		"robots: reading URLs from the keyboard, one on a line\r\n",
 		"\nhttp://site1.example/public\r\n1 line: 1 allowed",
 	} {
 		if !strings.Contains(got, want) {
@@ -152,16 +152,16 @@ func TestMatchReadsTheKeyboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		args        []string
-		typed, want string
+		args              []string
+		what, typed, want string
 	}{
-		{[]string{"match", "--robots", file}, "/y\n\x04", "allowed\t/y\tno rule matches\r\n"},
-		{[]string{"match", "--jsonl"}, "{}\n\x04", `"reason":"malformed"`},
+		{[]string{"match", "--robots", file}, "URLs", "/y\n\x04", "allowed\t/y\tno rule matches\r\n"},
+		{[]string{"match", "--jsonl"}, "records", "{}\n\x04", `"reason":"malformed"`},
 	} {
 		cmd := exec.Command("robots", c.args...)
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "NO_COLOR=1")
 		got := onTerminalOf(t, cmd, 80, c.typed)
-		const hint = "robots: reading from the keyboard, one URL or record on a line\r\n"
+		hint := "robots: reading " + c.what + " from the keyboard, one on a line\r\n"
 		if !strings.Contains(got, hint) || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q and %q in it", c.args, got, hint, c.want)
 		}
