@@ -121,10 +121,8 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	if r.Sign != nil {
-		if err := r.Sign(req); err != nil {
-			return response{err: fmt.Errorf("not sent, because Sign failed: %w", err)}
-		}
+	if err := r.sign(req); err != nil {
+		return response{err: err}
 	}
 	res, err := base.RoundTrip(req)
 	now := time.Now()
@@ -143,8 +141,6 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
 		return response{err: harden.Final("the transport returned neither a response nor an error")}
-	case res.Body == nil:
-		res.Body = http.NoBody
 	}
 	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
@@ -161,8 +157,22 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	return a
 }
 
+// sign calls Sign, if there is one.
+func (r *resolution) sign(req *http.Request) error {
+	if r.Sign == nil {
+		return nil
+	}
+	if err := r.Sign(req); err != nil {
+		return fmt.Errorf("not sent, because Sign failed: %w", err)
+	}
+	return nil
+}
+
 // read adds to a what its status gives a meaning: the file, or when to come back.
 func (r *resolution) read(a *response, res *http.Response) (err error) {
+	if res.Body == nil { // only net/http promises one
+		res.Body = http.NoBody
+	}
 	if a.status >= 200 && a.status <= 399 {
 		if err := wellNamed(a.header); err != nil {
 			return err
