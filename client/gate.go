@@ -245,7 +245,8 @@ func (g *gate) rule(ctx context.Context, r *ruling, target string) error {
 	}
 	r.result, r.Decision = res, d
 	if d.Allowed && dots {
-		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target)) // the rare case pays, target stays on the stack
+		// The rare case pays for a copy, so that the caller's buffer can stay on the stack.
+		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target))
 	}
 	return err
 }

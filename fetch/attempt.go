@@ -130,9 +130,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		defer res.Body.Close()
 	}
 	credential := leash.Credential()
-	if credential != "" {
-		r.warn(credential)
-	}
+	r.warn(credential)
 	refused := leash.RefusedByProxy(res, err)
 	switch {
 	case err != nil && refused:
@@ -185,10 +183,10 @@ func (r *resolution) read(a *response, res *http.Response) (err error) {
 	return err
 }
 
-// warn logs, once, that the transport adds credentials. A handler that panics must not
+// warn logs, once, that the transport adds a credential, if it does. A handler that panics must not
 // change what the origin answered.
 func (f *Fetcher) warn(credential string) {
-	if f.warned.Swap(true) {
+	if credential == "" || f.warned.Swap(true) {
 		return
 	}
 	defer func() { _ = recover() }()

@@ -126,7 +126,8 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// whatever origin the server names.
 	if err == nil && a.credential != "" && next.origin != h.origin {
 		err = fmt.Errorf("redirect to another origin, %s, not followed: "+
-			"the transport gives the request credentials (%s); put what adds them above the gate", cut(next.origin.String()), cut(a.credential))
+			"the transport gives the request credentials (%s); put what adds them above the gate",
+			cut(next.origin.String()), cut(a.credential))
 	}
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)

@@ -191,7 +191,8 @@ func (f *checker) repeated() {
 						"and old ones never come to these rules", was.line)
 			default:
 				f.add("RT205", a, -1, "",
-					"another group for %s begins at line %d: most readers merge them, old ones never come to these rules",
+					"another group for %s begins at line %d: most readers merge them, "+
+						"old ones never come to these rules",
 					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)
 			}
 		}
