@@ -67,9 +67,11 @@ func (t *Transport) misuse(g *gate) error {
 	f := g.fetcher
 	switch self := http.RoundTripper(t); {
 	case g.base == self || f.Transport == self:
-		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
+		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
+			"not to the gate or to nil where http.DefaultTransport is the gate")
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
-		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike", f.Dialect, t.Dialect)
+		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
+			f.Dialect, t.Dialect)
 	}
 	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
@@ -350,7 +352,8 @@ func tokenMisuse(name, token string) error {
 		return nil // asks for just that group
 	}
 	if strings.ContainsAny(token, "/(;") {
-		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
+		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
+			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
 	for i, c := range token {
@@ -359,7 +362,8 @@ func tokenMisuse(name, token string) error {
 			continue
 		}
 		_, n := utf8.DecodeRuneInString(token[i:])
-		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: leave out the %q", name, cut(token), token[i:i+n])
+		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+			"leave out the %q", name, cut(token), token[i:i+n])
 	}
 	return nil
 }
@@ -423,7 +427,8 @@ func checkKeys(h http.Header) error {
 	for key := range h {
 		switch {
 		case len(key) == len("User-Agent") && key != "User-Agent" && strings.EqualFold(key, "User-Agent"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: use Header.Set, which writes it %q", key, "User-Agent")
+			return fmt.Errorf("client: the header key %q is not what is decided for: "+
+				"use Header.Set, which writes it %q", key, "User-Agent")
 		case len(key) == len("Host") && key != "Host" && strings.EqualFold(key, "Host"):
 			return fmt.Errorf("client: the header key %q is not what is decided for: set Request.Host", key)
 		}

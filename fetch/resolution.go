@@ -125,8 +125,9 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// The transport gives the next request what it gave this one: a credential would get to
 	// whatever origin the server names.
 	if err == nil && a.credential != "" && next.origin != h.origin {
-		err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); "+
-			"put what adds them above the gate", cut(next.origin.String()), cut(a.credential))
+		err = fmt.Errorf("redirect to another origin, %s, not followed: "+
+			"the transport gives the request credentials (%s); put what adds them above the gate",
+			cut(next.origin.String()), cut(a.credential))
 	}
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)

@@ -161,7 +161,8 @@ func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
 		}
 		keys[id] = key
 		if k.Kid != id {
-			problems = append(problems, fmt.Errorf("sign: key %d of the directory has the kid %q, but its thumbprint is %q", i+1, k.Kid, id))
+			problems = append(problems,
+				fmt.Errorf("sign: key %d of the directory has the kid %q, but its thumbprint is %q", i+1, k.Kid, id))
 		}
 	}
 	return keys, errors.Join(problems...)
@@ -180,7 +181,8 @@ func (k jwk) read() (id string, key crypto.PublicKey, err error) {
 		n, err := base64.RawURLEncoding.DecodeString(k.N)
 		e, err2 := base64.RawURLEncoding.DecodeString(k.E)
 		modulus := new(big.Int).SetBytes(n)
-		if bits := modulus.BitLen(); err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) == 0 || len(e) > 4 {
+		bits := modulus.BitLen()
+		if err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) == 0 || len(e) > 4 {
 			return "", nil, errors.New("its n and e are no RSA key of 2048 to 8192 bits")
 		}
 		sum := sha256.Sum256([]byte(`{"e":"` + k.E + `","kty":"RSA","n":"` + k.N + `"}`))
@@ -202,13 +204,26 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
+	err = checkSignatures(u, o, h, keys)
+	if err == nil {
+		err = compareDigest(h.Values("Content-Digest"), body)
+	}
+	if err != nil && !errors.Is(err, ErrUnverified) {
+		err = fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
+	}
+	return err
+}
+
+// checkSignatures checks the signatures of a directory at u, whose origin is o. Each key has to
+// have made one.
+func checkSignatures(u *url.URL, o fetch.Origin, h http.Header, keys map[string]crypto.PublicKey) error {
 	asked := &message{method: http.MethodGet, scheme: u.Scheme, authority: o.HostField(), target: u.RequestURI()}
 	if size(h.Values("Signature-Input"), h.Values("Signature")) > maxDirectory {
-		return fmt.Errorf("%w of the directory: its fields have more than %d bytes", ErrInvalid, maxDirectory)
+		return fmt.Errorf("its fields have more than %d bytes", maxDirectory)
 	}
 	inputs, err := httpsfv.UnmarshalDictionary(h.Values("Signature-Input"))
 	if err != nil {
-		return fmt.Errorf("%w of the directory: Signature-Input: %w", ErrInvalid, err)
+		return fmt.Errorf("Signature-Input: %w", err)
 	}
 	unsigned := maps.Clone(keys)
 	for _, label := range inputs.Names() {
@@ -220,23 +235,21 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 		if t, _ := input.Params.Get("tag"); t != directoryTag {
 			continue
 		}
-		keyID, err := checkDirectory(&message{header: h, request: asked}, label, input, keys)
+		keyID, err := checkSignature(&message{header: h, request: asked}, label, input, keys)
 		if err != nil {
-			return fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
+			return err
 		}
 		delete(unsigned, keyID)
 	}
 	if len(unsigned) > 0 {
 		return fmt.Errorf("%w: %d keys have not signed the directory", ErrUnverified, len(unsigned))
 	}
-	if err := compareDigest(h.Values("Content-Digest"), body); err != nil {
-		return fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
-	}
 	return nil
 }
 
-// checkDirectory checks one signature of a directory, and returns whose it is.
-func checkDirectory(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey) (keyID string, err error) {
+// checkSignature checks one signature of a directory, and returns whose it is.
+func checkSignature(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey,
+) (keyID string, err error) {
 	var s Signed
 	alg, _, err := new(Verifier).times(input.Params, &s)
 	if err != nil {

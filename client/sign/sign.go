@@ -159,7 +159,8 @@ func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.I
 // misuse returns what is wrong with the fields, or nil.
 func (s *Signer) misuse() error {
 	if u, err := url.Parse(s.Agent); err != nil || u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("sign: Signer.Agent is %q: it must be the https URL under which receivers find your keys", s.Agent)
+		return fmt.Errorf("sign: Signer.Agent is %q: "+
+			"it must be the https URL under which receivers find your keys", s.Agent)
 	}
 	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
 		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
