@@ -121,7 +121,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	if r.Sign != nil {
+	if r.Sign != nil && req.URL.Scheme != "ftp" {
 		if err := r.Sign(req); err != nil {
 			return response{err: fmt.Errorf("not sent, because Sign failed: %w", err)}
 		}

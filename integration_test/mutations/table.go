@@ -18,7 +18,7 @@ var table = []mutation{
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
-	{"fetch/attempt.go", "\tif r.Sign != nil {\n", "\tif false {\n", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
+	{"fetch/attempt.go", "\tif r.Sign != nil && ", "\tif false && ", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 
 	// What a status means.
