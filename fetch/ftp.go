@@ -46,7 +46,7 @@ const (
 func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	if t.Proxy != nil {
 		if proxy, err := t.Proxy(req); err != nil || proxy != nil {
-			return nil, cmp.Or[error](err, harden.Final("the transport names a proxy for ftp, and FTP is spoken without one only"))
+			return nil, cmp.Or[error](err, harden.Final("the transport names a proxy for ftp, but FTP is spoken directly only"))
 		}
 	}
 	addr := net.JoinHostPort(req.URL.Hostname(), cmp.Or(req.URL.Port(), ownPorts[schemeFTP]))
@@ -126,7 +126,8 @@ func (s *session) logIn() error {
 func (s *session) connectData() error {
 	peer, err := netip.ParseAddrPort(s.control.RemoteAddr().String())
 	if err != nil {
-		return harden.Final("the transport's dialer does not tell the address that it connected to, where FTP's second connection has to go")
+		return harden.Final("the transport's dialer does not tell the address that it connected to: " +
+			"the data connection has to go there")
 	}
 	port, err := s.passive()
 	if err != nil {

@@ -154,7 +154,9 @@ func TestFTPHoldsThePanicsOfATransport(t *testing.T) {
 		"dialer":      {DialContext: func(context.Context, string, string) (net.Conn, error) { panic("no") }},
 		"data dialer": data(func() (net.Conn, error) { panic("no") }),
 		"no data":     data(func() (net.Conn, error) { return nil, nil }),
-		"data":        data(func() (net.Conn, error) { return wicked{Conn: client, read: func([]byte) (int, error) { panic("no") }}, nil }),
+		"data": data(func() (net.Conn, error) {
+			return wicked{Conn: client, read: func([]byte) (int, error) { panic("no") }}, nil
+		}),
 		"deadline": {DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return wicked{Conn: client, deadline: func() error { panic("no") }}, nil
 		}},

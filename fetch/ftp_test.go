@@ -423,4 +423,3 @@ func TestWhoReadsFTP(t *testing.T) {
 		t.Errorf("%d sessions, Err %v", s.sessions, r.Err)
 	}
 }
-
