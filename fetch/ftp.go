@@ -99,7 +99,7 @@ func newSession(ctx context.Context, t *http.Transport, control net.Conn) *sessi
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).
 func (s *session) logIn() error {
 	r, err := s.reply("the connection")
-	for err == nil && r.code == 120 { // ready in some minutes, and says so again then
+	if err == nil && r.code == 120 { // ready in some minutes, and greets again then
 		r, err = s.reply("the connection")
 	}
 	if err == nil && !r.done() {

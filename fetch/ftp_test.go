@@ -289,7 +289,7 @@ var ftpOutcomes = []struct {
 	{"endless line", ftpSite{says: map[string]string{"": forEver + "220 welcome "}}, "disallow", 0, "64 KiB"},
 	{"endless reply of short lines", ftpSite{says: map[string]string{"PASS": forEver + "230-\n"}}, "disallow", 0, "1000 lines"},
 	{"endless reply of empty lines", ftpSite{says: map[string]string{"PASS": "230-" + "\n\n" + strings.Repeat("\n", 1000) + silence}}, "disallow", 0, "1000 lines"},
-	{"120 for ever", ftpSite{says: map[string]string{"": forEver + "120 soon\r\n"}}, "disallow", 0, "1000 lines"},
+	{"120 for ever", ftpSite{says: map[string]string{"": forEver + "120 soon\r\n"}}, "disallow", 0, "120 to the connection"},
 	{"a file of 500 KiB", ftpSite{data: sends(ofLength(fetch.MaxBytes))}, "rules", 200, ""},
 	{"a file of 500 KiB, broken off", ftpSite{data: sends(ofLength(fetch.MaxBytes)), says: map[string]string{"end": hangUp}}, "disallow", 200, "EOF"},
 	{"a longer file", ftpSite{data: sends(ofLength(fetch.MaxBytes + 1000))}, "rules", 200, ""},
