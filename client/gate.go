@@ -32,6 +32,7 @@ type gate struct {
 	source     cache.Source // reads through readRobots
 	pacer      *Pacer
 	trace      Trace
+	ftp        bool     // ftp is gated
 	uses       []string // Transport.Uses
 	misuse     error    // what is wrong with the Transport, or nil
 
@@ -55,6 +56,7 @@ func (g *gate) init(t *Transport) {
 		g.cache, g.ownCache = new(cache.Cache), true
 	}
 	g.fetcher = t.filledFetcher()
+	g.ftp = g.fetcher.Reads("ftp")
 	g.source = cache.Source{Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect}
 	if t.Trace != nil {
 		g.trace = *t.Trace
@@ -87,6 +89,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
+		f.FTP = g.FTP
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign
@@ -121,7 +124,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // origin whose pace to keep. A request that keeps none has the zero Origin.
 func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	own := gatingOf(req.Context())
-	if g.misuse == nil && isOther(req.URL) {
+	if g.misuse == nil && g.isFree(req.URL) {
 		return req, fetch.Origin{}, nil
 	}
 	agent, hasAgent := req.Header["User-Agent"]
@@ -233,7 +236,9 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, group, r.token, res)
 	}
-	dots := hasDotSegment(target)
+	// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
+	// ";type=a" too (RFC 1738 §3.2.2).
+	dots := isOther(req.URL) || hasDotSegment(target)
 	d := group.Decide(target)
 	if len(g.uses) > 0 && d.Allowed && !dots {
 		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
@@ -289,22 +294,19 @@ func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resul
 	return res, err
 }
 
-// isOther reports whether u has a scheme that robots.txt does not bind here. A URL built
-// by hand may have "HTTP" or no scheme at all; neither is a way around the gate.
+// isFree reports whether u has a scheme that robots.txt does not bind here.
+func (g *gate) isFree(u *url.URL) bool {
+	return isOther(u) && !(g.ftp && strings.EqualFold(u.Scheme, "ftp"))
+}
+
+// isOther reports whether u has another scheme than http and https. A URL built by hand may
+// have "HTTP" or no scheme at all; neither is a way around the gate.
 func isOther(u *url.URL) bool {
 	switch {
 	case u == nil, u.Scheme == "http", u.Scheme == "https", u.Scheme == "":
 		return false
 	}
 	return !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https")
-}
-
-// originOfURL is originOf for a URL alone, of scheme http or https.
-func originOfURL(u *url.URL) (fetch.Origin, error) {
-	if isOther(u) {
-		return fetch.Origin{}, schemeError(u)
-	}
-	return originOf(&http.Request{URL: u})
 }
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.
@@ -314,6 +316,10 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
 		return fetch.Origin{}, opaqueError(req.URL)
+	case isOther(req.URL):
+		if err := ftpMisuse(req.URL); err != nil {
+			return fetch.Origin{}, err
+		}
 	}
 	o, err := fetch.OriginOfRequest(req)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,7 +21,10 @@ func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.
 	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
 		return policy.Decision{}, err
 	}
-	if _, err := originOfURL(u); err != nil {
+	if isOther(u) {
+		return policy.Decision{}, schemeError(u)
+	}
+	if _, err := originOf(&http.Request{URL: u}); err != nil {
 		return policy.Decision{}, err
 	}
 	target, err := requestTarget(nil, u)
@@ -149,8 +153,9 @@ func startsWithDotSegment(s string) bool {
 // decideDotFree decides on every form that servers make of a target with dot segments.
 // net/http sends such a target as written, and /public/../private asks many servers for
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
-// is stricter than RFC 9309, which knows only the target as sent. The error is that of check
-// for a form, or the context's cause, or says that there are too many forms to decide on.
+// is stricter than RFC 9309, which knows only the target as sent. Every ftp target is
+// decided on so. The error is that of check for a form, or the context's cause, or says that
+// there are too many forms to decide on.
 func decideDotFree(
 	ctx context.Context, group policy.Group, target string, check func(form string) error,
 ) (d policy.Decision, err error) {
@@ -268,6 +273,19 @@ func withoutEmptySegments(path string) string {
 		}
 	}
 	return b.String()
+}
+
+// ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of
+// commands, which a line break ends, and it has no query (RFC 1738 §3.2, §3.2.2).
+func ftpMisuse(u *url.URL) error {
+	switch {
+	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
+		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
+	case u.ForceQuery || u.RawQuery != "":
+		return fmt.Errorf("client: URL %q has a query, which FTP does not know: write the question mark as %%3F",
+			cut(u.Redacted()))
+	}
+	return nil
 }
 
 func schemeError(u *url.URL) error {

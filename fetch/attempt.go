@@ -158,7 +158,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 
 // sign calls Sign, if there is one.
 func (r *resolution) sign(req *http.Request) error {
-	if r.Sign == nil {
+	if r.Sign == nil || req.URL.Scheme == "ftp" {
 		return nil
 	}
 	if err := r.Sign(req); err != nil {

@@ -66,12 +66,13 @@ type response struct {
 	err        error
 }
 
-var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
+var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched, " +
+	"and that of an ftp Origin if Fetcher.FTP is set")
 
 // misuse returns why no request can be made, or nil.
 func (r *resolution) misuse() error {
 	switch {
-	case r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS:
+	case !r.Reads(r.asked.scheme.String()):
 		return errNoOrigin
 	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
 		return fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent))

@@ -18,11 +18,19 @@ var table = []mutation{
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
-	{"fetch/attempt.go", "\tif r.Sign == nil {\n", "\tif true {\n", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
+	{"fetch/attempt.go", "\tif r.Sign == nil || ", "\tif true || ", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
+	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
+	{"client/gate.go", "dots := isOther(req.URL) || hasDotSegment(target)", "dots := hasDotSegment(target)", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
 	{"client/sign/base.go", "if len(input.Items) > maxComponents {", "if false {", "a signature may cover any number of components", "./client/sign", "TestNegatives"},
+
+	// FTP.
+	{"fetch/ftp.go", "case r.code != 226 && r.code != 250:", "case false:", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
+	{"fetch/ftp.go", "netip.AddrPortFrom(peer.Addr(), port)", "netip.AddrPortFrom(peer.Addr().Next(), port)", "the data comes from another address", "./fetch", "TestFTPAddresses"},
+	{"fetch/ftp.go", "if port < 1024 {", "if false {", "a server sends us to the port of a service", "./fetch", "TestFTPOutcomes"},
+	{"fetch/ftp.go", "return r.code >= 500 && r.code <= 504 ||", "return r.code >= 500 ||", "a refused login allows everything", "./fetch", "TestFTPOutcomes"},
 
 	// What a status means.
 	{"fetch/resolution.go", "{500, 599, [5]outcome{unreachable,", "{500, 599, [5]outcome{unavailable,", "a 5xx allows everything", "./fetch", "TestStatuses"},
