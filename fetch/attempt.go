@@ -121,6 +121,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
+	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
 	if err := r.sign(req); err != nil {
 		return response{err: err}
 	}
@@ -140,7 +141,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	case res == nil:
 		return response{err: harden.Final("the transport returned neither a response nor an error")}
 	}
-	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
+	a = response{status: res.StatusCode, at: now, asked: asked, credential: credential}
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}

@@ -189,8 +189,8 @@ func agreesOnHTTP1(ctx context.Context, conn net.Conn) (err error) {
 	}
 	if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
 		return Final(fmt.Sprintf("the transport's DialTLSContext agreed on %q, "+
-			"but requests are sent over HTTP/1.1 only: set Fetcher.Transport to an http.Transport without DialTLSContext, "+
-			"or with one that offers http/1.1 alone", p))
+			"but requests are sent over HTTP/1.1 only: "+
+			"set Fetcher.Transport to an http.Transport without DialTLSContext, or with one that offers http/1.1 alone", p))
 	}
 	return nil
 }
