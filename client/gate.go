@@ -231,24 +231,32 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, group, r.token, res)
 	}
-	dots := hasDotSegment(target)
 	d := group.Decide(target)
-	if len(g.uses) > 0 && d.Allowed && !dots {
+	switch {
+	case !d.Allowed:
+	case hasDotSegment(target): // the rare case pays, buf stays on the stack
+		return g.decideDots(ctx, req.URL, strings.Clone(target), r, d, res)
+	case len(g.uses) > 0:
 		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
 			return err
 		}
 	}
-	if r.brief && d.Allowed && !dots {
+	if r.brief && d.Allowed {
 		r.Allowed = true
 		return nil
 	}
 	r.result, r.Decision = res, d
-	if d.Allowed && dots {
-		// The rare case pays, buf stays on the stack.
-		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target), func(form string) error {
-			return g.checkUse(r, req.URL, form, &d, res)
-		})
-	}
+	return nil
+}
+
+// decideDots completes a ruling on a target with dot segments, which d allows as it is
+// written.
+func (g *gate) decideDots(ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result) error {
+	r.result, r.Decision = res, d
+	var err error
+	r.Decision, err = decideDotFree(ctx, res.Policy.Group(r.token), target, func(form string) error {
+		return g.checkUse(r, u, form, &d, res)
+	})
 	return err
 }
 
