@@ -219,6 +219,11 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 		r.Decision = unruled
 		return nil
 	}
+	return g.judge(ctx, req.URL, target, r)
+}
+
+// judge rules on a target by the robots.txt of r.origin.
+func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) error {
 	patience := ctx
 	if r.held {
 		patience = ended
@@ -235,9 +240,9 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	switch {
 	case !d.Allowed:
 	case hasDotSegment(target): // the rare case pays, buf stays on the stack
-		return g.decideDots(ctx, req.URL, strings.Clone(target), r, d, res)
+		return g.decideDots(ctx, u, strings.Clone(target), r, d, res)
 	case len(g.uses) > 0:
-		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
+		if err = g.checkUse(r, u, target, &d, res); err != nil {
 			return err
 		}
 	}

@@ -101,8 +101,8 @@ var table = []mutation{
 
 	// Statements about use.
 	{"client/pacer_send.go", "return err != nil && !refused || d.Allowed", "return err != nil || refused || d.Allowed", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
-	{"client/gate.go", "return g.checkUse(r, req.URL, form, &d, res)", "return nil", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
-	{"client/gate.go", "if err = g.checkUse(r, req.URL, target, &d, res); err != nil {", "if err = g.checkUse(r, req.URL, target, &d, res); false {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/gate.go", "return g.checkUse(r, u, form, &d, res)", "return nil", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/gate.go", "if err = g.checkUse(r, u, target, &d, res); err != nil {", "if err = g.checkUse(r, u, target, &d, res); false {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
 	{"client/gate.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
 	{"client/use.go", "resp.StatusCode < 200 || resp.StatusCode > 299", "resp.StatusCode > 299", "a use: the body of another protocol is watched", "./client", "TestWatchReadsFinalPagesOnly"},
 	{"policy/usage/robots.go", "if lines == nil || !g.Decide(target).Allowed {", "if lines == nil {", "a use: preferences for what may not be crawled", "./policy/usage", "TestUsageFacts TestOwnFacts"},
