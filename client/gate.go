@@ -256,7 +256,9 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 
 // decideDots completes a ruling on a target with dot segments, which d allows as it is
 // written.
-func (g *gate) decideDots(ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result) error {
+func (g *gate) decideDots(
+	ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result,
+) error {
 	r.result, r.Decision = res, d
 	var err error
 	r.Decision, err = decideDotFree(ctx, res.Policy.Group(r.token), target, func(form string) error {
