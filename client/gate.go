@@ -224,6 +224,11 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 		r.Decision = unruled
 		return nil
 	}
+	return g.judge(ctx, req.URL, target, r)
+}
+
+// judge rules on a target by the robots.txt of r.origin.
+func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) error {
 	patience := ctx
 	if r.held {
 		patience = ended
@@ -236,26 +241,36 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, group, r.token, res)
 	}
-	// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
-	// ";type=a" too (RFC 1738 §3.2.2).
-	dots := isOther(req.URL) || hasDotSegment(target)
 	d := group.Decide(target)
-	if len(g.uses) > 0 && d.Allowed && !dots {
-		if err = g.checkUse(r, req.URL, target, &d, res); err != nil {
+	switch {
+	case !d.Allowed:
+	case hasDotSegment(target), isOther(u): // the rare case pays, buf stays on the stack
+		// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
+		// ";type=a" too (RFC 1738 §3.2.2).
+		return g.decideDots(ctx, u, strings.Clone(target), r, d, res)
+	case len(g.uses) > 0:
+		if err = g.checkUse(r, u, target, &d, res); err != nil {
 			return err
 		}
 	}
-	if r.brief && d.Allowed && !dots {
+	if r.brief && d.Allowed {
 		r.Allowed = true
 		return nil
 	}
 	r.result, r.Decision = res, d
-	if d.Allowed && dots {
-		// The rare case pays, buf stays on the stack.
-		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target), func(form string) error {
-			return g.checkUse(r, req.URL, form, &d, res)
-		})
-	}
+	return nil
+}
+
+// decideDots completes a ruling on a target with dot segments, which d allows as it is
+// written.
+func (g *gate) decideDots(
+	ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result,
+) error {
+	r.result, r.Decision = res, d
+	var err error
+	r.Decision, err = decideDotFree(ctx, res.Policy.Group(r.token), target, func(form string) error {
+		return g.checkUse(r, u, form, &d, res)
+	})
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -20,6 +19,7 @@ type checker struct {
 	network
 	all     bool // --as all
 	explain bool
+	uses    usesFlag
 }
 
 // check makes the subcommand. The URLs are few and given by hand; lists are for filter.
@@ -35,10 +35,14 @@ time, each once; the answers come in the order of the URLs.
 
 ` + urlHelp + `
 
+With --uses, a URL that the rules allow is refused if robots.txt disallows one of these
+uses of it; see robots usage.
+
 With --as all, one answer of the server is read in every dialect, side by side.`,
 		Example: `  robots check https://example.com/private/page --agent ExampleBot
   robots check example.com/a example.com/b --as google --explain
-  robots check https://example.com/ --as all --json`,
+  robots check https://example.com/ --as all --json
+  robots check https://example.com/essays/1 --uses train-ai`,
 		Args:              atLeastOne("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(c.run),
@@ -48,6 +52,7 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		"read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
 	completeDialects(cmd, "all")
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
+	usesVar(cmd, &c.uses)
 	c.register(cmd)
 	c.registerCache(cmd)
 	return cmd
@@ -164,11 +169,12 @@ func (c *checker) one(g *gate, u checked) error {
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
 func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
-	d, err := client.Decide(r.result.Policy, c.agent.String(), u.url)
+	d, refused, err := decide(r.result.Policy, c.agent.String(), u.url, c.uses)
 	if err != nil {
 		return nil, err
 	}
 	v := newVerdict(u.text, d)
+	v.refuse(refused)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
 	v.Robots = newAnswer(u.origin, r.result, g.until(u.origin, r.result))
 	if v.Robots.Error != nil {
@@ -176,6 +182,11 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 	}
 	if c.explain {
 		v.Lines = append([]fileLine{}, r.explain(c.agent.String(), u.url.RequestURI(), d)...)
+		if refused != nil {
+			by := refused.By
+			v.Lines = append(v.Lines, fileLine{by.Line, by.By + ": " + by.Text, true})
+			slices.SortStableFunc(v.Lines, func(a, b fileLine) int { return a.Number - b.Number })
+		}
 	}
 	return &v, nil
 }

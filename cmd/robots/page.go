@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,8 @@ const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and 
 stands, and what they come to for a crawler and for the engines. It says whether
 robots.txt hides the page, so that no crawler sees them, and where engines differ.
 
+` + urlHelp + `
+
 ` + askedByYou + `
 
 The exit status is 1 if there is a finding, and 2 if the page could not be had.`
@@ -50,6 +53,8 @@ const usageHelp = `Usage shows the preferences about the use of a page, by train
 input, or for search: what they come to, and which statement says so. It reads
 Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
 and Applebot-Extended, the page's header and its meta elements.
+
+` + urlHelp + `
 
 ` + askedByYou + `
 
@@ -151,25 +156,52 @@ var engines = []struct {
 	{policy.Bing, []string{"bingbot", "msnbot"}},
 }
 
-// pageSeen is what page writes with --json.
-type pageSeen struct {
-	URL        string          `json:"url"`
-	Status     int             `json:"status"`
-	Agent      string          `json:"agent"`
+// seenRecord is how page and usage begin an object of --json. As everywhere, a field is
+// null where it does not apply, and never left out.
+type seenRecord struct {
+	URL     string  `json:"url"`
+	Status  int     `json:"status"`
+	Agent   string  `json:"agent"`
+	Allowed bool    `json:"allowed"` // by robots.txt
+	Reason  string  `json:"reason"`
+	Line    *int    `json:"line"`
+	Rule    *string `json:"rule"`
+}
+
+func (p *pager) record(s *seen) seenRecord {
+	v := newVerdict(s.url.String(), s.decision)
+	return seenRecord{v.URL, s.status, p.agent.String(), v.Allowed, v.Reason, orNull(v.Line), orNull(v.Rule)}
+}
+
+// pageRecord is what page writes with --json.
+type pageRecord struct {
+	seenRecord
 	Statements []pageStatement `json:"statements"`
-	Effects    []pageEffect    `json:"effects"`
 	Incomplete bool            `json:"incomplete"`
-	Allowed    bool            `json:"allowed"` // by robots.txt
-	Line       int             `json:"line"`
+	Effects    []pageEffect    `json:"effects"`
 	Findings   []pageFinding   `json:"findings"`
 }
 
+// pageStatement is a page.Statement in JSON.
 type pageStatement struct {
-	Place   string `json:"place"`
-	Rule    string `json:"rule"`
-	Value   string `json:"value,omitempty"`
-	Scope   string `json:"scope,omitempty"`
-	Problem string `json:"problem,omitempty"`
+	Line    *int    `json:"line"`
+	Offset  *int64  `json:"offset"`
+	Rule    *string `json:"rule"`
+	Value   *string `json:"value"`
+	Scope   *string `json:"scope"`
+	Text    string  `json:"text"`
+	Problem *string `json:"problem"`
+}
+
+func newPageStatement(s page.Statement) pageStatement {
+	r := pageStatement{
+		Line: orNull(s.Line), Rule: orNull(s.Rule), Value: orNull(s.Value), Scope: orNull(s.Scope),
+		Text: s.Text, Problem: orNull(s.Problem),
+	}
+	if s.Line == 0 {
+		r.Offset = &s.Offset
+	}
+	return r
 }
 
 type pageEffect struct {
@@ -184,13 +216,12 @@ type pageFinding struct {
 
 // showPage writes what a page says to crawlers.
 func (p *pager) showPage(out *output, s *seen) {
-	v := pageSeen{
-		URL: s.url.String(), Status: s.status, Agent: p.agent.String(), Incomplete: s.rules.Incomplete(),
-		Allowed: s.decision.Allowed, Line: s.decision.Rule.Line,
+	v := pageRecord{
+		seenRecord: p.record(s), Incomplete: s.rules.Incomplete(),
 		Statements: []pageStatement{}, Findings: []pageFinding{},
 	}
 	for st := range s.rules.All() {
-		v.Statements = append(v.Statements, pageStatement{st.String(), st.Rule, st.Value, st.Scope, st.Problem})
+		v.Statements = append(v.Statements, newPageStatement(st))
 	}
 	effects := map[policy.Dialect]page.Effect{}
 	for _, e := range engines {
@@ -223,17 +254,17 @@ func (p *pager) showPage(out *output, s *seen) {
 }
 
 // find adds a finding in the words of package lint, which knows it from here only.
-func (v *pageSeen) find(id string) {
+func (v *pageRecord) find(id string) {
 	rules := lint.Rules()
 	i := slices.IndexFunc(rules, func(r lint.Rule) bool { return r.ID == id })
 	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice})
 }
 
-func (p *pager) printPage(out *output, s *seen, v pageSeen) {
+func (p *pager) printPage(out *output, s *seen, v pageRecord) {
 	fmt.Fprintf(out, "%s\n", visible(v.URL))
 	p.printHead(out, s)
-	for _, st := range v.Statements {
-		fmt.Fprintf(out, "  %-10s %s", "says", visible(st.Place))
+	for st := range s.rules.All() {
+		fmt.Fprintf(out, "  %-10s %s", "says", visible(st.String()))
 		if st.Problem != "" {
 			fmt.Fprintf(out, "  (%s)", st.Problem)
 		}
@@ -256,44 +287,50 @@ func (p *pager) printHead(out *output, s *seen) {
 	fmt.Fprintf(out, "  %-10s %s\n", "robots", visible(s.decision.String()))
 }
 
-// usageSeen is what usage writes with --json.
-type usageSeen struct {
-	URL         string           `json:"url"`
-	Status      int              `json:"status"`
-	Agent       string           `json:"agent"`
-	Allowed     bool             `json:"allowed"` // by robots.txt
-	Preferences []preferenceSeen `json:"preferences"`
-	Statements  []statementSeen  `json:"statements"`
+// usageRecord is what usage writes with --json.
+type usageRecord struct {
+	seenRecord
+	Preferences []preferenceRecord `json:"preferences"`
+	Statements  []*statementRecord `json:"statements"`
 }
 
-// statementSeen is a usage.Statement as --json writes it.
-type statementSeen struct {
-	By        string `json:"by"`
-	In        string `json:"in"`
-	Line      int    `json:"line,omitempty"`
-	Offset    int64  `json:"offset,omitempty"`
-	Key       string `json:"key,omitempty"`
-	Value     string `json:"value,omitempty"`
-	Engine    string `json:"engine,omitempty"`
-	Inherited bool   `json:"inherited,omitempty"`
-	Text      string `json:"text"`
-	Problem   string `json:"problem,omitempty"`
+// statementRecord is a usage.Statement in JSON.
+type statementRecord struct {
+	Mechanism string  `json:"mechanism"`
+	In        string  `json:"in"`
+	Line      *int    `json:"line"`
+	Offset    *int64  `json:"offset"`
+	Key       *string `json:"key"`
+	Value     *string `json:"value"`
+	Engine    *string `json:"engine"`
+	Inherited bool    `json:"inherited"`
+	Text      string  `json:"text"`
+	Problem   *string `json:"problem"`
 }
 
-type preferenceSeen struct {
+func newStatement(s usage.Statement) *statementRecord {
+	r := &statementRecord{
+		Mechanism: s.By, In: s.In, Line: orNull(s.Line), Key: orNull(s.Key), Value: orNull(s.Value),
+		Engine: orNull(s.Engine), Inherited: s.Inherited, Text: s.Text, Problem: orNull(s.Problem),
+	}
+	if s.In == "meta" {
+		r.Offset = &s.Offset
+	}
+	return r
+}
+
+type preferenceRecord struct {
 	Label      string           `json:"label"`
 	Preference usage.Preference `json:"preference"`
-	By         string           `json:"by,omitempty"` // the statement that says so, and where it stands
+	By         *statementRecord `json:"by"` // null: unknown
+	by         usage.Statement
 }
 
 // showUsage writes for which uses a page may be used.
 func (p *pager) showUsage(out *output, s *seen) {
 	table := usage.Table()
-	var labels, tokens []string
+	var tokens []string
 	for _, m := range table {
-		if !slices.Contains(labels, m.Label) {
-			labels = append(labels, m.Label)
-		}
 		if m.By == "policy token" && !slices.Contains(tokens, m.Key) {
 			tokens = append(tokens, m.Key)
 		}
@@ -301,18 +338,15 @@ func (p *pager) showUsage(out *output, s *seen) {
 	agent := p.agent.String()
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
-	v := usageSeen{
-		URL: s.url.String(), Status: s.status, Agent: agent, Allowed: s.decision.Allowed, Statements: []statementSeen{},
-	}
+	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
 	for _, st := range said {
-		v.Statements = append(v.Statements, statementSeen(st))
+		v.Statements = append(v.Statements, newStatement(st))
 	}
-	for i, label := range labels {
-		w := preferenceSeen{Label: label}
-		var by usage.Statement
-		switch w.Preference, by = usage.For(said, table, label); {
+	for i, label := range usageLabels() {
+		w := preferenceRecord{Label: label}
+		switch w.Preference, w.by = usage.For(said, table, label); {
 		case w.Preference != usage.Unknown:
-			w.By = by.String()
+			w.By = newStatement(w.by)
 		case i > 2:
 			continue // only the labels of the standard are shown where nothing is known
 		}
@@ -324,7 +358,7 @@ func (p *pager) showUsage(out *output, s *seen) {
 	p.printUsage(out, s, v, said)
 }
 
-func (p *pager) printUsage(out *output, s *seen, v usageSeen, said []usage.Statement) {
+func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Statement) {
 	if s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
 		out.worsen(exitUnknown)
 	}
@@ -335,7 +369,11 @@ func (p *pager) printUsage(out *output, s *seen, v usageSeen, said []usage.State
 	fmt.Fprintf(out, "%s\n", visible(v.URL))
 	p.printHead(out, s)
 	for _, w := range v.Preferences {
-		fmt.Fprintf(out, "  %-14s %-9s %s\n", w.Label, w.Preference, visible(w.By))
+		by := ""
+		if w.By != nil {
+			by = visible(w.by.String())
+		}
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
 	}
 	for _, st := range said {
 		if st.Problem != "" {

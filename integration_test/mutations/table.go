@@ -7,7 +7,7 @@ package main
 var table = []mutation{
 	// The gate.
 	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
-	{"client/gate.go", "if r.brief && d.Allowed && !dots {", "if r.brief && d.Allowed {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/gate.go", "case hasDotSegment(target), isOther(u): // the rare case", "case isOther(u): // the rare case", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "group := res.Policy.Group(r.token)", "group := res.Policy.Group(\"\")", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
@@ -20,7 +20,7 @@ var table = []mutation{
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign == nil || ", "\tif true || ", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
-	{"client/gate.go", "dots := isOther(req.URL) || hasDotSegment(target)", "dots := hasDotSegment(target)", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
+	{"client/gate.go", "case hasDotSegment(target), isOther(u):", "case hasDotSegment(target):", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
@@ -118,8 +118,8 @@ var table = []mutation{
 
 	// Statements about use.
 	{"client/pacer_send.go", "return err != nil && !refused || d.Allowed", "return err != nil || refused || d.Allowed", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
-	{"client/gate.go", "return g.checkUse(r, req.URL, form, &d, res)", "return nil", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
-	{"client/gate.go", "if err = g.checkUse(r, req.URL, target, &d, res); err != nil {", "if err = g.checkUse(r, req.URL, target, &d, res); false {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/gate.go", "return g.checkUse(r, u, form, &d, res)", "return nil", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/gate.go", "if err = g.checkUse(r, u, target, &d, res); err != nil {", "if err = g.checkUse(r, u, target, &d, res); false {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
 	{"client/gate.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
 	{"client/use.go", "resp.StatusCode < 200 || resp.StatusCode > 299", "resp.StatusCode > 299", "a use: the body of another protocol is watched", "./client", "TestWatchReadsFinalPagesOnly"},
 	{"policy/usage/robots.go", "if lines == nil || !g.Decide(target).Allowed {", "if lines == nil {", "a use: preferences for what may not be crawled", "./policy/usage", "TestUsageFacts TestOwnFacts"},
