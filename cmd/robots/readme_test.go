@@ -19,6 +19,14 @@ func readmeSites(w http.ResponseWriter, r *http.Request) {
 	case "shop.example":
 		w.Header().Set("Cache-Control", "max-age=7200")
 		w.Write([]byte("User-agent: *\nDisallow: /cart/\nSitemap: https://shop.example/sitemap.xml\n"))
+	case "essays.example":
+		if r.URL.Path == "/robots.txt" {
+			w.Write([]byte("User-agent: *\nDisallow: /drafts/\nContent-Usage: /essays/ train-ai=n, search=y\n"))
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("X-Robots-Tag", "googlebot: nosnippet, noindexing")
+		w.Write([]byte(`<head><meta name="robots" content="noindex, all"></head>`))
 	case "busy.example":
 		w.WriteHeader(http.StatusTooManyRequests)
 	default:
@@ -102,7 +110,7 @@ func (s *readmeShell) run(line, want string) string {
 		in.Write(data)
 		args = args[:i]
 	}
-	if slices.Contains([]string{"check", "fetch", "filter"}, args[0]) {
+	if slices.Contains([]string{"check", "fetch", "filter", "page", "usage"}, args[0]) {
 		args = append(slices.Clone(args), s.to)
 	}
 	s.status = run(s.t.Context(), args, streams{&in, &out, &out})
