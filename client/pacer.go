@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -85,9 +86,19 @@ type Pacer struct {
 	// negative, there is none.
 	MaxUnderway int
 
+	// Turns is where several processes share one pace for each origin, see "A fleet" above.
+	// If nil, the pace is kept in this process only.
+	Turns turns.Store
+
+	// Alone makes this process keep its own pace while Turns fails. If false, requests
+	// then wait, until Turns works again or their contexts end.
+	Alone bool
+
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
 	lanes *simplelru.LRU[fetch.Origin, *lane]
 	most  int // lanes to keep, in tests; zero: mostLanes
+
+	storePause time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 }
 
 // Wait waits until a request to u's origin may start. The next request to that origin
