@@ -111,6 +111,7 @@ type waiter struct {
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
 	due   time.Time       // when to ask the store again,
 	early <-chan struct{} // or sooner, when this is closed
+	fault error           // why it could not be asked
 	lease *lease          // the place that it gave
 }
 
@@ -170,11 +171,11 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		case !mayGo || later(at, w.due).After(now):
 			checked = false
 			if err := p.sleep(ctx, w, later(at, w.due).Sub(now), mayGo); err != nil {
-				return pl, time.Since(begin), err
+				return pl, time.Since(begin), w.because(err)
 			}
 		case !checked:
 			if checked = p.recheck(ctx, l, &r); ctx.Err() != nil {
-				return pl, time.Since(begin), context.Cause(ctx)
+				return pl, time.Since(begin), w.because(context.Cause(ctx))
 			}
 			if !checked {
 				return pl, time.Since(begin), errAgain

@@ -16,11 +16,10 @@ const (
 	// leaseTime is how long a place in Pacer.Turns outlives the process that took it.
 	leaseTime = 5 * time.Second
 
-	// storePatience bounds each call of Pacer.Turns. It leaves time to renew a lease that
-	// was not renewed at the first attempt.
-	storePatience = leaseTime / 3
+	// storePatience bounds each call of Pacer.Turns.
+	storePatience = leaseTime / 2
 
-	// storePauses is how long to wait after a call that failed: the first, and the longest.
+	// How long to wait after a call that failed: at first, and at most.
 	firstStorePause = 50 * time.Millisecond
 	lastStorePause  = time.Second
 )
@@ -62,11 +61,10 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 		p.storeDid(err, now)
 	}
 	w.due, w.early = now.Add(a.Wait), a.Wake
+	w.fault = err
 	switch {
-	case ctx.Err() != nil && err != nil:
-		return false, &turnsError{context.Cause(ctx), err}
 	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
+		return false, w.because(context.Cause(ctx))
 	case err != nil && p.Alone:
 		return true, nil
 	case err != nil:
@@ -97,6 +95,15 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 // turnLetters is the length of the name of a turn: 40 bits, for the few turns at one origin
 // at a time.
 const turnLetters = 8
+
+// because returns err, the end of a context, with the reason for waiting until then if that
+// was Pacer.Turns.
+func (w *waiter) because(err error) error {
+	if w.fault == nil {
+		return err
+	}
+	return &turnsError{err, w.fault}
+}
 
 func (a asking) kind() turns.Kind {
 	switch a {

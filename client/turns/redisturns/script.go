@@ -107,16 +107,18 @@ end
 var takeScript = redis.NewScript(preamble + `
 local kind = tonumber(ARGV[6])
 local page, visit, visitor, robots = 0, 1, 2, 3
-remove(held) -- the answer was lost
+local lost, till = remove(held)
 local before = remove(queue)
-if kind == visitor or kind == robots then
-	before = 1
-elseif not before then
+if not before then
 	before = #queue / 2 + 1
+	if kind == visitor or kind == robots then before = 1 end
 end
 local from = last
 if kind ~= visitor then from = math.max(last, granted) end
 local at, wait = earliest(from), kind ~= robots and full()
+if lost and last <= till - lease then -- the answer was lost, and there was no request since
+	before, wait, at = 1, false, math.max(now, resume)
+end
 if before == 1 and not wait and at <= now then
 	if kind == visit then
 		granted = now
@@ -128,7 +130,9 @@ if before == 1 and not wait and at <= now then
 	return {1, 0, 0, strain}
 end
 if before > 1 then
-	at = math.max(at, queue[2 * before - 2] + delay)
+	local ahead = queue[2 * before - 2]
+	at = math.max(at, ahead + delay)
+	if at <= now then at = ahead + grace end -- it is late, and may be dead
 elseif wait then
 	for i = 2, #held, 2 do
 		if i == 2 or held[i] + delay < wait then wait = held[i] + delay end
