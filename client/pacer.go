@@ -60,6 +60,17 @@ import (
 // A body that is never closed keeps its place until its context ends, as it keeps its
 // connection. With MaxUnderway 1, a request waits for an open body of the same origin.
 //
+// # A fleet
+//
+// With Turns, all that is said here of one process holds for all processes that share the store:
+// a site sees one visitor. Requests of one process start in the order they came; the processes
+// take turns among each other. A process that dies keeps its places for five seconds. One that
+// was stopped for longer than that asks again before it sends. While Turns fails, requests wait
+// until their contexts end, and the error then names the failure too; see Alone.
+//
+// If MaxUnderway is above one, the distance from start to start is as exact as the time that
+// Turns takes to answer is even.
+//
 // # Memory
 //
 // A Pacer remembers 50,000 origins, at some 500 bytes each. Beyond that it forgets the
@@ -68,7 +79,9 @@ import (
 //
 // A Pacer is safe for concurrent use, and several Transports may share it. Its fields
 // must not change after the first use, and it must not be copied. It owns no goroutine,
-// and has a timer only while a caller waits.
+// and has a timer only while a caller waits. With Turns, it has a timer for each request in
+// flight, and goroutines that tell the store what has become of a turn. They give up after
+// five seconds.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
 	// a shorter one. If zero, 1 second. If negative, there is none.
