@@ -190,12 +190,11 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 }
 
 // start takes the turn of w, the first in line, and reports whether it could: Turns may know
-// better. The error is that of tooSlow, because a delay may have been learned since w joined,
-// or the end of ctx.
+// better. The error is that of tooSlow, or the end of ctx.
 func (p *Pacer) start(ctx context.Context, o fetch.Origin, l *lane, w *waiter, now time.Time) (bool, error) {
 	if w.as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return false, err
+			return false, err // learned since w joined
 		}
 	}
 	if p.Turns != nil {

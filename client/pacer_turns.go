@@ -48,12 +48,15 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 			w.ask.Places = n
 		}
 	}
-	l.key = o.String()
+	if l.key == "" {
+		l.key = o.String()
+	}
+	key := l.key
 	begin, read := time.Now(), l.read
 	w.ask.Delay = p.delay(l, begin)
 	p.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, storePatience)
-	a, err := p.Turns.Take(call, l.key, w.ask)
+	a, err := p.Turns.Take(call, key, w.ask)
 	cancel()
 	p.mu.Lock()
 	now := time.Now()

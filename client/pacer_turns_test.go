@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,14 +19,18 @@ import (
 type starts struct {
 	begin time.Time
 	took  time.Duration
-	at    []time.Duration
+
+	mu sync.Mutex // guards at
+	at []time.Duration
 }
 
 func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Path == "/robots.txt" {
 		return answer(404, "", ""), nil
 	}
+	s.mu.Lock()
 	s.at = append(s.at, time.Since(s.begin))
+	s.mu.Unlock()
 	time.Sleep(s.took)
 	return answer(200, "", "page"), nil
 }
@@ -64,10 +69,10 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 	for _, where := range []string{"before the answer", "after the answer"} {
 		synctest.Test(t, func(t *testing.T) {
-			store, base, sleeps := new(memturns.Store), &starts{begin: time.Now()}, false
+			store, base := new(memturns.Store), &starts{begin: time.Now()}
+			var sleeps atomic.Bool
 			sleep := func(here string) {
-				if sleeps && here == where {
-					sleeps = false
+				if here == where && sleeps.CompareAndSwap(true, false) {
 					time.Sleep(6 * time.Second)
 				}
 			}
@@ -91,13 +96,13 @@ func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 			page(a)
 			page(b)
 			time.Sleep(time.Millisecond) // the end of a request is told behind it
-			sleeps = true
+			sleeps.Store(true)
 			go page(a)
 			time.Sleep(1500 * time.Millisecond)
 			go page(b)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if sleeps || len(base.at) != 4 {
+			if sleeps.Load() || len(base.at) != 4 {
 				t.Fatalf("%s: %d pages, want 4", where, len(base.at))
 			}
 			for i := 1; i < 4; i++ {
@@ -112,12 +117,13 @@ func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 // A turn whose answer was lost is neither taken twice nor lost for longer than its lease.
 func TestPacerTurnsWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, calls := new(memturns.Store), 0
+		store := new(memturns.Store)
+		var calls atomic.Int64
 		store.Fault = func(_ context.Context, _ string, after bool) error {
 			if !after {
 				return nil
 			}
-			if calls++; calls%3 != 0 {
+			if calls.Add(1)%3 != 0 {
 				return errors.New("connection reset")
 			}
 			return nil
