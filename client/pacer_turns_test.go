@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/client/turns"
 )
 
 // starts is a Base that knows when pages were asked for.
@@ -65,25 +66,44 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 	})
 }
 
+// stopped is the store of a process that renews nothing while it sleeps.
+type stopped struct {
+	turns.Store
+	asleep   *atomic.Bool
+	answered func() // called when a turn was asked for
+}
+
+func (s stopped) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	got, err := s.Store.Take(ctx, origin, a)
+	if got.Taken {
+		s.answered()
+	}
+	return got, err
+}
+
+func (s stopped) Tell(ctx context.Context, origin string, n turns.News) error {
+	if s.asleep.Load() {
+		return errors.New("stopped")
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
 // A process that slept for longer than a lease, wherever it did, does not send on it.
 func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 	for _, where := range []string{"before the answer", "after the answer"} {
 		synctest.Test(t, func(t *testing.T) {
 			store, base := new(memturns.Store), &starts{begin: time.Now()}
-			var sleeps atomic.Bool
+			var sleeps, asleep atomic.Bool
 			sleep := func(here string) {
 				if here == where && sleeps.CompareAndSwap(true, false) {
-					time.Sleep(6 * time.Second)
+					asleep.Store(true)
+					time.Sleep(6500 * time.Millisecond)
+					asleep.Store(false)
 				}
 			}
-			store.Fault = func(_ context.Context, _ string, after bool) error {
-				if after {
-					sleep("before the answer")
-				}
-				return nil
-			}
+			own := stopped{store, &asleep, func() { sleep("before the answer") }}
 			hook := func(context.Context, client.Waited) { sleep("after the answer") }
-			a := &http.Client{Transport: &client.Transport{Base: base, Pacer: &client.Pacer{Turns: store},
+			a := &http.Client{Transport: &client.Transport{Base: base, Pacer: &client.Pacer{Turns: own},
 				Trace: &client.Trace{Waited: hook}}}
 			b := paced(&client.Pacer{Turns: store}, base)
 			page := func(c *http.Client) {
