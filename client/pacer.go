@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -60,6 +61,17 @@ import (
 // A body that is never closed keeps its place until its context ends, as it keeps its
 // connection. With MaxUnderway 1, a request waits for an open body of the same origin.
 //
+// # A fleet
+//
+// With Turns, all that is said here of one process holds for all processes that share the store:
+// a site sees one visitor. Requests of one process start in the order they came; the processes
+// take turns among each other. A process that dies keeps its places for five seconds. One that
+// was stopped for longer than that asks again before it sends. While Turns fails, requests wait
+// until their contexts end, and the error then names the failure too; see Alone.
+//
+// If MaxUnderway is above one, the distance from start to start is as exact as the time that
+// Turns takes to answer is even.
+//
 // # Memory
 //
 // A Pacer remembers 50,000 origins, at some 500 bytes each. Beyond that it forgets the
@@ -68,7 +80,9 @@ import (
 //
 // A Pacer is safe for concurrent use, and several Transports may share it. Its fields
 // must not change after the first use, and it must not be copied. It owns no goroutine,
-// and has a timer only while a caller waits.
+// and has a timer only while a caller waits. With Turns, it has a timer for each request in
+// flight, and goroutines that tell the store what has become of a turn. They give up after
+// five seconds.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
 	// a shorter one. If zero, 1 second. If negative, there is none.
@@ -86,9 +100,19 @@ type Pacer struct {
 	// negative, there is none.
 	MaxUnderway int
 
+	// Turns is where several processes share one pace for each origin, see "A fleet" above.
+	// If nil, the pace is kept in this process only.
+	Turns turns.Store
+
+	// Alone makes this process keep its own pace while Turns fails. If false, requests
+	// then wait, until Turns works again or their contexts end.
+	Alone bool
+
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
 	lanes *simplelru.LRU[fetch.Origin, *lane]
 	most  int // lanes to keep, in tests; zero: mostLanes
+
+	storePause time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 }
 
 // Wait waits until a request to u's origin may start. The next request to that origin

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -31,6 +32,7 @@ type lane struct {
 	underway int
 	waiting  list.List // of *waiter; the first is the next to go
 	owing    int       // how many of waiting owe the past delay
+	key      string    // the origin, for Pacer.Turns; empty: not yet asked for
 }
 
 // mostLanes is how many origins are remembered, besides those that are busy.
@@ -104,10 +106,17 @@ type waiter struct {
 	as   asking
 	wake chan struct{} // holds one: things have changed, look again
 	owes bool          // has to keep lane.past
+
+	// With Pacer.Turns:
+	ask   turns.Ask       // what the store may have of this waiter, if it has a name
+	due   time.Time       // when to ask the store again,
+	early <-chan struct{} // or sooner, when this is closed
+	fault error           // why it could not be asked
+	lease *lease          // the place that it gave
 }
 
 // take is turn for what needs no second decision.
-func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, held time.Duration, err error) {
+func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (pl place, held time.Duration, err error) {
 	return p.turn(ctx, o, as, recheck{})
 }
 
@@ -115,69 +124,87 @@ func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (l *lane, h
 // Wait, it then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
 func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
-) (l *lane, held time.Duration, err error) {
+) (pl place, held time.Duration, err error) {
 	if ctx.Err() != nil {
-		return nil, 0, context.Cause(ctx)
+		return pl, 0, context.Cause(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	l = p.lane(o, now)
+	l := p.lane(o, now)
 	if as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return nil, 0, err
+			return pl, 0, err
 		}
 	}
 	if as == asPage && l.useGrant(now) {
 		as = asHolder
 	}
-	if at, full := p.earliest(l, now, as); !full && !at.After(now) && (as.ahead() || l.waiting.Len() == 0) {
+	if at, full := p.earliest(l, now, as); p.Turns == nil && !full && !at.After(now) &&
+		(as.ahead() || l.waiting.Len() == 0) {
 		l.start(as, now)
-		return l, 0, nil
+		return place{lane: l}, 0, nil
 	}
-	held, err = p.queue(ctx, o, l, as, r, now)
-	return l, held, err
+	return p.queue(ctx, o, l, as, r, now)
 }
 
 // queue is turn if it has to wait, from begin on. It is called and returns with p.mu held.
 // Only the first in line has a timer. It wakes the next when it leaves, with a turn or
 // without.
 func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time,
-) (held time.Duration, err error) {
+) (pl place, held time.Duration, err error) {
 	w := &waiter{as: as, wake: make(chan struct{}, 1)}
 	e := l.join(w)
-	defer l.leave(e)
+	defer func() {
+		p.withdraw(l, w)
+		l.leave(e)
+	}()
 	deadline, hasDeadline := ctx.Deadline()
-	checked := false
+	checked := p.Turns != nil // it was decided on just now, and may not have to wait
 	for now := begin; ; now = time.Now() {
 		held = now.Sub(begin)
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
-			return held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
-		case !mayGo || at.After(now):
+			return pl, held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
+		case !mayGo || later(at, w.due).After(now):
 			checked = false
-			if err := p.sleep(ctx, w, at.Sub(now), mayGo); err != nil {
-				return time.Since(begin), err
+			if err := p.sleep(ctx, w, later(at, w.due).Sub(now), mayGo); err != nil {
+				return pl, time.Since(begin), w.because(err)
 			}
 		case !checked:
 			if checked = p.recheck(ctx, l, &r); ctx.Err() != nil {
-				return time.Since(begin), context.Cause(ctx)
+				return pl, time.Since(begin), w.because(context.Cause(ctx))
 			}
 			if !checked {
-				return time.Since(begin), errAgain
+				return pl, time.Since(begin), errAgain
 			}
 		default:
-			if as != asRobots {
-				if err := p.tooSlow(o, l, now); err != nil {
-					return held, err // learned since it joined
-				}
+			if started, err := p.start(ctx, o, l, w, now); started || err != nil {
+				return place{l, w.lease}, held, err
 			}
-			l.start(as, now)
-			return held, nil
+			checked = false
 		}
 	}
+}
+
+// start takes the turn of w, the first in line, and reports whether it could: Turns may know
+// better. The error is that of tooSlow, or the end of ctx.
+func (p *Pacer) start(ctx context.Context, o fetch.Origin, l *lane, w *waiter, now time.Time) (bool, error) {
+	if w.as != asRobots {
+		if err := p.tooSlow(o, l, now); err != nil {
+			return false, err // learned since w joined
+		}
+	}
+	if p.Turns != nil {
+		if ok, err := p.ask(ctx, o, l, w); !ok {
+			return false, err
+		}
+		now = time.Now()
+	}
+	l.start(w.as, now)
+	return true, nil
 }
 
 // recheck is r.holds, without the lock: robots.txt may go ahead meanwhile. What is learned
@@ -209,6 +236,8 @@ func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first boo
 	select {
 	case <-due:
 	case <-w.wake:
+	case <-w.early:
+		w.due, w.early = time.Time{}, nil
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil { // of two that are ready, select picks any
@@ -218,19 +247,27 @@ func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first boo
 }
 
 // end gives a place back.
-func (p *Pacer) end(l *lane) {
+func (p *Pacer) end(l place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if l.lease != nil {
+		p.endShared(l)
+		return
+	}
 	l.last = time.Now()
 	l.underway--
 	l.wakeFirst()
 }
 
 // note hands an answer to the lane. Those who wait learn at once of a new pause.
-func (p *Pacer) note(l *lane, status int, retryAfter time.Duration) {
+func (p *Pacer) note(l place, status int, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answered(l, status, retryAfter, time.Now())
+	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
+	p.answered(l.lane, failed, retryAfter, time.Now())
+	if l.lease != nil {
+		p.noteShared(l, failed, retryAfter)
+	}
 	l.wakeFirst()
 }
 
@@ -358,10 +395,8 @@ func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
 	return nil
 }
 
-// answered notes how the origin does. status is 0 if no answer came, retryAfter 0 if the
-// answer has none.
-func (p *Pacer) answered(l *lane, status int, retryAfter time.Duration, now time.Time) {
-	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
+// answered notes how the origin does. retryAfter is 0 if its answer has none.
+func (p *Pacer) answered(l *lane, failed bool, retryAfter time.Duration, now time.Time) {
 	switch {
 	case failed && retryAfter > 0: // the site knows best
 		l.resume = later(l.resume, now.Add(min(retryAfter, day)))

@@ -36,7 +36,7 @@ func crowd(t *testing.T, p *Pacer, name string, n int) {
 func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{most: 300}
-		begin := func(host string) *lane {
+		begin := func(host string) place {
 			l, _, err := p.take(t.Context(), originAt(t, host), asPage)
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +54,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		p.end(begin("awaited.example"))
-		p.note(p.lane(originAt(t, "awaited.example"), time.Now()), 503, time.Hour)
+		p.note(place{lane: p.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour)
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 
 		crowd(t, p, "crowd", 1000) // in ten seconds

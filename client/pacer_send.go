@@ -41,6 +41,9 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 	case err != nil:
 		return refuse(req, err)
 	}
+	if p.lapsed(l) { // this process slept meanwhile
+		return nil, errAgain
+	}
 	out, reading := watchBody(req)
 	res, err := g.send(out)
 	switch {
@@ -138,7 +141,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 type pacedBody struct {
 	io.ReadCloser
 	pacer *Pacer
-	lane  *lane
+	place place
 	once  sync.Once   // gives the place back
 	stop  func() bool // ends the watch on the context
 }
@@ -150,9 +153,9 @@ type pacedStream struct {
 	io.Writer
 }
 
-// holdPlace wraps body: the place at l is held until the body is done with.
-func (p *Pacer) holdPlace(ctx context.Context, l *lane, body io.ReadCloser) io.ReadCloser {
-	b := &pacedBody{ReadCloser: body, pacer: p, lane: l}
+// holdPlace wraps body: the place l is held until the body is done with.
+func (p *Pacer) holdPlace(ctx context.Context, l place, body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, pacer: p, place: l}
 	b.stop = context.AfterFunc(ctx, b.over)
 	if w, ok := body.(io.Writer); ok {
 		return &pacedStream{b, w}
@@ -187,7 +190,7 @@ func (b *pacedBody) done() {
 }
 
 func (b *pacedBody) over() {
-	b.once.Do(func() { b.pacer.end(b.lane) })
+	b.once.Do(func() { b.pacer.end(b.place) })
 }
 
 // CloseWrite ends our half of an upgraded connection, if net/http can.

@@ -57,6 +57,8 @@ func TestMain(m *testing.M) {
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "holder":
 		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
+	case "pacer":
+		childPaces(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "writer":
 		childWrites(os.Getenv("ROBOTSGATE_FILE"), os.Getenv("ROBOTSGATE_VERSION"))
 	}

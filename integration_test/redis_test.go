@@ -34,7 +34,7 @@ type redisServer struct {
 
 // startRedis starts a server that keeps nothing on disk. It skips the test where
 // redis-server is not installed (Debian, Ubuntu: apt-get install redis-server).
-func startRedis(t *testing.T) *redisServer {
+func startRedis(t testing.TB) *redisServer {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *redisServer) kill() {
 	s.cmd.Wait()
 }
 
-func freeAddr(t *testing.T) string {
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

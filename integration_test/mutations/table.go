@@ -112,7 +112,8 @@ var table = []mutation{
 	{"client/pacer_send.go", "case blames(req, reading, err):", "case blames(req, reading, err) && false:", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
-	{"client/pacer_lane.go", "return held, err // learned since it joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
+	{"client/pacer_send.go", "if p.lapsed(l) {", "if p.lapsed(l) && false {", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
+	{"client/pacer_lane.go", "return false, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
 	{"cache/cache.go", "if !e.place().suits(r, src) {", "if false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
 	{"fetch/attempt.go", "res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent)", "_ = cmp.Or(res.UserAgent, r.prev.UserAgent)", "a 304 gives a file to another User-Agent", "./fetch", "TestA304LeavesTheFileToWhomItIsFor"},
 

@@ -1,0 +1,245 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+const (
+	// leaseTime is how long a place in Pacer.Turns outlives the process that took it.
+	leaseTime = 5 * time.Second
+
+	// storePatience bounds each call of Pacer.Turns.
+	storePatience = leaseTime / 2
+
+	// How long to wait after a call that failed: at first, and at most.
+	firstStorePause = 50 * time.Millisecond
+	lastStorePause  = time.Second
+)
+
+// place is a place at an origin that a request has taken, or is about to.
+type place struct {
+	*lane
+	lease *lease // nil: in this process only
+}
+
+// lease is a place in Pacer.Turns. Pacer.mu guards it.
+type lease struct {
+	ask    turns.Ask
+	strain int           // what the store knew of when it gave the turn
+	until  time.Time     // when it lapses, by the clock of this process: no later than in the store
+	renew  *time.Timer   // nil: ended
+	told   chan struct{} // closed when the store has been told what happened last; nil: nothing has
+}
+
+// ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. It
+// is called and returns with p.mu held, but does not hold it meanwhile.
+func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bool, error) {
+	if w.ask.Turn == "" {
+		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
+		if n := p.maxUnderway(); n < math.MaxInt {
+			w.ask.Places = n
+		}
+	}
+	if l.key == "" {
+		l.key = o.String()
+	}
+	key := l.key
+	begin, read := time.Now(), l.read
+	w.ask.Delay = p.delay(l, begin)
+	p.mu.Unlock()
+	call, cancel := context.WithTimeout(ctx, storePatience)
+	a, err := p.Turns.Take(call, key, w.ask)
+	cancel()
+	p.mu.Lock()
+	now := time.Now()
+	if err == nil || ctx.Err() == nil {
+		p.storeDid(err, now)
+	}
+	w.due, w.early = now.Add(a.Wait), a.Wake
+	w.fault = err
+	switch {
+	case ctx.Err() != nil:
+		return false, w.because(context.Cause(ctx))
+	case err != nil && p.Alone:
+		return true, nil
+	case err != nil:
+		w.due = now.Add(jittered(p.storePause))
+		return false, nil
+	}
+	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
+	if !a.Taken {
+		if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
+			w.due = change // of the delay
+		}
+		return false, nil
+	}
+	if !now.Before(begin.Add(leaseTime)) || l.read.After(read) {
+		// This process slept, and another may have the place; or there is a new robots.txt.
+		// Asking again gives the turn back first.
+		return false, nil
+	}
+	if w.as != asWait {
+		pl := place{l, &lease{ask: w.ask, strain: a.Strain, until: begin.Add(leaseTime)}}
+		pl.lease.renew = time.AfterFunc(leaseTime/3, func() { p.renew(pl) })
+		w.lease = pl.lease
+	}
+	w.ask.Turn = "" // nothing is left to give back
+	return true, nil
+}
+
+// turnLetters is the length of the name of a turn: 40 bits, for the few turns at one origin
+// at a time.
+const turnLetters = 8
+
+// because returns err, the end of a context, with the reason for waiting until then if that
+// was Pacer.Turns.
+func (w *waiter) because(err error) error {
+	if w.fault == nil {
+		return err
+	}
+	return &turnsError{err, w.fault}
+}
+
+func (a asking) kind() turns.Kind {
+	switch a {
+	case asWait:
+		return turns.Visit
+	case asHolder:
+		return turns.Visitor
+	case asRobots:
+		return turns.Robots
+	}
+	return turns.Page
+}
+
+// storeDid takes note of how a call of Pacer.Turns ended, and says so once.
+func (p *Pacer) storeDid(err error, now time.Time) {
+	switch {
+	case err != nil && p.storePause == 0:
+		p.storePause = firstStorePause
+		slog.Warn("client: the store of turns fails", "alone", p.Alone, "error", err)
+	case err != nil:
+		p.storePause = min(2*p.storePause, lastStorePause)
+	case p.storePause != 0:
+		p.storePause = 0
+		slog.Info("client: the store of turns works again")
+	}
+}
+
+// turnsError says that no turn came because Pacer.Turns fails.
+type turnsError struct{ cause, store error }
+
+func (e *turnsError) Error() string {
+	return fmt.Sprintf("client: not sent: %v; the store of turns failed: %s", e.cause, cut(e.store.Error()))
+}
+
+func (e *turnsError) Unwrap() error { return e.cause }
+
+// Timeout makes it a net.Error if the cause is one.
+func (e *turnsError) Timeout() bool { return e.cause == context.DeadlineExceeded }
+
+// Temporary is the other method of a net.Error.
+func (e *turnsError) Temporary() bool { return e.Timeout() }
+
+// tell is Tell behind the caller, after what came before. It is repeated until the store has it
+// or the lease has lapsed anyway. Then it calls then.
+func (p *Pacer) tell(key string, n turns.News, before <-chan struct{}, then func()) {
+	go func() {
+		defer then()
+		if before != nil {
+			<-before
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+		defer cancel()
+		for pause := firstStorePause; ctx.Err() == nil; pause *= 2 {
+			call, cancel := context.WithTimeout(ctx, storePatience)
+			err := p.Turns.Tell(call, key, n)
+			cancel()
+			if err == nil {
+				return
+			}
+			select {
+			case <-time.After(jittered(pause)):
+			case <-ctx.Done():
+			}
+		}
+	}()
+}
+
+// withdraw gives back what a waiter that leaves has in the store: it waits there, or was given
+// a turn that it never heard of.
+func (p *Pacer) withdraw(l *lane, w *waiter) {
+	if w.ask.Turn != "" {
+		p.tell(l.key, turns.News{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
+	}
+}
+
+// endShared is end for a place in Pacer.Turns. In this process, too, it is given back when the
+// store has it: whoever asks next is told no more than the store knows.
+func (p *Pacer) endShared(pl place) {
+	if pl.lease.renew == nil {
+		return
+	}
+	pl.lease.renew.Stop()
+	pl.lease.renew = nil
+	pl.last = time.Now()
+	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		pl.last = time.Now()
+		pl.underway--
+		pl.wakeFirst()
+	})
+}
+
+// renew says that a request goes on. A call that fails is repeated while the lease lasts and
+// after: a place that is in use is taken.
+func (p *Pacer) renew(pl place) {
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	begin := time.Now()
+	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Renewed})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.storeDid(err, time.Now())
+	next := leaseTime / 3
+	if err == nil {
+		pl.lease.until = begin.Add(leaseTime)
+	} else {
+		next = jittered(lastStorePause)
+	}
+	if pl.lease.renew != nil {
+		pl.lease.renew.Reset(next)
+	}
+}
+
+// noteShared hands an answer to Pacer.Turns, if that can change anything there.
+func (p *Pacer) noteShared(pl place, failed bool, retryAfter time.Duration) {
+	n := turns.News{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
+	if failed {
+		n.Event = turns.Failed
+	} else if pl.lease.strain == 0 {
+		return
+	}
+	before, told := pl.lease.told, make(chan struct{})
+	pl.lease.told = told
+	p.tell(pl.key, n, before, func() { close(told) })
+}
+
+// lapsed reports whether the place may have been given to another process meanwhile.
+func (p *Pacer) lapsed(pl place) bool {
+	if pl.lease == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !time.Now().Before(pl.lease.until)
+}

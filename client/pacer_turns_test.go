@@ -1,0 +1,244 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/client/turns"
+)
+
+// starts is a Base that knows when pages were asked for.
+type starts struct {
+	begin time.Time
+	took  time.Duration
+
+	mu sync.Mutex // guards at
+	at []time.Duration
+}
+
+func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Path == "/robots.txt" {
+		return answer(404, "", ""), nil
+	}
+	s.mu.Lock()
+	s.at = append(s.at, time.Since(s.begin))
+	s.mu.Unlock()
+	time.Sleep(s.took)
+	return answer(200, "", "page"), nil
+}
+
+// Two processes share one pace: start to start, end to start, one place.
+func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, base := new(memturns.Store), &starts{begin: time.Now(), took: 500 * time.Millisecond}
+		a, b := paced(&client.Pacer{Turns: store}, base), paced(&client.Pacer{Turns: store}, base)
+		for range 3 {
+			for _, c := range []*http.Client{a, b} {
+				go func() {
+					res, err := c.Get("http://a.example/page")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					res.Body.Close()
+				}()
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(base.at) != 6 {
+			t.Fatalf("%d pages, want 6", len(base.at))
+		}
+		for i := 1; i < 6; i++ {
+			if gap := base.at[i] - base.at[i-1]; gap != 1500*time.Millisecond {
+				t.Errorf("a page after %v, want the 500ms that one takes and the delay of 1s", gap)
+			}
+		}
+	})
+}
+
+// stopped is the store of a process that renews nothing while it sleeps.
+type stopped struct {
+	turns.Store
+	asleep   *atomic.Bool
+	answered func() // called when a turn was asked for
+}
+
+func (s stopped) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	got, err := s.Store.Take(ctx, origin, a)
+	if got.Taken {
+		s.answered()
+	}
+	return got, err
+}
+
+func (s stopped) Tell(ctx context.Context, origin string, n turns.News) error {
+	if s.asleep.Load() {
+		return errors.New("stopped")
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
+// A process that slept for longer than a lease, wherever it did, does not send on it.
+func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
+	for _, where := range []string{"before the answer", "after the answer"} {
+		synctest.Test(t, func(t *testing.T) {
+			store, base := new(memturns.Store), &starts{begin: time.Now()}
+			var sleeps, asleep atomic.Bool
+			sleep := func(here string) {
+				if here == where && sleeps.CompareAndSwap(true, false) {
+					asleep.Store(true)
+					time.Sleep(6500 * time.Millisecond)
+					asleep.Store(false)
+				}
+			}
+			own := stopped{store, &asleep, func() { sleep("before the answer") }}
+			hook := func(context.Context, client.Waited) { sleep("after the answer") }
+			a := &http.Client{Transport: &client.Transport{Base: base, Pacer: &client.Pacer{Turns: own},
+				Trace: &client.Trace{Waited: hook}}}
+			b := paced(&client.Pacer{Turns: store}, base)
+			page := func(c *http.Client) {
+				if res, err := c.Get("http://a.example/page"); err != nil {
+					t.Error(err)
+				} else {
+					res.Body.Close()
+				}
+			}
+			page(a)
+			page(b)
+			time.Sleep(time.Millisecond) // the end of a request is told behind it
+			sleeps.Store(true)
+			go page(a)
+			time.Sleep(1500 * time.Millisecond)
+			go page(b)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if sleeps.Load() || len(base.at) != 4 {
+				t.Fatalf("%s: %d pages, want 4", where, len(base.at))
+			}
+			for i := 1; i < 4; i++ {
+				if gap := base.at[i] - base.at[i-1]; gap < time.Second {
+					t.Errorf("%s: a page %v after the one before, want 1s", where, gap)
+				}
+			}
+		})
+	}
+}
+
+// A turn whose answer was lost is neither taken twice nor lost for longer than its lease.
+func TestPacerTurnsWhoseAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memturns.Store)
+		var calls atomic.Int64
+		store.Fault = func(_ context.Context, _ string, after bool) error {
+			if !after {
+				return nil
+			}
+			if calls.Add(1)%3 != 0 {
+				return errors.New("connection reset")
+			}
+			return nil
+		}
+		base := &starts{begin: time.Now()}
+		c := paced(&client.Pacer{Turns: store}, base)
+		for range 5 {
+			res, _ := get(t, c, "http://a.example/page")
+			res.Body.Close()
+		}
+		time.Sleep(time.Minute)
+		for i := 1; i < len(base.at); i++ {
+			if gap := base.at[i] - base.at[i-1]; gap < time.Second || gap > 4*time.Second {
+				t.Errorf("a page after %v, want 1s to 4s", gap)
+			}
+		}
+	})
+}
+
+// While the store fails, a request waits no longer than its context and says why; with Alone,
+// it keeps the pace of its process.
+func TestPacerTurnsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memturns.Store{Fault: func(context.Context, string, bool) error { return errors.New("no memory") }}
+		u := parse("http://a.example/")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := (&client.Pacer{Turns: store}).Wait(ctx, u)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
+			t.Errorf("got %v, want the end of the context and the reason", err)
+		}
+		alone, begin := &client.Pacer{Turns: store, Alone: true}, time.Now()
+		for range 4 {
+			if err := alone.Wait(t.Context(), u); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(begin); took != 3*time.Second {
+			t.Errorf("alone: four turns in %v, want 3s", took)
+		}
+		time.Sleep(time.Minute) // what is told behind the callers is given up
+	})
+}
+
+// A body that is open for longer than a lease keeps its place, even in a store that has
+// forgotten it.
+func TestPacerTurnsAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memturns.Store)
+		c := paced(&client.Pacer{Turns: store}, pagesOf(func(*http.Request) (*http.Response, error) {
+			return answer(200, "", "page"), nil
+		}))
+		res, _ := get(t, c, "http://a.example/page")
+		time.Sleep(10 * time.Second)
+		store.Forget()
+		time.Sleep(10 * time.Second)
+		var waited atomic.Int64
+		begin := time.Now()
+		go func() {
+			(&client.Pacer{Turns: store}).Wait(t.Context(), parse("http://a.example/"))
+			waited.Store(int64(time.Since(begin)))
+		}()
+		time.Sleep(time.Minute)
+		if waited.Load() != 0 {
+			t.Fatalf("a turn after %v, while the body is open", time.Duration(waited.Load()))
+		}
+		res.Body.Close()
+		time.Sleep(time.Minute)
+		if got := time.Duration(waited.Load()); got != 61*time.Second {
+			t.Errorf("a turn after %v, want the delay after the body was closed, 1m1s", got)
+		}
+	})
+}
+
+// One process that gets a 429 slows all down, and its first good answers ease all.
+func TestPacerTurnsSharePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, status := new(memturns.Store), 429
+		base := pagesOf(func(*http.Request) (*http.Response, error) { return answer(status, "", ""), nil })
+		a, b := paced(&client.Pacer{Turns: store}, base), &client.Pacer{Turns: store}
+		for _, seconds := range []time.Duration{2, 4, 8, 4, 2, 0} {
+			want := seconds * time.Second
+			get(t, a, "http://a.example/page")
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+			begin := time.Now()
+			if err := b.Wait(t.Context(), parse("http://a.example/")); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took < want*4/5-time.Millisecond || took > want*6/5+time.Second {
+				t.Errorf("another process waits %v, want %v", took, want)
+			}
+			if want == 8*time.Second {
+				status = 200
+			}
+		}
+	})
+}

@@ -1,0 +1,207 @@
+// Package redisturns is a turns.Store in Redis, or in what speaks its protocol and runs its
+// scripts: all processes that use the server keep one pace at each origin.
+//
+// Each call is one script and one round trip. Times are by the server's clock. An origin takes
+// at most 300 bytes of the server's memory while four processes wait for it, and nothing when
+// its delay and pauses have passed.
+package redisturns
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/client/turns"
+)
+
+// Store implements turns.Store. It is safe for concurrent use. Its fields must not change after
+// the first use, and it must not be copied. The server must not evict what has not expired: under
+// maxmemory-policy allkeys-lru and its like, an origin that is evicted gets each place once too
+// early.
+type Store struct {
+	// Client talks to the server. A redisstore.Store can use the same one. Set
+	// redis.Options.ContextTimeoutEnabled to make it: a *redis.Client without that option is
+	// refused, with an error from every call.
+	Client redis.UniversalClient
+
+	// Prefix goes before all keys and channels. Processes with different prefixes know
+	// nothing of each other's turns. If empty, "robotsgate:".
+	Prefix string
+
+	once   sync.Once
+	name   string        // begins the names of all turns here
+	sub    *redis.PubSub // told when to ask again
+	heard  chan struct{} // closed when no more is heard
+	ended  context.Context
+	finish context.CancelFunc
+
+	mu    sync.Mutex
+	wakes map[string]chan struct{} // by turn: those that were told to wait
+}
+
+const nameLetters = 8
+
+func (s *Store) init() {
+	s.name = rand.Text()[:nameLetters]
+	s.wakes = make(map[string]chan struct{})
+	s.heard = make(chan struct{})
+	s.ended, s.finish = context.WithCancel(context.Background())
+	s.sub = s.Client.Subscribe(s.ended, s.channel()+s.name)
+	go s.listen()
+}
+
+// Close stops listening to the server. It does not close Client. The Store must not be used
+// any more.
+func (s *Store) Close() error {
+	if err := s.usable(); err != nil {
+		return nil
+	}
+	s.once.Do(s.init)
+	s.finish()
+	err := s.sub.Close()
+	<-s.heard
+	return err
+}
+
+// Take implements turns.Store.
+func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	if err := s.usable(); err != nil {
+		return turns.Answer{}, err
+	}
+	s.once.Do(s.init)
+	wake := s.await(a.Turn)
+	got, err := takeScript.Run(ctx, s.Client, s.keys(origin), s.args(a, int(a.Kind))...).Int64Slice()
+	if err == nil && len(got) != 4 {
+		err = errors.New("an answer of another form")
+	}
+	if err != nil || got[0] == 1 {
+		s.forget(a.Turn)
+	}
+	if err != nil {
+		return turns.Answer{}, fmt.Errorf("redisturns: take: %w", err)
+	}
+	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3])}
+	if !answer.Taken {
+		answer.Wait, answer.Pause, answer.Wake = microseconds(got[1]), microseconds(got[2]), wake
+	}
+	return answer, nil
+}
+
+// Tell implements turns.Store.
+func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.once.Do(s.init)
+	if n.Event == turns.Dropped {
+		s.forget(n.Turn)
+	}
+	jitter := 0.8 + 0.4*mathrand.Float64() // those whom one site sends away do not come back together
+	args := s.args(n.Ask, events[n.Event], max(n.Pause.Microseconds(), 0), jitter)
+	if err := tellScript.Run(ctx, s.Client, s.keys(origin), args...).Err(); err != nil {
+		return fmt.Errorf("redisturns: tell: %w", err)
+	}
+	return nil
+}
+
+var events = [...]string{
+	turns.Ended: "ended", turns.Dropped: "dropped", turns.Renewed: "renewed",
+	turns.Failed: "failed", turns.Answered: "answered",
+}
+
+// args are what all scripts get, and what is of one of them.
+func (s *Store) args(a turns.Ask, more ...any) []any {
+	return append([]any{
+		s.channel(), s.name + a.Turn, max(a.Delay.Microseconds(), 0), max(a.Places, 0), a.Lease.Microseconds(),
+	}, more...)
+}
+
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// await returns what is closed when the turn should be asked for again.
+func (s *Store) await(turn string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wake := make(chan struct{})
+	s.wakes[turn] = wake
+	return wake
+}
+
+func (s *Store) forget(turn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.wakes, turn)
+}
+
+// listen wakes those who are told that they can ask sooner, and all whenever it may have
+// missed that.
+func (s *Store) listen() {
+	defer close(s.heard)
+	for m := range s.sub.ChannelWithSubscriptions() {
+		switch m := m.(type) {
+		case *redis.Subscription:
+			s.wakeAll()
+		case *redis.Message:
+			turn, wait, _ := strings.Cut(m.Payload, " ")
+			n, err := strconv.ParseInt(wait, 10, 64)
+			if err != nil {
+				continue
+			}
+			if n <= 0 {
+				s.wake(turn)
+			} else {
+				time.AfterFunc(microseconds(n), func() { s.wake(turn) })
+			}
+		}
+	}
+}
+
+func (s *Store) wake(turn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wake, ok := s.wakes[turn]; ok {
+		close(wake)
+		delete(s.wakes, turn)
+	}
+}
+
+func (s *Store) wakeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for turn, wake := range s.wakes {
+		close(wake)
+		delete(s.wakes, turn)
+	}
+}
+
+// keys of one origin are in one slot of a cluster.
+func (s *Store) keys(origin string) []string {
+	return []string{s.prefix() + "turns:{" + origin + "}"}
+}
+
+func (s *Store) channel() string { return s.prefix() + "turns:" }
+
+func (s *Store) prefix() string {
+	if s.Prefix == "" {
+		return "robotsgate:"
+	}
+	return s.Prefix
+}
+
+func (s *Store) usable() error {
+	if s.Client == nil {
+		return errors.New("redisturns: Store has no Client")
+	}
+	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
+		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in redis.Options")
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package turns says what several processes need in order to keep one pace at each origin: a
+// store of turns, for the field Turns of a client.Pacer. Package redisturns keeps one in Redis;
+// package turnstest tests an implementation.
+//
+// A store knows nothing of HTTP or robots.txt. For each origin it keeps the latest start and
+// the latest end of a request, the places that are taken, a pause, and who waits. All of that
+// is by its own clock, never by the clocks of those who ask.
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps the turns of origins. Its methods must be safe for concurrent use and end when
+// ctx does. An error means that the store may or may not have done what it was asked for.
+//
+// At one origin a turn is given no sooner than Ask.Delay after the latest start and the latest
+// end that the store knows of, not during a pause, and only while fewer than Ask.Places places
+// are taken. Those who wait go in the order in which they first asked, as long as they come
+// back in time: the store may give the turn of one who does not to the next.
+//
+// A store forgets an origin when its delay and its pauses have passed. One that lost its memory
+// gives each place of an origin once too early, and then keeps the pace again.
+type Store interface {
+	// Take asks for a turn at an origin, and takes a place for it. It does not wait: who may
+	// not go is told when to ask again. If the last answer to a turn of the same name was
+	// lost, asking again takes no second place.
+	Take(ctx context.Context, origin string, a Ask) (Answer, error)
+
+	// Tell tells the store of what has become of a turn.
+	Tell(ctx context.Context, origin string, n News) error
+}
+
+// Kind is what a turn is for.
+type Kind uint8
+
+const (
+	// Page is a request. It waits for the starts and ends of all others.
+	Page Kind = iota
+
+	// Visit is a request to come. It takes no place, and the next Page keeps the delay to it.
+	Visit
+
+	// Visitor is the request that a Visit was for. It goes before those who wait, and keeps
+	// no delay to any Visit.
+	Visitor
+
+	// Robots reads robots.txt. It goes before all who wait, and waits for no place, though it
+	// takes one.
+	Robots
+)
+
+// Ask is a question for a turn.
+type Ask struct {
+	Turn   string        // its name: at most 16 letters and digits, used for no other turn
+	Kind   Kind          // what it is for
+	Delay  time.Duration // the distance to keep
+	Places int           // how many requests may be in flight; zero: any number
+	Lease  time.Duration // how long a place lasts that is not renewed
+}
+
+// Answer is the answer to an Ask.
+type Answer struct {
+	// Taken reports whether the turn is given. What follows Strain is then zero.
+	Taken bool
+
+	// Strain is how often the site has failed, less its good answers since. It tells whether
+	// a good answer is News.
+	Strain int
+
+	// Pause is how long no turn will be given, because the site asked for it or suffers.
+	Pause time.Duration
+
+	// Wait is when to ask again: the turn can come then, if all goes as the store expects.
+	Wait time.Duration
+
+	// Wake is closed when it pays to ask sooner than that. It may be nil.
+	Wake <-chan struct{}
+}
+
+// Event is what happened to a turn.
+type Event uint8
+
+const (
+	// Ended gives the place back: the request has ended just now.
+	Ended Event = iota
+
+	// Dropped gives the turn back, or what waits for it: there was no request.
+	Dropped
+
+	// Renewed says that the request goes on. The place lasts for another Lease, also if it
+	// had lapsed.
+	Renewed
+
+	// Failed says that the site suffers. If Pause is positive, the site asked for it;
+	// otherwise the pause grows: twice the delay (or two seconds, if that is more), then twice
+	// as long with each failure, up to an hour.
+	Failed
+
+	// Answered says that the site does well. It halves the next pause.
+	Answered
+)
+
+// News is what happened to a turn.
+type News struct {
+	Ask                 // the turn
+	Event Event         // what happened
+	Pause time.Duration // of Failed
+}

@@ -1,0 +1,92 @@
+package turnstest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/client/turns"
+)
+
+func TestAStoreInMemoryPasses(t *testing.T) {
+	for _, c := range claims() {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memturns.Store)
+			if err := c.test(fleet{t.Context(), s, s}); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+	}
+}
+
+// faulty changes what goes into a store, or what comes out.
+type faulty struct {
+	turns.Store
+	asks   func(*turns.Ask)
+	news   func(*turns.News)
+	answer func(*turns.Answer)
+	origin string
+	never  chan struct{}
+}
+
+func (f faulty) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	if f.never != nil {
+		<-f.never
+	}
+	if f.asks != nil {
+		f.asks(&a)
+	}
+	if f.origin != "" {
+		origin = f.origin
+	}
+	got, err := f.Store.Take(ctx, origin, a)
+	if f.answer != nil {
+		f.answer(&got)
+	}
+	return got, err
+}
+
+func (f faulty) Tell(ctx context.Context, origin string, n turns.News) error {
+	if f.news != nil {
+		f.news(&n)
+	}
+	return f.Store.Tell(ctx, origin, n)
+}
+
+func TestEveryFaultIsFound(t *testing.T) {
+	count := 0
+	for by, f := range map[string]faulty{
+		"the delay runs from start to start":                          {asks: func(a *turns.Ask) { a.Delay = 0 }},
+		"the delay runs from end to start":                            {news: func(n *turns.News) { n.Event = turns.Dropped }},
+		"places are bounded, and whoever waits hears of one":          {answer: func(a *turns.Answer) { a.Wake = nil }},
+		"a place that is not renewed lapses":                          {asks: func(a *turns.Ask) { a.Lease = time.Hour }},
+		"a place that is renewed lasts":                               {news: func(n *turns.News) { n.Event = turns.Dropped }},
+		"asking again takes no second place":                          {asks: func(a *turns.Ask) { count++; a.Turn += string(rune('a' + count)) }},
+		"a turn can be given back":                                    {news: func(n *turns.News) { n.Turn += "x" }},
+		"those who wait go in order":                                  {asks: func(a *turns.Ask) { a.Turn = "all" }},
+		"who does not come back does not hold the others up for long": {answer: func(a *turns.Answer) { a.Taken = false; a.Wait = time.Second }},
+		"a visit keeps its turn for the visitor":                      {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
+		"robots.txt waits for no place and takes one":                 {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
+		"a pause holds for all":                                       {news: func(n *turns.News) { n.Pause = 0 }},
+		"pauses grow, and are halved by good answers":                 {answer: func(a *turns.Answer) { a.Strain = 0 }},
+		"origins are apart":                                           {origin: "all"},
+		"of many who ask at once, one gets the turn":                  {asks: func(a *turns.Ask) { a.Delay, a.Places = 0, 0 }},
+		"calls end with their context":                                {never: make(chan struct{})},
+	} {
+		t.Run(by, func(t *testing.T) {
+			claim := claims()[slices.IndexFunc(claims(), func(c claim) bool { return c.name == by })]
+			synctest.Test(t, func(t *testing.T) {
+				if f.Store = new(memturns.Store); f.never != nil {
+					f.never = make(chan struct{})
+					defer close(f.never)
+				}
+				if claim.test(fleet{t.Context(), f, f}) == nil {
+					t.Errorf("%q found nothing", by)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,595 @@
+package integration_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+)
+
+// witness is the site of all origins of a fleet: it knows who came when.
+type witness struct {
+	*httptest.Server
+	delay time.Duration
+
+	mu  sync.Mutex // guards log
+	log map[string][]arrival
+}
+
+func newWitness(t *testing.T, delay time.Duration) *witness {
+	w := &witness{delay: delay, log: map[string][]arrival{}}
+	w.Server = httptest.NewServer(w)
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	v := arrival{path: r.URL.Path, start: time.Now()}
+	body := "page"
+	if r.URL.Path == "/robots.txt" {
+		body = fmt.Sprintf("User-agent: *\nAllow: /\nCrawl-delay: %.3f\n", w.delay.Seconds())
+	}
+	v.end = time.Now() // the client cannot be done with it yet
+	w.mu.Lock()
+	w.log[r.Host] = append(w.log[r.Host], v)
+	w.mu.Unlock()
+	io.WriteString(rw, body)
+}
+
+// early returns the requests that came too early, the least gap, and the part of the possible
+// pages that was fetched: each takes its own time at the site and the delay.
+func (w *witness) early() (early []string, least time.Duration, part float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	least = time.Hour
+	var fetched, possible float64
+	for host, log := range w.log {
+		slices.SortFunc(log, func(a, b arrival) int { return a.start.Compare(b.start) })
+		var own time.Duration
+		for i := 1; i < len(log); i++ {
+			gap := log[i].start.Sub(log[i-1].end)
+			if least = min(least, gap); gap < w.delay-5*time.Millisecond {
+				early = append(early, fmt.Sprintf("%s%s at %s, %v after %s", host, log[i].path,
+					log[i].start.Format("05.000"), gap, log[i-1].path))
+			}
+			own += log[i].end.Sub(log[i].start)
+		}
+		n := float64(len(log) - 1)
+		if n > 0 {
+			fetched += n
+			possible += float64(log[len(log)-1].start.Sub(log[0].end)) / (float64(w.delay) + float64(own)/n)
+		}
+	}
+	return early, least, fetched / possible
+}
+
+// fleet is how many processes ask for what.
+type fleet struct {
+	processes, callers, origins int
+	time                        time.Duration
+	env                         []string
+}
+
+// start starts the processes, each of which waits for the others.
+func (f fleet) start(t *testing.T, redisURL string, w *witness) []*exec.Cmd {
+	begin := time.Now().Add(time.Second)
+	var all []*exec.Cmd
+	for i := range f.processes {
+		cmd, out := child(t, "pacer", append([]string{
+			"ROBOTSGATE_REDIS=" + redisURL, "ROBOTSGATE_SITE=" + w.Listener.Addr().String(),
+			fmt.Sprint("ROBOTSGATE_CALLERS=", f.callers), fmt.Sprint("ROBOTSGATE_FIRST=", i*f.callers),
+			fmt.Sprint("ROBOTSGATE_ORIGINS=", f.origins),
+			fmt.Sprint("ROBOTSGATE_BEGIN=", begin.UnixMilli()), fmt.Sprint("ROBOTSGATE_MS=", f.time.Milliseconds()),
+		}, f.env...)...)
+		all = append(all, cmd)
+		go logAll(t, out)
+		t.Cleanup(func() { cmd.Process.Kill() })
+	}
+	return all
+}
+
+func logAll(t *testing.T, out *bufio.Scanner) {
+	for out.Scan() {
+		t.Log(out.Text())
+	}
+}
+
+func (f fleet) wait(t *testing.T, all []*exec.Cmd) {
+	for _, cmd := range all {
+		if err := cmd.Wait(); err != nil && err.Error() != "signal: killed" {
+			t.Error(err)
+		}
+	}
+}
+
+func number(name string) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		fail(fmt.Errorf("%s: %w", name, err))
+	}
+	return n
+}
+
+// childPaces asks for pages of all origins as fast as it may.
+func childPaces(redisURL, site string) {
+	opt, err := redis.ParseURL(redisURL)
+	if err != nil {
+		fail(err)
+	}
+	opt.ContextTimeoutEnabled, opt.MaxRetries, opt.PoolSize = true, -1, 16
+	c := redis.NewClient(opt)
+	store := &redisturns.Store{Client: c, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
+	pacer := &client.Pacer{Turns: store, Delay: 100 * time.Millisecond} // until robots.txt has been read
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	httpClient := fleetClient(pacer, site)
+	transport := httpClient.Transport.(*client.Transport)
+	transport.Cache = &cache.Cache{Store: &redisstore.Store{Client: c}, StoreTimeout: 2 * time.Second}
+	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
+	time.Sleep(time.Until(begin))
+	ctx, cancel := context.WithDeadline(context.Background(), begin.Add(time.Duration(number("ROBOTSGATE_MS"))*time.Millisecond))
+	defer cancel()
+	first, origins := number("ROBOTSGATE_FIRST"), number("ROBOTSGATE_ORIGINS")
+	var callers sync.WaitGroup
+	for i := range number("ROBOTSGATE_CALLERS") {
+		callers.Go(func() {
+			u := siteURL((first + i) % origins)
+			u.Path = fmt.Sprint("/", os.Getpid(), "/", i)
+			keepAsking(ctx, httpClient, u)
+		})
+	}
+	callers.Wait()
+}
+
+// fleetClient is a client for which all sites are at one address.
+func fleetClient(p *client.Pacer, site string) *http.Client {
+	return &http.Client{Transport: &client.Transport{
+		UserAgent: userAgent, Pacer: p,
+		Base: &http.Transport{MaxIdleConnsPerHost: 100, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", site)
+		}},
+	}}
+}
+
+func keepAsking(ctx context.Context, c *http.Client, u *url.URL) {
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, "GET", u.String(), nil)
+		if err != nil {
+			return
+		}
+		if res, err := c.Do(req); err == nil {
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}
+}
+
+// Sites as witnesses: however many processes ask, each origin keeps its delay, and little of
+// it is lost.
+func TestFleetKeepsOnePace(t *testing.T) {
+	s := startRedis(t)
+	w := newWitness(t, 100*time.Millisecond)
+	f := fleet{4, 16, 40, 4 * time.Second, nil}
+	if *full {
+		f = fleet{4, 64, 200, 15 * time.Second, nil}
+	}
+	before := s.commands(t)
+	f.wait(t, f.start(t, s.url, w))
+	early, least, part := w.early()
+	pages := 0
+	for _, log := range w.log {
+		pages += len(log)
+	}
+	t.Logf("%d requests at %d origins, least gap %v, %.1f %% of the possible, %.2f commands a request",
+		pages, len(w.log), least, 100*part, float64(s.commands(t)-before)/float64(pages))
+	if len(early) > 0 {
+		t.Errorf("%d requests came too early, such as %v", len(early), early[:min(5, len(early))])
+	}
+	if part < 0.9 {
+		t.Errorf("%.3f of the possible pages, want 0.9", part)
+	}
+}
+
+func (s *redisServer) commands(t *testing.T) int {
+	t.Helper()
+	info, err := s.client.InfoMap(t.Context(), "stats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(info["Stats"]["total_commands_processed"])
+	return n
+}
+
+// A process that dies keeps its places for a lease, one that sleeps for longer has lost them,
+// and a Redis that starts anew gives each origin one request too early.
+func TestFleetSurvives(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		midway func(t *testing.T, s *redisServer, all []*exec.Cmd)
+		early  int // at each origin
+	}{
+		{"kill -9", func(t *testing.T, _ *redisServer, all []*exec.Cmd) { all[1].Process.Kill() }, 0},
+		{"a restart of Redis, without its memory", func(t *testing.T, s *redisServer, _ []*exec.Cmd) { s.restart(t) }, 1},
+		{"SIGSTOP for longer than a lease", func(t *testing.T, _ *redisServer, all []*exec.Cmd) {
+			for _, cmd := range all[:2] {
+				cmd.Process.Signal(syscall.SIGSTOP)
+			}
+			time.Sleep(5500 * time.Millisecond)
+			for _, cmd := range all[:2] {
+				cmd.Process.Signal(syscall.SIGCONT)
+			}
+		}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := startRedis(t)
+			w := newWitness(t, 100*time.Millisecond)
+			f := fleet{4, 8, 16, 10 * time.Second, nil}
+			all := f.start(t, s.url, w)
+			time.Sleep(3 * time.Second)
+			tt.midway(t, s, all)
+			f.wait(t, all)
+			early, least, part := w.early()
+			t.Logf("%d early, least gap %v, %.1f %% of the possible", len(early), least, 100*part)
+			at := map[string]int{}
+			for _, text := range early {
+				host, _, _ := strings.Cut(text, "/")
+				if at[host]++; at[host] > tt.early {
+					t.Errorf("%d requests too early: %s", at[host], text)
+				}
+			}
+			for host, log := range w.log {
+				if last := log[len(log)-1].start; last.Before(log[0].start.Add(8 * time.Second)) {
+					t.Errorf("%s: no request after %v", host, last)
+				}
+			}
+		})
+	}
+}
+
+func (s *redisServer) restart(t *testing.T) {
+	t.Helper()
+	s.kill()
+	s.cmd = exec.Command(s.cmd.Args[0], s.cmd.Args[1:]...)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// redisRefusals are ways in which a Redis takes no turns.
+var redisRefusals = []struct {
+	name         string
+	sicken, heal [][]any
+	says         string
+}{
+	{"wrong password", [][]any{{"CONFIG", "SET", "requirepass", "secret"}}, [][]any{{"CONFIG", "SET", "requirepass", ""}}, "NOAUTH"},
+	{"a replica", [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, [][]any{{"REPLICAOF", "NO", "ONE"}}, "READONLY"},
+	{"maxmemory with noeviction", [][]any{{"CONFIG", "SET", "maxmemory", "1"}}, [][]any{{"CONFIG", "SET", "maxmemory", "0"}}, "OOM"},
+	{"an ACL without scripts", [][]any{{"ACL", "SETUSER", "default", "-evalsha", "-eval"}},
+		[][]any{{"ACL", "SETUSER", "default", "+evalsha", "+eval"}}, "NOPERM"},
+	{"accepting and never answering", [][]any{{"CLIENT", "PAUSE", "1000", "ALL"}}, nil, "deadline"},
+}
+
+// While Redis refuses, requests wait no longer than their contexts, and then say why. With
+// Alone, the process keeps its own pace.
+func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
+	for _, tt := range redisRefusals {
+		t.Run(tt.name, func(t *testing.T) {
+			s := startRedis(t)
+			url, admin := siteURL(0), s.client.Conn()
+			defer admin.Close()
+			admin.Ping(t.Context()) // has its connection before anything is refused
+			waits := &client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 200 * time.Millisecond}
+			alone := &client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 200 * time.Millisecond, Alone: true}
+			for _, args := range tt.sicken {
+				if err := admin.Do(t.Context(), args...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			defer cancel()
+			err := waits.Wait(ctx, url)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Wait: %v, want the end of the context, and %s", err, tt.says)
+			}
+			var last time.Time
+			for range 3 {
+				if err := alone.Wait(t.Context(), url); err != nil {
+					t.Error(err)
+				}
+				if gap := time.Since(last); gap < 200*time.Millisecond {
+					t.Errorf("alone: a turn after %v", gap)
+				}
+				last = time.Now()
+			}
+			for _, args := range tt.heal {
+				if err := admin.Do(t.Context(), args...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if err := waits.Wait(ctx, url); err != nil {
+				t.Errorf("healed: %v", err)
+			}
+		})
+	}
+}
+
+func openTurns(t testing.TB, url, prefix string) *redisturns.Store {
+	t.Helper()
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
+	c := redis.NewClient(opt)
+	s := &redisturns.Store{Client: c, Prefix: prefix}
+	t.Cleanup(func() { s.Close(); c.Close() })
+	return s
+}
+
+// What may happen between Redis and the processes. The sites notice nothing.
+func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		line  func(t *testing.T, s *redisServer) (url string)
+		time  time.Duration
+		pages int // at least, at each origin
+	}{
+		{"50 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 50*time.Millisecond, 0) }, 4 * time.Second, 8},
+		{"500 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 500*time.Millisecond, 0) }, 9 * time.Second, 3},
+		{"cut before every 30th answer", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 0, 30) }, 4 * time.Second, 3},
+		{"scripts flushed", func(t *testing.T, s *redisServer) string {
+			s.often(t, "SCRIPT", "FLUSH")
+			return s.url
+		}, 4 * time.Second, 20},
+		{"connections killed", func(t *testing.T, s *redisServer) string {
+			s.often(t, "CLIENT", "KILL", "TYPE", "normal")
+			s.often(t, "CLIENT", "KILL", "TYPE", "pubsub")
+			return s.url
+		}, 4 * time.Second, 3},
+		{"maxmemory with allkeys-lru", func(t *testing.T, s *redisServer) string {
+			s.do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+			s.do(t, "CONFIG", "SET", "maxmemory", "3mb")
+			for i := range 100 {
+				s.do(t, "SET", fmt.Sprint("filler", i), strings.Repeat("x", 50_000))
+			}
+			return s.url
+		}, 4 * time.Second, 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			const origins = 4
+			s := startRedis(t)
+			w := newWitness(t, 100*time.Millisecond)
+			url := tt.line(t, s)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.time)
+			defer cancel()
+			var callers sync.WaitGroup
+			for range 3 { // as if in processes of their own
+				c := fleetClient(&client.Pacer{Turns: openTurns(t, url, ""), Delay: 100 * time.Millisecond}, w.Listener.Addr().String())
+				for i := range 2 * origins {
+					callers.Go(func() { keepAsking(ctx, c, siteURL(i%origins)) })
+				}
+			}
+			callers.Wait()
+			early, least, part := w.early()
+			t.Logf("least gap %v, %.1f %% of the possible", least, 100*part)
+			if len(early) > 0 {
+				t.Errorf("%d requests came too early, such as %v", len(early), early[:min(5, len(early))])
+			}
+			for host, log := range w.log {
+				if len(log) < tt.pages {
+					t.Errorf("%s: %d pages, want %d", host, len(log), tt.pages)
+				}
+			}
+		})
+	}
+}
+
+// Fleets with different prefixes know nothing of each other; all processes of one know of a 429.
+func TestFleetSharesPauses(t *testing.T) {
+	s := startRedis(t)
+	u := siteURL(0)
+	web := tripper(func(req *http.Request) (*http.Response, error) {
+		res := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}, Request: req}
+		if req.URL.Path == "/busy" {
+			res.StatusCode, res.Header = 429, http.Header{"Retry-After": {"20"}}
+		}
+		return res, nil
+	})
+	pacers := make([]*client.Pacer, 3)
+	for i, prefix := range []string{"", "", "another:"} {
+		pacers[i] = &client.Pacer{Turns: openTurns(t, s.url, prefix), Delay: -1}
+	}
+	c := &http.Client{Transport: &client.Transport{Base: web, Pacer: pacers[0]}}
+	if _, err := c.Get("http://" + u.Host + "/busy"); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, false, true} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := pacers[i].Wait(ctx, u)
+		if i == 1 && err == nil { // the news travels behind the caller
+			err = pacers[i].Wait(ctx, u)
+		}
+		cancel()
+		if (err == nil) != want {
+			t.Errorf("process %d: %v, want a turn: %v", i, err, want)
+		}
+	}
+	if wait := time.Until(pacers[1].Next(u)); wait < 15*time.Second {
+		t.Errorf("another process waits %v, want what is left of 20s", wait)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// proxyTo is a line to Redis that takes time, half of it in each direction, and that is cut
+// before every so many answers.
+func proxyTo(t *testing.T, s *redisServer, latency time.Duration, cut int64) (url string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers atomic.Int64
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", s.client.Options().Addr)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			t.Cleanup(func() { near.Close(); far.Close() })
+			go carry(far, near, latency/2, func() bool { return false })
+			go carry(near, far, latency/2, func() bool { return cut > 0 && answers.Add(1)%cut == 0 })
+		}
+	}()
+	return "redis://" + l.Addr().String()
+}
+
+func carry(to, from net.Conn, latency time.Duration, cut func() bool) {
+	type parcel struct {
+		due  time.Time
+		data []byte
+	}
+	way := make(chan parcel, 1000)
+	go func() {
+		for p := range way {
+			time.Sleep(time.Until(p.due))
+			to.Write(p.data)
+		}
+		to.Close()
+	}()
+	defer close(way)
+	defer from.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || cut() {
+			return
+		}
+		way <- parcel{time.Now().Add(latency), bytes.Clone(buf[:n])}
+	}
+}
+
+// often does something five times a second until the test ends.
+func (s *redisServer) often(t *testing.T, args ...any) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			s.client.Do(ctx, args...)
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { cancel(); done.Wait() })
+}
+
+func TestRedisPassesTheSuiteForTurns(t *testing.T) {
+	s := startRedis(t)
+	turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
+		s.do(t, "FLUSHALL")
+		return openTurns(t, s.url, ""), openTurns(t, s.url, "")
+	})
+}
+
+// What an origin takes of Redis, while a request is under way and processes wait.
+func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
+	s := startRedis(t)
+	const origin = "https://www.an-origin-of-usual-length.example"
+	const key = "robotsgate:turns:{" + origin + "}"
+	ask := func(turn string) turns.Ask {
+		return turns.Ask{Turn: turn, Delay: 300 * time.Millisecond, Places: 1, Lease: time.Second}
+	}
+	for i := range 5 { // one goes, four wait
+		store := openTurns(t, s.url, "")
+		got, err := store.Take(t.Context(), origin, ask(fmt.Sprint("ABCDEFG", i)))
+		if err != nil || got.Taken != (i == 0) {
+			t.Fatalf("process %d: %+v, %v", i, got, err)
+		}
+	}
+	size, err := s.client.MemoryUsage(t.Context(), key).Result()
+	if err != nil || size > 300 {
+		t.Errorf("%d bytes, %v; want 300 at most", size, err)
+	}
+	left, err := s.client.PTTL(t.Context(), key).Result()
+	if err != nil || left < time.Second || left > 3*time.Second {
+		t.Errorf("stays for %v, %v; want a lease and five delays", left, err)
+	}
+	t.Logf("%d bytes, gone in %v", size, left)
+}
+
+// BenchmarkTurns is turns taken and ended beside calls of a script that does nothing, as fast as
+// Redis answers 64 callers.
+func BenchmarkTurns(b *testing.B) {
+	s := startRedis(b)
+	store := openTurns(b, s.url, "")
+	c := store.Client
+	empty := redis.NewScript("return 0")
+	var next atomic.Int64
+	for _, bench := range []struct {
+		name string
+		call func(ctx context.Context) error
+	}{
+		{"an empty script", func(ctx context.Context) error { return empty.Run(ctx, c, []string{"key"}).Err() }},
+		{"a turn taken", func(ctx context.Context) error {
+			i := next.Add(1)
+			_, err := store.Take(ctx, fmt.Sprint("http://a", i%10_000, ".example"), turns.Ask{Turn: fmt.Sprint(i), Kind: turns.Visit})
+			return err
+		}},
+		{"a turn taken and ended", func(ctx context.Context) error {
+			i := next.Add(1)
+			origin := fmt.Sprint("http://a", i%10_000, ".example")
+			a := turns.Ask{Turn: fmt.Sprint(i), Places: 1, Lease: 5 * time.Second, Delay: time.Microsecond}
+			if _, err := store.Take(ctx, origin, a); err != nil {
+				return err
+			}
+			return store.Tell(ctx, origin, turns.News{Ask: a})
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := bench.call(context.Background()); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
+		})
+	}
+}
