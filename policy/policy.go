@@ -259,19 +259,45 @@ type place struct{ block, rule uint32 }
 
 // lookup brings the target to its normal form and finds the rule that decides.
 func (g Group) lookup(target string) (place, Reason) {
-	if g.p == nil {
+	switch p := g.p; {
+	case p == nil:
+		return place{}, ReasonNoRule
+	case p.reason == ReasonUnavailable:
+		return place{}, ReasonUnavailable
+	case p.reason == 0 && g.name == 0:
 		return place{}, ReasonNoRule
 	}
 	escape := g.p.dialect.reading().escape
 	switch {
 	case target == "" || target[0] != '/':
 		return g.lookupLong(escape, originForm(target))
-	case !escape.targetChanges(target):
+	case !escape.targetChanges(target[:min(len(target), g.sight())]):
 		return g.lookupNormal(target)
 	case len(target) <= 256:
 		return g.lookupShort(escape, target)
 	}
 	return g.lookupLong(escape, target)
+}
+
+// sight returns how much of a target matters: if that is in normal form, the rest may be
+// what it is. Literal rules see no further than the longest of them.
+func (g Group) sight() int {
+	const all = 1 << 62
+	if g.name == 0 {
+		return all
+	}
+	word := g.p.blockWord(g.name)
+	if word.isList() {
+		return all
+	}
+	b := block{g.p, word.pos()}
+	switch size := b.size(); {
+	case size&blockShort == 0:
+		return all
+	case size.rules() == 0:
+		return len("/robots.txt")
+	}
+	return max(len("/robots.txt"), int(b.at(0).octets()))
 }
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
@@ -307,35 +333,36 @@ func (g Group) lookupLong(e escaping, target string) (place, Reason) {
 	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
 }
 
-// lookupNormal takes a target in normal form.
+// lookupNormal takes a target in normal form, as far as it matters.
 func (g Group) lookupNormal(target string) (place, Reason) {
-	switch p := g.p; {
-	case p.reason == ReasonUnavailable:
-		return place{}, ReasonUnavailable
+	switch {
 	case target == "/robots.txt":
 		return place{}, ReasonNoRule
-	case p.reason != 0:
-		return place{}, p.reason
-	case g.name == 0:
-		return place{}, ReasonNoRule
+	case g.p.reason != 0:
+		return place{}, g.p.reason
 	}
-	return g.find(target), ReasonNoRule
+	var e effort
+	at := g.find(target, &e)
+	e.done()
+	return at, ReasonNoRule
 }
 
 // find returns the rule that decides about a target.
-func (g Group) find(target string) place {
+func (g Group) find(target string, e *effort) place {
 	word := g.p.blockWord(g.name)
 	if !word.isList() {
-		return place{word.pos(), block{g.p, word.pos()}.find(target)}
+		return place{word.pos(), block{g.p, word.pos()}.find(target, e)}
 	}
 	var best hit
-	for b := range g.p.blocks(g.name) {
-		if i := b.find(target); i != none && b.at(i).precedes(best) {
+	list := g.p.tab[word.pos():]
+	for _, pos := range list[1 : 1+list[0]] {
+		b := block{g.p, pos}
+		if i := b.find(target, e); i != none && b.at(i).precedes(best) {
 			best = b.at(i)
 		}
 	}
 	if !best.found() {
-		return place{g.p.tab[word.pos()+1], none} // the first block of the list
+		return place{list[1], none} // the first block of the list
 	}
 	return place{best.pos, best.rule}
 }
