@@ -10,13 +10,15 @@ import "math/bits"
 //
 // The index follows the words of the rules:
 //
+//	the set of the second bytes that a target must have one of, four words
 //	how many places of a target may begin a fixed gram
 //	1 if there are floating grams
 //	the number of rules that have no gram of their own: all targets try them
 //	links to these rules
 //	a hash table of links to the others: see indexSlots
 const (
-	indexFixed = iota
+	indexSeconds = 0
+	indexFixed   = iota + 3
 	indexFloating
 	indexCommon
 	indexLinks
@@ -50,12 +52,22 @@ func gramHash(gram uint32, where int) uint32 {
 
 // indexSlots returns how many slots the index of so many rules has: more than rules, if they
 // are not as many as only a hostile file has.
-func indexSlots(rules uint32) uint32 { return 1 << min(bits.Len32(rules), placeBits-1) }
+func indexSlots(rules uint32) uint32 { return 1 << min(bits.Len32(rules+rules/2), placeBits-1) }
+
+// anySecond is the set of all bytes below 0x80.
+var anySecond = [4]uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
 
 // writeIndex writes the index of the block whose rules were written last.
 func (c *compiler) writeIndex() {
 	head := len(c.tab)
-	c.tab = append(c.tab, 0, 0, 0)
+	c.tab = append(c.tab, 0, 0, 0, 0, 0, 0, 0)
+	for _, end := range c.tab[head-len(c.order) : head] {
+		if second := endWord(end) & secondMask >> flagBits; second != 0 {
+			c.tab[head+indexSeconds+int(second/32)] |= 1 << (second % 32)
+		} else {
+			copy(c.tab[head+indexSeconds:], anySecond[:])
+		}
+	}
 	n := int(indexSlots(uint32(len(c.order))))
 	c.slots = append(c.slots[:0], make([]link, n)...)
 	fixed := 0
@@ -89,8 +101,8 @@ type gram struct {
 	probes int // slots that are taken already
 }
 
-// gram returns the gram of a pattern whose slot is free, or else one that needs the fewest
-// probes, if there is any.
+// gram returns the last gram of a pattern whose slot is free, or else one that needs the
+// fewest probes, if there is any. Most targets with the last gram of a pattern have the others.
 func (c *compiler) gram(r ruleLine) (best gram, ok bool) {
 	p := c.plainPattern(r)
 	stem := len(p)
@@ -99,14 +111,14 @@ func (c *compiler) gram(r ruleLine) (best gram, ok bool) {
 	}
 	best.probes = maxProbe
 	word, size := uint32(0), 0 // since the last star
-	for i, b := range p[:min(len(p), maxGrams)] {
-		word = word>>8 | uint32(b)<<24
-		if size++; b == '*' && i >= stem {
+	for i := len(p) - 1; i >= max(len(p)-maxGrams, 0); i-- {
+		word = word<<8 | uint32(p[i])
+		if size++; i >= stem && p[i] == '*' {
 			size = 0
 		}
 		where := 0
 		if i < stem {
-			where = i + 2 - gramSize
+			where = i + 1
 		}
 		if size < gramSize || where > maxFixed {
 			continue

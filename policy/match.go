@@ -120,6 +120,39 @@ func (b block) find(target string, e *effort) uint32 {
 	return none
 }
 
+// misses reports whether no rule can match a target, for its second byte.
+// The rest need not be in normal form.
+func (b block) misses(target string) bool {
+	if len(target) < 2 || classes[target[1]] != 0 || target == "/robots.txt" {
+		return false
+	}
+	size, c := b.size(), target[1]
+	words := b.p.tab[b.pos+blockEnds+1:]
+	if size&blockIndexed != 0 {
+		return words[size.rules()+indexSeconds+uint32(c/32)]&(1<<(c%32)) == 0
+	}
+	second := secondWord(c)
+	for _, end := range words[:size.rules()] {
+		if c := endWord(end) & secondMask; c == second || c == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// seen returns what matters of a target: if that is in normal form, the rest may be what it
+// is. Literal rules see no further than the longest of them.
+func (b block) seen(target string) string {
+	n := len("/robots.txt")
+	switch size := b.size(); {
+	case size&blockShort == 0:
+		return target
+	case size.rules() > 0:
+		n = max(n, int(b.at(0).octets()))
+	}
+	return target[:min(n, len(target))]
+}
+
 // matches reports whether the rule matches.
 func (h hit) matches(target string, e *effort) bool {
 	if h.word&ruleWild != 0 {

@@ -267,37 +267,24 @@ func (g Group) lookup(target string) (place, Reason) {
 	case p.reason == 0 && g.name == 0:
 		return place{}, ReasonNoRule
 	}
-	escape := g.p.dialect.reading().escape
-	switch {
-	case target == "" || target[0] != '/':
-		return g.lookupLong(escape, originForm(target))
-	case !escape.targetChanges(target[:min(len(target), g.sight())]):
+	if target == "" || target[0] != '/' {
+		target = originForm(target)
+	}
+	all := target // that matters
+	if b, ok := g.block(); ok {
+		if b.misses(target) {
+			return place{b.pos, none}, ReasonNoRule
+		}
+		all = b.seen(target)
+	}
+	switch escape := g.p.dialect.reading().escape; {
+	case !escape.targetChanges(all):
 		return g.lookupNormal(target)
 	case len(target) <= 256:
 		return g.lookupShort(escape, target)
+	default:
+		return g.lookupLong(escape, target)
 	}
-	return g.lookupLong(escape, target)
-}
-
-// sight returns how much of a target matters: if that is in normal form, the rest may be
-// what it is. Literal rules see no further than the longest of them.
-func (g Group) sight() int {
-	const all = 1 << 62
-	if g.name == 0 {
-		return all
-	}
-	word := g.p.blockWord(g.name)
-	if word.isList() {
-		return all
-	}
-	b := block{g.p, word.pos()}
-	switch size := b.size(); {
-	case size&blockShort == 0:
-		return all
-	case size.rules() == 0:
-		return len("/robots.txt")
-	}
-	return max(len("/robots.txt"), int(b.at(0).octets()))
 }
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
@@ -347,14 +334,22 @@ func (g Group) lookupNormal(target string) (place, Reason) {
 	return at, ReasonNoRule
 }
 
+// block returns the block of the group, if it has just one.
+func (g Group) block() (b block, ok bool) {
+	if g.name == 0 {
+		return block{}, false
+	}
+	word := g.p.blockWord(g.name)
+	return block{g.p, word.pos()}, !word.isList()
+}
+
 // find returns the rule that decides about a target.
 func (g Group) find(target string, e *effort) place {
-	word := g.p.blockWord(g.name)
-	if !word.isList() {
-		return place{word.pos(), block{g.p, word.pos()}.find(target, e)}
+	if b, ok := g.block(); ok {
+		return place{b.pos, b.find(target, e)}
 	}
 	var best hit
-	list := g.p.tab[word.pos():]
+	list := g.p.tab[g.p.blockWord(g.name).pos():]
 	for _, pos := range list[1 : 1+list[0]] {
 		b := block{g.p, pos}
 		if i := b.find(target, e); i != none && b.at(i).precedes(best) {

@@ -9,7 +9,7 @@ import (
 
 // An effort is what was spent on searching a target.
 type effort struct {
-	steps int    // comparisons of bytes, 64 at once
+	steps int    // comparisons of a byte of a pattern with 64 of the target
 	table *table // of the target, once it was searched often
 }
 
@@ -68,14 +68,19 @@ func (e *effort) lookUp(piece, target string, from int) int {
 		if w == from/64 {
 			found <<= from % 64
 		}
-		for i := range len(piece) {
-			c := piece[i] & 0x7F
-			found &= t[w+i/64][c]>>(i%64) | t[w+i/64+1][c]<<1<<(63-i%64)
-			e.steps++
-			if found == 0 {
-				break
+		for rest, at := piece, t[w:]; rest != "" && found != 0; at = at[1:] {
+			now := rest[:min(64, len(rest))]
+			rest = rest[len(now):]
+			low, high := &at[0], &at[1]
+			for i := range uint(len(now)) {
+				c := now[i] & 0x7F
+				if found &= low[c]>>(i&63) | high[c]<<1<<(^i&63); found == 0 {
+					break
+				}
+				e.steps++
 			}
 		}
+		e.steps++
 		if found != 0 {
 			return w*64 + bits.TrailingZeros64(found)
 		}
