@@ -99,17 +99,17 @@ type gram struct {
 	hash   uint32
 	where  int // as in gramHash
 	probes int // slots that are taken already
+	shared int // of them, by rules that are found by the same gram
 }
 
-// gram returns the last gram of a pattern whose slot is free, or else one that needs the
-// fewest probes, if there is any. Most targets with the last gram of a pattern have the others.
+// gram returns the last gram of a pattern that no other rule is found by, or else one that the
+// fewest are, if there is any. Most targets with the last gram of a pattern have the others.
 func (c *compiler) gram(r ruleLine) (best gram, ok bool) {
 	p := c.plainPattern(r)
 	stem := len(p)
 	if r.flags&ruleWild != 0 {
 		p, stem = splitStem(p)
 	}
-	best.probes = maxProbe
 	word, size := uint32(0), 0 // since the last star
 	for i := len(p) - 1; i >= max(len(p)-maxGrams, 0); i-- {
 		word = word<<8 | uint32(p[i])
@@ -124,17 +124,23 @@ func (c *compiler) gram(r ruleLine) (best gram, ok bool) {
 			continue
 		}
 		g := gram{hash: gramHash(word, where), where: where}
-		for g.probes < best.probes && c.slots[(int(g.hash)+g.probes)&(len(c.slots)-1)] != 0 {
-			g.probes++
+		for ; g.probes < maxProbe; g.probes++ {
+			l := c.slots[(int(g.hash)+g.probes)&(len(c.slots)-1)]
+			if l == 0 {
+				break
+			}
+			if (l^link(g.hash))&linkTag == 0 {
+				g.shared++
+			}
 		}
-		if g.probes < best.probes {
-			best = g
+		if g.probes < maxProbe && (!ok || g.shared < best.shared) {
+			best, ok = g, true
 		}
-		if best.probes == 0 {
+		if ok && best.shared == 0 {
 			break
 		}
 	}
-	return best, best.probes < maxProbe
+	return best, ok
 }
 
 // search returns the place of the rule that decides. It gives up if the target has the grams
