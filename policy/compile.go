@@ -55,13 +55,14 @@ func newListWord(pos uint32) blockWord  { return blockWord(pos<<1 | 1) }
 func (w blockWord) pos() uint32         { return uint32(w >> 1) }
 func (w blockWord) isList() bool        { return w&1 != 0 }
 
-// A sizeWord is the number of rules of a block, above two bits.
+// A sizeWord is the number of rules of a block, above what is special about it.
 type sizeWord uint32
 
 const (
 	blockDelay   sizeWord = 1 << iota // has a Crawl-delay
 	blockIndexed                      // has more than smallBlock rules
 	blockShort                        // all rules are literal, none is longer than the first
+	blockOpen                         // some rule matches whatever the second byte of a target is
 
 	sizeBits = iota
 )
@@ -288,9 +289,7 @@ func (c *compiler) block(groups []uint32) uint32 {
 	}
 	pos := uint32(len(c.tab))
 	c.tab = append(c.tab, 0, uint32(from), uint32(newEndWord(uint32(len(c.text)), 0, 0)))
-	if literal := c.writeRules(); literal && !c.literal {
-		size |= blockShort
-	}
+	size |= c.writeRules()
 	c.tab[pos+blockSize] = uint32(size)
 	if size&blockIndexed != 0 {
 		c.writeIndex()
@@ -326,22 +325,30 @@ func (c *compiler) precedence(rule uint32) uint64 {
 	return key
 }
 
-// writeRules writes the rules in order and reports whether all are literal.
-func (c *compiler) writeRules() (literal bool) {
-	wild := uint8(0)
+// writeRules writes the rules in order and returns what is special about them.
+func (c *compiler) writeRules() (size sizeWord) {
+	if !c.literal {
+		size = blockShort
+	}
 	for _, o := range c.order {
 		r := c.rules[uint32(o)]
 		p := c.pattern(r)
 		c.text = append(c.text, p...)
-		c.tab = append(c.tab, uint32(newEndWord(uint32(len(c.text)), second(p, r.flags), r.flags)))
-		wild |= r.flags & ruleWild
+		two := second(p, r.flags)
+		c.tab = append(c.tab, uint32(newEndWord(uint32(len(c.text)), two, r.flags)))
+		if two == 0 {
+			size |= blockOpen
+		}
+		if r.flags&ruleWild != 0 {
+			size &^= blockShort
+		}
 	}
 	for _, o := range c.order {
 		for i, line := 0, c.rules[uint32(o)].line; i < c.width; i, line = i+1, line>>8 {
 			c.text = append(c.text, byte(line))
 		}
 	}
-	return wild == 0
+	return size
 }
 
 // second returns the second byte of a pattern, or 0 if a target may have another there.

@@ -10,7 +10,7 @@ import "math/bits"
 //
 // The index follows the words of the rules:
 //
-//	the set of the second bytes that a target must have one of, four words
+//	the set of the second bytes of the rules, four words
 //	how many places of a target may begin a fixed gram
 //	1 if there are floating grams
 //	the number of rules that have no gram of their own: all targets try them
@@ -54,19 +54,13 @@ func gramHash(gram uint32, where int) uint32 {
 // are not as many as only a hostile file has.
 func indexSlots(rules uint32) uint32 { return 1 << min(bits.Len32(rules+rules/2), placeBits-1) }
 
-// anySecond is the set of all bytes below 0x80.
-var anySecond = [4]uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
-
 // writeIndex writes the index of the block whose rules were written last.
 func (c *compiler) writeIndex() {
 	head := len(c.tab)
 	c.tab = append(c.tab, 0, 0, 0, 0, 0, 0, 0)
 	for _, end := range c.tab[head-len(c.order) : head] {
-		if second := endWord(end) & secondMask >> flagBits; second != 0 {
-			c.tab[head+indexSeconds+int(second/32)] |= 1 << (second % 32)
-		} else {
-			copy(c.tab[head+indexSeconds:], anySecond[:])
-		}
+		second := endWord(end) & secondMask >> flagBits
+		c.tab[head+indexSeconds+int(second/32)] |= 1 << (second % 32)
 	}
 	n := int(indexSlots(uint32(len(c.order))))
 	c.slots = append(c.slots[:0], make([]link, n)...)

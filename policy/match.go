@@ -123,17 +123,18 @@ func (b block) find(target string, e *effort) uint32 {
 // misses reports whether no rule can match a target, for its second byte.
 // The rest need not be in normal form.
 func (b block) misses(target string) bool {
-	if len(target) < 2 || classes[target[1]] != 0 || target == "/robots.txt" {
+	size := b.size()
+	if size&blockOpen != 0 || len(target) < 2 || classes[target[1]] != 0 || target == "/robots.txt" {
 		return false
 	}
-	size, c := b.size(), target[1]
+	c := target[1]
 	words := b.p.tab[b.pos+blockEnds+1:]
 	if size&blockIndexed != 0 {
 		return words[size.rules()+indexSeconds+uint32(c/32)]&(1<<(c%32)) == 0
 	}
 	second := secondWord(c)
 	for _, end := range words[:size.rules()] {
-		if c := endWord(end) & secondMask; c == second || c == 0 {
+		if endWord(end)&secondMask == second {
 			return false
 		}
 	}

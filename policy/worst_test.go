@@ -95,6 +95,9 @@ func TestTheWorstQuestion(t *testing.T) {
 			t.Logf("%d steps: %+v", most, s)
 		}
 	}
+	if best.steps(Parse(best.file()), 8<<10).table == nil {
+		t.Error("the worst is searched without a table")
+	}
 	bound := hostileFile * (8<<10/64 + 1)
 	if most > bound {
 		t.Errorf("%d steps for %+v, want at most %d", most, best, bound)
