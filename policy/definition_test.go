@@ -54,7 +54,8 @@ func (w writer) text(words string, n int) string {
 // digit of an escape.
 const (
 	fewWords = "a a a b b / * *"
-	manyWord = "a b / page item ?id= &x= .html .php q r s t * * %2F %2f %3A : %61 %7e ~ ? %3F %c3%a9 %E3 \u30c4 | % $ %24 %2A"
+	manyWord = "a b / page item ?id= &x= .html .php q r s t * * " +
+		"%2F %2f %3A : %61 %7e ~ ? %3F %c3%a9 %E3 \u30c4 | % $ %24 %2A"
 )
 
 // file returns a file of one group, with or without an index, and its rules.
@@ -118,7 +119,8 @@ func define(d policy.Dialect, rules []policy.Rule) (f definition) {
 	for _, r := range rules {
 		signs, octets := f.signs(r.Pattern, true)
 		f.rules = append(f.rules, defined{r, signs, octets})
-		if i := strings.LastIndexByte(r.Pattern, '/'); d == policy.Google && r.Allow && i >= 0 && strings.HasPrefix(r.Pattern[i:], "/index.htm") {
+		i := max(strings.LastIndexByte(r.Pattern, '/'), 0)
+		if d == policy.Google && r.Allow && strings.HasPrefix(r.Pattern[i:], "/index.htm") {
 			signs, octets := f.signs(r.Pattern[:i+1]+"$", true)
 			f.rules = append(f.rules, defined{r, signs, octets})
 		}
