@@ -36,8 +36,8 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 	}{
 		{"literal", "/section-%05d/page", 10},
 		{"stem", "/dir%05d/*/x*.php", 10},
-		{"leading wildcard", "/*?param%d=", 400},
-		{"leading wildcard, anchored", "/*-p%d.html$", 400},
+		{"leading wildcard", "/*?param%d=", 8},
+		{"leading wildcard, anchored", "/*-p%d.html$", 8},
 	} {
 		cost := func(rules int) float64 {
 			var b strings.Builder
