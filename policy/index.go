@@ -1,6 +1,9 @@
 package policy
 
-import "math/bits"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // This file finds the few rules of a large block that a target can match. Each rule is found
 // by one gram: four bytes of its pattern without a wildcard. A gram before the first wildcard
@@ -11,20 +14,21 @@ import "math/bits"
 // The index follows the words of the rules:
 //
 //	the set of the second bytes of the rules, four words
-//	how many places of a target may begin a fixed gram
+//	the set of the places at which fixed grams begin, two words
 //	1 if there are floating grams
 //	the number of rules that have no gram of their own: all targets try them
 //	links to these rules
 //	a hash table of links to the others: see indexSlots
 const (
-	indexSeconds = 0
-	indexFixed   = iota + 3
-	indexFloating
+	indexSeconds  = 0
+	indexFixed    = iota + 3
+	indexFloating = iota + 4
 	indexCommon
 	indexLinks
 
 	gramSize = 4
 	maxFixed = 64  // fixed grams begin before it
+	near     = 16  // bytes in which a fixed gram is sought first
 	maxGrams = 256 // bytes of a pattern in which a gram is sought
 	maxProbe = 8   // slots in which a link may stand
 )
@@ -44,6 +48,12 @@ const (
 func newLink(hash, rule uint32) link { return link(hash)&linkTag | link(rule+1) }
 func (l link) rule() uint32          { return uint32(l)&(1<<placeBits-1) - 1 } // none for 0
 
+// gramAt returns the gram of s at a place.
+func gramAt(s string, i int) uint32 {
+	s = s[i : i+gramSize]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
 // gramHash hashes a gram. Where is 0 if it floats, else 1 + its place. The upper bits are the
 // tag; of the lower ones, as many as are needed are the slot.
 func gramHash(gram uint32, where int) uint32 {
@@ -57,14 +67,13 @@ func indexSlots(rules uint32) uint32 { return 1 << min(bits.Len32(rules+rules/2)
 // writeIndex writes the index of the block whose rules were written last.
 func (c *compiler) writeIndex() {
 	head := len(c.tab)
-	c.tab = append(c.tab, 0, 0, 0, 0, 0, 0, 0)
+	c.tab = append(c.tab, make([]uint32, indexLinks)...)
 	for _, end := range c.tab[head-len(c.order) : head] {
 		second := endWord(end) & secondMask >> flagBits
 		c.tab[head+indexSeconds+int(second/32)] |= 1 << (second % 32)
 	}
 	n := int(indexSlots(uint32(len(c.order))))
 	c.slots = append(c.slots[:0], make([]link, n)...)
-	fixed := 0
 	for i, o := range c.order {
 		g, ok := c.gram(c.rules[uint32(o)])
 		if !ok {
@@ -72,8 +81,10 @@ func (c *compiler) writeIndex() {
 			c.tab[head+indexCommon]++
 			continue
 		}
-		if fixed = max(fixed, g.where); g.where == 0 {
+		if g.where == 0 {
 			c.tab[head+indexFloating] = 1
+		} else {
+			c.tab[head+indexFixed+(g.where-1)/32] |= 1 << ((g.where - 1) % 32)
 		}
 		at := int(g.hash)
 		for range g.probes {
@@ -82,7 +93,6 @@ func (c *compiler) writeIndex() {
 		}
 		c.slots[at&(n-1)] = newLink(g.hash, uint32(i))
 	}
-	c.tab[head+indexFixed] = uint32(fixed)
 	for _, l := range c.slots {
 		c.tab = append(c.tab, uint32(l))
 	}
@@ -96,27 +106,30 @@ type gram struct {
 	shared int // of them, by rules that are found by the same gram
 }
 
-// gram returns the last gram of a pattern that no other rule is found by, or else one that the
-// fewest are, if there is any. Most targets with the last gram of a pattern have the others.
+// gram returns a gram of a pattern that no other rule is found by, or else one that the fewest
+// are, if there is any. The last of those near the beginning comes first: a question looks only
+// at places at which a fixed gram begins, and most targets with this one have those before it.
 func (c *compiler) gram(r ruleLine) (best gram, ok bool) {
 	p := c.plainPattern(r)
 	stem := len(p)
 	if r.flags&ruleWild != 0 {
 		p, stem = splitStem(p)
 	}
-	word, size := uint32(0), 0 // since the last star
-	for i := len(p) - 1; i >= max(len(p)-maxGrams, 0); i-- {
-		word = word<<8 | uint32(p[i])
-		if size++; i >= stem && p[i] == '*' {
-			size = 0
+	first := min(stem, near) - gramSize
+	for i := range min(len(p), maxGrams) - gramSize + 1 {
+		if i <= first {
+			i = first - i
 		}
 		where := 0
-		if i < stem {
+		if i+gramSize <= stem {
 			where = i + 1
-		}
-		if size < gramSize || where > maxFixed {
+		} else if bytes.IndexByte(p[max(i, stem):i+gramSize], '*') >= 0 {
 			continue
 		}
+		if where > maxFixed {
+			continue
+		}
+		word := gramAt(view(p), i)
 		g := gram{hash: gramHash(word, where), where: where}
 		for ; g.probes < maxProbe; g.probes++ {
 			l := c.slots[(int(g.hash)+g.probes)&(len(c.slots)-1)]
@@ -150,10 +163,13 @@ func (b block) search(target string, e *effort) (rule uint32, ok bool) {
 	for _, l := range common {
 		s.try(link(l).rule(), target, e)
 	}
-	mask, word := uint32(len(slots)-1), uint32(0)
-	for i, c := range []byte(target[:min(len(target), int(index[indexFixed])+gramSize-1)]) {
-		word = word>>8 | uint32(c)<<24
-		h := gramHash(word, i+2-gramSize)
+	mask := uint32(len(slots) - 1)
+	for set := uint64(index[indexFixed]) | uint64(index[indexFixed+1])<<32; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		if i+gramSize > len(target) {
+			break
+		}
+		h := gramHash(gramAt(target, i), i+1)
 		if l := link(slots[h&mask]); (l^link(h))&linkTag == 0 || l&linkMore != 0 {
 			s.probe(h, target, e)
 		}
@@ -161,9 +177,8 @@ func (b block) search(target string, e *effort) (rule uint32, ok bool) {
 	if index[indexFloating] == 0 {
 		return s.best, s.tried <= patience
 	}
-	for _, c := range []byte(target) {
-		word = word>>8 | uint32(c)<<24
-		h := gramHash(word, 0)
+	for i := range len(target) - gramSize + 1 {
+		h := gramHash(gramAt(target, i), 0)
 		if l := link(slots[h&mask]); (l^link(h))&linkTag == 0 || l&linkMore != 0 {
 			s.probe(h, target, e)
 		}
