@@ -48,20 +48,22 @@ func (e *effort) done() {
 
 // index returns where piece stands first in target, at from or behind, or -1.
 func (e *effort) index(piece, target string, from int) int {
-	if e.table != nil {
+	if e.steps >= manySteps && len(target) <= maxTable {
 		return e.lookUp(piece, target, from)
 	}
-	if e.steps++; e.steps > manySteps && len(target) <= maxTable {
-		e.table = newTable(target)
+	e.steps++
+	i := strings.Index(target[from:], piece)
+	if i >= 0 {
+		i += from
 	}
-	if i := strings.Index(target[from:], piece); i >= 0 {
-		return from + i
-	}
-	return -1
+	return i
 }
 
 // lookUp is index for a target with a table.
 func (e *effort) lookUp(piece, target string, from int) int {
+	if e.table == nil {
+		e.table = newTable(target)
+	}
 	t := *e.table
 	for w := from / 64; w*64 <= len(target)-len(piece); w++ {
 		found := ^uint64(0)
