@@ -106,6 +106,9 @@ func TestTheWorstQuestion(t *testing.T) {
 	if twice := best.steps(p, 16<<10).steps; float64(twice) > 2.2*float64(most) {
 		t.Errorf("%d steps for a target of 16 KiB, %d for 8 KiB: %+v", twice, most, best)
 	}
+	if *climb == 0 {
+		return // the rest tells times
+	}
 	g := p.Group("a")
 	for _, n := range []int{8 << 10, 16 << 10} {
 		target, took := best.target(n), time.Hour
