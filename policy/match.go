@@ -85,105 +85,142 @@ func (h hit) precedes(o hit) bool {
 // none is the place of no rule.
 const none = ^uint32(0)
 
-// find returns the place of the rule that decides, or none. The rules stand in the order of
-// precedence: the first that matches decides.
-func (b block) find(target string, e *effort) uint32 {
-	if b.size()&blockIndexed != 0 {
-		if rule, ok := b.search(target, e); ok {
-			return rule
-		}
+// find returns the place of the rule that decides about target, or none.
+func (b block) find(target string) uint32 {
+	size := b.size()
+	if size&blockIndexed != 0 {
+		return b.search(target)
 	}
-	text, second := b.p.text, endWord(0)
-	if len(target) > 1 {
-		second = secondWord(target[1])
-	}
-	ends := b.p.tab[b.pos+blockEnds:][:1+b.len()]
-	start := ends[0]
-	for i, end := range ends[1:] {
-		begin, word := endWord(start).end(), endWord(end)
-		start = end
-		// Most rules differ from the target in their second byte, most of the others in their last.
-		if c := word & secondMask; c != second && c != 0 {
-			continue
-		}
-		pattern := text[begin:word.end()]
+	// The rules stand in the order of precedence: the first that matches decides.
+	text := b.p.text
+	ends := b.p.tab[b.pos+blockEnds:][:1+size.rules()]
+	start := endWord(ends[0]).end()
+	for i, word := range ends[1:] {
+		end := endWord(word).end()
 		if word&ruleWild != 0 {
-			if e.matchesWild(pattern, word, target) {
+			if word&ruleTwofold != 0 {
+				if matchTwofold(text[start:end], target) {
+					return uint32(i)
+				}
+			} else if matchWild(text[start:end], target) {
 				return uint32(i)
 			}
-		} else if n := len(pattern); n <= len(target) {
-			if n == 0 || pattern[n-1] == target[n-1] && pattern == target[:n] {
+		} else if n := int(end - start); n <= len(target) {
+			// Most patterns differ from the target in their last byte.
+			if n == 0 || text[end-1] == target[n-1] && text[start:end] == target[:n] {
 				return uint32(i)
 			}
 		}
+		start = end
 	}
 	return none
 }
 
-// misses reports whether no rule can match a target, for its second byte.
-// The rest need not be in normal form.
-func (b block) misses(target string) bool {
-	size := b.size()
-	if size&blockOpen != 0 || len(target) < 2 || classes[target[1]] != 0 || target == "/robots.txt" {
-		return false
+// search finds the deciding rule of a large block. It compares the longest literal rule that
+// target begins with and the wildcard rules whose stem target begins with.
+func (b block) search(target string) uint32 {
+	text, tab := b.p.text, b.p.tab[b.pos:]
+	total := b.len()
+	index := tab[blockEnds+1+total:]
+	literals, stems := index[0], index[1]
+	parents := index[2:][:literals]
+	index = index[2+literals:]
+
+	best := hit{rule: none}
+	if i := under(target, text, tab[blockEnds:], parents, 1, literals); i > 0 {
+		best = b.at(i - 1)
 	}
-	c := target[1]
-	words := b.p.tab[b.pos+blockEnds+1:]
-	if size&blockIndexed != 0 {
-		return words[size.rules()+indexSeconds+uint32(c/32)]&(1<<(c%32)) == 0
+	if stems == 0 {
+		return best.rule
 	}
-	second := secondWord(c)
-	for _, end := range words[:size.rules()] {
-		if endWord(end)&secondMask == second {
-			return false
+	// All rules that begin with a wildcard share one stem. Most of them contain a pair of
+	// bytes that target lacks, which a signature shows at once. Target's own signature is
+	// worth computing only if there are some rules to try.
+	const some = 8
+	var pairs uint64
+	signatures := index[stemWords*stems:]
+	for i := under(target, text, index, index[stemParent:], stemWords, stems); i > 0; {
+		stem := index[stemWords*(i-1):][:stemWords]
+		first, last := stem[stemFirst], total
+		if i < stems {
+			last = index[stemWords*i+stemFirst]
+		}
+		if pairs == 0 && last-first > some {
+			pairs = signature(target, false)
+		}
+		for r := first; r < last; r++ {
+			if at := 2 * (r - literals); pairs != 0 && (uint64(signatures[at])|uint64(signatures[at+1])<<32)&^pairs != 0 {
+				continue
+			}
+			h := b.at(r)
+			if best.found() && h.octets() < best.octets() {
+				break // the rules of a stem get shorter
+			}
+			if h.precedes(best) && h.matches(target) {
+				best = h
+			}
+		}
+		i = stem[stemParent]
+	}
+	return best.rule
+}
+
+// under returns 1 + the longest of n sorted keys that target begins with, or 0.
+// All such keys are among the parents of the last key that does not sort after
+// target. A key is what lies in text between two words of ends; the words of one
+// key stand stride apart from those of the next, as do the parents.
+func under(target, text string, ends, parents []uint32, stride, n uint32) uint32 {
+	low, high := uint32(0), n
+	for low < high {
+		mid := (low + high) / 2
+		if begin, end := between(ends[mid*stride:]); text[begin:end] <= target {
+			low = mid + 1
+		} else {
+			high = mid
 		}
 	}
-	return true
-}
-
-// seen returns what matters of a target: if that is in normal form, the rest may be what it
-// is. Literal rules see no further than the longest of them.
-func (b block) seen(target string) string {
-	n := len("/robots.txt")
-	switch size := b.size(); {
-	case size&blockShort == 0:
-		return target
-	case size.rules() > 0:
-		n = max(n, int(b.at(0).octets()))
+	if low == 0 {
+		return 0
 	}
-	return target[:min(n, len(target))]
-}
-
-// matches reports whether the rule matches.
-func (h hit) matches(target string, e *effort) bool {
-	if h.word&ruleWild != 0 {
-		return e.matchesWild(h.pattern(), h.word, target)
+	begin, end := between(ends[(low-1)*stride:])
+	common := uint32(commonPrefix(text[begin:end], target))
+	for low > 0 {
+		if begin, end := between(ends[(low-1)*stride:]); end-begin <= common {
+			break
+		}
+		low = parents[(low-1)*stride]
 	}
-	return strings.HasPrefix(target, h.pattern())
+	return low
 }
 
-// matchesWild reports whether the pattern of a rule with ruleWild matches.
-func (e *effort) matchesWild(pattern string, word endWord, target string) bool {
-	if word&ruleTwofold != 0 {
-		return e.matchTwofold(pattern, target)
+// between returns where the text between two words begins and ends.
+func between(ends []uint32) (begin, end uint32) {
+	return endWord(ends[0]).end(), endWord(ends[1]).end()
+}
+
+// matches reports whether a rule with ruleWild matches target.
+func (h hit) matches(target string) bool {
+	if h.word&ruleTwofold != 0 {
+		return matchTwofold(h.pattern(), target)
 	}
-	return e.matchWild(pattern, target)
+	return matchWild(h.pattern(), target)
 }
 
-// matchWild reports whether a pattern with "*" or a final "$" matches (§2.2.3). It searches
-// the pieces between the stars one after the other, each as far left as it goes. Since "*" is
-// the only operator, going back gains nothing: the time is linear for any pattern.
-func (e *effort) matchWild(pattern, target string) bool {
-	at := 0
-	for ; pattern[at] != '*'; at++ {
+// matchWild reports whether a pattern with "*" or a final "$" matches target (§2.2.3). It
+// searches the pieces between the stars one after the other, each as far left as it goes.
+// Since "*" is the only operator, going back gains nothing: the time is linear for any
+// pattern.
+func matchWild(pattern, target string) bool {
+	i := 0
+	for ; pattern[i] != '*'; i++ {
 		switch {
-		case at == len(pattern)-1: // "$"
-			return len(target) == at
-		case at == len(target) || pattern[at] != target[at]:
+		case i == len(pattern)-1: // "$"
+			return len(target) == i
+		case i == len(target) || pattern[i] != target[i]:
 			return false
 		}
 	}
-	pattern = pattern[at+1:]
+	pattern, target = pattern[i+1:], target[i:]
 	anchored := strings.HasSuffix(pattern, "$")
 	if anchored {
 		pattern = pattern[:len(pattern)-1]
@@ -197,16 +234,16 @@ func (e *effort) matchWild(pattern, target string) bool {
 		if star < 0 {
 			break
 		}
-		i := e.index(pattern[:star], target, at)
-		if i < 0 {
+		at := strings.Index(target, pattern[:star])
+		if at < 0 {
 			return false
 		}
-		pattern, at = pattern[star+1:], i+star
+		pattern, target = pattern[star+1:], target[at+star:]
 	}
 	if anchored {
-		return strings.HasSuffix(target[at:], pattern)
+		return strings.HasSuffix(target, pattern)
 	}
-	return pattern == "" || e.index(pattern, target, at) >= 0
+	return strings.Contains(target, pattern)
 }
 
 // matchTwofold is matchWild for a pattern with escapes that are one with what they stand
@@ -218,7 +255,7 @@ func (e *effort) matchWild(pattern, target string) bool {
 // path /x%2Fa, and the query of /x?u=/a, where "/" and its escape are one. The path is
 // searched first, then the query. ("/" and "?" themselves need no second search: the query
 // holds no escapes of them.)
-func (e *effort) matchTwofold(pattern, target string) bool {
+func matchTwofold(pattern, target string) bool {
 	i, at, query := 0, 0, false
 	for ; i < len(pattern) && pattern[i] != '*'; i++ {
 		c := pattern[i]
@@ -241,29 +278,29 @@ func (e *effort) matchTwofold(pattern, target string) bool {
 	case pattern == "":
 		return true
 	case len(pattern) <= 256:
-		return e.matchPiecesShort(pattern, target, at)
+		return matchPiecesShort(pattern, target, at)
 	}
-	return e.matchPiecesLong(pattern, target, at)
+	return matchPiecesLong(pattern, target, at)
 }
 
 //go:noinline
-func (e *effort) matchPiecesShort(pattern, target string, at int) bool {
+func matchPiecesShort(pattern, target string, at int) bool {
 	var buf [256]byte
-	return e.matchPieces(buf[:0], pattern, target, at)
+	return matchPieces(buf[:0], pattern, target, at)
 }
 
 // matchPiecesLong is matchPiecesShort with a buffer that takes longer to clear, for
 // pieces as long as the targets of lookupLong.
 //
 //go:noinline
-func (e *effort) matchPiecesLong(pattern, target string, at int) bool {
+func matchPiecesLong(pattern, target string, at int) bool {
 	var buf [3 * 8 << 10]byte
-	return e.matchPieces(buf[:0], pattern, target, at)
+	return matchPieces(buf[:0], pattern, target, at)
 }
 
-// matchPieces continues after the first star of a twofold pattern. The target is matched up
-// to at.
-func (e *effort) matchPieces(buf []byte, pattern, target string, at int) bool {
+// matchPieces continues after the first star of a twofold pattern. Target is matched up to
+// at.
+func matchPieces(buf []byte, pattern, target string, at int) bool {
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
 		query = i + 1
@@ -277,10 +314,10 @@ func (e *effort) matchPieces(buf []byte, pattern, target string, at int) bool {
 		end := -1
 		if len(piece) <= 1+3*len(target) { // else it is too long, even if it is all escapes
 			compared := appendCompared(buf, piece, false)
-			end = e.after(target, at, view(compared), more)
+			end = after(target, at, view(compared), more)
 			if n := len(compared); end < 0 {
 				if compared = appendCompared(buf, piece, true); len(compared) < n {
-					end = e.after(target, max(at, query), view(compared), more)
+					end = after(target, max(at, query), view(compared), more)
 				}
 			}
 		}
@@ -291,20 +328,34 @@ func (e *effort) matchPieces(buf []byte, pattern, target string, at int) bool {
 	}
 }
 
-// after returns the end of the first match of piece in the target that begins at or behind
-// at, or -1. The last piece, if there are no more, may end in "$".
-func (e *effort) after(target string, at int, piece string, more bool) int {
+// after returns the end of the first match of piece in target that begins at or behind at,
+// or -1. The last piece, if there are no more, may end in "$".
+func after(target string, at int, piece string, more bool) int {
 	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
 		if strings.HasSuffix(target[at:], piece[:n]) {
 			return len(target)
 		}
 		return -1
 	}
-	i := e.index(piece, target, at)
+	i := strings.Index(target[at:], piece)
 	if i < 0 {
 		return -1
 	}
-	return i + len(piece)
+	return at + i + len(piece)
+}
+
+// signature returns the set of adjacent pairs of bytes in s, as hashes. A pattern can match
+// only if its set is part of the target's.
+func signature[S string | []byte](s S, pattern bool) (set uint64) {
+	if pattern && s[len(s)-1] == '$' {
+		s = s[:len(s)-1]
+	}
+	for i := 1; i < len(s); i++ {
+		if a, b := s[i-1], s[i]; !pattern || a != '*' && b != '*' {
+			set |= 1 << ((uint32(a)<<8 | uint32(b)) * 2654435761 >> 26)
+		}
+	}
+	return set
 }
 
 // blockWord returns where the blocks of a name, counted from 1, stand.

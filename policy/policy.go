@@ -266,32 +266,19 @@ type place struct{ block, rule uint32 }
 
 // lookup brings the target to its normal form and finds the rule that decides.
 func (g Group) lookup(target string) (place, Reason) {
-	switch p := g.p; {
-	case p == nil:
-		return place{}, ReasonNoRule
-	case p.reason == ReasonUnavailable:
-		return place{}, ReasonUnavailable
-	case p.reason == 0 && g.name == 0:
+	if g.p == nil {
 		return place{}, ReasonNoRule
 	}
-	if target == "" || target[0] != '/' {
-		target = originForm(target)
-	}
-	all := target // that matters
-	if b, ok := g.block(); ok {
-		if b.misses(target) {
-			return place{b.pos, none}, ReasonNoRule
-		}
-		all = b.seen(target)
-	}
-	switch escape := g.p.dialect.reading().escape; {
-	case !escape.targetChanges(all):
+	escape := g.p.dialect.reading().escape
+	switch {
+	case target == "" || target[0] != '/':
+		return g.lookupLong(escape, originForm(target))
+	case !escape.targetChanges(target):
 		return g.lookupNormal(target)
 	case len(target) <= 256:
 		return g.lookupShort(escape, target)
-	default:
-		return g.lookupLong(escape, target)
 	}
+	return g.lookupLong(escape, target)
 }
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
@@ -327,45 +314,36 @@ func (g Group) lookupLong(e escaping, target string) (place, Reason) {
 	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
 }
 
-// lookupNormal takes a target in normal form, as far as it matters.
+// lookupNormal takes a target in normal form.
 func (g Group) lookupNormal(target string) (place, Reason) {
-	switch {
+	switch p := g.p; {
+	case p.reason == ReasonUnavailable:
+		return place{}, ReasonUnavailable
 	case target == "/robots.txt":
 		return place{}, ReasonNoRule
-	case g.p.reason != 0:
-		return place{}, g.p.reason
+	case p.reason != 0:
+		return place{}, p.reason
+	case g.name == 0:
+		return place{}, ReasonNoRule
 	}
-	var e effort
-	at := g.find(target, &e)
-	e.done()
-	return at, ReasonNoRule
-}
-
-// block returns the block of the group, if it has just one.
-func (g Group) block() (b block, ok bool) {
-	if g.name == 0 {
-		return block{}, false
-	}
-	word := g.p.blockWord(g.name)
-	return block{g.p, word.pos()}, !word.isList()
+	return g.find(target), ReasonNoRule
 }
 
 // find returns the rule that decides about a target.
-func (g Group) find(target string, e *effort) place {
-	if b, ok := g.block(); ok {
-		return place{b.pos, b.find(target, e)}
+func (g Group) find(target string) place {
+	word := g.p.blockWord(g.name)
+	if !word.isList() { // nearly always: one block
+		return place{word.pos(), block{g.p, word.pos()}.find(target)}
 	}
 	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
 	var best hit
-	list := g.p.tab[g.p.blockWord(g.name).pos():]
-	for _, pos := range list[1 : 1+list[0]] {
-		b := block{g.p, pos}
-		if i := b.find(target, e); i != none && b.at(i).precedes(best) {
+	for b := range g.p.blocks(g.name) {
+		if i := b.find(target); i != none && b.at(i).precedes(best) {
 			best = b.at(i)
 		}
 	}
 	if !best.found() {
-		return place{list[1], none} // the first block of the list
+		return place{g.p.tab[word.pos()+1], none} // the first block of the list
 	}
 	return place{best.pos, best.rule}
 }
