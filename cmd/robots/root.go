@@ -104,7 +104,7 @@ Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.schema(), a.sign())
+	root.AddCommand(a.schema(), a.serve(), a.sign())
 	return root
 }
 
