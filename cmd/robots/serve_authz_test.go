@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -222,6 +221,6 @@ func gateway(t *testing.T, binary string, args []string, config, origin, authz s
 			return at
 		}
 	}
-	t.Fatal(fmt.Sprintf("%s does not listen", binary))
+	t.Fatalf("%s does not listen", binary)
 	return ""
 }
