@@ -42,8 +42,11 @@ func (s *closingStore) Put(ctx context.Context, key string, data []byte, ttl tim
 	return s.memStore.Put(ctx, key, data, ttl)
 }
 
-func (s *closingStore) Lock(context.Context, string, time.Duration) (unlock func(), ok bool, err error) {
+func (s *closingStore) Lock(ctx context.Context, _ string, _ time.Duration) (unlock func(), ok bool, err error) {
 	defer s.during()()
+	if err := s.enter(ctx, "Lock"); err != nil {
+		return nil, false, err
+	}
 	return func() {
 		defer s.during()()
 		time.Sleep(100 * time.Millisecond)
@@ -69,7 +72,7 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 		again string // error of a second Close, when what is left had time to end
 	}{
 		{"all is well", &closingStore{}, "", 1, ""},
-		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 values are not in the store: the disk is full", 0, ""},
+		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 value is not in the store: the disk is full", 0, ""},
 		{"a call goes on", &closingStore{memStore: memStore{before: inCall("Get", func() error { time.Sleep(5 * time.Second); return nil })}}, "the store is not closed yet: context deadline exceeded", 0, ""},
 		{"its Close fails", &closingStore{end: func() error { return full }}, "the disk is full", 1, "the disk is full"},
 		{"its Close takes long", &closingStore{end: func() error { time.Sleep(5 * time.Second); return nil }}, "the store is not closed yet: context deadline exceeded", 1, ""},
@@ -115,24 +118,51 @@ func inCall(name string, f func() error) func(context.Context, string) error {
 	}
 }
 
-// A flight that Close has ended may still use the Store: it is closed by the Close that sees
-// the flight end.
+// A flight that Close has ended may still use the Store, and gives back the lock that it gets:
+// the Store is closed by the Close that sees the flight end.
 func TestCloseLeavesAStoreInUseOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(closingStore)
-		store.before = inCall("Get", func() error { time.Sleep(time.Minute); return nil })
-		c := &cache.Cache{Store: store, StoreTimeout: 10 * time.Minute}
-		go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&site{serve: always(rules("/private"))}).load})
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := c.Close(ctx); err == nil || store.closed.Load() != 0 {
-			t.Errorf("Close: %v; the Store was closed %d times, want it in use", err, store.closed.Load())
-		}
-		if err := c.Close(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
-			t.Errorf("Close: %v; the Store was closed %d times, want it closed once, when not in use", err, store.closed.Load())
-		}
-	})
+	for _, call := range []string{"Get", "Lock"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(closingStore)
+				store.before = inCall(call, func() error { time.Sleep(time.Minute); return nil })
+				c := &cache.Cache{Store: store, StoreTimeout: 10 * time.Minute}
+				src := &cache.Source{Load: (&site{serve: always(rules("/private"))}).load}
+				go c.Get(t.Context(), origin(t, "https://a.example"), src)
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := c.Close(ctx); err == nil || store.closed.Load() != 0 {
+					t.Errorf("Close: %v; the Store was closed %d times, want it in use", err, store.closed.Load())
+				}
+				time.Sleep(10 * time.Minute)
+				if err := c.Close(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
+					t.Errorf("Close: %v; the Store was closed %d times, want it closed once, when not in use", err, store.closed.Load())
+				}
+			})
+		})
+	}
+}
+
+// A Close without any time closes no Store that is still given a lock back.
+func TestALockIsGivenBackBeforeTheStoreIsClosed(t *testing.T) {
+	for _, answer := range []*fetch.Result{rules("/private"), unavailable(429)} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(closingStore)
+			c := &cache.Cache{Store: store}
+			get(t, c, &site{serve: always(answer)}, "https://a.example")
+			synctest.Wait() // the unlock is under way
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := c.Close(ctx); err == nil {
+				t.Errorf("status %d: no error from a Close that cannot wait", answer.StatusCode)
+			}
+			time.Sleep(time.Second)
+			if closeCache(t, c); store.misused.Load() || store.closed.Load() != 1 {
+				t.Errorf("status %d: closed %d times, misused: %v", answer.StatusCode, store.closed.Load(), store.misused.Load())
+			}
+		})
+	}
 }
 
 // A load that hangs is no reason to leave the Store open: its answer is kept nowhere.

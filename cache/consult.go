@@ -106,7 +106,7 @@ func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.
 	for ; ; turn = c.backing.Turn(found.at, end) {
 		again, err := c.compare(o, found.state, turn)
 		if again.enough {
-			c.flights.running.Go(found.release)
+			c.flights.after(found.release)
 			return again
 		}
 		if !errors.Is(err, backing.ErrBusy) || !again.at.Before(end) {
@@ -166,7 +166,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	if ofTheMoment(r) || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
-		c.flights.running.Go(stored.release)
+		c.flights.after(stored.release)
 		return
 	}
 	file := r
@@ -181,7 +181,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		// origin has replaced them since: a 304 only renews them.
 		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
 		if !superseded || !stored.holds && !c.backing.Has(key) {
-			c.flights.running.Go(stored.release)
+			c.flights.after(stored.release)
 			return
 		}
 		data = nil

@@ -46,7 +46,7 @@ type flights struct {
 	gate    sync.Mutex // keeps running from growing once closed
 	running sync.WaitGroup
 	loads   sync.WaitGroup // grows only in flights that run: a load may outlive its flight
-	flying  atomic.Int64   // how many of the first there are,
+	flying  atomic.Int64   // how many of the first there are, those that only give back their lock included,
 	loading atomic.Int64   // and of the second
 }
 
@@ -70,6 +70,15 @@ func (f *flights) enter() bool {
 func (f *flights) leave() {
 	f.flying.Add(-1)
 	f.running.Done()
+}
+
+// after runs unlock for a flight, behind its callers. A Locker may take its time.
+func (f *flights) after(unlock func()) {
+	f.flying.Add(1)
+	f.running.Go(func() {
+		defer f.flying.Add(-1)
+		unlock()
+	})
 }
 
 func (f *flights) isClosed() bool {
@@ -274,7 +283,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	now := time.Now()
 	s = c.next(s, r, now)
 	if ofAProxy(r) {
-		c.flights.running.Go(stored.release)
+		c.flights.after(stored.release)
 		return c.terms.newest(s, now), nil
 	}
 	c.publish(o, s, now)

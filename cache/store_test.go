@@ -56,6 +56,7 @@ type life struct {
 func (l *life) open(c *cache.Cache) {
 	if l.cache != nil {
 		closeCache(l.t, l.cache)
+		l.store.misbehave(nil)
 	}
 	if c.Store = l.store; !l.locks {
 		c.Store = &l.store.memStore
@@ -67,6 +68,12 @@ func restart(l *life) { l.open(new(cache.Cache)) }
 
 // restartStrict keeps no copies for an outage, and takes what it reads for fresh.
 func restartStrict(l *life) { l.open(&cache.Cache{MaxStale: -1, MinTTL: 24 * time.Hour}) }
+
+// restartUnread restarts over a Store that cannot be read until the next restart.
+func restartUnread(l *life) {
+	restart(l)
+	l.store.misbehave(on("Get", func(context.Context) error { return errors.New("EIO") }))
+}
 
 func forget(l *life) {
 	l.store.mu.Lock()
@@ -202,7 +209,15 @@ func TestStore(t *testing.T) {
 			{20 * time.Second, restart, nil, "disallow", 1, 1},
 			{20 * time.Second, restart, nil, "disallow", 2, 1}, // 30 s after the first failure
 			{20 * time.Second, restart, nil, "disallow", 2, 1},
-			{20 * time.Second, restart, nil, "disallow", 2, 1}, // 60 s after the second
+			{20 * time.Second, restart, nil, "disallow", 2, 1},
+			{30 * time.Second, nil, nil, "disallow", 3, 1}, // 60 s after the second
+			{100 * time.Second, restart, nil, "disallow", 3, 1},
+			{30 * time.Second, nil, nil, "disallow", 4, 1}, // 120 s after the third
+		}},
+		{"an outage does not displace a copy that cannot be read", []storeStep{
+			{0, nil, minute, "rules", 1, 1},
+			{hour, restartUnread, down(), "disallow", 2, 1},
+			{0, restart, nil, "rules", 3, 1},
 		}},
 		{"an answer is put", []storeStep{{0, nil, minute, "rules", 1, 1}}},
 		{"one with private is put", []storeStep{{0, nil, rules("/private", "Cache-Control", "private"), "rules", 1, 1}}},

@@ -113,11 +113,27 @@ type Transport struct {
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
+	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
+	// "search". If robots.txt disallows one of them for a target that its rules allow,
+	// nothing is sent, and RoundTrip and Decide return a *UseError. A label that no row of
+	// the table has is an error of every request. If nil, robots.txt is not asked about
+	// use.
+	//
+	// The labels are asked about one by one: declare those that the answers are really
+	// for. What the answers themselves say about use is for the caller to read; see [Watch].
+	Uses []string
+
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
 	// A Fetcher without Transport, UserAgent, Dialect or Sign is not used itself: a copy is, with
 	// those of this Transport. MaxFetches then bounds the fetches of this Transport alone.
 	// Two different Dialects are an error of every request.
+	//
+	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends
+	// them: an *http.Transport by what RegisterProtocol gave it for ftp. A path is allowed if
+	// all that an FTP client may make of it is: "/%2Fa", "//a" and "/a;type=i" can mean "/a".
+	// It is an error if the URL has a query, or %0D, %0A or %00 in its path. If the Fetcher
+	// does not read ftp, such requests go to Base unchanged.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may
@@ -159,7 +175,7 @@ func (t *Transport) open() (*gate, error) {
 }
 
 // RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a
-// *DisallowedError.
+// *DisallowedError, or a *UseError.
 //
 // It also returns ErrClosed, the context's cause if that ended first, and errors that say
 // why req cannot be decided on or that Trace.Decided panicked. With a Pacer it waits for
@@ -168,7 +184,7 @@ func (t *Transport) open() (*gate, error) {
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical
 // host, or if a Pacer watches the body. Requests of other schemes than http and https go
-// to Base unchanged.
+// to Base unchanged, but for ftp if the Fetcher reads it.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()
 	if err != nil {
@@ -181,16 +197,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // may fetch robots.txt.
 //
 // An unreachable robots.txt is an Answer with ReasonUnreachable and no error. With a
-// context of WithoutRobots everything is allowed with ReasonNoRule. The error is the
-// context's cause or ErrClosed, or says why u cannot be decided on or that Trace.Decided
-// panicked. A URL of another scheme than http or https is an error, although RoundTrip
-// hands it to Base: robots.txt cannot be asked about it.
+// context of WithoutRobots everything is allowed with ReasonNoRule. The error is a
+// *UseError, the context's cause or ErrClosed, or says why u cannot be decided on or that
+// Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
+// although RoundTrip hands it to Base: robots.txt cannot be asked about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	g, err := t.open()
 	if err != nil {
 		return Answer{}, err
 	}
-	if g.misuse == nil && isOther(u) {
+	if g.misuse == nil && g.isFree(u) {
 		return Answer{}, schemeError(u)
 	}
 	own := gatingOf(ctx)
@@ -215,7 +231,10 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	if g.misuse != nil {
 		return nil, g.misuse
 	}
-	o, err := originOfURL(u)
+	if g.isFree(u) {
+		return nil, schemeError(u)
+	}
+	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
@@ -62,6 +63,33 @@ func (e *DisallowedError) Error() string {
 		text += ": " + cut(e.Err.Error())
 	}
 	return text
+}
+
+// UseError says that a request was not sent because robots.txt disallows a use that
+// Transport.Uses declares. The rules of robots.txt allow the target: it may be fetched for
+// another use.
+//
+// There is no Unwrap, as in DisallowedError.
+type UseError struct {
+	URL *url.URL // what was asked for; shared with the request, must not be modified
+
+	// Use is the label in Transport.Uses.
+	Use string
+
+	// By is the statement that disallows it: its mechanism, line and text.
+	By usage.Statement
+
+	// Answer is what the rules say, which is yes.
+	Answer
+}
+
+// Error says which statement disallows which use, and for which product token. It leaves
+// out the URL, which http.Client puts in front. Text from the network is quoted and cut, so
+// it is safe in a log line.
+func (e *UseError) Error() string {
+	by := e.By
+	by.Text = cut(by.Text)
+	return fmt.Sprintf("client: not sent: %v, disallows the use %q for %q", by, cut(e.Use), cut(e.Token))
 }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay

@@ -55,6 +55,58 @@ func ExampleTransport() {
 	// not sent: /private/letters by Disallow: /private
 }
 
+// A crawler that collects pages to train a model with says so, and is not let through where
+// robots.txt disallows that use.
+func ExampleTransport_uses() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, "User-agent: *\nAllow: /\nContent-Usage: /essays/ train-ai=n\n")
+			return
+		}
+		fmt.Fprint(w, "a page")
+	}))
+	defer site.Close()
+
+	c := &http.Client{Transport: &client.Transport{Token: "ExampleBot", Uses: []string{"train-ai"}}}
+	for _, path := range []string{"/news", "/essays/1"} {
+		resp, err := c.Get(site.URL + path)
+		if refusal, ok := errors.AsType[*client.UseError](err); ok {
+			fmt.Println("not sent:", path, "by", refusal.By)
+			continue
+		}
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		resp.Body.Close()
+		fmt.Println("sent:", path)
+	}
+	// Output:
+	// sent: /news
+	// not sent: /essays/1 by robots.txt line 3, Content-Usage: "/essays/ train-ai=n"
+}
+
+// A page is dropped for what it says about itself.
+func ExampleWatch() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Robots-Tag", "noarchive")
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<meta name="robots" content="nofollow"><p>A page`)
+	}))
+	defer site.Close()
+	resp, err := http.Get(site.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body := client.Watch(resp)
+	io.Copy(io.Discard, resp.Body) // what the crawler does with the page
+	resp.Body.Close()
+	effect := body.Rules().For(policy.RFC9309, "ExampleBot")
+	fmt.Println("keep a copy:", !effect.NoArchive, "follow links:", effect.MayFollow(""))
+	// Output: keep a copy: false follow links: false
+}
+
 // Decide asks what RoundTrip would do, without sending the request.
 func ExampleTransport_Decide() {
 	site := exampleSite()

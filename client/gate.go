@@ -32,7 +32,9 @@ type gate struct {
 	source     cache.Source // reads through readRobots
 	pacer      *Pacer
 	trace      Trace
-	misuse     error // what is wrong with the Transport, or nil
+	ftp        bool     // ftp is gated
+	uses       []string // Transport.Uses
+	misuse     error    // what is wrong with the Transport, or nil
 
 	closed    atomic.Bool
 	clockTold atomic.Bool
@@ -46,7 +48,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken = policy.ProductToken(t.UserAgent)
-	g.cache, g.pacer, g.sign = t.Cache, t.Pacer, t.Sign
+	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, t.Uses
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -54,6 +56,7 @@ func (g *gate) init(t *Transport) {
 		g.cache, g.ownCache = new(cache.Cache), true
 	}
 	g.fetcher = t.filledFetcher()
+	g.ftp = g.fetcher.Reads("ftp")
 	g.source = cache.Source{Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect}
 	if t.Trace != nil {
 		g.trace = *t.Trace
@@ -66,11 +69,13 @@ func (t *Transport) misuse(g *gate) error {
 	f := g.fetcher
 	switch self := http.RoundTripper(t); {
 	case g.base == self || f.Transport == self:
-		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, not to the gate or to nil where http.DefaultTransport is the gate")
+		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
+			"not to the gate or to nil where http.DefaultTransport is the gate")
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
-		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike", f.Dialect, t.Dialect)
+		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
+			f.Dialect, t.Dialect)
 	}
-	return tokenMisuse("Token", t.Token)
+	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
 
 // filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,
@@ -84,6 +89,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
+		f.FTP = g.FTP
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign
@@ -118,7 +124,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // origin whose pace to keep. A request that keeps none has the zero Origin.
 func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	own := gatingOf(req.Context())
-	if g.misuse == nil && isOther(req.URL) {
+	if g.misuse == nil && g.isFree(req.URL) {
 		return req, fetch.Origin{}, nil
 	}
 	agent, hasAgent := req.Header["User-Agent"]
@@ -218,6 +224,11 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 		r.Decision = unruled
 		return nil
 	}
+	return g.judge(ctx, req.URL, target, r)
+}
+
+// judge rules on a target by the robots.txt of r.origin.
+func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) error {
 	patience := ctx
 	if r.held {
 		patience = ended
@@ -230,16 +241,36 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, group, r.token, res)
 	}
-	dots := hasDotSegment(target)
 	d := group.Decide(target)
-	if r.brief && d.Allowed && !dots {
+	switch {
+	case !d.Allowed:
+	case hasDotSegment(target), isOther(u): // the rare case pays, buf stays on the stack
+		// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
+		// ";type=a" too (RFC 1738 §3.2.2).
+		return g.decideDots(ctx, u, strings.Clone(target), r, d, res)
+	case len(g.uses) > 0:
+		if err = g.checkUse(r, u, target, &d, res); err != nil {
+			return err
+		}
+	}
+	if r.brief && d.Allowed {
 		r.Allowed = true
 		return nil
 	}
 	r.result, r.Decision = res, d
-	if d.Allowed && dots {
-		r.Decision, err = decideDotFree(ctx, group, strings.Clone(target)) // the rare case pays, buf stays on the stack
-	}
+	return nil
+}
+
+// decideDots completes a ruling on a target with dot segments, which d allows as it is
+// written.
+func (g *gate) decideDots(
+	ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result,
+) error {
+	r.result, r.Decision = res, d
+	var err error
+	r.Decision, err = decideDotFree(ctx, res.Policy.Group(r.token), target, func(form string) error {
+		return g.checkUse(r, u, form, &d, res)
+	})
 	return err
 }
 
@@ -278,22 +309,19 @@ func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resul
 	return res, err
 }
 
-// isOther reports whether u has a scheme that robots.txt does not bind here. A URL built
-// by hand may have "HTTP" or no scheme at all; neither is a way around the gate.
+// isFree reports whether u has a scheme that robots.txt does not bind here.
+func (g *gate) isFree(u *url.URL) bool {
+	return isOther(u) && !(g.ftp && strings.EqualFold(u.Scheme, "ftp"))
+}
+
+// isOther reports whether u has another scheme than http and https. A URL built by hand may
+// have "HTTP" or no scheme at all; neither is a way around the gate.
 func isOther(u *url.URL) bool {
 	switch {
 	case u == nil, u.Scheme == "http", u.Scheme == "https", u.Scheme == "":
 		return false
 	}
 	return !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https")
-}
-
-// originOfURL is originOf for a URL alone, of scheme http or https.
-func originOfURL(u *url.URL) (fetch.Origin, error) {
-	if isOther(u) {
-		return fetch.Origin{}, schemeError(u)
-	}
-	return originOf(&http.Request{URL: u})
 }
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.
@@ -303,6 +331,10 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
 		return fetch.Origin{}, opaqueError(req.URL)
+	case isOther(req.URL):
+		if err := ftpMisuse(req.URL); err != nil {
+			return fetch.Origin{}, err
+		}
 	}
 	o, err := fetch.OriginOfRequest(req)
 	if err != nil {
@@ -341,7 +373,8 @@ func tokenMisuse(name, token string) error {
 		return nil // asks for just that group
 	}
 	if strings.ContainsAny(token, "/(;") {
-		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
+		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
+			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
 	for i, c := range token {
@@ -350,7 +383,8 @@ func tokenMisuse(name, token string) error {
 			continue
 		}
 		_, n := utf8.DecodeRuneInString(token[i:])
-		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: leave out the %q", name, cut(token), token[i:i+n])
+		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+			"leave out the %q", name, cut(token), token[i:i+n])
 	}
 	return nil
 }
@@ -414,7 +448,8 @@ func checkKeys(h http.Header) error {
 	for key := range h {
 		switch {
 		case len(key) == len("User-Agent") && key != "User-Agent" && strings.EqualFold(key, "User-Agent"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: use Header.Set, which writes it %q", key, "User-Agent")
+			return fmt.Errorf("client: the header key %q is not what is decided for: "+
+				"use Header.Set, which writes it %q", key, "User-Agent")
 		case len(key) == len("Host") && key != "Host" && strings.EqualFold(key, "Host"):
 			return fmt.Errorf("client: the header key %q is not what is decided for: set Request.Host", key)
 		}

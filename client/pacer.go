@@ -41,9 +41,10 @@ import (
 // holds. If that has expired, robots.txt is read first. A new robots.txt that names no
 // delay, or is unreachable, takes no delay away from those who wait.
 //
-// Reading robots.txt keeps the distance like any other request. It counts as in flight,
-// but does not wait for others to end; its redirects and retries belong to it. Requests
-// made [WithoutRobots] are neither spaced nor counted: a person waits for them.
+// Reading robots.txt keeps the distance like any other request, so the first page of a site
+// waits for one delay as well. It counts as in flight, but does not wait for others to end;
+// its redirects and retries belong to it. Requests made [WithoutRobots] are neither spaced
+// nor counted: a person waits for them.
 //
 // # Waiting and time-outs
 //

@@ -92,7 +92,8 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	}
 	// The caller sees a context that has ended. If the Transport or Cache was closed, what
 	// was allowed before still is.
-	return err != nil || d.Allowed
+	_, refused := err.(*UseError)
+	return err != nil && !refused || d.Allowed
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,12 +15,16 @@ import (
 
 // Decide returns the gate's verdict on u under the policy p: for the target as net/http
 // sends it, and for each target that a server may make of its dot segments. It asks no
-// network, no Cache and no clock. The error says why u or token cannot be decided on.
-func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error) {
-	if err := tokenMisuse("token", token); err != nil {
+// network, no Cache and no clock. The error says why u or token cannot be decided on. If p
+// disallows one of the uses, which are those of Transport.Uses, it is a *UseError.
+func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.Decision, error) {
+	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
 		return policy.Decision{}, err
 	}
-	if _, err := originOfURL(u); err != nil {
+	if isOther(u) {
+		return policy.Decision{}, schemeError(u)
+	}
+	if _, err := originOf(&http.Request{URL: u}); err != nil {
 		return policy.Decision{}, err
 	}
 	target, err := requestTarget(nil, u)
@@ -27,10 +33,25 @@ func Decide(p *policy.Policy, token string, u *url.URL) (policy.Decision, error)
 		return policy.Decision{}, err
 	case target == robotsTarget:
 		return unruled, nil
-	case hasDotSegment(target):
-		return decideDotFree(context.Background(), p.Group(token), target)
 	}
-	return p.Group(token).Decide(target), nil
+	d := p.Group(token).Decide(target)
+	check := func(form string) error {
+		if len(uses) == 0 || !d.Allowed {
+			return nil
+		}
+		if e := disallowedUse(p, token, form, uses); e != nil {
+			e.URL, e.Answer = u, Answer{Decision: d, Token: token}
+			return e
+		}
+		return nil
+	}
+	if hasDotSegment(target) {
+		return decideDotFree(context.Background(), p.Group(token), target, check)
+	}
+	if err := check(target); err != nil {
+		return policy.Decision{}, err
+	}
+	return d, nil
 }
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
@@ -132,9 +153,12 @@ func startsWithDotSegment(s string) bool {
 // decideDotFree decides on every form that servers make of a target with dot segments.
 // net/http sends such a target as written, and /public/../private asks many servers for
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
-// is stricter than RFC 9309, which knows only the target as sent. The error is the
-// context's cause, or says that there are too many forms to decide on.
-func decideDotFree(ctx context.Context, group policy.Group, target string) (d policy.Decision, err error) {
+// is stricter than RFC 9309, which knows only the target as sent. Every ftp target is
+// decided on so. The error is that of check for a form, or the context's cause, or says that
+// there are too many forms to decide on.
+func decideDotFree(
+	ctx context.Context, group policy.Group, target string, check func(form string) error,
+) (d policy.Decision, err error) {
 	forms := []string{target}
 	size := 0
 	for i := 0; i < len(forms); i++ {
@@ -147,6 +171,9 @@ func decideDotFree(ctx context.Context, group policy.Group, target string) (d po
 		}
 		if d = group.Decide(forms[i]); !d.Allowed {
 			return d, nil
+		}
+		if err := check(forms[i]); err != nil {
+			return policy.Decision{}, err
 		}
 		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')
@@ -246,6 +273,19 @@ func withoutEmptySegments(path string) string {
 		}
 	}
 	return b.String()
+}
+
+// ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of
+// commands, which a line break ends, and it has no query (RFC 1738 §3.2, §3.2.2).
+func ftpMisuse(u *url.URL) error {
+	switch {
+	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
+		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
+	case u.ForceQuery || u.RawQuery != "":
+		return fmt.Errorf("client: URL %q has a query, which FTP does not know: write the question mark as %%3F",
+			cut(u.Redacted()))
+	}
+	return nil
 }
 
 func schemeError(u *url.URL) error {

@@ -121,10 +121,9 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 	}()
-	if r.Sign != nil {
-		if err := r.Sign(req); err != nil {
-			return response{err: fmt.Errorf("not sent, because Sign failed: %w", err)}
-		}
+	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
+	if err := r.sign(req); err != nil {
+		return response{err: err}
 	}
 	res, err := base.RoundTrip(req)
 	now := time.Now()
@@ -132,9 +131,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		defer res.Body.Close()
 	}
 	credential := leash.Credential()
-	if credential != "" {
-		r.warn(credential)
-	}
+	r.warn(credential)
 	refused := leash.RefusedByProxy(res, err)
 	switch {
 	case err != nil && refused:
@@ -143,10 +140,8 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		return response{err: harden.Cause(req.Context(), err)}
 	case res == nil:
 		return response{err: harden.Final("the transport returned neither a response nor an error")}
-	case res.Body == nil:
-		res.Body = http.NoBody
 	}
-	a = response{status: res.StatusCode, at: now, asked: hasValidators(req.Header), credential: credential}
+	a = response{status: res.StatusCode, at: now, asked: asked, credential: credential}
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}
@@ -161,8 +156,22 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	return a
 }
 
+// sign calls Sign, if there is one.
+func (r *resolution) sign(req *http.Request) error {
+	if r.Sign == nil || req.URL.Scheme == "ftp" {
+		return nil
+	}
+	if err := r.Sign(req); err != nil {
+		return fmt.Errorf("not sent, because Sign failed: %w", err)
+	}
+	return nil
+}
+
 // read adds to a what its status gives a meaning: the file, or when to come back.
 func (r *resolution) read(a *response, res *http.Response) (err error) {
+	if res.Body == nil { // only net/http promises one
+		res.Body = http.NoBody
+	}
 	if a.status >= 200 && a.status <= 399 {
 		if err := wellNamed(a.header); err != nil {
 			return err
@@ -175,10 +184,10 @@ func (r *resolution) read(a *response, res *http.Response) (err error) {
 	return err
 }
 
-// warn logs, once, that the transport adds credentials. A handler that panics must not
+// warn logs, once, that the transport adds a credential, if it does. A handler that panics must not
 // change what the origin answered.
 func (f *Fetcher) warn(credential string) {
-	if f.warned.Swap(true) {
+	if credential == "" || f.warned.Swap(true) {
 		return
 	}
 	defer func() { _ = recover() }()

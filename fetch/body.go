@@ -41,7 +41,7 @@ func readFile(res *http.Response) (body []byte, err error) {
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
 		return nil, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
-	return bytes.Clone(body), nil // ReadAll leaves room to grow, which would be kept
+	return body, nil
 }
 
 // isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the

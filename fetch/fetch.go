@@ -18,6 +18,9 @@
 // cookies, credentials or headers of the caller. If the transport adds credentials, see
 // Fetcher.Transport.
 //
+// An ftp origin is read over FTP, if the Fetcher reads those (see Fetcher.FTP). The same
+// limits and outcomes hold. FTP has no redirects, and no redirect of HTTP leads to FTP.
+//
 // Truncation is undetectable in one case: a body without Content-Length, chunks or gzip
 // that ends with its connection, over plain HTTP or the TLS of a caller's own dialer.
 //
@@ -94,7 +97,7 @@ type Fetcher struct {
 	// header field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
-	// Sign is called before each request is sent, for every hop and retry, with the complete
+	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
 	// request. It may set header fields. If it returns an error, the request is not sent, and
 	// that counts as a failure of the network. If nil, nothing is called. A site that admits
 	// only signed requests answers others with 403, which would allow everything.
@@ -102,6 +105,23 @@ type Fetcher struct {
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
+
+	// FTP is set to read the robots.txt of ftp origins too: RETR after an anonymous login
+	// (RFC 959, RFC 1738 §3.2). If false, only policy.Google reads them, as Google documents;
+	// for any other Dialect they are unreachable. See also client.Transport.Fetcher.
+	//
+	// It is unavailable if RETR is answered 550, 551 to 553 or 500 to 504. It is unreachable
+	// if anything else goes wrong, a refused login included: full servers refuse it too. Both
+	// connections keep to the limits and address checks of this Fetcher and its Transport. The
+	// data connection is passive (EPSV, else PASV). It goes to the address of the control
+	// connection, whatever the server names, and to no port below 1024.
+	//
+	// A Transport that is nil or an *http.Transport gives its dialers and ResponseHeaderTimeout,
+	// which bounds each reply. What it was given with RegisterProtocol does not read robots.txt.
+	// If its Proxy names a proxy for ftp, robots.txt is unreachable. Any other RoundTripper
+	// gets a GET of the ftp URL: its status counts as over HTTP, and all else about FTP is that
+	// RoundTripper's responsibility.
+	FTP bool
 
 	// Timeout bounds one Fetch: redirects, retries and pauses together, from the start of
 	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 seconds.
@@ -161,6 +181,10 @@ type Result struct {
 	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
 	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came
 	// from a proxy, and says nothing about the origin.
+	//
+	// A reply code of FTP is no status: a 421 or a 530 means something else there. Over FTP,
+	// StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is none for
+	// us, and otherwise 0. Err quotes the reply. Header is empty.
 	StatusCode int
 	Header     http.Header
 
@@ -260,6 +284,18 @@ func (f *Fetcher) patience(ctx context.Context) time.Time {
 	return until
 }
 
+// Reads reports whether Fetch reads the robots.txt of origins of a scheme: of http and https,
+// and of ftp if FTP is set or Dialect is policy.Google.
+func (f *Fetcher) Reads(scheme string) bool {
+	switch schemeOf(scheme) {
+	case schemeHTTP, schemeHTTPS:
+		return true
+	case schemeFTP:
+		return f.FTP || f.Dialect == policy.Google
+	}
+	return false
+}
+
 // timeout bounds one Fetch; negative if there is no such bound.
 func (f *Fetcher) timeout() time.Duration { return orDefault(f.Timeout, defaultTimeout) }
 
@@ -287,6 +323,7 @@ func (f *Fetcher) setUp() {
 	f.abroad = f.base
 	if t, ok := f.base.(*http.Transport); ok {
 		hardened := harden.Transport(t)
+		hardened.RegisterProtocol("ftp", ftp{hardened})
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {

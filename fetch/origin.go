@@ -46,7 +46,7 @@ const via = " via " // a space is part of no host
 
 // schemeNames and ownPorts (RFC 6454 §4) are by scheme.
 var (
-	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3 has ftp; a Fetcher does not
+	schemeNames = [...]string{"", "http", "https", "ftp"} // RFC 9309 §2.3
 	ownPorts    = [...]string{"", "80", "443", "21"}
 )
 

@@ -66,12 +66,13 @@ type response struct {
 	err        error
 }
 
-var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched")
+var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched, " +
+	"and that of an ftp Origin if Fetcher.FTP is set")
 
 // misuse returns why no request can be made, or nil.
 func (r *resolution) misuse() error {
 	switch {
-	case r.asked.scheme != schemeHTTP && r.asked.scheme != schemeHTTPS:
+	case !r.Reads(r.asked.scheme.String()):
 		return errNoOrigin
 	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
 		return fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent))
@@ -125,8 +126,9 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	// The transport gives the next request what it gave this one: a credential would get to
 	// whatever origin the server names.
 	if err == nil && a.credential != "" && next.origin != h.origin {
-		err = fmt.Errorf("redirect to another origin, %s, not followed: the transport gives the request credentials (%s); "+
-			"put what adds them above the gate", cut(next.origin.String()), cut(a.credential))
+		err = fmt.Errorf("redirect to another origin, %s, not followed: "+
+			"the transport gives the request credentials (%s); put what adds them above the gate",
+			cut(next.origin.String()), cut(a.credential))
 	}
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)

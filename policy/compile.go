@@ -167,6 +167,7 @@ func (c *compiler) compile() *Policy {
 	}
 	p := retain(c.tab, c.text)
 	p.names, p.records, p.dialect, p.lineWidth = uint32(names), uint32(records), c.dialect, uint8(c.width)
+	p.fields = c.records.fields
 	p.star = p.find("*")
 	return p
 }

@@ -209,7 +209,8 @@ func (b *builder) index(r ruleLine) {
 	b.extra = append(b.extra, p[:slash+1]...)
 	b.extra = append(b.extra, '$')
 	b.rules = append(b.rules, ruleLine{
-		off: uint32(off), n: uint32(len(b.extra) - off), line: r.line, flags: ruleAllow | ruleWild | ruleDerived | ruleExtra,
+		off: uint32(off), n: uint32(len(b.extra) - off), line: r.line,
+		flags: ruleAllow | ruleWild | ruleDerived | ruleExtra,
 	})
 }
 

@@ -48,6 +48,7 @@ type Policy struct {
 	dialect   Dialect
 	reason    Reason // of a policy without a file
 	lineWidth uint8
+	fields    uint8 // which records the file may have; see fieldBit
 }
 
 // Policies that many origins share. They are never written to.

@@ -17,6 +17,7 @@ import (
 type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
+	Group        int    // the line at which its group begins, or 0 outside of groups
 }
 
 // maxRecords bounds what one file's records take in memory, in bytes. Records past it are
@@ -31,8 +32,14 @@ const maxField = 64
 // value. The two texts follow.
 type recordWriter struct {
 	stream      []byte
-	line, group int // of the last record
+	line, group int   // of the last record
+	fields      uint8 // the union of fieldBit
 }
+
+// fieldBit returns one of eight bits for a field name, in any case. Most files have no
+// record of the field that is asked for, and their bits say so without a search. The names
+// that real files use fall apart well.
+func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
 
 func (w *recordWriter) add(line, group int, field, value []byte) {
 	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
@@ -44,12 +51,15 @@ func (w *recordWriter) add(line, group int, field, value []byte) {
 	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
 	w.stream = append(append(w.stream, field...), value...)
 	w.line, w.group = line, group
+	w.fields |= fieldBit(len(field), field[0])
+	if field[0]|0x20 == 's' {
+		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	}
 }
 
 // recordReader reads what recordWriter wrote.
 type recordReader struct {
 	stream string
-	group  int // line at which the group of rec begins; 0 outside of groups
 	rec    Record
 }
 
@@ -60,7 +70,7 @@ func (r *recordReader) next() bool {
 	}
 	r.rec.Line += int(r.uvarint())
 	group := r.uvarint()
-	r.group += int(group>>1) ^ -int(group&1) // signed (zigzag): a record after the groups goes back to 0
+	r.rec.Group += int(group>>1) ^ -int(group&1) // signed (zigzag): a record after the groups goes back to 0
 	field, value := int(r.uvarint()), int(r.uvarint())
 	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
 	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
@@ -99,14 +109,43 @@ func isFieldName(field []byte) bool {
 // A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
 // 256 KiB of records are kept of a file.
 func (p *Policy) Records(field string) iter.Seq[Record] {
+	if !p.mayHold(field) {
+		return func(func(Record) bool) {}
+	}
 	return p.recordsIn(field, func(int) bool { return true })
+}
+
+// HasRecord reports whether the file has a record with one of the field names, in any case.
+// It takes no memory, and hardly any time for fields that the file does not have.
+func (p *Policy) HasRecord(fields ...string) bool {
+	for _, field := range fields {
+		if p.mayHold(field) && p.searchRecord(field) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Policy) searchRecord(field string) bool {
+	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+		if field == "" || p.isField(r.rec.Field, field) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayHold reports whether the file may have records with the given field name, or any if
+// that is empty.
+func (p *Policy) mayHold(field string) bool {
+	return p != nil && (field == "" && p.fields != 0 || field != "" && p.fields&fieldBit(len(field), field[0]) != 0)
 }
 
 // Records yields the records in the group, as Policy.Records does for the file. Records of
 // combined groups are combined. Sitemap records are for every crawler and belong to no
 // group.
 func (g Group) Records(field string) iter.Seq[Record] {
-	if g.p == nil || g.name == 0 {
+	if g.name == 0 || !g.p.mayHold(field) {
 		return func(func(Record) bool) {}
 	}
 	return func(yield func(Record) bool) {
@@ -133,7 +172,7 @@ func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Recor
 			return
 		}
 		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-			if (field == "" || p.isField(r.rec.Field, field)) && in(r.group) && !yield(r.rec) {
+			if (field == "" || p.isField(r.rec.Field, field)) && in(r.rec.Group) && !yield(r.rec) {
 				return
 			}
 		}

@@ -33,6 +33,9 @@ Sitemap: https://example.com/first.xml
 
 func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 	p := policy.Parse([]byte(recordsFile))
+	if (&policy.Policy{}).HasRecord("host", "") || (*policy.Policy)(nil).HasRecord("host") {
+		t.Error("a file that is none has a record")
+	}
 	for _, c := range []struct {
 		name string
 		got  []policy.Record
@@ -46,6 +49,7 @@ func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 		{"copy of group a", slices.Collect(p.Combined("a").Records("")), "4 Crawl-delay, 5 Content-Usage, 7 Clean-param, 14 License, 15 Empty"},
 		{"sitemaps of a group", slices.Collect(p.Group("a").Records("sitemap")), ""},
 		{"no group", slices.Collect(p.Group("c").Records("")), ""},
+		{"a field of the group's other records", slices.Collect(p.Group("a").Records("host")), ""},
 		{"no such field", slices.Collect(p.Records("no-such")), ""},
 	} {
 		var got []string
@@ -56,9 +60,49 @@ func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.name, s, c.want)
 		}
 	}
-	want := policy.Record{Field: "X-New_field.2", Value: "anything: goes", Line: 10}
+	want := policy.Record{Field: "X-New_field.2", Value: "anything: goes", Line: 10, Group: 8}
 	if got := slices.Collect(p.Records("x-new_FIELD.2")); !slices.Equal(got, []policy.Record{want}) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A record is found by its name, whatever other names the file has.
+func TestRecordsAreFoundByTheirName(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("loose: 1\nuser-agent: a\n")
+	for n := range 20 {
+		for c := 'a'; c <= 'z'; c++ {
+			fmt.Fprintf(&file, "%c%s: x\n", c, strings.Repeat("y", n))
+		}
+	}
+	p := policy.Parse([]byte(file.String()))
+	for r := range p.Records("") {
+		for _, field := range []string{r.Field, strings.ToUpper(r.Field)} {
+			if got := slices.Collect(p.Records(field)); !slices.Equal(got, []policy.Record{r}) {
+				t.Errorf("%s: got %+v, want %+v", field, got, r)
+			}
+			if !p.HasRecord(field) {
+				t.Errorf("%s: has no record, want %+v", field, r)
+			}
+			if got := slices.Collect(p.Group("a").Records(field)); r.Group == 2 && len(got) != 1 {
+				t.Errorf("%s: got %+v in the group, want %+v", field, got, r)
+			}
+		}
+		if (r.Group == 0) != (r.Field == "loose") || r.Group != 0 && r.Group != 2 {
+			t.Errorf("got group %d of %+v, want the line of user-agent", r.Group, r)
+		}
+		one := policy.Parse([]byte(r.Field + ": x"))
+		if !one.HasRecord("") || !one.HasRecord("none", r.Field) || one.HasRecord() {
+			t.Errorf("%s: got false for it, or true for nothing", r.Field)
+		}
+		for q := range p.Records("") {
+			if n := len(slices.Collect(one.Records(q.Field))); (n == 1) != (q.Field == r.Field) {
+				t.Errorf("got %d records %s of a file with %s", n, q.Field, r.Field)
+			}
+			if one.HasRecord(q.Field) != (q.Field == r.Field) {
+				t.Errorf("got %t for %s of a file with %s", !(q.Field == r.Field), q.Field, r.Field)
+			}
+		}
 	}
 }
 

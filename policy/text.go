@@ -112,7 +112,7 @@ func (p *Policy) textLines() []textLine {
 		}
 	}
 	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-		l := textLine{group: r.group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value}
+		l := textLine{group: r.rec.Group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value}
 		if !named[l.group] {
 			l.group = 0
 		}

@@ -67,7 +67,7 @@ func Open(path string) (*Store, error) {
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("boltstore: %s is open in another process; "+
-			"give each its own file, or use package redisstore", path)
+			"give each its own file, or share one Redis", path)
 	}
 	if errors.Is(err, bolterrors.ErrChecksum) {
 		err = damaged("%w", err)

@@ -69,7 +69,8 @@ const hour = time.Hour
 
 func missIsMiss(ctx context.Context, s cache.Store) error {
 	if data, err := s.Get(ctx, "https://never.example"); !errors.Is(err, cache.ErrMiss) {
-		return fmt.Errorf("store: Get of a key that was never put: %q, %v; want an error that wraps ErrMiss", cut(data), err)
+		return fmt.Errorf("store: Get of a key that was never put: %q, %v; want an error that wraps ErrMiss",
+			cut(data), err)
 	}
 	return nil
 }
@@ -196,7 +197,8 @@ func neverTorn(ctx context.Context, s cache.Store) error {
 					return
 				}
 				if len(data) < size || !bytes.Equal(data, value(len(data)-size)) {
-					errs <- fmt.Errorf("a value that was never put: %d bytes, from %q to %q", len(data), cut(data), cut(data[max(0, len(data)-20):]))
+					errs <- fmt.Errorf("a value that was never put: %d bytes, from %q to %q",
+						len(data), cut(data), cut(data[max(0, len(data)-20):]))
 					return
 				}
 			}
@@ -242,7 +244,8 @@ func lockLasts(ctx context.Context, l cache.Locker) error {
 	defer unlock()
 	for start := time.Now(); time.Since(start) < 4*ttl; time.Sleep(ttl / 10) {
 		if _, err := take(ctx, l, "https://a.example", false); err != nil {
-			return fmt.Errorf("%v after it was taken with a ttl of %v: %w", time.Since(start).Round(time.Millisecond), ttl, err)
+			return fmt.Errorf("%v after it was taken with a ttl of %v: %w",
+				time.Since(start).Round(time.Millisecond), ttl, err)
 		}
 	}
 	return nil
@@ -284,7 +287,8 @@ func expect(ctx context.Context, s cache.Store, key string, want []byte) error {
 		return fmt.Errorf("store: Get of %.60q after Put: %w", key, err)
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("store: Get of %.60q: %d bytes %q, want %d bytes %q", key, len(got), cut(got), len(want), cut(want))
+		return fmt.Errorf("store: Get of %.60q: %d bytes %q, want %d bytes %q",
+			key, len(got), cut(got), len(want), cut(want))
 	}
 	return nil
 }

@@ -20,29 +20,39 @@ type message struct {
 	request   *message // of a response; nil: this is a request
 }
 
+// maxComponents bounds what a signature covers. For each member of a field that is covered,
+// the whole field is read.
+const maxComponents = 32
+
 // base returns the signature base (RFC 9421 §2.5): a line for each covered component, and one
 // for the signature's own parameters.
 func base(m *message, input httpsfv.InnerList) (string, error) {
+	if len(input.Items) > maxComponents {
+		return "", fmt.Errorf("more than %d components are covered", maxComponents)
+	}
 	var text strings.Builder
 	var seen []string
 	for _, component := range input.Items {
 		id, err := httpsfv.Marshal(component)
 		if err != nil {
-			return "", fmt.Errorf("sign: covered component: %w", err)
+			return "", fmt.Errorf("covered component: %w", err)
 		}
 		if slices.Contains(seen, id) {
-			return "", fmt.Errorf("sign: %s is covered twice", id)
+			return "", fmt.Errorf("%s is covered twice", id)
 		}
 		seen = append(seen, id)
 		value, err := m.value(component)
+		if err == nil && strings.ContainsAny(value, "\r\n") {
+			err = errors.New("it has a line break") // which would begin a component of its own
+		}
 		if err != nil {
-			return "", fmt.Errorf("sign: cannot cover %s: %w", id, err)
+			return "", fmt.Errorf("cannot cover %s: %w", id, err)
 		}
 		text.WriteString(id + ": " + value + "\n")
 	}
 	params, err := httpsfv.Marshal(input)
 	if err != nil {
-		return "", fmt.Errorf("sign: signature parameters: %w", err)
+		return "", fmt.Errorf("signature parameters: %w", err)
 	}
 	text.WriteString(`"@signature-params": ` + params)
 	return text.String(), nil
@@ -81,7 +91,7 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 	if key != "" {
 		return memberOf(lines, key)
 	}
-	return combined(lines)
+	return combined(lines), nil
 }
 
 // parameters returns those of a component that are known here. A signature over others cannot
@@ -128,6 +138,9 @@ func (m *message) derived(name string) (string, error) {
 
 // memberOf returns one member of a Dictionary field (RFC 9421 §2.1.2).
 func memberOf(lines []string, key string) (string, error) {
+	if size(lines) > maxFields {
+		return "", fmt.Errorf("the field has more than %d bytes", maxFields)
+	}
 	d, err := httpsfv.UnmarshalDictionary(lines)
 	if err != nil {
 		return "", err
@@ -146,12 +159,10 @@ func memberOf(lines []string, key string) (string, error) {
 }
 
 // combined returns the lines of a field as one (RFC 9421 §2.1).
-func combined(lines []string) (string, error) {
+func combined(lines []string) string {
 	trimmed := make([]string, len(lines))
 	for i, line := range lines {
-		if trimmed[i] = strings.Trim(line, " \t"); strings.ContainsAny(trimmed[i], "\r\n") {
-			return "", errors.New("the field has a line break")
-		}
+		trimmed[i] = strings.Trim(line, " \t")
 	}
-	return strings.Join(trimmed, ", "), nil
+	return strings.Join(trimmed, ", ")
 }

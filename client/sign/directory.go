@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -136,9 +137,9 @@ func DirectoryURL(agent string) (string, error) {
 }
 
 // ReadKeys returns the Ed25519 and RSA keys of a directory by their thumbprints, which are
-// their key IDs whatever the directory says. The error says what is wrong with the directory:
-// each kid that is not the thumbprint of its key, or that it is no key set at all. Keys of
-// other types are left out.
+// their key IDs whatever the directory says. Keys of other types are left out. The error says
+// what is wrong with the directory: each key that cannot be read, each kid that is not the
+// thumbprint of its key, or that it is no key set at all. The other keys are returned beside it.
 func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
 	if len(body) > maxDirectory {
 		return nil, fmt.Errorf("sign: a directory of more than %d bytes", maxDirectory)
@@ -160,7 +161,8 @@ func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
 		}
 		keys[id] = key
 		if k.Kid != id {
-			problems = append(problems, fmt.Errorf("sign: key %d of the directory has the kid %q, but its thumbprint is %q", i+1, k.Kid, id))
+			problems = append(problems,
+				fmt.Errorf("sign: key %d of the directory has the kid %q, but its thumbprint is %q", i+1, k.Kid, id))
 		}
 	}
 	return keys, errors.Join(problems...)
@@ -178,12 +180,14 @@ func (k jwk) read() (id string, key crypto.PublicKey, err error) {
 	case k.Kty == "RSA":
 		n, err := base64.RawURLEncoding.DecodeString(k.N)
 		e, err2 := base64.RawURLEncoding.DecodeString(k.E)
-		if err != nil || err2 != nil || len(n) < 256 || len(n) > 1024 || len(e) == 0 || len(e) > 4 {
+		modulus := new(big.Int).SetBytes(n)
+		bits := modulus.BitLen()
+		if err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) == 0 || len(e) > 4 {
 			return "", nil, errors.New("its n and e are no RSA key of 2048 to 8192 bits")
 		}
 		sum := sha256.Sum256([]byte(`{"e":"` + k.E + `","kty":"RSA","n":"` + k.N + `"}`))
 		exponent := int(new(big.Int).SetBytes(e).Int64())
-		return base64.RawURLEncoding.EncodeToString(sum[:]), &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: exponent}, nil
+		return base64.RawURLEncoding.EncodeToString(sum[:]), &rsa.PublicKey{N: modulus, E: exponent}, nil
 	}
 	return "", nil, nil
 }
@@ -200,11 +204,28 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
+	err = checkSignatures(u, o, h, keys)
+	if err == nil {
+		err = compareDigest(h.Values("Content-Digest"), body)
+	}
+	if err != nil && !errors.Is(err, ErrUnverified) {
+		err = fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
+	}
+	return err
+}
+
+// checkSignatures checks the signatures of a directory at u, whose origin is o. Each key has to
+// have made one.
+func checkSignatures(u *url.URL, o fetch.Origin, h http.Header, keys map[string]crypto.PublicKey) error {
 	asked := &message{method: http.MethodGet, scheme: u.Scheme, authority: o.HostField(), target: u.RequestURI()}
+	if size(h.Values("Signature-Input"), h.Values("Signature")) > maxDirectory {
+		return fmt.Errorf("its fields have more than %d bytes", maxDirectory)
+	}
 	inputs, err := httpsfv.UnmarshalDictionary(h.Values("Signature-Input"))
 	if err != nil {
-		return fmt.Errorf("%w of the directory: Signature-Input: %w", ErrInvalid, err)
+		return fmt.Errorf("Signature-Input: %w", err)
 	}
+	unsigned := maps.Clone(keys)
 	for _, label := range inputs.Names() {
 		member, _ := inputs.Get(label)
 		input, ok := member.(httpsfv.InnerList)
@@ -214,29 +235,27 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 		if t, _ := input.Params.Get("tag"); t != directoryTag {
 			continue
 		}
-		keyID, err := checkDirectory(&message{header: h, request: asked}, label, input, keys)
+		keyID, err := checkSignature(&message{header: h, request: asked}, label, input, keys)
 		if err != nil {
-			return fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
+			return err
 		}
-		delete(keys, keyID)
+		delete(unsigned, keyID)
 	}
-	if len(keys) > 0 {
-		return fmt.Errorf("%w: %d keys have not signed the directory", ErrUnverified, len(keys))
-	}
-	if err := compareDigest(h.Values("Content-Digest"), body); err != nil {
-		return fmt.Errorf("%w of the directory: %w", ErrInvalid, err)
+	if len(unsigned) > 0 {
+		return fmt.Errorf("%w: %d keys have not signed the directory", ErrUnverified, len(unsigned))
 	}
 	return nil
 }
 
-// checkDirectory checks one signature of a directory, and returns whose it is.
-func checkDirectory(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey) (keyID string, err error) {
+// checkSignature checks one signature of a directory, and returns whose it is.
+func checkSignature(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey,
+) (keyID string, err error) {
 	var s Signed
 	alg, _, err := new(Verifier).times(input.Params, &s)
 	if err != nil {
 		return "", err
 	}
-	if !covers(input.Items, "@authority") || !covers(input.Items, "content-digest") {
+	if !covers(input.Items, "@authority") || !coversWhole(input.Items, "content-digest") {
 		return "", errors.New("it must cover @authority and content-digest")
 	}
 	text, err := base(m, input)

@@ -73,7 +73,7 @@ type Signer struct {
 	BareAgent bool
 
 	// PlainHTTP signs requests over http too. If false, they go out unsigned: the signature
-	// does not bind the scheme, so whoever sees it on the wire could use it until it expires.
+	// does not bind the scheme, so an observer of the wire could use it until it expires.
 	PlainHTTP bool
 }
 
@@ -141,7 +141,7 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.InnerList) error {
 	text, err := base(m, input)
 	if err != nil {
-		return err
+		return fmt.Errorf("sign: %w", err)
 	}
 	signature, err := s.Key.Sign(rand.Reader, []byte(text), crypto.Hash(0)) // Ed25519 hashes by itself
 	if err != nil {
@@ -159,7 +159,8 @@ func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.I
 // misuse returns what is wrong with the fields, or nil.
 func (s *Signer) misuse() error {
 	if u, err := url.Parse(s.Agent); err != nil || u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("sign: Signer.Agent is %q: it must be the https URL under which receivers find your keys", s.Agent)
+		return fmt.Errorf("sign: Signer.Agent is %q: "+
+			"it must be the https URL under which receivers find your keys", s.Agent)
 	}
 	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
 		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)

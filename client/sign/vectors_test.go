@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -305,6 +306,25 @@ var changes = []struct {
 	{name: "too-long", change: func(r *http.Request) { r.Header.Add("Signature", "x=:"+strings.Repeat("A", maxFields)+":") }, outcome: ErrInvalid},
 	{name: "content-digest-mismatch", change: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("other")) }, cover: coverDigest, outcome: ErrInvalid},
 	{name: "content-digest", change: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("{}")) }, cover: coverDigest},
+	{name: "content-digest-of-another-member", change: func(r *http.Request) {
+		r.Header.Set("Content-Digest", "md5=:AAAA:, sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:")
+		r.Body = io.NopCloser(strings.NewReader("{}"))
+	}, cover: func(l *httpsfv.InnerList) {
+		digest := httpsfv.NewItem("content-digest")
+		digest.Params.Add("key", "sha-256")
+		l.Items = append(l.Items, digest)
+	}, outcome: ErrInvalid},
+	{name: "more-components-than-a-request-has", cover: func(l *httpsfv.InnerList) {
+		for i := range maxComponents {
+			member := httpsfv.NewItem("signature-agent")
+			member.Params.Add("key", "m"+strconv.Itoa(i))
+			l.Items = append(l.Items, member)
+		}
+	}, change: func(r *http.Request) {
+		for i := range maxComponents {
+			r.Header.Add("Signature-Agent", "m"+strconv.Itoa(i))
+		}
+	}, outcome: ErrInvalid},
 }
 
 func setTo(name, value string) func(*http.Request) {
@@ -313,6 +333,38 @@ func setTo(name, value string) func(*http.Request) {
 
 func coverDigest(l *httpsfv.InnerList) {
 	l.Items = append(l.Items, httpsfv.NewItem("content-digest"))
+}
+
+// A body that is too long to be checked is still there to be read.
+func TestABodyCanBeReadAgain(t *testing.T) {
+	for _, size := range []int{0, 10, maxBody, maxBody + 1, 3 * maxBody} {
+		r := httptest.NewRequest(http.MethodPost, "https://a.example/", bytes.NewReader(make([]byte, size)))
+		err := checkDigest(r)
+		if body, _ := io.ReadAll(r.Body); len(body) != size || err == nil {
+			t.Errorf("%d bytes: %d can be read, %v", size, len(body), err)
+		}
+	}
+}
+
+// What is cheap to send is cheap to refuse.
+func TestStrangersCostLittle(t *testing.T) {
+	input := httpsfv.InnerList{Params: httpsfv.NewParams()}
+	for i := range 1000 {
+		member := httpsfv.NewItem("x")
+		member.Params.Add("key", "k"+strconv.Itoa(i))
+		input.Items = append(input.Items, member)
+	}
+	var members []string
+	for i := range 100_000 {
+		members = append(members, "k"+strconv.Itoa(i))
+	}
+	m := &message{method: http.MethodGet, header: http.Header{"X": {strings.Join(members, ",")}}}
+	for _, items := range [][]httpsfv.Item{input.Items, input.Items[:maxComponents]} {
+		input.Items = items
+		if _, err := base(m, input); err == nil {
+			t.Errorf("%d members of a field of %d bytes: no error", len(items), len(m.header["X"][0]))
+		}
+	}
 }
 
 func TestNegatives(t *testing.T) {
@@ -354,6 +406,12 @@ func TestNegatives(t *testing.T) {
 						t.Errorf("%+v, %v", got, err)
 					}
 					return
+				}
+				if got != (Signed{}) {
+					t.Errorf("says %+v, although it is not verified", got)
+				}
+				if strings.Count(err.Error(), "sign: ") != 1 {
+					t.Errorf("error %q names the package more than once", err)
 				}
 				if !errors.Is(err, c.outcome) || errors.Is(err, ErrInvalid) && errors.Is(err, ErrUnverified) {
 					t.Errorf("error %v, want %v", err, c.outcome)

@@ -32,7 +32,7 @@ var (
 )
 
 const (
-	maxFields = 16 << 10 // bytes of all signature fields of a request
+	maxFields = 16 << 10 // bytes of all signature fields of a request, and of any other that is taken apart
 	maxBody   = 1 << 20  // bytes of a body whose digest is covered
 	maxSkew   = 10 * time.Second
 )
@@ -47,9 +47,10 @@ type Verifier struct {
 	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
 
 	// Replayed reports whether it was called with the same nonce of the same key before. It
-	// may forget a nonce once expires has passed. If nil, a signature may be used again until
+	// may forget a nonce after until: by then the signature has expired, Skew included. A
+	// signature without a nonce is invalid then. If nil, a signature may be used again until
 	// it expires.
-	Replayed func(keyID, nonce string, expires time.Time) bool
+	Replayed func(keyID, nonce string, until time.Time) bool
 
 	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there
 	// is none.
@@ -68,14 +69,20 @@ type Signed struct {
 // that is https for a request over TLS and http for any other: behind a proxy that ends TLS,
 // set it first.
 //
-// A covered Content-Digest is compared with the body, up to 1 MiB, and the body can be read
-// again.
+// A good signature vouches for what it covers: the site, the agent, and what else the signer
+// chose, which may leave out the method and the path. A covered Content-Digest is compared
+// with the body, up to 1 MiB, and the body can be read again.
+//
+// The error wraps ErrUnverified or ErrInvalid; Signed is then zero.
 func (v *Verifier) Verify(r *http.Request) (Signed, error) {
 	s, err := v.verify(r)
-	if err != nil && !errors.Is(err, ErrUnverified) {
-		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, ErrUnverified):
+		return Signed{}, err
 	}
-	return s, err
+	return Signed{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
 func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
@@ -106,11 +113,14 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 		return s, err
 	}
 	if covers(input.Items, "content-digest") {
+		if !coversWhole(input.Items, "content-digest") {
+			return s, errPartOfDigest
+		}
 		if err := checkDigest(r); err != nil {
 			return s, err
 		}
 	}
-	if v.Replayed != nil && (nonce == "" || v.Replayed(s.KeyID, nonce, s.Expires)) {
+	if v.Replayed != nil && (nonce == "" || v.Replayed(s.KeyID, nonce, s.Expires.Add(v.skew()))) {
 		return s, errors.New("its nonce was used before, or is missing")
 	}
 	return s, nil
@@ -122,11 +132,7 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	if len(inputs) == 0 && len(signatures) == 0 {
 		return "", input, nil, fmt.Errorf("%w: the request is not signed", ErrUnverified)
 	}
-	size := 0
-	for _, line := range slices.Concat(inputs, signatures, h.Values("Signature-Agent")) {
-		size += len(line)
-	}
-	if size > maxFields {
+	if size(inputs, signatures, h.Values("Signature-Agent")) > maxFields {
 		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
 	label, input, err = tagged(inputs)
@@ -138,6 +144,16 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 		return "", input, nil, fmt.Errorf("its Signature: %w", err)
 	}
 	return label, input, signature, nil
+}
+
+// size returns how many bytes fields have.
+func size(fields ...[]string) (n int) {
+	for _, lines := range fields {
+		for _, line := range lines {
+			n += len(line) + 1
+		}
+	}
+	return n
 }
 
 // tagged returns the one member of Signature-Input that has our tag.
@@ -258,6 +274,16 @@ func covers(components []httpsfv.Item, name string) bool {
 	return slices.ContainsFunc(components, func(c httpsfv.Item) bool { return c.Value == name })
 }
 
+// coversWhole reports whether a field of the message itself is covered, and not only a member.
+func coversWhole(components []httpsfv.Item, name string) bool {
+	return slices.ContainsFunc(components, func(c httpsfv.Item) bool {
+		return c.Value == name && len(c.Params.Names()) == 0
+	})
+}
+
+// errPartOfDigest is for a signature over one digest, beside which anyone may set another.
+var errPartOfDigest = errors.New("it covers only a member of Content-Digest")
+
 // agentKey returns the member of signature-agent that is covered. The draft wants the
 // signature's own label there, but prints examples with another.
 func agentKey(components []httpsfv.Item, label string) (key string) {
@@ -318,18 +344,19 @@ func check(key crypto.PublicKey, alg, text string, signature []byte) error {
 	return errors.New("it is not of this request and key")
 }
 
-// checkDigest compares the Content-Digest of r with its body.
+// checkDigest compares the Content-Digest of r with its body, which can be read again.
 func checkDigest(r *http.Request) error {
 	var body []byte
 	if r.Body != nil {
 		var err error
-		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); err != nil {
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		if err != nil {
 			return fmt.Errorf("Content-Digest: %w", err)
 		}
 		if len(body) > maxBody {
 			return fmt.Errorf("Content-Digest: the body has more than %d bytes", maxBody)
 		}
-		r.Body = readCloser{bytes.NewReader(body), r.Body}
 	}
 	return compareDigest(r.Header.Values("Content-Digest"), body)
 }

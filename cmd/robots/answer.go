@@ -21,7 +21,7 @@ type answer struct {
 	Age       int64     `json:"age_seconds"`
 	Lifetime  *int64    `json:"lifetime_seconds"` // from fetched; null: unreachable
 	Source    *string   `json:"lifetime_source"`  // a lifetimeSource; null: unreachable
-	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable
+	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error"`
 }
@@ -30,8 +30,8 @@ type answer struct {
 const outcomeRules = "rules"
 
 // newAnswer takes from res what a script may want to know. The file itself is left out:
-// it is long, and "robots fetch" gives it.
-func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
+// it is long, and "robots fetch" gives it. until is gate.until's.
+func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 	a := &answer{
 		URL:       o.RobotsURL().String(),
 		Status:    orNull(res.StatusCode),
@@ -45,8 +45,12 @@ func newAnswer(o fetch.Origin, res *fetch.Result) *answer {
 		a.Outcome = reasonName(r)
 	}
 	if res.Err != nil {
-		text, retry := res.Err.Error(), seconds(retryOf(res))
-		a.Error, a.Retry = &text, &retry
+		text := res.Err.Error()
+		a.Error = &text
+		if !until.IsZero() {
+			retry := seconds(until.Sub(res.Time).Round(time.Second))
+			a.Retry = &retry
+		}
 		return a
 	}
 	lifetime, source := seconds(lifetimeOf(res)), sourceOf(res)
@@ -65,16 +69,10 @@ func lifetimeOf(res *fetch.Result) time.Duration {
 	return d
 }
 
-// retryOf is when a cache asks an unreachable origin again, at the earliest.
-func retryOf(res *fetch.Result) time.Duration {
-	return max(minRetry, res.RetryAfter)
-}
-
 // The bounds of a cache.Cache whose fields are zero.
 const (
-	minTTL   = time.Minute
-	maxTTL   = 24 * time.Hour
-	minRetry = 30 * time.Second
+	minTTL = time.Minute
+	maxTTL = 24 * time.Hour
 )
 
 // What a lifetime comes from. JSON has these words; scripts may rely on them.
@@ -140,10 +138,13 @@ func (a *answer) String() string {
 	if a.Age > 0 {
 		text += fmt.Sprintf(", fetched %s ago", time.Duration(a.Age)*time.Second)
 	}
-	if a.Retry != nil {
-		return text + fmt.Sprintf(", ask again after %s", time.Duration(*a.Retry)*time.Second)
+	switch {
+	case a.Retry != nil:
+		text += fmt.Sprintf(", ask again after %s", time.Duration(*a.Retry)*time.Second)
+	case a.Lifetime != nil:
+		text += fmt.Sprintf(", fresh for %s", time.Duration(*a.Lifetime)*time.Second)
 	}
-	return text + fmt.Sprintf(", fresh for %s", time.Duration(*a.Lifetime)*time.Second)
+	return text
 }
 
 // reading is one answer of a server as one dialect understands it.

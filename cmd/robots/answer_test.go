@@ -116,17 +116,27 @@ func TestLifetimesAreExplained(t *testing.T) {
 			}
 			received, _ := http.ParseTime("Sat, 21 Nov 2026 12:00:00 GMT")
 			res := &fetch.Result{StatusCode: c.status, Header: header, Time: received}
-			if got := explainLifetime(res); got != c.want {
+			if got := explainLifetime(res, nil); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 	redirected := &fetch.Result{StatusCode: 200, Time: time.Now(), RedirectHeaders: []http.Header{{"Cache-Control": {"max-age=600"}}}}
-	if got, want := explainLifetime(redirected), "10m0s, stated by a redirect on the way"; got != want {
+	if got, want := explainLifetime(redirected, nil), "10m0s, stated by a redirect on the way"; got != want {
 		t.Errorf("redirected: got %q, want %q", got, want)
 	}
-	if got := explainLifetime(&fetch.Result{StatusCode: 503, Err: errors.New("503")}); !strings.HasPrefix(got, "none: unreachable") {
-		t.Errorf("unreachable: got %q", got)
+	unreachable := &fetch.Result{StatusCode: 503, Err: errors.New("503"), RetryAfter: 2 * time.Minute}
+	for _, c := range []struct {
+		retry *int64
+		want  string
+	}{
+		{nil, "none: unreachable"},
+		{orNull[int64](30), "none: unreachable; ask again after 30s"},
+		{orNull[int64](120), "none: unreachable; ask again after 2m0s, stated by Retry-After"},
+	} {
+		if got := explainLifetime(unreachable, &answer{Retry: c.retry}); got != c.want {
+			t.Errorf("unreachable: got %q, want %q", got, c.want)
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -20,6 +19,7 @@ type checker struct {
 	network
 	all     bool // --as all
 	explain bool
+	uses    usesFlag
 }
 
 // check makes the subcommand. The URLs are few and given by hand; lists are for filter.
@@ -35,10 +35,14 @@ time, each once; the answers come in the order of the URLs.
 
 ` + urlHelp + `
 
+With --uses, a URL that the rules allow is refused if robots.txt disallows one of these
+uses of it; see robots usage.
+
 With --as all, one answer of the server is read in every dialect, side by side.`,
 		Example: `  robots check https://example.com/private/page --agent ExampleBot
   robots check example.com/a example.com/b --as google --explain
-  robots check https://example.com/ --as all --json`,
+  robots check https://example.com/ --as all --json
+  robots check https://example.com/essays/1 --uses train-ai`,
 		Args:              atLeastOne("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(c.run),
@@ -48,6 +52,7 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		"read robots.txt as this `DIALECT` does: "+strings.Join(dialectNames(), ", ")+", or all")
 	completeDialects(cmd, "all")
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
+	usesVar(cmd, &c.uses)
 	c.register(cmd)
 	c.registerCache(cmd)
 	return cmd
@@ -124,7 +129,7 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 		if c.await(u.asked, all...); u.err != nil {
 			return u.err
 		}
-		if err := c.one(u); err != nil {
+		if err := c.one(g, u); err != nil {
 			return err
 		}
 	}
@@ -132,7 +137,7 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 }
 
 // one writes the answer about one URL in one piece.
-func (c *checker) one(u checked) error {
+func (c *checker) one(g *gate, u checked) error {
 	readings := []reading{{c.dialect.Dialect, u.result}}
 	if c.all {
 		readings = inAllDialects(u.result)
@@ -140,7 +145,7 @@ func (c *checker) one(u checked) error {
 	var out output
 	var verdicts []*verdict
 	for _, r := range readings {
-		v, err := c.verdict(u, r)
+		v, err := c.verdict(g, u, r)
 		if err != nil {
 			return usagef("argument %d: %w", u.number, notURL(u.text, err))
 		}
@@ -163,19 +168,25 @@ func (c *checker) one(u checked) error {
 // verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
-func (c *checker) verdict(u checked, r reading) (*verdict, error) {
-	d, err := client.Decide(r.result.Policy, c.agent.String(), u.url)
+func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
+	d, refused, err := decide(r.result.Policy, c.agent.String(), u.url, c.uses)
 	if err != nil {
 		return nil, err
 	}
 	v := newVerdict(u.text, d)
+	v.refuse(refused)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
-	v.Robots = newAnswer(u.origin, r.result)
+	v.Robots = newAnswer(u.origin, r.result, g.until(u.origin, r.result))
 	if v.Robots.Error != nil {
 		v.Error = *v.Robots.Error
 	}
 	if c.explain {
 		v.Lines = append([]fileLine{}, r.explain(c.agent.String(), u.url.RequestURI(), d)...)
+		if refused != nil {
+			by := refused.By
+			v.Lines = append(v.Lines, fileLine{by.Line, by.By + ": " + by.Text, true})
+			slices.SortStableFunc(v.Lines, func(a, b fileLine) int { return a.Number - b.Number })
+		}
 	}
 	return &v, nil
 }

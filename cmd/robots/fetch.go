@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if ask.err != nil {
 		return ask.err
 	}
-	return g.show(ask.result, newFetched(o, ask.result))
+	return g.show(ask.result, newFetched(ask.result, newAnswer(o, ask.result, gate.until(o, ask.result))))
 }
 
 // show writes the answer in one of three forms.
@@ -119,10 +120,10 @@ func (f *fetched) noFile() error {
 
 // newFetched keeps the fields of the header that matter here, and no others: an answer
 // may carry 64 KiB of them.
-func newFetched(o fetch.Origin, res *fetch.Result) *fetched {
+func newFetched(res *fetch.Result, a *answer) *fetched {
 	f := &fetched{
 		Dialect:  dialectName(res.Dialect),
-		Robots:   newAnswer(o, res),
+		Robots:   a,
 		Header:   map[string][]string{},
 		Sitemaps: append([]string{}, slices.Collect(res.Policy.Sitemaps())...),
 		Bytes:    len(res.Body),
@@ -195,7 +196,7 @@ func (g *getter) print(out *output, res *fetch.Result, f *fetched) {
 			field(name, value)
 		}
 	}
-	field("lifetime", explainLifetime(res))
+	field("lifetime", explainLifetime(res, a))
 	if f.Bytes == 0 {
 		return
 	}
@@ -228,11 +229,14 @@ func plural(n int, what string) string {
 
 // explainLifetime says how long an answer holds and how that came about: which field
 // states it, what Age takes from it, and which bound of a cache applies.
-func explainLifetime(res *fetch.Result) string {
+func explainLifetime(res *fetch.Result, a *answer) string {
 	if res.Err != nil {
-		text := fmt.Sprintf("none: unreachable; ask again after %s", retryOf(res))
-		if res.RetryAfter >= minRetry {
-			text += ", stated by Retry-After"
+		text := "none: unreachable"
+		if a.Retry != nil {
+			text += fmt.Sprintf("; ask again after %s", time.Duration(*a.Retry)*time.Second)
+			if seconds(res.RetryAfter) == *a.Retry {
+				text += ", stated by Retry-After"
+			}
 		}
 		return text
 	}

@@ -29,6 +29,7 @@ type filterer struct {
 	refusedAt string
 	resume    bool
 	failOn    []string
+	uses      usesFlag
 	parallel  int
 	summary   bool
 
@@ -62,6 +63,9 @@ With --refused, the other lines go to a file: the URL, a tab, and the reason; li
 that hold no URL are among them. Standard error shows the first ten of those. With
 --json, both outputs are JSON objects.
 
+With --uses, a line that the rules allow is refused if robots.txt disallows one of these
+uses of it; see robots usage.
+
 With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a whole
 line, with everything that was fetched in the cache; a second Ctrl-C ends at once.
 
@@ -82,9 +86,10 @@ func (a *app) filter() *cobra.Command {
 		Long:  filterHelp,
 		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
   robots filter --agent ExampleBot --refused refused.tsv --cache robots.db < urls.txt > allowed.txt
+  robots filter --agent ExampleBot --uses train-ai < urls.txt > trainable.txt
   robots filter --output allowed.txt --resume --cache robots.db < urls.txt
   zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
-		Args:              cobra.NoArgs,
+		Args:              none("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              runs(f.run),
 	}
@@ -97,6 +102,7 @@ func (a *app) filter() *cobra.Command {
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
 	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
+	usesVar(cmd, &f.uses)
 	names := slices.Sorted(maps.Keys(failures))
 	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	f.register(cmd)
@@ -200,6 +206,7 @@ type question struct {
 	broken error   // the line holds no URL that could be asked about
 	lookup *lookup // that is waited for
 	result *fetch.Result
+	use    *client.UseError // the rules allow it, a use is disallowed
 }
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up,
@@ -302,7 +309,7 @@ func (f *filterer) decide(b *filtered, q *question) {
 	var d policy.Decision
 	if q.broken == nil {
 		// The error is about a URL that net/http would not send.
-		d, q.broken = client.Decide(q.result.Policy, f.agent.String(), q.url)
+		d, q.use, q.broken = decide(q.result.Policy, f.agent.String(), q.url, f.uses)
 	}
 	to := &b.refused
 	switch {
@@ -343,6 +350,7 @@ func (f *filterer) verdict(q *question, d policy.Decision) verdict {
 		return v
 	}
 	v.decided(d)
+	v.refuse(q.use)
 	if d.Reason == policy.ReasonUnreachable && q.result.Err != nil {
 		v.Error = q.result.Err.Error()
 	}
@@ -423,8 +431,8 @@ func (f *filterer) report(took time.Duration) {
 		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
 	}
 	t := &f.tally
-	fmt.Fprintf(f.err, "%s%d lines: %d allowed, %d refused, %d unknown, %d malformed; ",
-		skipped, t.Lines, t.Allowed, t.Refused, t.Unknown, t.Malformed)
-	fmt.Fprintf(f.err, "%d robots.txt fetched; %s, %.0f lines/s\n",
+	fmt.Fprintf(f.err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed\n",
+		skipped, plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
+	fmt.Fprintf(f.err, "%d robots.txt fetched in %s, %.0f lines/s\n",
 		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }

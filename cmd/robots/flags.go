@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // network is what the subcommands that fetch robots.txt have in common.
@@ -55,6 +57,40 @@ func agentVar(cmd *cobra.Command, agent *agentFlag) {
 	*agent = "*"
 	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is a crawler that no group names")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
+}
+
+// usesFlag is --uses.
+type usesFlag []string
+
+func (f *usesFlag) String() string { return strings.Join(*f, ",") }
+func (f *usesFlag) Type() string   { return "labels" }
+
+// Set takes labels that a statement can disallow: with a misspelt one, all would be allowed.
+func (f *usesFlag) Set(list string) error {
+	for use := range strings.SplitSeq(list, ",") {
+		if known := usageLabels(); !slices.Contains(known, use) {
+			return fmt.Errorf("%s is no use that a site can disallow: write %s%s",
+				quoted(use), strings.Join(known, ", "), didYouMean("", similar(known, use)))
+		}
+		*f = append(*f, use)
+	}
+	return nil
+}
+
+// usesVar adds --uses.
+func usesVar(cmd *cobra.Command, uses *usesFlag) {
+	cmd.Flags().Var(uses, "uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search")
+	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(usageLabels(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// usageLabels are the labels that the standard table of package usage has, in its order.
+func usageLabels() (labels []string) {
+	for _, m := range usage.Table() {
+		if !slices.Contains(labels, m.Label) {
+			labels = append(labels, m.Label)
+		}
+	}
+	return labels
 }
 
 // dialectFlag is --as.

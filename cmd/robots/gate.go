@@ -86,7 +86,27 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 		g.fetches.Add(1)
 		return g.Fetcher.Fetch(ctx, o, prev)
 	}
-	return g.Cache.Get(ctx, o, &cache.Source{Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect})
+	return g.Cache.Get(ctx, o, g.source(load))
+}
+
+// load is the signature of (*fetch.Fetcher).Fetch.
+type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+func (g *gate) source(l load) *cache.Source {
+	return &cache.Source{Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect}
+}
+
+// until is the Until of client.Answer for res: of the cache, if it has an answer of o, else of
+// one that res is put into. It is zero if not known.
+func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
+	src := g.source(func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return res, nil })
+	src.Dialect = res.Dialect
+	if t := g.Cache.Until(o, src); !t.IsZero() {
+		return t
+	}
+	var empty cache.Cache
+	empty.Get(context.Background(), o, src) // no cache keeps a proxy's 407
+	return empty.Until(o, src)
 }
 
 // fetch asks o's server, whatever a cache holds, and keeps the file.

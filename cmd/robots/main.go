@@ -1,10 +1,6 @@
 // Command robots gives at a shell prompt, and in a pipeline, the answers that
 // package client gives inside a program: may this crawler fetch that URL, and why
-// (RFC 9309). Run "robots --help" for its subcommands.
-//
-// Exit status: 0 everything asked about is allowed, or nothing was found; 1 something
-// is refused, or there are findings; 2 something could not be found out; 64 wrong
-// usage; 130 interrupted.
+// (RFC 9309). Run "robots --help" for its subcommands and exit statuses.
 package main
 
 import (

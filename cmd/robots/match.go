@@ -40,8 +40,9 @@ func (a *app) match() *cobra.Command {
 		Long: `Match asks a robots.txt file about URLs: those given, else one on each line of
 standard input. Empty lines are left out.
 
-` + urlHelp + `
-Text that begins with a slash is a path. Paths are taken as written.
+A URL begins with http://, https:// or //. Text that begins with one slash is a path.
+Both are compared as they are written. Anything else, such as example.com/a, could be
+either, and is an error.
 
 With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
@@ -49,7 +50,7 @@ robots.txt, in the format of the robots.txt vectors:
   id                               given back with the answer
   robots, robots_b64, robots_gen   the file: text, base64, or a list of {text, repeat}
   agents                           product tokens; of several, all groups count as one
-  url, url_b64                     a URL or a path
+  url, url_b64                     a URL or a path; example.com/a is a URL
   profile                          the dialect; else that of --as
 
 For each there is one line of output in the same order, as --json writes it.`,
@@ -82,7 +83,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 		return usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
 	for i, url := range urls {
-		if _, err := readTarget(url); err != nil {
+		if _, err := readTarget(url, false); err != nil {
 			return usagef("argument %d: %w", i+1, err)
 		}
 	}
@@ -106,7 +107,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
 	group, colours := p.Group(m.agent.String()), paletteFor(m.out)
 	return func(o *output, number int, url string) {
-		target, err := readTarget(url)
+		target, err := readTarget(url, false)
 		if err != nil {
 			m.malformed(o, verdict{Number: number, URL: url}, err)
 			return
@@ -134,6 +135,7 @@ func (m *matcher) malformed(o *output, v verdict, err error) {
 
 // stream answers for one URL on each line.
 func (m *matcher) stream(ctx context.Context, ask func(o *output, number int, url string)) error {
+	typed(m.in, m.err, "URLs")
 	lines := lineFilter[*output]{maxLine: maxURL, write: m.emit}
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {
 		o := new(output)
@@ -161,6 +163,7 @@ type parsed struct {
 
 // records answers for one record on each line.
 func (m *matcher) records(ctx context.Context) error {
+	typed(m.in, m.err, "records")
 	var latest atomic.Pointer[parsed] // over all batches
 	lines := lineFilter[*output]{maxLine: maxRecord, write: m.emit}
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {

@@ -32,8 +32,7 @@ func (m *meter) show(in io.Reader, out, errs io.Writer, origins *origins) {
 	if !isTerminal(errs) {
 		return
 	}
-	if isTerminal(in) {
-		fmt.Fprintln(errs, "robots: reading URLs from the keyboard, one on a line")
+	if typed(in, errs, "URLs") {
 		return
 	}
 	m.to, _ = errs.(*os.File)

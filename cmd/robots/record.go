@@ -88,7 +88,7 @@ func (r *record) target() (string, error) {
 	default:
 		return "", errNoURL
 	}
-	return readTarget(r.text())
+	return readTarget(r.text(), true)
 }
 
 // text is the record's URL as written; "" if there is none.

@@ -16,11 +16,24 @@ import (
 // refusal does.
 const (
 	exitOK          = 0
-	exitRefused     = 1   // something is refused; lint has findings
-	exitUnknown     = 2   // something could not be found out: no connection, no such file, a malformed line
+	exitRefused     = 1
+	exitUnknown     = 2
 	exitUsage       = 64  // EX_USAGE of sysexits.h
 	exitInterrupted = 130 // 128 + SIGINT, as shells report it
 )
+
+// exitHelp is what they mean, in --help and in README.md.
+const exitHelp = `Exit status, the highest that applies:
+    0  it worked, and nothing of the following is the case
+    1  check, match: a URL is refused; lint: a finding is as severe as --fail-on;
+       sign check: the site refuses the request, or the directory has a fault;
+       filter: a line is refused, with --fail-on refused
+    2  something could not be found out, read or written: robots.txt is
+       unreachable, there is no such file, match got a malformed line;
+       filter: a line is unknown or malformed, with --fail-on unknown,malformed
+   64  wrong usage: what was typed is unknown, missing, malformed, or would have
+       no effect
+  130  interrupted`
 
 // streams are where a command reads and writes; tests give their own.
 type streams struct {
@@ -77,8 +90,7 @@ func (a *app) root() *cobra.Command {
 		Long: `Robots answers what robots.txt files permit (RFC 9309), and finds what is
 wrong with them.
 
-Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
-2 something could not be found out; 64 wrong usage; 130 interrupted.`,
+` + exitHelp,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -100,12 +112,27 @@ Exit status: 0 allowed, or clean; 1 something is refused, or there are findings;
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(a.help())
-	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.version()} {
+	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage(), a.version()} {
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(a.schema(), a.serve(), a.sign())
+	completion(root)
 	return root
+}
+
+// completion has the library's subcommand refuse what it does not know.
+func completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
+			}
+			return usagef("name a shell: bash, fish, powershell or zsh")
+		}
+	}
 }
 
 // help makes the subcommand. The library's own takes a name it does not know for an

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // compiled is one definition of the schema that "robots schema" writes.
@@ -97,6 +99,9 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		{"decision", []string{"match", "--json", "--robots=" + file}, "/x\n/y\n//z\nfoo bar\n", 4},
 		{"decision", []string{"match", "--jsonl"}, records, 4},
 		{"report", []string{"lint", "--json", file}, "", 1},
+		{"report", []string{"lint", "--json", "-"}, strings.Repeat("Disallow /y\n", 50), 1},
+		{"report", []string{"lint", "--json", to, urls[0], urls[1], urls[2], urls[4], urls[6]}, "", 5},
+		{"report", append([]string{"lint", "--json"}, lintExamples(t, dir)...), "", 50},
 		{"rule", []string{"lint", "--json", "--rules"}, "", 50},
 		{"version", []string{"version", "--json"}, "", 1},
 		{"fetched", []string{"fetch", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
@@ -117,6 +122,53 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	std := streams{strings.NewReader(urls[0]), io.Discard, &problems}
 	run(t.Context(), []string{"filter", "--json", "--summary", to}, std)
 	checkSchema(t, "summary", 1, problems.Bytes())
+}
+
+// What lint writes has all fields of the schema and no others, at each level.
+func TestTheSchemaOfLintIsClosed(t *testing.T) {
+	report := stdoutOf(t, "Disallow /y\n", "lint", "--json", "-")
+	rule := stdoutOf(t, "", "lint", "--json", "--rules", "RT101")
+	for _, c := range []struct {
+		definition string
+		text       []byte
+		object     func(doc map[string]any) map[string]any
+	}{
+		{"report", report, func(doc map[string]any) map[string]any { return doc }},
+		{"report", report, func(doc map[string]any) map[string]any { return doc["findings"].([]any)[0].(map[string]any) }},
+		{"rule", rule, func(doc map[string]any) map[string]any { return doc }},
+	} {
+		s := compiled(t, c.definition)
+		changed := func(change func(map[string]any)) error {
+			var doc map[string]any
+			if err := json.Unmarshal(c.text, &doc); err != nil {
+				t.Fatal(err)
+			}
+			change(c.object(doc))
+			return s.Validate(doc)
+		}
+		if changed(func(o map[string]any) { o["extra"] = 1 }) == nil {
+			t.Errorf("%s: with another field it is accepted", c.text)
+		}
+		var doc map[string]any
+		json.Unmarshal(c.text, &doc)
+		for name := range c.object(doc) {
+			if changed(func(o map[string]any) { delete(o, name) }) == nil {
+				t.Errorf("%s: without %s it is accepted", c.text, name)
+			}
+		}
+	}
+}
+
+// lintExamples are files with the mistakes that lint knows.
+func lintExamples(t *testing.T, dir string) (names []string) {
+	for _, r := range lint.Rules() {
+		name := filepath.Join(dir, r.ID+".txt")
+		if err := os.WriteFile(name, []byte(r.Example), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // stdoutOf is what the command writes to standard output.

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
 )
 
 // server is "robots serve".
@@ -104,9 +107,11 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if service.gate, err = s.openGate(service.log); err != nil {
 		return err
 	}
-	service.files = newFiles(service.gate.fetch)
+	// What is kept whole is no answer of the Cache, and holds for a time of its own.
+	service.whole = &gate{Transport: &client.Transport{Fetcher: service.gate.Fetcher, Cache: new(cache.Cache)}}
+	service.files = newFiles(service.whole.fetch)
 	defer service.gate.end(ctx, s.app)
-	fmt.Fprintf(s.out, "robots serve: http://%s/\n", l.Addr())
+	fmt.Fprintf(s.out, "robots serve: http://%s\n", l.Addr())
 	return service.until(ctx, l, s.drain)
 }
 

@@ -64,7 +64,7 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 		return nil, err
 	}
 	q := checked{1, text, u, &asked{origin: o, result: res}}
-	answer, err := c.verdict(q, reading{c.dialect.Dialect, res})
+	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, res})
 	if err != nil {
 		return nil, noOrigin(err)
 	}

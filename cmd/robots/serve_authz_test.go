@@ -74,7 +74,8 @@ func TestAuthzUnderstandsGateways(t *testing.T) {
 			t.Errorf("%s %s, %s: %s %s", c.method, c.path, c.fields, res.Status, got)
 		}
 		status := res.Header.Get("Proxy-Status")
-		if refused := strings.HasPrefix(status, "robotsgate;error=http_request_denied;details="); refused != (c.status == 403) {
+		refused := strings.HasPrefix(status, "robotsgate;error=http_request_denied;details=")
+		if refused != (c.status == 403) {
 			t.Errorf("%s: Proxy-Status is %q", c.fields, status)
 		}
 		if retry := res.Header.Get("Retry-After"); (retry != "") != (c.says == "unreachable") {

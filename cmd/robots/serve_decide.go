@@ -99,9 +99,9 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	q := checked{1, query.Get("url"), u, &asked{origin: o}}
 	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
 	defer cancel()
-	media := mediaJSON
+	g, media := v.gate, mediaJSON
 	if c.all {
-		media = mediaNDJSON
+		g, media = v.whole, mediaNDJSON
 		q.result, err = v.files.get(ctx, o)
 	} else {
 		q.result, err = v.lookup(ctx, o, c.dialect.Dialect)
@@ -109,7 +109,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.one(q); err != nil {
+	if err := c.one(g, q); err != nil {
 		return noOrigin(err)
 	}
 	return v.send(w, media, out.Bytes())
@@ -158,7 +158,8 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var out output
-	out.json(newFetched(o, res.In(c.dialect.Dialect)))
+	res = res.In(c.dialect.Dialect)
+	out.json(newFetched(res, newAnswer(o, res, v.whole.until(o, res))))
 	return v.send(w, mediaJSON, out.Bytes())
 }
 

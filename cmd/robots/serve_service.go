@@ -43,6 +43,7 @@ var usualLimits = limits{
 type service struct {
 	*server
 	gate     *gate
+	whole    *gate // of files
 	files    *files
 	guard    serve.Guard
 	trusted  serve.Gateways

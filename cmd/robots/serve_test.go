@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -61,7 +62,7 @@ func startServe(t *testing.T, l limits, args ...string) *serving {
 	})
 	line := make([]byte, 200)
 	n, _ := out.Read(line)
-	v.url = strings.TrimSuffix(strings.TrimPrefix(string(line[:n]), "robots serve: "), "/\n")
+	v.url = strings.TrimSuffix(strings.TrimPrefix(string(line[:n]), "robots serve: "), "\n")
 	if !strings.HasPrefix(v.url, "http://") {
 		t.Fatalf("it says %q", line[:n])
 	}
@@ -130,6 +131,35 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 		want := string(stdoutOf(t, "", "fetch", "--json", to, "http://"+name+".example"))
 		if _, got := v.do("GET", "/v1/robots?origin=http://"+name+".example", ""); timeless(got) != timeless(want) {
 			t.Errorf("%s: got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// What the Cache holds, for a day, is no answer to when a site that is down now is asked again.
+func TestServeTellsWhenAWholeFileIsAskedForAgain(t *testing.T) {
+	var down atomic.Bool
+	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	v := startServe(t, usualLimits, "--private", to)
+	const o = "http://a.example"
+	if _, got := v.do("GET", "/v1/decide?url="+o, ""); !strings.Contains(got, `"allowed":true`) {
+		t.Fatal(got)
+	}
+	down.Store(true)
+	for _, path := range []string{"/v1/robots?origin=" + o, "/v1/robots?as=bing&origin=" + o, "/v1/decide?as=all&url=" + o} {
+		_, got := v.do("GET", path, "")
+		for line := range strings.Lines(got) {
+			var said struct{ Robots answer }
+			err := json.Unmarshal([]byte(line), &said)
+			if said.Robots.Outcome == "unavailable" { // as Yandex takes a 503
+				continue
+			}
+			if retry := said.Robots.Retry; err != nil || retry == nil || *retry < 1 || *retry > 3600 {
+				t.Errorf("%s: %s", path, line)
+			}
 		}
 	}
 }

@@ -276,7 +276,7 @@ func (c *signChecker) directory(ctx context.Context, out *output, base http.Roun
 		said(exitRefused, "its type is %q, not %s", t, sign.DirectoryType)
 	}
 	if keys[id] == nil {
-		said(exitRefused, "lists %d keys, but not this one", len(keys))
+		said(exitRefused, "lists %s, but not this one", plural(len(keys), "key"))
 		return
 	}
 	said(exitOK, "lists the key")

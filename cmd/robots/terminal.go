@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -15,6 +16,16 @@ import (
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// typed reports whether these lines are typed at a terminal, and says there that they are
+// awaited.
+func typed(in io.Reader, errs io.Writer, lines string) bool {
+	if !isTerminal(in) || !isTerminal(errs) {
+		return false
+	}
+	fmt.Fprintf(errs, "robots: reading %s from the keyboard, one on a line\n", lines)
+	return true
 }
 
 // palette colours text, or leaves it alone.

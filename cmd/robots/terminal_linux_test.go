@@ -134,7 +134,7 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")
 	for _, want := range []string{
 		"robots: reading URLs from the keyboard, one on a line\r\n",
-		"\nhttp://site1.example/public\r\n1 lines: 1 allowed",
+		"\nhttp://site1.example/public\r\n1 line: 1 allowed",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
@@ -142,5 +142,28 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 	}
 	if strings.Contains(got, eraseLine) {
 		t.Errorf("got %q, want no progress", got)
+	}
+}
+
+// match says that it waits, too, and does not take its hint for an answer.
+func TestMatchReadsTheKeyboard(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "robots.txt")
+	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args              []string
+		what, typed, want string
+	}{
+		{[]string{"match", "--robots", file}, "URLs", "/y\n\x04", "allowed\t/y\tno rule matches\r\n"},
+		{[]string{"match", "--jsonl"}, "records", "{}\n\x04", `"reason":"malformed"`},
+	} {
+		cmd := exec.Command("robots", c.args...)
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "NO_COLOR=1")
+		got := onTerminalOf(t, cmd, 80, c.typed)
+		hint := "robots: reading " + c.what + " from the keyboard, one on a line\r\n"
+		if !strings.Contains(got, hint) || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q and %q in it", c.args, got, hint, c.want)
+		}
 	}
 }

@@ -16,16 +16,18 @@ import (
 //
 //   - "http://..." and "https://..." are URLs;
 //   - "//site/..." is a URL without its scheme (RFC 3986 section 4.2), which is https;
-//   - "/..." is a path, which only match can answer: the others need a site;
-//   - without either, text that begins with a site is an https URL. A site is a name
-//     under a public suffix ("example.com/a"), localhost, or an IP address.
+//   - "/..." is a path, which only match takes: the others need a site;
+//   - without either, text that begins with a site is an https URL. A site is a name under a
+//     public suffix ("example.com/a"), localhost, or an IP address.
 //
 // White space around a URL is no part of it. Everything else is an error, never a guess:
-// "private/2" may be a path without its slash, and "page.html" is no site.
+// "private/2" may be a path without its slash, and "page.html" is no site. Where people write
+// paths, as for match, the last case is an error too: .py and .sh are public suffixes, and
+// "setup.py" is a file more often than a site. Records of match --jsonl are by programs.
 
 // parseURL reads a URL whose site is to be asked. The error is a usageError.
 func parseURL(text string) (*url.URL, error) {
-	t, err := splitURL(text, false)
+	t, err := splitURL(text, false, true)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -52,9 +54,10 @@ func parseSite(i int, text string) (*url.URL, fetch.Origin, error) {
 	return u, o, nil
 }
 
-// readTarget returns what of a URL or path is compared with rules, as written.
-func readTarget(text string) (string, error) {
-	t, err := splitURL(text, true)
+// readTarget returns what of a URL or path is compared with rules, as written. sites tells
+// whether a URL may begin with its site.
+func readTarget(text string, sites bool) (string, error) {
+	t, err := splitURL(text, true, sites)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +75,7 @@ type split struct{ full, scheme, authority string }
 
 // splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
 // unchecked. Its errors offer a path as a remedy if paths are taken.
-func splitURL(text string, paths bool) (split, error) {
+func splitURL(text string, paths, sites bool) (split, error) {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
 		text = "https:" + text
 	}
@@ -88,7 +91,7 @@ func splitURL(text string, paths bool) (split, error) {
 	case text[0] == '/':
 		return split{full: text}, nil
 	case !found:
-		return splitBare(text, paths)
+		return splitBare(text, paths, sites)
 	}
 	scheme = strings.ToLower(scheme)
 	switch authority := authorityOf(after); {
@@ -104,11 +107,11 @@ func splitURL(text string, paths bool) (split, error) {
 }
 
 // splitBare reads text without a scheme.
-func splitBare(text string, paths bool) (split, error) {
+func splitBare(text string, paths, sites bool) (split, error) {
 	authority := authorityOf(text)
 	known, possible := isSite(authority)
 	switch {
-	case known:
+	case known && sites:
 		return split{"https://" + text, "https", authority}, nil
 	case !possible:
 		return split{}, fmt.Errorf("%s is no http or https URL", quoted(text))
@@ -158,8 +161,8 @@ func originOf(scheme, authority string) (fetch.Origin, error) {
 // written, without the fragment, and always with a slash in front. Nothing is decoded,
 // resolved or checked.
 //
-// An authority ends at the first of / ? ; and text without a scheme is told from a path
-// by the slash in front alone: "example.com" is a host, "/a" a path.
+// An authority ends at the first of / ? ; and what has neither a scheme nor a slash in front
+// is a host.
 func targetOf(url string) string {
 	rest := strings.TrimPrefix(url, "//")
 	// "://" is the end of a scheme only before any path: /a?b=http://c has none.

@@ -6,7 +6,7 @@ import (
 )
 
 // The rows are read by parseURL, which check, fetch, filter and lint use, and by readTarget,
-// which match uses: what one of them takes for a site, the other does too.
+// which match uses: what match takes, the others take for the same or call a path.
 func TestURLsAreReadByOneRule(t *testing.T) {
 	for _, c := range []struct {
 		text         string
@@ -23,15 +23,18 @@ func TestURLsAreReadByOneRule(t *testing.T) {
 		{"http://h//a", "http://h//a", "//a", "", ""},
 		{"http://h?q#/b", "http://h?q#/b", "/?q", "", ""},
 
-		{"example.com/a", "https://example.com/a", "/a", "", ""},
-		{"example.com", "https://example.com", "/", "", ""},
-		{"example.com?q", "https://example.com?q", "/?q", "", ""},
-		{"example.com:8080/a", "https://example.com:8080/a", "/a", "", ""},
-		{"example.com/?a=http://c/d", "https://example.com/?a=http://c/d", "/?a=http://c/d", "", ""},
-		{"name.github.io/a", "https://name.github.io/a", "/a", "", ""},
-		{"localhost:80/a", "https://localhost:80/a", "/a", "", ""},
-		{"127.0.0.1/a", "https://127.0.0.1/a", "/a", "", ""},
-		{"[::1]/a", "https://[::1]/a", "/a", "", ""},
+		// match takes paths too, and these may be some without their slash.
+		{"example.com/a", "https://example.com/a", "", "", "example.com/a or /example.com/a"},
+		{"example.com", "https://example.com", "", "", "example.com or /example.com"},
+		{"example.com?q", "https://example.com?q", "", "", "example.com?q or /example.com?q"},
+		{"example.com:8080/a", "https://example.com:8080/a", "", "", "example.com:8080/a or /example.com:8080/a"},
+		{"example.com/?a=http://c/d", "https://example.com/?a=http://c/d", "", "", "example.com/?a=http://c/d or /example.com/?a=http://c/d"},
+		{"name.github.io/a", "https://name.github.io/a", "", "", "name.github.io/a or /name.github.io/a"},
+		{"localhost:80/a", "https://localhost:80/a", "", "", "localhost:80/a or /localhost:80/a"},
+		{"127.0.0.1/a", "https://127.0.0.1/a", "", "", "127.0.0.1/a or /127.0.0.1/a"},
+		{"[::1]/a", "https://[::1]/a", "", "", "[::1]/a or /[::1]/a"},
+		{"setup.py", "https://setup.py", "", "", "setup.py or /setup.py"},
+		{"run.sh", "https://run.sh", "", "", "run.sh or /run.sh"},
 
 		{"/a?b=http://c/d", "", "/a?b=http://c/d", "is a path and names no site", ""},
 		{"/", "", "/", "is a path and names no site", ""},
@@ -75,8 +78,12 @@ func TestURLsAreReadByOneRule(t *testing.T) {
 		}
 		if c.wrongInMatch == "" {
 			c.wrongInMatch = c.wrong
+		} else if c.url != "" { // a record of --jsonl is read as by parseURL
+			if target, err := readTarget(c.text, true); err != nil || target != targetOf(c.url) {
+				t.Errorf("in a record, readTarget(%q) = %q, %v", c.text, target, err)
+			}
 		}
-		target, err := readTarget(c.text)
+		target, err := readTarget(c.text, false)
 		if target != c.target || !wrong(err, c.wrongInMatch, c.target == "") {
 			t.Errorf("readTarget(%q) = %q, %v, want %q, %q", c.text, target, err, c.target, c.wrongInMatch)
 		}
@@ -89,7 +96,7 @@ func wrong(err error, what string, should bool) bool {
 }
 
 // A path that is read is compared as it was written, and what check would ask about match
-// answers too.
+// answers in a record too. Outside of records it answers the same or nothing.
 func FuzzReadTarget(f *testing.F) {
 	for _, seed := range []string{
 		"", "http://h/a?b#c", "//h/a", "a?b", "/a;b", "http://h;a", "example.com/a", "private/2",
@@ -97,7 +104,7 @@ func FuzzReadTarget(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		target, err := readTarget(text)
+		target, err := readTarget(text, true)
 		if err == nil && (!strings.HasPrefix(target, "/") || strings.ContainsFunc(target, blank)) {
 			t.Errorf("readTarget(%q) = %q", text, target)
 		}
@@ -108,6 +115,9 @@ func FuzzReadTarget(f *testing.F) {
 		}
 		if _, _, refused := parseSite(0, text); refused == nil && err != nil {
 			t.Errorf("%q: parseSite takes it, readTarget does not: %v", text, err)
+		}
+		if strict, wrong := readTarget(text, false); wrong == nil && strict != target {
+			t.Errorf("readTarget(%q) = %q, in a record %q", text, strict, target)
 		}
 	})
 }

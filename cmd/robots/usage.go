@@ -16,9 +16,9 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// urlHelp is the rule of splitURL in the words of --help.
-const urlHelp = `A URL begins with http:// or https://. Without a scheme, text that begins with a
-site such as example.com means https.`
+// urlHelp is the rule of splitURL in the words of --help, where paths are not taken.
+const urlHelp = `A URL begins with http:// or https://. Without a scheme, // or text that begins with
+a site such as example.com means https.`
 
 // atLeastOne and one check the number of arguments.
 func atLeastOne(what string) cobra.PositionalArgs {
@@ -58,7 +58,9 @@ func unknownCommand(root *cobra.Command, name string) error {
 func flagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
 	case *pflag.NotExistError:
-		return usagef("%s%s", e.Error(), didYouMean("--", similarFlags(cmd, e.GetSpecifiedName())))
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		return usagef("%s%s", e.Error(), didYouMean("--", similar(flags, e.GetSpecifiedName())))
 	case *pflag.ValueRequiredError:
 		return usagef("--%s needs a value", e.GetFlag().Name)
 	case *pflag.InvalidValueError:
@@ -76,13 +78,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// similarFlags has the names of cmd's flags compared as those of subcommands are.
-func similarFlags(cmd *cobra.Command, name string) []string {
-	flags := cobra.Command{SuggestionsMinimumDistance: 2}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	return flags.SuggestionsFor(name)
+// similar has names compared as those of subcommands are.
+func similar(names []string, name string) []string {
+	all := cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, n := range names {
+		all.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})
+	}
+	return all.SuggestionsFor(name)
 }
 
 func didYouMean(prefix string, names []string) string {

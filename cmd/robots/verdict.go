@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -17,20 +20,29 @@ type verdict struct {
 	Agent   string
 	Dialect string
 	Allowed bool
-	Reason  string // a policy.Reason as text; empty if the question was malformed
+	Reason  string // a policy.Reason as text, or reasonUse; empty if the question was malformed
 	Line    int    // of the rule that decided, or of the empty one that allows all; 0: none
 	Rule    string
-	Group   string     // its product token, as the file writes it
-	Error   string     // why robots.txt could not be read, or what is wrong with the URL
-	Robots  *answer    // check: where the rules come from
-	Lines   []fileLine // check --explain
+	Group   string           // its product token, as the file writes it
+	Error   string           // why robots.txt could not be read, or what is wrong with the URL
+	Use     *client.UseError // with reasonUse
+	Robots  *answer          // check: where the rules come from
+	Lines   []fileLine       // check --explain
 
 	Record json.RawMessage // filter: the line, if it was a JSON object
 }
 
-// reasonMalformed is the reason of a question that could not be understood. The other
-// reasons are those of package policy.
-const reasonMalformed = "malformed"
+// Reasons beside those of package policy.
+const (
+	reasonMalformed = "malformed" // the question could not be understood
+	reasonUse       = "use"       // the rules allow the target, and a statement disallows a use of --uses
+)
+
+// useRecord is a client.UseError in JSON.
+type useRecord struct {
+	Label string           `json:"label"`
+	By    *statementRecord `json:"by"`
+}
 
 // decisionRecord is a verdict in JSON. Every field is always there, and null if it does not apply;
 // schema.json describes them.
@@ -45,6 +57,7 @@ type decisionRecord struct {
 	Line    *int            `json:"line"`
 	Rule    *string         `json:"rule"`
 	Group   *string         `json:"group"`
+	Use     *useRecord      `json:"use"`
 	Error   *string         `json:"error"`
 	Robots  *answer         `json:"robots"`
 	Lines   []fileLine      `json:"lines"`
@@ -60,6 +73,9 @@ func (v verdict) record() *decisionRecord {
 	}
 	if r.Reason == "" {
 		r.Reason = reasonMalformed
+	}
+	if v.Use != nil {
+		r.Use = &useRecord{v.Use.Use, newStatement(v.Use.By)}
 	}
 	return r
 }
@@ -87,6 +103,23 @@ func (v *verdict) decided(d policy.Decision) {
 	}
 }
 
+// decide asks client.Decide, and tells a disallowed use from other errors.
+func decide(p *policy.Policy, agent string, u *url.URL, uses []string) (policy.Decision, *client.UseError, error) {
+	d, err := client.Decide(p, agent, u, uses...)
+	if e, is := errors.AsType[*client.UseError](err); is {
+		return d, e, nil
+	}
+	return d, nil, err
+}
+
+// refuse fills v from e, which may be nil. The rule that allows the target did not decide,
+// so v has none.
+func (v *verdict) refuse(e *client.UseError) {
+	if e != nil {
+		v.Reason, v.Use = reasonUse, e
+	}
+}
+
 // status is the exit status that v stands for. A refusal because robots.txt is unreachable
 // is "could not find out": the site has not said no.
 func (v *verdict) status() int {
@@ -109,6 +142,8 @@ func (v *verdict) because() string {
 		return "robots.txt is unreachable: " + visible(v.cause())
 	case v.Reason == "":
 		return visible(v.Error)
+	case v.Use != nil:
+		return fmt.Sprintf("%s is disallowed by %s", v.Use.Use, visible(v.Use.By.String()))
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, visible(v.Rule))
 	case v.Reason == reasonName(policy.ReasonUnavailable):

@@ -18,6 +18,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -26,20 +27,13 @@ import (
 // to see that the result is still fresh.
 func BenchmarkHit(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
-		origins := make([]fetch.Origin, n)
-		for i := range origins {
-			o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: fmt.Sprintf("www.example%d.com", i)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			origins[i] = o
-		}
-		result := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /private\n")), Time: time.Now()}
+		origins, result := originsOf(b, n)
 		for _, c := range caches(b, origins, result) {
 			for _, goroutines := range []int{1, 2, 8} {
 				b.Run(fmt.Sprintf("origins=%d/goroutines=%d/%s", n, goroutines, c.name), func(b *testing.B) {
 					b.ReportAllocs()
-					share(b, goroutines, func(i int) {
+					b.ResetTimer()
+					share(b.N, goroutines, func(i int) {
 						if c.get(origins[i%n]) == nil {
 							b.Error("a miss")
 						}
@@ -48,6 +42,19 @@ func BenchmarkHit(b *testing.B) {
 			}
 		}
 	}
+}
+
+func originsOf(b *testing.B, n int) ([]fetch.Origin, *fetch.Result) {
+	origins := make([]fetch.Origin, n)
+	for i := range origins {
+		o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: fmt.Sprintf("www.example%d.com", i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		origins[i] = o
+	}
+	file := []byte("User-agent: *\nDisallow: /private\n")
+	return origins, &fetch.Result{StatusCode: 200, Policy: policy.Parse(file), Time: time.Now()}
 }
 
 type peer struct {
@@ -89,14 +96,51 @@ func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 	}
 }
 
-// share divides b.N calls among goroutines, each of which goes its own way through the keys.
-func share(b *testing.B, goroutines int, f func(i int)) {
+// BenchmarkTimes is a hit beside golang-lru's, in turns. Clock is a read of the monotonic clock
+// alone, which a cache of answers that expire cannot do without.
+//
+//	go test -run XXX -bench Times -benchtime 21x -count 3
+func BenchmarkTimes(b *testing.B) {
+	const calls = 1 << 18
+	for _, n := range []int{1, 10_000} {
+		origins, result := originsOf(b, n)
+		all := caches(b, origins, result)
+		start := time.Now()
+		clock := peer{"clock", func(fetch.Origin) *fetch.Result { return hold(result, time.Since(start)) }}
+		for _, c := range []peer{all[0], clock} {
+			for _, goroutines := range []int{1, 2, 8} {
+				side := func(c peer) func() time.Duration {
+					return sides.Took(func() {
+						share(calls, goroutines, func(i int) {
+							if c.get(origins[i%n]) == nil {
+								b.Error("a miss")
+							}
+						})
+					})
+				}
+				b.Run(fmt.Sprintf("origins=%d/goroutines=%d/%s", n, goroutines, c.name), func(b *testing.B) {
+					sides.Compare(b, calls, side(c), side(all[1]))
+				})
+			}
+		}
+	}
+}
+
+// hold returns r unless time runs backwards.
+func hold(r *fetch.Result, d time.Duration) *fetch.Result {
+	if d < 0 {
+		return nil
+	}
+	return r
+}
+
+// share divides calls among goroutines, each of which goes its own way through the keys.
+func share(calls, goroutines int, f func(i int)) {
 	var group sync.WaitGroup
-	b.ResetTimer()
 	for range goroutines {
 		group.Go(func() {
 			i := rand.IntN(1 << 20)
-			for range (b.N + goroutines - 1) / goroutines {
+			for range (calls + goroutines - 1) / goroutines {
 				f(i)
 				i += 7919
 			}

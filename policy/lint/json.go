@@ -63,8 +63,8 @@ func known[T comparable](v T) *T {
 	return &v
 }
 
-// WriteRulesJSON writes one JSON object for each rule, on a line of its own, with rule_id,
-// rule_name, severity, engines, summary, advice, example, help_url and unchecked.
+// WriteRulesJSON writes one JSON object for each rule, on a line of its own, with id, name,
+// severity, engines, summary, advice, example, help_url and unchecked.
 func WriteRulesJSON(w io.Writer, rules ...Rule) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

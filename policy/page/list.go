@@ -147,7 +147,8 @@ func scopeOf(name string) string {
 	}
 	for i := 1; i < len(name); i++ {
 		if isSpace(name[i]) && (name[i] != ' ' || isSpace(name[i-1])) {
-			return strings.Join(strings.FieldsFunc(name, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) }), " ")
+			words := strings.FieldsFunc(name, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) })
+			return strings.Join(words, " ")
 		}
 	}
 	return name

@@ -96,4 +96,6 @@ func (s *scanner) endOfRaw(c byte, i int) int {
 }
 
 // missed is where the text goes on if the name is not there.
-var missed = [...]state{inRawEnd: inRaw, scriptEnd: inScript, escapedEnd: escaped, doubleStart: escaped, doubleEnd: double}
+var missed = [...]state{
+	inRawEnd: inRaw, scriptEnd: inScript, escapedEnd: escaped, doubleStart: escaped, doubleEnd: double,
+}

@@ -31,6 +31,10 @@ type Reader struct {
 	// is taken for HTML.
 	ContentType string
 
+	// Header are the X-Robots-Tag field lines of the response, with whose statements
+	// Rules begins; see ParseHeader.
+	Header []string
+
 	// HeadOnly ends the scan at </head> or <body>, where most engines document
 	// the element. Google respects those that follow, too.
 	HeadOnly bool
@@ -109,11 +113,11 @@ func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	return written + n, err
 }
 
-// Rules returns the statements of the meta elements that have been read so far.
-// They are complete, see [Rules.Incomplete], if the page has been read to its end
+// Rules returns the statements of Header and those of the meta elements that have been
+// read so far. They are complete, see [Rules.Incomplete], if the page has been read to its end
 // or to where the scan ends, and did not go beyond a limit.
 func (r *Reader) Rules() Rules {
-	rules := r.scan.Rules
+	rules := ParseHeader(r.Header).Add(r.scan.Rules)
 	rules.incomplete = rules.incomplete || !r.ended && r.Body != nil && isHTML(r.ContentType)
 	return rules
 }

@@ -95,7 +95,7 @@ func (b *Backing) Damaged() { b.reads.note() }
 // calls then once: when the value is written, or will not be soon.
 func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
 	if data == nil {
-		data, ttl = []byte(void), voidTTL
+		data, ttl = []byte(void), voidTTL // a Store has no Delete
 	}
 	b.queue.put(key, data, ttl, wait, then)
 }
@@ -113,6 +113,8 @@ func (b *Backing) Close(ctx context.Context) error {
 	if err := b.Flush(ctx); err != nil {
 		return err
 	}
+	// On a goroutine, because a call that hangs must not keep the caller beyond ctx. The next
+	// Close waits for the same one.
 	b.closing.Do(func() {
 		b.closed = make(chan struct{})
 		go b.close()
@@ -204,7 +206,7 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 ) (v T, err error) {
 	left := time.Until(t.before)
 	switch {
-	case left <= 0:
+	case left <= 0: // an earlier call of the Turn took it all
 		err = ErrBusy
 	case !part.allow():
 		return v, errDown
@@ -237,6 +239,7 @@ func within[T any](slots chan struct{}, timeout, least time.Duration,
 		return none, ErrBusy
 	}
 	fair := timeout-time.Since(start) >= least
+	// Without a buffer a value has one taker: the caller, or late once the caller has left.
 	returned, left := make(chan result[T]), make(chan struct{})
 	go call(ctx, f, func(v T, err error) {
 		select {

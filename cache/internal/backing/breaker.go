@@ -41,7 +41,7 @@ func (b *breaker) allow() bool {
 		if now.Before(b.next) {
 			return false
 		}
-		b.next = now.Add(breakFor)
+		b.next = now.Add(breakFor) // before the call: others are not to try, too
 	}
 	return true
 }

@@ -111,6 +111,7 @@ func (q *queue) await(key string, size int, wait time.Duration) bool {
 	}
 	enough := time.NewTimer(wait)
 	defer enough.Stop()
+	// Without a writer, or with a Store that fails, no room would come in time.
 	for waits := true; waits && !q.fits(key, size) && q.writers > 0 && q.writes.ready(); {
 		if q.room == nil {
 			q.room = make(chan struct{})
@@ -164,7 +165,7 @@ func (q *queue) again() {
 func (q *queue) giveUp() {
 	for _, w := range q.waiting {
 		for _, then := range w.then {
-			q.calls.Go(then)
+			q.calls.Go(then) // it may call the Store, and the lock is held
 		}
 		w.then = nil
 	}
@@ -226,7 +227,7 @@ func (q *queue) done(w *write, err error) {
 	defer q.roomy()
 	delete(q.writing, w.key)
 	q.bytes -= len(w.data)
-	if newer := q.waiting[w.key]; newer != nil {
+	if newer := q.waiting[w.key]; newer != nil { // so it does not matter how this one fared
 		q.ready(newer)
 		return
 	}
@@ -252,6 +253,7 @@ func (q *queue) done(w *write, err error) {
 func (q *queue) flush(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// All that waits becomes due, once: what has failed, and what was due before.
 	q.flushing, q.stopped, q.cause, q.due = true, false, nil, nil
 	for _, w := range q.waiting {
 		q.ready(w)
@@ -274,10 +276,14 @@ func (q *queue) flush(ctx context.Context) error {
 			missing++
 		}
 	}
-	if missing == 0 {
+	values := fmt.Sprint(missing, " values are")
+	switch missing {
+	case 0:
 		return nil
+	case 1:
+		values = "1 value is"
 	}
-	return fmt.Errorf("cache: %d values are not in the store: %w", missing, cmp.Or(ctx.Err(), q.cause, errDown))
+	return fmt.Errorf("cache: %s not in the store: %w", values, cmp.Or(ctx.Err(), q.cause, errDown))
 }
 
 // has is Backing.Has.

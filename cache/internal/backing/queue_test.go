@@ -2,8 +2,10 @@ package backing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +90,37 @@ func TestACallerDoesNotWaitForAStoreThatFails(t *testing.T) {
 			t.Error("Close has lost the values without a word")
 		}
 		time.Sleep(time.Minute) // let everything end
+	})
+}
+
+// flaky is a Store that is down, or keeps how many values it took.
+type flaky struct {
+	hung
+	down  atomic.Bool
+	taken atomic.Int32
+}
+
+func (s *flaky) Put(context.Context, string, []byte, time.Duration) error {
+	if s.down.Load() {
+		return errors.New("READONLY")
+	}
+	s.taken.Add(1)
+	return nil
+}
+
+// That the Store is down is not the fault of the value that it does not take.
+func TestAValueOutlivesAnOutageOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(flaky)
+		s.down.Store(true)
+		b := New(s, time.Second, slog.New(slog.DiscardHandler))
+		b.Put("a", []byte("value"), time.Hour, 0, func() {})
+		time.Sleep(time.Hour)
+		s.down.Store(false)
+		time.Sleep(breakFor)
+		synctest.Wait()
+		if s.taken.Load() != 1 || b.Drops() != 0 {
+			t.Errorf("%d values taken, %d dropped, want the one taken", s.taken.Load(), b.Drops())
+		}
 	})
 }

@@ -75,7 +75,8 @@ func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	}
 	// Without a tunnel, g.tunnel is the zero Addr; so is a hidden address.
 	if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
-		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s", p, addr, origin))
+		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s",
+			p, addr, origin))
 	}
 	return nil
 }
@@ -127,7 +128,8 @@ var tunnels = [...]netip.Prefix{
 
 func embedsAnother(addr netip.Addr) bool {
 	addr = addr.WithZone("")
-	return nat64.Contains(addr) || slices.ContainsFunc(tunnels[:], func(p netip.Prefix) bool { return p.Contains(addr) })
+	embeds := func(p netip.Prefix) bool { return p.Contains(addr) }
+	return embeds(nat64) || slices.ContainsFunc(tunnels[:], embeds)
 }
 
 func privacyOf(addr netip.Addr) privacy {

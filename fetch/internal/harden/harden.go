@@ -39,7 +39,8 @@ const (
 	ErrTooMuch = Final("more than 4 MiB were sent")
 
 	// ErrProxyAuth: RFC 9110 §15.5.8. Only a proxy answers 407, and it has not asked the origin.
-	ErrProxyAuth = Final("the proxy answered 407 Proxy Authentication Required: give the URL that the transport's Proxy returns the right credentials")
+	ErrProxyAuth = Final("the proxy answered 407 Proxy Authentication Required: " +
+		"give the URL that the transport's Proxy returns the right credentials")
 )
 
 // Transport returns a copy of base that opens one connection per request, reads at most
@@ -106,7 +107,9 @@ func guardProxy(t *http.Transport) {
 		}
 	}
 	connected := t.OnProxyConnectResponse
-	t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response) (err error) {
+	t.OnProxyConnectResponse = func(
+		ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response,
+	) (err error) {
 		defer caught(&err, "OnProxyConnectResponse")
 		if connected != nil {
 			err = connected(ctx, proxy, req, res)
@@ -185,8 +188,9 @@ func agreesOnHTTP1(ctx context.Context, conn net.Conn) (err error) {
 		return Cause(ctx, err)
 	}
 	if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
-		return Final(fmt.Sprintf("the transport's DialTLSContext agreed on %q, but requests are sent over HTTP/1.1 only:"+
-			" set Fetcher.Transport to an http.Transport without DialTLSContext, or with one that offers http/1.1 alone", p))
+		return Final(fmt.Sprintf("the transport's DialTLSContext agreed on %q, "+
+			"but requests are sent over HTTP/1.1 only: "+
+			"set Fetcher.Transport to an http.Transport without DialTLSContext, or with one that offers http/1.1 alone", p))
 	}
 	return nil
 }
@@ -197,8 +201,17 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 	if d < 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no %s within %v", missing, d))
+	return context.WithTimeoutCause(ctx, d, late{missing, d})
 }
+
+// late is the error of what did not come in time. Most of the time it does come, so the text
+// is written when it is asked for: to write it with each request took a tenth of a GET.
+type late struct {
+	missing string
+	within  time.Duration
+}
+
+func (l late) Error() string { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
 // Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what
 // became of the connection.

@@ -148,6 +148,21 @@ func leashed(dial dialFunc) dialFunc {
 	}
 }
 
+// Dial connects to addr as the hardened t does, for the request that ctx is of. It serves a
+// protocol that net/http does not speak: a request may have several connections, and the
+// server may speak first.
+func Dial(ctx context.Context, t *http.Transport, addr string) (net.Conn, error) {
+	l := leashOf(ctx)
+	ctx, _ = l.guard.Leash(l.ctx, l.redirects, addr, false)
+	conn, err := t.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := conn.(*leashedConn)
+	c.once.Do(func() { close(c.wrote) })
+	return c, nil
+}
+
 func (l *Leash) hold(conn net.Conn) (net.Conn, error) {
 	addr := addressOf(conn)
 	if err := l.check(addr); err != nil {

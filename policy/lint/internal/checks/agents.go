@@ -187,11 +187,12 @@ func (f *checker) repeated() {
 			case was.group == i: // twice in one group does no harm
 			case name == "*":
 				f.add("RT204", a, -1, "",
-					"line %d begins another group for *: most readers merge them, Yandex calls it an error, and old ones "+
-						"never come to these rules", was.line)
+					"line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
+						"and old ones never come to these rules", was.line)
 			default:
 				f.add("RT205", a, -1, "",
-					"another group for %s begins at line %d: most readers merge them, old ones never come to these rules",
+					"another group for %s begins at line %d: most readers merge them, "+
+						"old ones never come to these rules",
 					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)
 			}
 		}

@@ -8,7 +8,8 @@ import "strings"
 // KnownAgent returns the usual spelling of a well-known crawler's product token, ""
 // if name (in lower case) is none.
 func KnownAgent(name string) string {
-	for _, known := range [...]string{"Googlebot", "Googlebot-Image", "Googlebot-News", "Googlebot-Video", "Googlebot-Mobile",
+	for _, known := range [...]string{"Googlebot", "Googlebot-Image", "Googlebot-News", "Googlebot-Video",
+		"Googlebot-Mobile",
 		"AdsBot-Google", "Mediapartners-Google", "Google-Extended", "GoogleOther", "Google-CloudVertexBot",
 		"Yandex", "YandexBot", "YandexImages", "YandexAdditional", "bingbot", "msnbot", "adidxbot", "BingPreview",
 		"Slurp",

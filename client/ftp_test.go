@@ -1,0 +1,139 @@
+package client_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// ftpWeb is a Base that reads ftp URLs. It notes what it sends but robots.txt.
+func ftpWeb(robots string, sent *[]string) roundTrip {
+	return func(req *http.Request) (*http.Response, error) {
+		if req.URL.Path == "/robots.txt" {
+			return answer(200, "", robots), nil
+		}
+		*sent = append(*sent, req.URL.String())
+		return answer(200, "", "page"), nil
+	}
+}
+
+// An ftp page is decided on if the Fetcher reads ftp, for all that an FTP client may make of
+// its path. Otherwise it goes to Base unasked.
+func TestFTPPages(t *testing.T) {
+	const robots = "User-agent: *\nDisallow: /private/\nDisallow: /exact$\nAllow: /private/press$\n"
+	for _, c := range []struct {
+		url  string
+		want string // what is sent; "" if it is refused, "error" if it cannot be decided on
+	}{
+		{"ftp://a.example/", "ftp://a.example/"},
+		{"ftp://a.example", "ftp://a.example"},
+		{"FTP://A.Example:21/x", "ftp://a.example/x"},
+		{"ftp://a.example:2121/x", "ftp://a.example:2121/x"},
+		{"ftp://a.example:80/x", "ftp://a.example:80/x"},
+		{"ftp://user:secret@a.example/x", "ftp://user:secret@a.example/x"},
+		{"ftp://a.example/public/file;type=i", "ftp://a.example/public/file;type=i"},
+		{"ftp://a.example/private/press", "ftp://a.example/private/press"},
+		{"ftp://a.example/private/x", ""},
+		{"ftp://a.example/%2Fprivate/x", ""},
+		{"ftp://a.example/%2fprivate%2fx", ""},
+		{"ftp://a.example//private/x", ""},
+		{"ftp://a.example/public/../private/x", ""},
+		{"ftp://a.example/public/%2E%2E/private/x", ""},
+		{"ftp://a.example/private/press;type=i", ""},
+		{"ftp://a.example/exact", ""},
+		{"ftp://a.example/exact;type=a", ""},
+		{"ftp://a.example/exact;TYPE=I", ""},
+		{"ftp://a.example/x%0D%0ADELE%20y", "error"},
+		{"ftp://a.example/x%0Ay", "error"},
+		{"ftp://a.example/x%0dy", "error"},
+		{"ftp://a.example/x%00", "error"},
+		{"ftp://a.example/exact?", "error"},
+		{"ftp://a.example/exact?x", "error"},
+		{"ftp:a.example/x", "error"},
+		{"ftp:///x", "error"},
+	} {
+		for name, f := range map[string]*fetch.Fetcher{"told so": {FTP: true}, "Google": {Dialect: policy.Google}} {
+			var sent []string
+			rt := &client.Transport{Base: ftpWeb(robots, &sent), Fetcher: f, Sign: func(*http.Request) error {
+				t.Errorf("%s: Sign was called, for what has no fields", c.url)
+				return nil
+			}}
+			req := &http.Request{Method: http.MethodGet, URL: mustParse(t, c.url)}
+			_, err := rt.RoundTrip(req)
+			_, refused := err.(*client.DisallowedError)
+			switch {
+			case c.want == "" && (!refused || sent != nil), c.want == "error" && (err == nil || refused || sent != nil):
+				t.Errorf("%s, %s: sent %q, %v, want %q", name, c.url, sent, err, c.want)
+			case c.want != "" && c.want != "error" && (err != nil || !slices.Equal(sent, []string{c.want})):
+				t.Errorf("%s, %s: sent %q, %v, want %q", name, c.url, sent, err, c.want)
+			}
+			d, derr := rt.Decide(t.Context(), req.URL)
+			if (derr != nil) != (c.want == "error") || d.Allowed != (err == nil) {
+				t.Errorf("%s, %s: Decide says %v, %v; RoundTrip %v", name, c.url, d, derr, err)
+			}
+			p, lerr := rt.Lookup(t.Context(), req.URL)
+			if (lerr != nil) != (c.want == "error") || lerr == nil && p.Decide("x", "/private/").Allowed {
+				t.Errorf("%s, %s: Lookup says %v, %v", name, c.url, p, lerr)
+			}
+		}
+		var sent []string
+		rt := &client.Transport{Base: ftpWeb(robots, &sent)}
+		if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, c.url)}); err != nil || !slices.Equal(sent, []string{mustParse(t, c.url).String()}) {
+			t.Errorf("not told: %s was sent as %q, %v", c.url, sent, err)
+		}
+	}
+}
+
+// robots.txt itself needs no permission, and what a person asks for none either.
+func TestFTPPagesThatNeedNoPermission(t *testing.T) {
+	var sent []string
+	rt := &client.Transport{Base: ftpWeb("User-agent: *\nDisallow: /\n", &sent), Fetcher: &fetch.Fetcher{FTP: true}}
+	req := &http.Request{URL: mustParse(t, "ftp://a.example/robots.txt")}
+	if _, err := rt.RoundTrip(req); err != nil {
+		t.Error(err)
+	}
+	req = (&http.Request{URL: mustParse(t, "ftp://a.example/x")}).WithContext(client.WithoutRobots(t.Context()))
+	if _, err := rt.RoundTrip(req); err != nil || len(sent) != 1 {
+		t.Errorf("sent %q, %v", sent, err)
+	}
+}
+
+// An ftp origin has a pace of its own.
+func TestFTPPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		base := ftpWeb("User-agent: *\nCrawl-delay: 10\n", &sent)
+		rt := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{FTP: true}, Pacer: &client.Pacer{}}
+		start := time.Now()
+		for _, c := range []struct {
+			url  string
+			then time.Duration
+		}{{"ftp://a.example/1", 10 * time.Second}, {"http://a.example/2", 20 * time.Second}, {"ftp://a.example:21/3", 20 * time.Second}, {"ftp://a.example/4", 30 * time.Second}} {
+			res, err := rt.RoundTrip(&http.Request{URL: mustParse(t, c.url), Header: http.Header{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if took := time.Since(start); took != c.then {
+				t.Errorf("%s was sent after %v, want %v", c.url, took, c.then)
+			}
+		}
+	})
+}
+
+func TestFTPErrorsSayWhatToDo(t *testing.T) {
+	rt := &client.Transport{Base: ftpWeb("", new([]string)), Fetcher: &fetch.Fetcher{FTP: true}}
+	for url, want := range map[string]string{"ftp://a.example/x?y": "%3F", "ftp://u:secret@a.example/%0Ax?y": "%0A"} {
+		_, err := rt.Decide(t.Context(), mustParse(t, url))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+const preferences = `User-agent: *
+Disallow: /private
+Content-Usage: search=y
+Content-Usage: /essays/ train-ai=n, search=y
+Content-Signal: ai-input=no
+
+User-agent: TwoBot
+Allow: /
+
+User-agent: ThreeBot
+Allow: /
+Content-Signal: ai-input=yes
+`
+
+func TestADisallowedUseIsNotSent(t *testing.T) {
+	for _, row := range []struct {
+		uses  []string
+		token string
+		path  string
+		want  string // the end of the error, or empty if the request is sent
+	}{
+		{nil, "ExampleBot", "/essays/1", ""},
+		{[]string{}, "ExampleBot", "/essays/1", ""},
+		{[]string{"search"}, "ExampleBot", "/essays/1", ""},
+		{[]string{"train-ai"}, "ExampleBot", "/news", ""},
+		{[]string{"train-ai"}, "ExampleBot", "/essays/1", `robots.txt line 4, Content-Usage: "/essays/ train-ai=n, search=y", disallows the use "train-ai" for "ExampleBot"`},
+		{[]string{"search", "train-ai"}, "ExampleBot", "/essays/1", `the use "train-ai" for "ExampleBot"`},
+		{[]string{"ai-use"}, "ExampleBot", "/news", `robots.txt line 5, Content-Signal: "ai-input=no", disallows the use "ai-use" for "ExampleBot"`},
+		{[]string{"ai-use"}, "TwoBot", "/news", `robots.txt line 5 (the group for *), Content-Signal: "ai-input=no", disallows the use "ai-use" for "TwoBot"`},
+		{[]string{"ai-use"}, "ThreeBot", "/news", ""},
+		{[]string{"train-ai"}, "TwoBot", "/essays/1", ""},
+		{[]string{"train-ai"}, "ExampleBot", "/news/../essays/1", `disallows the use "train-ai" for "ExampleBot"`},
+		{[]string{"train-ai"}, "ExampleBot", "/news/%2e%2e%2fessays/1", `disallows the use "train-ai" for "ExampleBot"`},
+		{[]string{"train-ai"}, "ExampleBot", "/essays/../news", `disallows the use "train-ai" for "ExampleBot"`},
+		{[]string{"ai-use"}, "ExampleBot", "/robots.txt", ""},
+	} {
+		var traced client.Decided
+		base := &web{robots: preferences}
+		rt := &client.Transport{Base: base, Token: row.token, Uses: row.uses,
+			Trace: &client.Trace{Decided: func(_ context.Context, d client.Decided) { traced = d }}}
+		u := mustParse(t, "http://a.example"+row.path)
+		body := &closeRecorder{Reader: strings.NewReader("body")}
+		resp, err := rt.RoundTrip(&http.Request{Method: "POST", URL: u, Body: body})
+		_, asked := rt.Decide(t.Context(), u)
+		if _, err := client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...); (err == nil) != (row.want == "") {
+			t.Errorf("the function Decide of %s: got %v", row.path, err)
+		}
+		if row.want == "" {
+			if err != nil || asked != nil || traced.Err != nil || !traced.Allowed {
+				t.Errorf("%q of %s for %s: got %v, %v and %v, want it sent", row.uses, row.path, row.token, err, asked, traced)
+			}
+			continue
+		}
+		refusal, ok := err.(*client.UseError)
+		if !ok || resp != nil || !strings.HasSuffix(err.Error(), row.want) || len(base.pages) > 0 || !body.closed {
+			t.Errorf("%q of %s for %s: got %v, %d pages sent, body closed: %t, want %s",
+				row.uses, row.path, row.token, err, len(base.pages), body.closed, row.want)
+			continue
+		}
+		if refusal.URL != u || refusal.By.Line == 0 || refusal.Token != row.token ||
+			!refusal.Allowed || refusal.Received.IsZero() {
+			t.Errorf("%s: got %+v", row.path, refusal)
+		}
+		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.Use != refusal.Use {
+			t.Errorf("Decide of %s: got %v, want %v", row.path, asked, err)
+		}
+		_, asked = client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
+		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.URL != u || again.Token != row.token {
+			t.Errorf("the function Decide of %s: got %v, want %v", row.path, asked, err)
+		}
+		if told, ok := errors.AsType[*client.UseError](traced.Err); !ok || told.Use != refusal.Use || traced.Allowed {
+			t.Errorf("Trace of %s: got %+v, want %v", row.path, traced, err)
+		}
+	}
+}
+
+type closeRecorder struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closeRecorder) Close() error { c.closed = true; return nil }
+
+// A use that no statement can disallow would be a gate that never closes.
+func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
+	rt := &client.Transport{Base: &web{}, Uses: []string{"search", "train_ai"}}
+	_, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
+	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) || !strings.Contains(err.Error(), "search, train-ai,") {
+		t.Errorf("got %v, want the labels named", err)
+	}
+	_, err = client.Decide(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
+	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
+		t.Errorf("the function Decide: got %v, want the label named", err)
+	}
+}
+
+// Where the rules refuse, or could not be read, the answer is theirs. A person's request
+// declares no use.
+func TestUsesComeAfterTheRules(t *testing.T) {
+	rt := &client.Transport{Base: &web{robots: preferences}, Token: "ExampleBot", Uses: []string{"ai-use"}}
+	a, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/private"))
+	if err != nil || a.Allowed || a.Reason != policy.ReasonRule {
+		t.Errorf("got %v, %v, want the rule's refusal", a, err)
+	}
+	req := (&http.Request{URL: mustParse(t, "http://a.example/news")}).WithContext(client.WithoutRobots(t.Context()))
+	if _, err := rt.RoundTrip(req); err != nil {
+		t.Errorf("WithoutRobots: got %v", err)
+	}
+	down := &client.Transport{Uses: []string{"ai-use"}, Base: roundTrip(func(*http.Request) (*http.Response, error) {
+		return answer(503, "", ""), nil
+	})}
+	synctest.Test(t, func(t *testing.T) {
+		a, err = down.Decide(t.Context(), &url.URL{Scheme: "http", Host: "b.example"})
+		if err != nil || a.Allowed || a.Reason != policy.ReasonUnreachable {
+			t.Errorf("got %v, %v, want unreachable", a, err)
+		}
+	})
+}
+
+// A request that waited for its turn is held to the preferences of that time.
+func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, sent := 0, 0
+		rt := &client.Transport{
+			Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path != "/robots.txt" {
+					sent++
+					return ok(req)
+				}
+				if reads++; reads == 1 {
+					return answer(200, "", "User-agent: *\nAllow: /\n"), nil
+				}
+				return answer(200, "", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"), nil
+			}),
+			Pacer: &client.Pacer{Delay: 10 * time.Second}, Uses: []string{"train-ai"},
+			Cache: &cache.Cache{MinTTL: -1, MaxTTL: 5 * time.Second},
+		}
+		defer rt.Close(t.Context())
+		// The turn comes a delay after robots.txt was read, when that has expired.
+		_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/page")})
+		if _, refused := err.(*client.UseError); !refused || sent != 0 || reads != 2 {
+			t.Errorf("got %v with %d pages sent and robots.txt read %d times", err, sent, reads)
+		}
+	})
+}
+
+func TestWatchReadsFinalPagesOnly(t *testing.T) {
+	const text = `<meta name="robots" content="nofollow"><meta name="tdm-reservation" content="1">`
+	for _, row := range []struct {
+		name             string
+		status           int
+		contentType      string
+		coding           string
+		want             string
+		wrapped, partial bool
+	}{
+		{"a page", 200, "text/html", "", "noindex, nofollow", true, false},
+		{"without a type", 203, "", "identity", "noindex, nofollow", true, false},
+		{"no HTML", 200, "application/pdf", "", "noindex", true, false},
+		{"gzipped", 200, "text/html", "gzip", "noindex", false, true},
+		{"another protocol", 101, "text/html", "", "all", false, false},
+		{"a redirect", 301, "text/html", "", "all", false, false},
+		{"not modified", 304, "text/html", "", "all", false, false},
+		{"an error", 404, "text/html", "", "all", false, false},
+		{"a failure", 503, "text/html", "", "all", false, false},
+	} {
+		body := io.NopCloser(strings.NewReader(text))
+		resp := &http.Response{
+			StatusCode: row.status, Body: body, Header: http.Header{"X-Robots-Tag": {"noindex", "otherbot: none"}},
+		}
+		if row.contentType != "" {
+			resp.Header.Set("Content-Type", row.contentType)
+		}
+		if row.coding != "" {
+			resp.Header.Set("Content-Encoding", row.coding)
+		}
+		page := client.Watch(resp)
+		metas := 0
+		page.Meta = func(string, string, int64) { metas++ }
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != text {
+			t.Errorf("%s: got the body %q, %v", row.name, got, err)
+		}
+		e := page.Rules().For(policy.RFC9309, "ExampleBot")
+		if e.String() != row.want || (resp.Body != body) != row.wrapped || e.Incomplete != row.partial {
+			t.Errorf("%s: got %v, wrapped: %t, incomplete: %t", row.name, e, resp.Body != body, e.Incomplete)
+		}
+		if want := strings.Contains(row.want, "nofollow"); (metas == 2) != want {
+			t.Errorf("%s: Meta was called %d times", row.name, metas)
+		}
+	}
+}

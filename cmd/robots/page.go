@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
+	"github.com/robotsgate/robotsgate/policy/page"
+	"github.com/robotsgate/robotsgate/policy/usage"
+)
+
+// pager is "robots page" and "robots usage": it fetches one page that a person names, and
+// shows what is said about it.
+type pager struct {
+	*app
+	network
+}
+
+const askedByYou = `The page is fetched once because you ask for it, even if robots.txt disallows it to
+crawlers.`
+
+const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
+stands, and what they come to for a crawler and for the engines. It says whether
+robots.txt hides the page, so that no crawler sees them, and where engines differ.
+
+` + urlHelp + `
+
+` + askedByYou + `
+
+The exit status is 1 if there is a finding, and 2 if the page could not be had.`
+
+// page makes the subcommand.
+func (a *app) page() *cobra.Command {
+	cmd := a.pager((*pager).showPage)
+	cmd.Use, cmd.Long = "page URL", pageHelp
+	cmd.Short = "Show what a page says to crawlers, and what engines make of it"
+	cmd.Example = `  robots page https://example.com/a
+  robots page https://example.com/a --agent ExampleBot --json`
+	return cmd
+}
+
+const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as their
+input, or for search: what they come to, and which statement says so. It reads
+Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
+and Applebot-Extended, the page's header and its meta elements.
+
+` + urlHelp + `
+
+` + askedByYou + `
+
+The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
+be had.`
+
+// usage makes the subcommand.
+func (a *app) usage() *cobra.Command {
+	cmd := a.pager((*pager).showUsage)
+	cmd.Use, cmd.Long = "usage URL", usageHelp
+	cmd.Short = "Show for which uses a page may be used, and who says so"
+	cmd.Example = `  robots usage https://example.com/a
+  robots usage https://example.com/a --agent ExampleBot --json`
+	return cmd
+}
+
+// pager makes a subcommand that sees a page and shows it.
+func (a *app) pager(show func(*pager, *output, *seen)) *cobra.Command {
+	p := &pager{app: a}
+	cmd := &cobra.Command{
+		Args:              one("URL"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: runs(func(ctx context.Context, args []string) error {
+			u, err := parseURL(args[0])
+			if err != nil {
+				return err
+			}
+			g, err := p.open(p.err)
+			if err != nil {
+				return err
+			}
+			defer g.end(ctx, p.app)
+			s, err := p.see(ctx, g, u)
+			if err != nil {
+				return err
+			}
+			var out output
+			show(p, &out, s)
+			return p.emit(&out)
+		}),
+	}
+	agentVar(cmd, &p.agent)
+	p.register(cmd)
+	return cmd
+}
+
+// seen is what one page and its robots.txt say.
+type seen struct {
+	url      *url.URL // of the final response
+	status   int
+	policy   *policy.Policy
+	decision policy.Decision
+	rules    page.Rules
+	said     []usage.Statement // of the header and of meta elements
+}
+
+// see fetches a page and the robots.txt of the origin that answered.
+func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
+	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", p.userAgent)
+	resp, err := (&http.Client{Transport: g.Transport}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	s := &seen{url: resp.Request.URL, status: resp.StatusCode}
+	body := client.Watch(resp)
+	body.Meta = func(name, content string, offset int64) {
+		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
+	}
+	const enough = 1<<20 + 1 // a Reader scans a MiB, and tells that there was more
+	if _, err := io.CopyN(io.Discard, resp.Body, enough); err != nil && err != io.EOF {
+		return nil, err
+	}
+	s.rules = body.Rules()
+	if resp.StatusCode/100 == 2 {
+		s.said = append(usage.ParseHeader(resp.Header), s.said...)
+	}
+	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
+		return nil, err
+	}
+	s.decision, err = client.Decide(s.policy, p.agent.String(), s.url)
+	return s, err
+}
+
+// engines are those whose effect page shows, by the tokens that they answer to.
+var engines = []struct {
+	dialect policy.Dialect
+	tokens  []string
+}{
+	{policy.RFC9309, nil}, // the crawler of --agent
+	{policy.Google, []string{"googlebot"}},
+	{policy.Yandex, []string{"yandex", "yandexbot"}},
+	{policy.Bing, []string{"bingbot", "msnbot"}},
+}
+
+// seenRecord is how page and usage begin an object of --json. As everywhere, a field is
+// null where it does not apply, and never left out.
+type seenRecord struct {
+	URL     string  `json:"url"`
+	Status  int     `json:"status"`
+	Agent   string  `json:"agent"`
+	Allowed bool    `json:"allowed"` // by robots.txt
+	Reason  string  `json:"reason"`
+	Line    *int    `json:"line"`
+	Rule    *string `json:"rule"`
+}
+
+func (p *pager) record(s *seen) seenRecord {
+	v := newVerdict(s.url.String(), s.decision)
+	return seenRecord{v.URL, s.status, p.agent.String(), v.Allowed, v.Reason, orNull(v.Line), orNull(v.Rule)}
+}
+
+// pageRecord is what page writes with --json.
+type pageRecord struct {
+	seenRecord
+	Statements []pageStatement `json:"statements"`
+	Incomplete bool            `json:"incomplete"`
+	Effects    []pageEffect    `json:"effects"`
+	Findings   []pageFinding   `json:"findings"`
+}
+
+// pageStatement is a page.Statement in JSON.
+type pageStatement struct {
+	Line    *int    `json:"line"`
+	Offset  *int64  `json:"offset"`
+	Rule    *string `json:"rule"`
+	Value   *string `json:"value"`
+	Scope   *string `json:"scope"`
+	Text    string  `json:"text"`
+	Problem *string `json:"problem"`
+}
+
+func newPageStatement(s page.Statement) pageStatement {
+	r := pageStatement{
+		Line: orNull(s.Line), Rule: orNull(s.Rule), Value: orNull(s.Value), Scope: orNull(s.Scope),
+		Text: s.Text, Problem: orNull(s.Problem),
+	}
+	if s.Line == 0 {
+		r.Offset = &s.Offset
+	}
+	return r
+}
+
+type pageEffect struct {
+	Engine string `json:"engine"`
+	Effect string `json:"effect"`
+}
+
+type pageFinding struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
+// showPage writes what a page says to crawlers.
+func (p *pager) showPage(out *output, s *seen) {
+	v := pageRecord{
+		seenRecord: p.record(s), Incomplete: s.rules.Incomplete(),
+		Statements: []pageStatement{}, Findings: []pageFinding{},
+	}
+	for st := range s.rules.All() {
+		v.Statements = append(v.Statements, newPageStatement(st))
+	}
+	effects := map[policy.Dialect]page.Effect{}
+	for _, e := range engines {
+		tokens, name := e.tokens, dialectName(e.dialect)
+		if tokens == nil {
+			tokens, name = []string{p.agent.String()}, p.agent.String()
+		}
+		effects[e.dialect] = s.rules.For(e.dialect, tokens...)
+		v.Effects = append(v.Effects, pageEffect{name, effects[e.dialect].String()})
+	}
+	now := time.Now()
+	if !s.decision.Allowed && !effects[policy.RFC9309].MayIndex(now) {
+		v.find("RT405")
+	}
+	google, yandex := effects[policy.Google], effects[policy.Yandex]
+	if google.NoIndex != yandex.NoIndex || google.NoFollow != yandex.NoFollow {
+		v.find("RT406")
+	}
+	switch {
+	case s.status/100 != 2:
+		out.worsen(exitUnknown)
+	case len(v.Findings) > 0:
+		out.worsen(exitRefused)
+	}
+	if p.json {
+		out.json(v)
+		return
+	}
+	p.printPage(out, s, v)
+}
+
+// find adds a finding in the words of package lint, which knows it from here only.
+func (v *pageRecord) find(id string) {
+	rules := lint.Rules()
+	i := slices.IndexFunc(rules, func(r lint.Rule) bool { return r.ID == id })
+	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice})
+}
+
+func (p *pager) printPage(out *output, s *seen, v pageRecord) {
+	fmt.Fprintf(out, "%s\n", visible(v.URL))
+	p.printHead(out, s)
+	for st := range s.rules.All() {
+		fmt.Fprintf(out, "  %-10s %s", "says", visible(st.String()))
+		if st.Problem != "" {
+			fmt.Fprintf(out, "  (%s)", st.Problem)
+		}
+		fmt.Fprintln(out)
+	}
+	if v.Incomplete {
+		fmt.Fprintf(out, "  %-10s %s\n", "says", "perhaps more: not all of it was read")
+	}
+	for _, e := range v.Effects {
+		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
+	}
+	for _, f := range v.Findings {
+		fmt.Fprintf(out, "  %-10s %s\n", f.ID, f.Message)
+	}
+}
+
+// printHead writes how the page came, and what robots.txt says about fetching it.
+func (p *pager) printHead(out *output, s *seen) {
+	fmt.Fprintf(out, "  %-10s %d %s\n", "status", s.status, http.StatusText(s.status))
+	fmt.Fprintf(out, "  %-10s %s\n", "robots", visible(s.decision.String()))
+}
+
+// usageRecord is what usage writes with --json.
+type usageRecord struct {
+	seenRecord
+	Preferences []preferenceRecord `json:"preferences"`
+	Statements  []*statementRecord `json:"statements"`
+}
+
+// statementRecord is a usage.Statement in JSON.
+type statementRecord struct {
+	Mechanism string  `json:"mechanism"`
+	In        string  `json:"in"`
+	Line      *int    `json:"line"`
+	Offset    *int64  `json:"offset"`
+	Key       *string `json:"key"`
+	Value     *string `json:"value"`
+	Engine    *string `json:"engine"`
+	Inherited bool    `json:"inherited"`
+	Text      string  `json:"text"`
+	Problem   *string `json:"problem"`
+}
+
+func newStatement(s usage.Statement) *statementRecord {
+	r := &statementRecord{
+		Mechanism: s.By, In: s.In, Line: orNull(s.Line), Key: orNull(s.Key), Value: orNull(s.Value),
+		Engine: orNull(s.Engine), Inherited: s.Inherited, Text: s.Text, Problem: orNull(s.Problem),
+	}
+	if s.In == "meta" {
+		r.Offset = &s.Offset
+	}
+	return r
+}
+
+type preferenceRecord struct {
+	Label      string           `json:"label"`
+	Preference usage.Preference `json:"preference"`
+	By         *statementRecord `json:"by"` // null: unknown
+	by         usage.Statement
+}
+
+// showUsage writes for which uses a page may be used.
+func (p *pager) showUsage(out *output, s *seen) {
+	table := usage.Table()
+	var tokens []string
+	for _, m := range table {
+		if m.By == "policy token" && !slices.Contains(tokens, m.Key) {
+			tokens = append(tokens, m.Key)
+		}
+	}
+	agent := p.agent.String()
+	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
+	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
+	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
+	for _, st := range said {
+		v.Statements = append(v.Statements, newStatement(st))
+	}
+	for i, label := range usageLabels() {
+		w := preferenceRecord{Label: label}
+		switch w.Preference, w.by = usage.For(said, table, label); {
+		case w.Preference != usage.Unknown:
+			w.By = newStatement(w.by)
+		case i > 2:
+			continue // only the labels of the standard are shown where nothing is known
+		}
+		if w.Preference == usage.Disallow {
+			out.worsen(exitRefused)
+		}
+		v.Preferences = append(v.Preferences, w)
+	}
+	p.printUsage(out, s, v, said)
+}
+
+func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Statement) {
+	if s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
+		out.worsen(exitUnknown)
+	}
+	if p.json {
+		out.json(v)
+		return
+	}
+	fmt.Fprintf(out, "%s\n", visible(v.URL))
+	p.printHead(out, s)
+	for _, w := range v.Preferences {
+		by := ""
+		if w.By != nil {
+			by = visible(w.by.String())
+		}
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
+	}
+	for _, st := range said {
+		if st.Problem != "" {
+			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", visible(st.String()), visible(st.Problem))
+		}
+	}
+}

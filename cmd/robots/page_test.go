@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+)
+
+// sayingSite says something by every mechanism that "robots usage" reads.
+func sayingSite(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" {
+		w.Write([]byte("User-agent: *\nContent-Usage: /page train-ai=n, search=1\nContent-Signal: ai-input=no\n" +
+			"License: https://a.example/l.xml\nUser-agent: Google-Extended\nDisallow: /\n"))
+		return
+	}
+	w.Header().Set("Content-Type", "text/html")
+	w.Header().Set("X-Robots-Tag", "bingbot: noarchive, noai, max-snippet: 5, : x")
+	w.Header().Set("Tdm-Policy", "here")
+	w.Write([]byte(`<meta name=robots content="noindex, all"><meta name=TDM-Reservation content=1>`))
+}
+
+// What page and usage write, and check about uses, fits the schema, which holds no less.
+func TestWhatAPageSaysFitsTheSchema(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(sayingSite))
+	defer server.Close()
+	to := "--connect-to=::" + server.Listener.Addr().String()
+	for _, c := range []struct {
+		definition string
+		args       []string
+	}{
+		{"page", []string{"page"}},
+		{"usage", []string{"usage"}},
+		{"decision", []string{"check", "--uses=train-ai"}},
+	} {
+		good := stdoutOf(t, "", append(c.args, "http://a.example/page", "--json", to)...)
+		checkSchema(t, c.definition, 1, good)
+		refusesLess(t, c.definition, good)
+		if c.definition != "decision" {
+			checkSchema(t, c.definition, 1, stdoutOf(t, "", append(c.args, "http://a.example/other", "--json", to)...))
+		}
+	}
+}
+
+// refusesLess checks that an object that misses a field, or has one more, breaks the schema.
+func refusesLess(t *testing.T, definition string, good []byte) {
+	t.Helper()
+	s := compiled(t, definition)
+	var fields map[string]any
+	if err := json.Unmarshal(good, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(fields)), "extra") {
+		bad := maps.Clone(fields)
+		if delete(bad, name); name == "extra" {
+			bad[name] = 1
+		}
+		if s.Validate(bad) == nil {
+			t.Errorf("%s: with %s changed it is accepted", definition, name)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+module github.com/robotsgate/robotsgate/examples/ftp
+
+go 1.26.0
+
+toolchain go1.26.8
+
+require (
+	github.com/jlaffaye/ftp v0.2.4
+	github.com/robotsgate/robotsgate v0.1.0
+)
+
+require (
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/pquerna/cachecontrol v0.2.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestOnlyAllowedFilesAreRead(t *testing.T) {
+	var out strings.Builder
+	err := run(&out)
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("vsftpd is not in the PATH: install it, or add /usr/sbin to the PATH, to run this test")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = ": disallowed by line 2: Disallow: /private"
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || lines[0] != "sent /public: hello" ||
+		!strings.HasPrefix(lines[1], "refused /private"+refused) || !strings.HasPrefix(lines[2], "refused /%2Fprivate"+refused) {
+		t.Errorf("got\n%s", &out)
+	}
+}

@@ -1,0 +1,167 @@
+// Preferences is a crawler that keeps only what sites let it keep: it collects pages to
+// train a model with, from a web that is embedded in the program. The gate refuses what
+// robots.txt does not want used so, before it is fetched. Of what comes, it drops pages that
+// ask not to be kept, and queues no link that is not to be followed.
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+
+	"golang.org/x/net/html"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/examples/internal/site"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/page"
+	"github.com/robotsgate/robotsgate/policy/usage"
+)
+
+const (
+	token = "ExampleBot"
+	use   = "train-ai"
+)
+
+func main() {
+	web := site.Serve(host)
+	defer web.Close()
+	if err := crawl(os.Stdout, web, "http://www.example/"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// crawl follows links from start, and prints what became of each page.
+func crawl(out io.Writer, web *site.Web, start string) error {
+	gate := &client.Transport{Base: web.Transport(), Token: token, Uses: []string{use}}
+	defer gate.CloseIdleConnections()
+	c := &http.Client{Transport: gate}
+	queue := []string{start}
+	for i := 0; i < len(queue); i++ {
+		links, verdict, err := visit(c, queue[i])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-32s %s\n", queue[i], verdict)
+		for _, link := range links {
+			if !slices.Contains(queue, link) {
+				queue = append(queue, link)
+			}
+		}
+	}
+	return nil
+}
+
+// visit fetches a page and returns the links that may be followed.
+func visit(c *http.Client, link string) (links []string, verdict string, err error) {
+	resp, err := c.Get(link)
+	if refused, ok := err.(*url.Error); ok {
+		return nil, "not sent: " + why(refused.Err), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+
+	said := usage.ParseHeader(resp.Header)
+	body := client.Watch(resp)
+	body.Meta = func(name, content string, offset int64) {
+		said = append(said, usage.ParseMeta(name, content, offset)...)
+	}
+	found := linksOf(resp.Request.URL, resp.Body) // reads the page to its end
+	rules := body.Rules()
+	effect := rules.For(policy.RFC9309, token)
+	for _, l := range found {
+		if effect.MayFollow(l.rel) {
+			links = append(links, l.url)
+		}
+	}
+	return links, keep(effect, append(said, usage.ParseRules(rules, policy.RFC9309, token)...)), nil
+}
+
+func why(err error) string {
+	switch e := err.(type) {
+	case *client.UseError:
+		return e.By.String()
+	case *client.DisallowedError:
+		return e.Rule.String()
+	}
+	return err.Error()
+}
+
+// keep says whether a page may be stored and used.
+func keep(e page.Effect, said []usage.Statement) string {
+	if what, by := usage.For(said, nil, use); what == usage.Disallow {
+		return "dropped: " + by.String()
+	}
+	switch {
+	case e.NoArchive:
+		return "dropped: noarchive"
+	case e.Incomplete:
+		return "dropped: not all of it was read"
+	case e.NoFollow:
+		return "kept, links not followed"
+	}
+	return "kept"
+}
+
+type hyperlink struct{ url, rel string }
+
+// linksOf returns the links of a page.
+func linksOf(base *url.URL, body io.Reader) (all []hyperlink) {
+	for z := html.NewTokenizer(body); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			return all
+		case html.StartTagToken:
+			t := z.Token()
+			if t.Data != "a" {
+				continue
+			}
+			var l hyperlink
+			for _, a := range t.Attr {
+				switch a.Key {
+				case "href":
+					if u, err := base.Parse(a.Val); err == nil {
+						l.url = u.String()
+					}
+				case "rel":
+					l.rel = a.Val
+				}
+			}
+			if l.url != "" {
+				all = append(all, l)
+			}
+		}
+	}
+}
+
+// host is the site: what it says about use stands in robots.txt, in headers and in pages.
+var host = site.Host{
+	Name: "www.example",
+	Robots: site.Text(
+		"User-agent: *",
+		"Disallow: /private/",
+		"Content-Usage: train-ai=y",
+		"Content-Usage: /essays/ train-ai=n, search=y",
+	),
+	Pages: map[string]string{
+		"/": site.Links("/essays/1", "/news", "/private/x", "/reserved", "/report", "/list") +
+			`<a href="/advert" rel="sponsored nofollow">`,
+		"/news":     "<p>News.",
+		"/reserved": `<meta name="tdm-reservation" content="1"><p>A reservation of rights.`,
+		"/list":     `<meta name="robots" content="nofollow"><a href="/unseen">`,
+	},
+	Other: func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/report" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/pdf")
+		w.Header().Set("X-Robots-Tag", "noai")
+	},
+}

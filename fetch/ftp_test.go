@@ -1,0 +1,425 @@
+package fetch_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// What an ftpSite may do instead of replying.
+const (
+	silence = "\x00" // says nothing more
+	hangUp  = "\x01" // closes the control connection
+	forEver = "\x02" // repeats the text that follows
+)
+
+// ftpSite is a server that does what its row says, and otherwise what RFC 959 does.
+type ftpSite struct {
+	says map[string]string // by verb; "" is the greeting, "end" what follows the data
+	data func(net.Conn)    // if nil, sends file
+
+	mu       sync.Mutex
+	commands []string // received, on all connections
+	sessions int
+}
+
+// usual is what an ftpSite says if its row does not. %d is the port for data, and %s the same
+// as PASV has it: always with an address that is not the server's own.
+var usual = map[string]string{
+	"": "220 ready\r\n", "USER": "331 password\r\n", "PASS": "230 welcome\r\n", "TYPE": "200 binary\r\n",
+	"EPSV": "229 Entering Extended Passive Mode (|||%d|)\r\n", "PASV": "227 Entering Passive Mode (127,0,0,2,%s)\r\n",
+	"RETR": "150 here it comes\r\n", "end": "226 done\r\n", "QUIT": "221 bye\r\n",
+}
+
+func (s *ftpSite) text(verb string) string {
+	if text, ok := s.says[verb]; ok {
+		return text
+	}
+	return usual[verb]
+}
+
+// say does what the row has for verb, and reports whether the session goes on.
+func (s *ftpSite) say(c net.Conn, verb string, port int) bool {
+	text := strings.ReplaceAll(s.text(verb), "%d", fmt.Sprint(port))
+	text = strings.ReplaceAll(text, "%s", fmt.Sprintf("%d,%d", port>>8, port&0xff))
+	if again, ok := strings.CutPrefix(text, forEver); ok {
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(c, strings.Repeat(again, 100))
+		}
+		return false
+	}
+	said := strings.TrimRight(text, silence+hangUp)
+	io.WriteString(c, said)
+	if strings.HasSuffix(text, silence) {
+		io.Copy(io.Discard, c)
+	}
+	return said == text
+}
+
+// serve is one session.
+func (s *ftpSite) serve(t *testing.T, c net.Conn) {
+	defer c.Close()
+	s.mu.Lock()
+	s.sessions++
+	s.mu.Unlock()
+	host, _, _ := net.SplitHostPort(c.LocalAddr().String())
+	own, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer own.Close()
+	port := own.Addr().(*net.TCPAddr).Port
+	// The address that PASV names. It is another process's, perhaps: then it is not ours to watch.
+	if decoy, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port)); err == nil {
+		defer untouched(t, decoy)
+	}
+	if !s.say(c, "", port) {
+		return
+	}
+	for lines := bufio.NewScanner(c); lines.Scan(); {
+		s.mu.Lock()
+		s.commands = append(s.commands, lines.Text())
+		s.mu.Unlock()
+		verb, _, _ := strings.Cut(lines.Text(), " ")
+		if !s.say(c, verb, port) || verb == "QUIT" {
+			return
+		}
+		if verb == "RETR" && strings.HasPrefix(s.text(verb), "1") {
+			s.send(own)
+			if !s.say(c, "end", port) {
+				return
+			}
+		}
+	}
+}
+
+// untouched asserts that no connection was made to l.
+func untouched(t *testing.T, l net.Listener) {
+	l.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Millisecond))
+	if c, err := l.Accept(); err == nil {
+		c.Close()
+		t.Errorf("connected to %v, which only the server has named", l.Addr())
+	}
+	l.Close()
+}
+
+func (s *ftpSite) send(l net.Listener) {
+	l.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Second))
+	c, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	if s.data != nil {
+		s.data(c)
+		return
+	}
+	io.WriteString(c, file)
+}
+
+// start serves on a loopback address until the test ends, and returns the site's URL.
+func (s *ftpSite) start(t *testing.T, host string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var sessions sync.WaitGroup
+	sessions.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			sessions.Go(func() { s.serve(t, c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		sessions.Wait() // a client that has not let go would hang here
+	})
+	return "ftp://" + l.Addr().String() + "/"
+}
+
+// sends is a data connection with a file of its own.
+func sends(text string) func(net.Conn) {
+	return func(c net.Conn) { io.WriteString(c, text) }
+}
+
+// stalls is a data connection that gets no further than text.
+func stalls(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		io.WriteString(c, text)
+		io.Copy(io.Discard, c)
+	}
+}
+
+func resets(c net.Conn) {
+	io.WriteString(c, file)
+	c.(*net.TCPConn).SetLinger(0)
+}
+
+func neverEnds(c net.Conn) {
+	io.WriteString(c, file)
+	for err := error(nil); err == nil; {
+		_, err = io.WriteString(c, strings.Repeat("# more\n", 1000))
+	}
+}
+
+// ftpOutcomes is the table of what an FTP server may do, and what comes of it. A row whose
+// err is "within" waits for the time-out.
+var ftpOutcomes = []struct {
+	name   string
+	site   ftpSite
+	want   string
+	status int
+	err    string
+}{
+	// What goes well.
+	{"as RFC 959 has it", ftpSite{}, "rules", 200, ""},
+	{"no password asked for", ftpSite{says: map[string]string{"USER": "230 in\r\n"}}, "rules", 200, ""},
+	{"password superfluous", ftpSite{says: map[string]string{"PASS": "202 superfluous\r\n"}}, "rules", 200, ""},
+	{"ready after a while", ftpSite{says: map[string]string{"": "120 in 1 minute\r\n220 now\r\n"}}, "rules", 200, ""},
+	{"a greeting of many lines", ftpSite{says: map[string]string{"": "220-Hello\r\n  230 no reply\r\n\r\n220-and\r\n220 ready\r\n"}}, "rules", 200, ""},
+	{"no EPSV, PASV names another address", ftpSite{says: map[string]string{"EPSV": "500 what?\r\n"}}, "rules", 200, ""},
+	{"PASV without parentheses", ftpSite{says: map[string]string{"EPSV": "502 no\r\n", "PASV": "227 Entering passive mode. 127,0,0,2,%s.\r\n"}}, "rules", 200, ""},
+	{"EPSV with another delimiter", ftpSite{says: map[string]string{"EPSV": "229 go (!!!%d!)\r\n"}}, "rules", 200, ""},
+	{"transfer connection open already", ftpSite{says: map[string]string{"RETR": "125 starting\r\n", "end": "250 done\r\n"}}, "rules", 200, ""},
+	{"done before the data has come", ftpSite{says: map[string]string{"RETR": "150 here\r\n226 done\r\n", "end": ""}}, "rules", 200, ""},
+	{"lines end with LF", ftpSite{says: map[string]string{"": "220 ready\n"}}, "rules", 200, ""},
+	{"an empty file", ftpSite{data: sends("")}, "allow", 200, ""},
+
+	// There is no file.
+	{"550", ftpSite{says: map[string]string{"RETR": "550 no such file\r\n"}}, "allow", 404, ""},
+	{"550 in many lines", ftpSite{says: map[string]string{"RETR": "550-no\r\n such\r\n550 file\r\n"}}, "allow", 404, ""},
+	{"500", ftpSite{says: map[string]string{"RETR": "500 what?\r\n"}}, "allow", 404, ""},
+	{"504", ftpSite{says: map[string]string{"RETR": "504 not so\r\n"}}, "allow", 404, ""},
+	{"551", ftpSite{says: map[string]string{"RETR": "551 page type\r\n"}}, "allow", 404, ""},
+	{"553", ftpSite{says: map[string]string{"RETR": "553 not that name\r\n"}}, "allow", 404, ""},
+
+	// The login fails.
+	{"full", ftpSite{says: map[string]string{"": "421 too many users\r\n" + hangUp}}, "disallow", 0, "421 to the connection"},
+	{"530 as a greeting", ftpSite{says: map[string]string{"": "530 too many users\r\n"}}, "disallow", 0, "530"},
+	{"530 to USER", ftpSite{says: map[string]string{"USER": "530 no anonymous\r\n"}}, "disallow", 0, "530 to USER"},
+	{"530 to PASS", ftpSite{says: map[string]string{"PASS": "530 no\r\n"}}, "disallow", 0, "530 to PASS"},
+	{"332 to USER", ftpSite{says: map[string]string{"USER": "332 account?\r\n"}}, "disallow", 0, "332"},
+	{"332 to PASS", ftpSite{says: map[string]string{"PASS": "332 account?\r\n"}}, "disallow", 0, "332"},
+	{"550 to USER", ftpSite{says: map[string]string{"USER": "550 no\r\n"}}, "disallow", 0, "550 to USER"},
+	{"TYPE refused", ftpSite{says: map[string]string{"TYPE": "504 no\r\n"}}, "disallow", 0, "504 to TYPE"},
+	{"530 to RETR", ftpSite{says: map[string]string{"RETR": "530 log in\r\n"}}, "disallow", 0, "530 to RETR"},
+	{"532 to RETR", ftpSite{says: map[string]string{"RETR": "532 account?\r\n"}}, "disallow", 0, "532"},
+
+	// It goes away, at each step.
+	{"421 to USER", ftpSite{says: map[string]string{"USER": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to USER"},
+	{"421 to PASS", ftpSite{says: map[string]string{"PASS": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to PASS"},
+	{"421 to TYPE", ftpSite{says: map[string]string{"TYPE": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to TYPE"},
+	{"421 to EPSV", ftpSite{says: map[string]string{"EPSV": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to EPSV"},
+	{"421 to PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to PASV"},
+	{"421 to RETR", ftpSite{says: map[string]string{"RETR": "421 bye\r\n" + hangUp}}, "disallow", 0, "421 to RETR"},
+	{"421 after the data", ftpSite{says: map[string]string{"end": "421 bye\r\n" + hangUp}}, "disallow", 200, "421 to the end"},
+	{"closed before a greeting", ftpSite{says: map[string]string{"": hangUp}}, "disallow", 0, "unexpected EOF"},
+	{"closed within a greeting", ftpSite{says: map[string]string{"": "220-Hel" + hangUp}}, "disallow", 0, "unexpected EOF"},
+	{"closed after the data", ftpSite{says: map[string]string{"end": hangUp}}, "disallow", 200, "unexpected EOF"},
+	{"closed within the last reply", ftpSite{says: map[string]string{"end": "22" + hangUp}}, "disallow", 200, "short response"},
+
+	// It stalls, at each step.
+	{"silent", ftpSite{says: map[string]string{"": silence}}, "disallow", 0, "within"},
+	{"120 and no more", ftpSite{says: map[string]string{"": "120 in 9 minutes\r\n" + silence}}, "disallow", 0, "within"},
+	{"a line without end", ftpSite{says: map[string]string{"": "220 ready" + silence}}, "disallow", 0, "within"},
+	{"silent after USER", ftpSite{says: map[string]string{"USER": silence}}, "disallow", 0, "within"},
+	{"silent after PASS", ftpSite{says: map[string]string{"PASS": silence}}, "disallow", 0, "within"},
+	{"silent after TYPE", ftpSite{says: map[string]string{"TYPE": silence}}, "disallow", 0, "within"},
+	{"silent after EPSV", ftpSite{says: map[string]string{"EPSV": silence}}, "disallow", 0, "within"},
+	{"silent after PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": silence}}, "disallow", 0, "within"},
+	{"silent after RETR", ftpSite{says: map[string]string{"RETR": silence}}, "disallow", 0, "within"},
+	{"150, but no data connection", ftpSite{says: map[string]string{"RETR": "150 here\r\n" + silence}}, "disallow", 200, "within"},
+	{"silent after the data", ftpSite{says: map[string]string{"end": silence}}, "disallow", 200, "within"},
+	{"data that stalls", ftpSite{data: stalls(file)}, "disallow", 200, "within"},
+	{"data that never comes", ftpSite{data: stalls("")}, "disallow", 200, "within"},
+
+	// It cannot send the file now, or breaks off.
+	{"425 to EPSV", ftpSite{says: map[string]string{"EPSV": "425 no port\r\n"}}, "disallow", 0, "425 to EPSV"},
+	{"425 to RETR", ftpSite{says: map[string]string{"RETR": "425 no connection\r\n"}}, "disallow", 0, "425 to RETR"},
+	{"450 to RETR", ftpSite{says: map[string]string{"RETR": "450 busy\r\n"}}, "disallow", 0, "450"},
+	{"451 to RETR", ftpSite{says: map[string]string{"RETR": "451 error\r\n"}}, "disallow", 0, "451"},
+	{"452 to RETR", ftpSite{says: map[string]string{"RETR": "452 full\r\n"}}, "disallow", 0, "452"},
+	{"426 after the data", ftpSite{says: map[string]string{"end": "426 aborted\r\n"}}, "disallow", 200, "426"},
+	{"451 after the data", ftpSite{says: map[string]string{"end": "451 error\r\n"}}, "disallow", 200, "451"},
+	{"550 after the data", ftpSite{says: map[string]string{"end": "550 what was it?\r\n"}}, "disallow", 200, "550"},
+	{"another 2yz after the data", ftpSite{says: map[string]string{"end": "200 ok\r\n"}}, "disallow", 200, "200 to the end"},
+	{"a data connection that is reset", ftpSite{data: resets}, "disallow", 200, "reset"},
+	{"226 and no data", ftpSite{says: map[string]string{"RETR": "226 done\r\n"}}, "disallow", 0, "226 to RETR"},
+	{"200 to RETR", ftpSite{says: map[string]string{"RETR": "200 ok\r\n"}}, "disallow", 0, "200 to RETR"},
+
+	// It speaks something else.
+	{"HTTP", ftpSite{says: map[string]string{"": "HTTP/1.1 400 Bad Request\r\n\r\n" + hangUp}}, "disallow", 0, "no FTP reply"},
+	{"SSH", ftpSite{says: map[string]string{"": "SSH-2.0-OpenSSH_9.2\r\n"}}, "disallow", 0, "no FTP reply"},
+	{"550, and no space", ftpSite{says: map[string]string{"RETR": "550\r\n"}}, "disallow", 0, "short response"},
+	{"a signed code", ftpSite{says: map[string]string{"RETR": "+55 no\r\n"}}, "disallow", 0, "no FTP reply"},
+	{"a code that is none", ftpSite{says: map[string]string{"RETR": "950 no\r\n"}}, "disallow", 0, "950"},
+	{"NUL", ftpSite{says: map[string]string{"": "\x00\x00\x00\x00\x1b[2J\r\n"}}, "disallow", 0, "no FTP reply"},
+
+	// Where the data is.
+	{"EPSV with garbage", ftpSite{says: map[string]string{"EPSV": "229 ok\r\n"}}, "disallow", 0, "229 to EPSV"},
+	{"EPSV with an address", ftpSite{says: map[string]string{"EPSV": "229 ok (|1|127.0.0.2|%d|)\r\n"}}, "disallow", 0, "229 to EPSV"},
+	{"EPSV without end", ftpSite{says: map[string]string{"EPSV": "229 ok (|||%d\r\n"}}, "disallow", 0, "229 to EPSV"},
+	{"EPSV with a port too high", ftpSite{says: map[string]string{"EPSV": "229 ok (|||65536|)\r\n"}}, "disallow", 0, "229 to EPSV"},
+	{"EPSV with another code", ftpSite{says: map[string]string{"EPSV": "200 ok (|||%d|)\r\n"}}, "disallow", 0, "200 to EPSV"},
+	{"EPSV with a port of a service", ftpSite{says: map[string]string{"EPSV": "229 ok (|||22|)\r\n"}}, "disallow", 0, "below 1024"},
+	{"EPSV with the last such port", ftpSite{says: map[string]string{"EPSV": "229 ok (|||1023|)\r\n"}}, "disallow", 0, "below 1024"},
+	{"EPSV with port 0", ftpSite{says: map[string]string{"EPSV": "229 ok (|||0|)\r\n"}}, "disallow", 0, "below 1024"},
+	{"EPSV with a port where nothing listens", ftpSite{says: map[string]string{"EPSV": "229 ok (|||1024|)\r\n"}}, "disallow", 0, "refused"},
+	{"PASV with garbage", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok\r\n"}}, "disallow", 0, "227 to PASV"},
+	{"PASV with five numbers", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok (127,0,0,%s)\r\n"}}, "disallow", 0, "227 to PASV"},
+	{"PASV with 256", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok (127,0,0,256,%s)\r\n"}}, "disallow", 0, "227 to PASV"},
+	{"PASV with a port of a service", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok (127,0,0,2,0,80)\r\n"}}, "disallow", 0, "below 1024"},
+	{"neither EPSV nor PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "500 no\r\n"}}, "disallow", 0, "500 to PASV"},
+
+	// It does not stop.
+	{"endless banner", ftpSite{says: map[string]string{"": forEver + "220-" + strings.Repeat("welcome ", 100) + "\r\n"}}, "disallow", 0, "64 KiB"},
+	{"endless line", ftpSite{says: map[string]string{"": forEver + "220 welcome "}}, "disallow", 0, "64 KiB"},
+	{"endless reply of short lines", ftpSite{says: map[string]string{"PASS": forEver + "230-\n"}}, "disallow", 0, "1000 lines"},
+	{"endless reply of empty lines", ftpSite{says: map[string]string{"PASS": "230-" + "\n\n" + strings.Repeat("\n", 1000) + silence}}, "disallow", 0, "1000 lines"},
+	{"120 for ever", ftpSite{says: map[string]string{"": forEver + "120 soon\r\n"}}, "disallow", 0, "120 to the connection"},
+	{"a file of 500 KiB", ftpSite{data: sends(ofLength(fetch.MaxBytes))}, "rules", 200, ""},
+	{"a file of 500 KiB, broken off", ftpSite{data: sends(ofLength(fetch.MaxBytes)), says: map[string]string{"end": hangUp}}, "disallow", 200, "EOF"},
+	{"a longer file", ftpSite{data: sends(ofLength(fetch.MaxBytes + 1000))}, "rules", 200, ""},
+	{"a longer file, aborted at its end", ftpSite{data: sends(ofLength(fetch.MaxBytes + 1000)), says: map[string]string{"end": "451 error\r\n"}}, "rules", 200, ""},
+	{"data without end", ftpSite{data: neverEnds}, "rules", 200, ""},
+}
+
+func ofLength(n int) string { return file + strings.Repeat("#", n-len(file)) }
+
+func TestFTPOutcomes(t *testing.T) {
+	for i := range ftpOutcomes {
+		row := &ftpOutcomes[i]
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: time.Minute}
+			if row.err == "within" {
+				f.Timeout = 500 * time.Millisecond
+			}
+			r, err := f.Fetch(t.Context(), originOf(t, row.site.start(t, "127.0.0.1")), nil)
+			check(t, r, err, row.want)
+			if timedOut := row.err == "within"; !timedOut && r.StatusCode != row.status || row.err != "" && !strings.Contains(fmt.Sprint(r.Err), row.err) {
+				t.Errorf("got status %d, Err %v, want %d and %q", r.StatusCode, r.Err, row.status, row.err)
+			}
+			if long := strings.Contains(row.name, "longer") || strings.Contains(row.name, "without end"); r.Err == nil && r.Truncated != long {
+				t.Errorf("Truncated is %v", r.Truncated)
+			}
+			for d := policy.RFC9309; d <= policy.Original; d++ {
+				if r.Truncated && d == policy.Yandex { // to whom a file that is too long allows all
+					continue
+				}
+				if got := verdict(r.In(d)); got != row.want {
+					t.Errorf("in %v: %s", d, got)
+				}
+			}
+		})
+	}
+}
+
+// The commands are those of RFC 959 and no others, above all neither PORT nor EPRT.
+func TestFTPCommands(t *testing.T) {
+	const login = "USER anonymous,PASS anonymous@example.com,TYPE I,EPSV"
+	for _, c := range []struct {
+		name string
+		site *ftpSite
+		want string
+	}{
+		{"EPSV", &ftpSite{}, login + ",RETR robots.txt,QUIT"},
+		{"PASV", &ftpSite{says: map[string]string{"EPSV": "500 no\r\n"}}, login + ",PASV,RETR robots.txt,QUIT"},
+		{"no passive mode", &ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "502 no\r\n"}}, login + ",PASV,QUIT"},
+		{"no file", &ftpSite{says: map[string]string{"RETR": "550 no\r\n"}}, login + ",RETR robots.txt,QUIT"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fetch.Fetcher{Dialect: policy.Google, UserAgent: "a\tb", Retries: -1}
+			if _, err := f.Fetch(t.Context(), originOf(t, c.site.start(t, "127.0.0.1")), nil); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for end := time.Now().Add(5 * time.Second); got != c.want && time.Now().Before(end); time.Sleep(time.Millisecond) {
+				c.site.mu.Lock()
+				got = strings.Join(c.site.commands, ",")
+				c.site.mu.Unlock()
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFTPOverIPv6(t *testing.T) {
+	for _, says := range []map[string]string{nil, {"EPSV": "522 no\r\n"}} {
+		s := &ftpSite{says: says}
+		f := fetch.Fetcher{FTP: true, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, s.start(t, "::1")), nil)
+		check(t, r, err, "rules")
+	}
+}
+
+// A 4yz may pass, a 5yz would recur, and a file that broke off is asked for once more.
+func TestFTPRetries(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		says     map[string]string
+		sessions int
+	}{
+		{"a good answer", nil, 1},
+		{"no file", map[string]string{"RETR": "550 no\r\n"}, 1},
+		{"full", map[string]string{"": "421 too many users\r\n"}, 3},
+		{"busy", map[string]string{"RETR": "450 busy\r\n"}, 3},
+		{"no reply", map[string]string{"TYPE": hangUp}, 3},
+		{"login refused", map[string]string{"PASS": "530 no\r\n"}, 1},
+		{"no port", map[string]string{"EPSV": "229 ok\r\n"}, 1},
+		{"broken off", map[string]string{"end": "426 aborted\r\n"}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := &ftpSite{says: c.says}
+			f := fetch.Fetcher{FTP: true}
+			if _, err := f.Fetch(t.Context(), originOf(t, s.start(t, "127.0.0.1")), nil); err != nil {
+				t.Fatal(err)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.sessions != c.sessions {
+				t.Errorf("got %d sessions, want %d", s.sessions, c.sessions)
+			}
+		})
+	}
+}
+
+func TestWhoReadsFTP(t *testing.T) {
+	for d := policy.RFC9309; d <= policy.Original; d++ {
+		for _, told := range []bool{false, true} {
+			f := fetch.Fetcher{Dialect: d, FTP: told}
+			if want := told || d == policy.Google; f.Reads("ftp") != want || f.Reads("FTP") != want {
+				t.Errorf("%v, FTP %v: reads ftp: %v", d, told, f.Reads("ftp"))
+			}
+			if !f.Reads("http") || !f.Reads("HTTPS") || f.Reads("ftps") || f.Reads("") {
+				t.Errorf("%v: other schemes than http, https and ftp are read", d)
+			}
+		}
+	}
+	s := &ftpSite{}
+	origin := originOf(t, s.start(t, "127.0.0.1"))
+	var f fetch.Fetcher
+	r, err := f.Fetch(t.Context(), origin, nil)
+	check(t, r, err, "disallow")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions != 0 || !strings.Contains(r.Err.Error(), "Fetcher.FTP") {
+		t.Errorf("%d sessions, Err %v", s.sessions, r.Err)
+	}
+}

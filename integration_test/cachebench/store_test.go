@@ -1,0 +1,92 @@
+package cachebench
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
+	"github.com/robotsgate/robotsgate/integration_test/internal/vectors"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// BenchmarkStore is the first use of an origin that the Store knows, by a Cache that has just
+// been made, beside the Store's own Get. Parse is that Get and then the parser, the least that
+// the first use can take. Redis is the one that $ROBOTSGATE_REDIS names by its URL.
+//
+//	go test -run XXX -bench Store -benchtime 21x -count 3
+func BenchmarkStore(b *testing.B) {
+	bolt, err := boltstore.Open(filepath.Join(b.TempDir(), "cache"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { bolt.Close() })
+	stores := map[string]cache.Store{"bbolt": bolt}
+	if url := os.Getenv("ROBOTSGATE_REDIS"); url != "" {
+		if stores["redis"], err = redisstore.Open(url); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, store := range stores {
+		b.Run(name, func(b *testing.B) { benchmarkStore(b, store) })
+	}
+}
+
+func benchmarkStore(b *testing.B, store cache.Store) {
+	const n = 1000
+	ctx := context.Background()
+	origins, _ := originsOf(b, n)
+	files, i := vectors.Corpus(b), 0
+	names := slices.Sorted(maps.Keys(files))
+	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		body := files[names[i%len(names)]]
+		i++
+		return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
+	}
+	open := struct{ cache.Store }{store} // not to be closed with the first Cache
+	first := &cache.Cache{Store: open}
+	for _, o := range origins {
+		if _, err := first.Get(ctx, o, &cache.Source{Load: load}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := first.Close(ctx); err != nil {
+		b.Fatal(err)
+	}
+	get := func(o fetch.Origin) []byte {
+		data, err := store.Get(ctx, o.String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		return data
+	}
+	each := func(f func(fetch.Origin)) func() time.Duration {
+		return sides.Took(func() {
+			for _, o := range origins {
+				f(o)
+			}
+		})
+	}
+	alone := each(func(o fetch.Origin) { get(o) })
+	never := &cache.Source{Load: func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		b.Errorf("%v is not in the Store", o)
+		return nil, nil
+	}}
+	b.Run("cache", func(b *testing.B) {
+		sides.Compare(b, n, func() time.Duration {
+			c := &cache.Cache{Store: open}
+			return each(func(o fetch.Origin) { c.Get(ctx, o, never) })()
+		}, alone)
+	})
+	b.Run("parse", func(b *testing.B) {
+		sides.Compare(b, n, each(func(o fetch.Origin) { policy.Parse(get(o)) }), alone)
+	})
+}

@@ -1,0 +1,164 @@
+package integration_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// vsftpdSettings are those of every row. %[1]d is the port, and %[2]s what is served.
+const vsftpdSettings = `
+listen=YES
+listen_address=127.0.0.1
+listen_port=%[1]d
+background=NO
+run_as_launching_user=YES
+seccomp_sandbox=NO
+anonymous_enable=YES
+anon_root=%[2]s
+`
+
+// startVsftpd serves dir over FTP and returns its URL.
+func startVsftpd(t *testing.T, dir, settings string) string {
+	t.Helper()
+	program, err := exec.LookPath("vsftpd")
+	if err != nil {
+		t.Skip("vsftpd is not in the PATH: install it, or add /usr/sbin to the PATH, to run this test")
+	}
+	port := freePort(t)
+	conf := filepath.Join(t.TempDir(), "vsftpd.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, vsftpdSettings+settings, port, dir), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	vsftpd := exec.Command(program, conf)
+	vsftpd.Stdout, vsftpd.Stderr = &out, &out
+	if err := vsftpd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		vsftpd.Wait()
+	}()
+	t.Cleanup(func() {
+		vsftpd.Process.Kill()
+		<-ended
+	})
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	for end := time.Now().Add(10 * time.Second); ; {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			io.ReadFull(conn, make([]byte, 3)) // a session that has begun is counted, and ends
+			conn.Close()
+			return "ftp://" + addr
+		}
+		select {
+		case <-ended:
+			t.Fatalf("vsftpd did not start:\n%s", &out)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			t.Fatalf("vsftpd does not listen: %v", err)
+		}
+	}
+}
+
+// ftpRoot is a directory to serve with a robots.txt, unless that is "".
+func ftpRoot(t *testing.T, robots string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "files")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if robots == "" {
+		return dir
+	}
+	if err := os.WriteFile(filepath.Join(dir, "robots.txt"), []byte(robots), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A server as sites have it, in the ways that it can be set up.
+func TestVsftpd(t *testing.T) {
+	long := origins.File + strings.Repeat("# more of it\n", 100_000)
+	for _, row := range []struct {
+		name, robots, settings string
+		status                 int
+		err                    string
+		truncated              bool
+	}{
+		{"as installed", origins.File, "", 200, "", false},
+		{"no password", origins.File, "no_anon_password=YES\n", 200, "", false},
+		{"PASV, another address named", origins.File, "cmds_denied=EPSV\npasv_address=192.0.2.1\n", 200, "", false},
+		{"a long greeting", origins.File, "ftpd_banner=" + strings.Repeat("welcome ", 100) + "\n", 200, "", false},
+		{"a long file", long, "", 200, "", true},
+		{"no file", "", "", 404, "", false},
+		{"a file that is forbidden", origins.File, "deny_file=robots.txt\n", 404, "", false},
+		{"no anonymous users", origins.File, "anonymous_enable=NO\nlocal_enable=YES\n", 0, "530", false},
+		{"no downloads", origins.File, "download_enable=NO\n", 404, "", false},
+		{"no data connections", origins.File, "pasv_enable=NO\n", 0, "550", false},
+		{"TYPE refused", origins.File, "cmds_denied=TYPE\n", 0, "550 to TYPE", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			site := startVsftpd(t, ftpRoot(t, row.robots), row.settings)
+			f := fetch.Fetcher{FTP: true}
+			r, err := f.Fetch(t.Context(), originOf(t, site), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.StatusCode != row.status || !strings.Contains(fmt.Sprint(r.Err), row.err) || r.Truncated != row.truncated {
+				t.Errorf("got %v, Truncated %v", r, r.Truncated)
+			}
+			if row.status == 200 && !strings.HasPrefix(string(r.Body), row.robots[:min(len(row.robots), fetch.MaxBytes)]) {
+				t.Errorf("got %d bytes, %.100q", len(r.Body), r.Body)
+			}
+		})
+	}
+}
+
+// Every page of ftp is decided on by the robots.txt that the server has.
+func TestTheGateOverFTP(t *testing.T) {
+	site := startVsftpd(t, ftpRoot(t, "User-agent: *\nDisallow: /private\n"), "")
+	base := &http.Transport{}
+	var sent pathsSent
+	base.RegisterProtocol("ftp", &sent)
+	gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Dialect: policy.Google}
+	defer gate.Close(t.Context())
+	c := &http.Client{Transport: gate}
+	for path, allowed := range map[string]bool{"/public": true, "/private/x": false, "/%2Fprivate/x": false} {
+		res, err := c.Get(site + path)
+		if err == nil {
+			res.Body.Close()
+		}
+		if refusal, ok := errors.AsType[*client.DisallowedError](err); (err == nil) != allowed || ok == allowed || ok && refusal.Reason != policy.ReasonRule {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	if sent != "/public" {
+		t.Errorf("sent %q", sent)
+	}
+}
+
+// pathsSent answers every request, and keeps its path.
+type pathsSent string
+
+func (s *pathsSent) RoundTrip(r *http.Request) (*http.Response, error) {
+	*s += pathsSent(r.URL.Path)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}

@@ -1,0 +1,121 @@
+// Package usage reads what sites say about the use of their content: whether it may
+// train models, be given to models as input, or be listed by a search engine.
+//
+// Sites say it in several ways, and no document puts these in order. The package reads
+// each by its own rules, as a list of [Statement] with the place where each stood.
+// [For] then translates the list by a table and combines it, for one label at a time:
+//
+//	said := usage.ParseRobots(p, "ExampleBot", "/articles/1")      // before the request
+//	said = append(said, usage.ParseHeader(resp.Header)...)         // after it
+//	if what, by := usage.For(said, nil, "train-ai"); what == usage.Disallow {
+//		log.Print(by) // robots.txt line 3, Content-Usage: "train-ai=n"
+//	}
+//
+// Statements about use are no crawling rules. They change no policy.Decision, and say
+// nothing about a target that may not be crawled. They hold for what was received while
+// they were in force: store them with the asset. A contract may say otherwise.
+//
+// # Labels
+//
+// Labels are data: a label is known if a row of the table has it. The rows of [Table] have
+// the three of the IETF's draft, and what other conventions need besides:
+//
+//	train-ai          changing the learned parameters of a generative model
+//	ai-use            input to a generative model that its user did not provide
+//	search            selecting, and sending users to the location, with links and excerpts
+//	use=reference     the content use of that name of Content Signals
+//	use=full          likewise; the least of them, immediate, cannot be disallowed
+//	train-ai:image    train-ai and ai-use of images alone; ask for both, the label
+//	ai-use:image      with and without ":image", to use images
+//
+// There is no hierarchy. For a use that qualifies as search, only search counts, whatever
+// the other two say (vocab-08).
+//
+// # What is read
+//
+//	mechanism       stands in                          evaluated as
+//	Content-Usage   robots.txt, header                 the longest path of the crawler's own group
+//	Content-Signal  robots.txt, header                 its group, else outside of groups, else "*"
+//	policy token    robots.txt                         the token's own group, never "*"
+//	RSL             robots.txt License, header Link    its group, else outside of groups
+//	TDMRep          tdmrep.json, header, meta          the later of these stands over the former
+//	page rule       X-Robots-Tag, meta robots          package page
+//
+// Not read are ai.txt and llms.txt, which state no permission, and documents of RSL and
+// policies of TDMRep: these are contracts. A Statement has their address.
+//
+// # The table
+//
+// A column is empty where the statement says nothing. Silence, an Allow line, and a TDM
+// reservation of 0 never become permission.
+//
+//	statement                              train-ai  ai-use    search
+//	Content-Usage label=y, label=n         as said   as said   as said
+//	Content-Signal ai-train=yes, =no       as said
+//	Content-Signal ai-input=yes, =no                 as said
+//	Content-Signal search=yes, =no                             as said
+//	Content-Signal use=immediate           disallow
+//	tdm-reservation: 1                     disallow
+//	noai, noml                             disallow  disallow
+//	noarchive, read as Bing does           disallow  disallow
+//	nosnippet, max-snippet:0, as Google              disallow
+//	noindex, none                                              disallow
+//	Google-Extended: disallowed            disallow  disallow
+//	Applebot-Extended: disallowed          disallow
+//	License, tdm-policy
+//
+// noimageai disallows train-ai:image and ai-use:image. use=immediate disallows
+// use=reference and use=full, use=reference disallows use=full.
+//
+// # Engines
+//
+// What is known of those who read the statements:
+//
+//	Content-Usage      drafts of the IETF, 2026-08 and 2026-09; no engine documents it    A V
+//	Content-Signal     Cloudflare's own crawler refuses before it crawls; Google: ignored  C S
+//	Google-Extended    Google: training and grounding of its models, no effect on search   G
+//	Applebot-Extended  Apple: training of its models                                       P
+//	noai, noimageai    img2dataset                                                         I
+//	nocache, noarchive Bing: limits and forbids answers and training; Google: no effect    B G
+//	noarchive          Amazon: no training; append a Mapping to read it so                 Z
+//	nosnippet          Google: no text preview, and no input to its AI features            G
+//	tdm-reservation    a reservation of rights (EU 2019/790 Art. 4), set by publishers     T
+//	License            no large vendor of models has committed itself                      R
+//
+//	A  draft-ietf-aipref-attach-05    V  draft-ietf-aipref-vocab-08
+//	C  contentsignals.org             S  developers.cloudflare.com, Browser Run /crawl
+//	G  developers.google.com/search/docs/crawling-indexing: crawlers, robots-meta-tag
+//	P  support.apple.com/119829       I  github.com/rom1504/img2dataset
+//	B  blogs.bing.com 2023-09         Z  developer.amazon.com/amazonbot
+//	T  w3.org/community/reports/tdmrep
+//	R  rslstandard.org/rsl, 1.0 of 2025-12
+//
+// # Open questions
+//
+// Where sources disagree or are silent, this is what the package does:
+//
+//   - [Q] attach-05 matches paths like Allow and Disallow, but does not say whether per
+//     label. The longest path alone counts: a label that it leaves out is not looked
+//     for in shorter ones.
+//   - [Q] Rules with the same path apply separately; those of other paths that are as
+//     long, such as "/a*" and "/*b", are not mentioned. They do so too. A rule without a
+//     path is shorter than one for "/".
+//   - [Q] In the grammar of attach-05 a Content-Usage line ends the list of names of a
+//     group, in RFC 9309 §2.2.4 no such line may. The RFC holds.
+//   - [Q] Nothing published says whom a Content-Signal binds that stands outside of the
+//     crawler's group. One of "*" counts for a crawler whose group has none, and is
+//     marked Inherited. Several add up: "no" wins, and the least use.
+//   - [Q] Whether Content-Signal distinguishes case is not said. It is read without.
+//   - [Q] The names of the policy tokens that were announced in 2026-10 are not settled:
+//     the caller names those that it answers to.
+//   - [Q] Several tdm-reservation fields: any 1 counts. Locations of a tdmrep.json match as
+//     paths of robots.txt do.
+//
+// # Limits
+//
+// 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, and 1,024 statements. Past
+// a limit, a statement with a Problem says so. Nothing that a site sends makes the
+// package fail, panic, or take more than time in proportion to its size, and for paths to
+// that of the target too. Text in a Statement comes from the network: quote it before it goes
+// to a terminal.
+package usage

@@ -1,0 +1,174 @@
+package usage
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// Limits of what is read.
+const (
+	maxText       = 64 << 10 // bytes of all fields or lines of one mechanism
+	maxFile       = 1 << 20  // bytes of a tdmrep.json
+	maxStatements = 1024     // RFC 9651 §3.2: as many members as a parser must support
+)
+
+// Why a statement has no effect.
+const (
+	problemMore       = "there is more than is read"
+	problemDictionary = "not a dictionary (RFC 9651 §3.2), so nothing is known: "
+	problemEmpty      = "states no preference"
+	problemYN         = "the value is neither y nor n"
+	problemYesNo      = "the value is neither yes nor no"
+	problemUse        = "the value is none of immediate, reference, full"
+	problemSignal     = "not of the form key=value"
+	problemBit        = "the value is neither 0 nor 1"
+	problemURL        = "not an absolute URL"
+)
+
+// A list collects statements that stand in one place.
+type list struct {
+	in   string
+	said []Statement
+	read int // bytes of text so far
+	full bool
+}
+
+// add adds a statement, or one that says that there are more.
+func (l *list) add(s Statement) {
+	s.In = l.in
+	switch {
+	case l.full:
+	case len(l.said) < maxStatements:
+		l.said = append(l.said, s)
+	default:
+		l.full = true
+		l.said = append(l.said, Statement{By: s.By, In: s.In, Line: s.Line, Problem: problemMore})
+	}
+}
+
+// fits reports whether n more bytes of a mechanism may be read, and else says so.
+func (l *list) fits(by string, n int, s Statement) bool {
+	if l.read+n <= maxText && !l.full {
+		l.read += n
+		return true
+	}
+	if !l.full {
+		s.By, s.Text, s.Problem = by, "", problemMore
+		l.add(s)
+	}
+	return false
+}
+
+// dictionary reads a dictionary of preferences (vocab-08 §6). Two fields of a header are
+// one dictionary, whose last member of a name counts.
+func (l *list) dictionary(fields []string, from Statement) {
+	from.By = contentUsage
+	size := 0
+	for _, f := range fields {
+		size += len(f)
+	}
+	if !l.fits(contentUsage, size, from) {
+		return
+	}
+	d, err := httpsfv.UnmarshalDictionary(fields)
+	if err != nil {
+		from.Problem = problemDictionary + err.Error()
+		l.add(from)
+		return
+	}
+	if len(d.Names()) == 0 {
+		from.Problem = problemEmpty
+		l.add(from)
+	}
+	for _, name := range d.Names() {
+		member, _ := d.Get(name)
+		from.Key, from.Value, from.Problem = name, textOf(member), ""
+		if from.Value != "y" && from.Value != "n" {
+			from.Problem = problemYN
+		}
+		l.add(from)
+	}
+}
+
+// textOf returns a token as it is. Of any other member it returns its form in a
+// dictionary, which is not that of a token y or n.
+func textOf(m httpsfv.Member) string {
+	item, ok := m.(httpsfv.Item)
+	if !ok {
+		return "(…)"
+	}
+	item.Params = httpsfv.NewParams() // which say nothing
+	text, err := httpsfv.Marshal(item)
+	if err != nil {
+		return "?"
+	}
+	return text
+}
+
+// signal reads a list of content signals in s.Text, such as search=yes, ai-train=no.
+func (l *list) signal(s Statement) {
+	s.By = contentSignal
+	if !l.fits(contentSignal, len(s.Text), s) {
+		return
+	}
+	for member := range strings.SplitSeq(s.Text, ",") {
+		key, value, ok := strings.Cut(member, "=")
+		s.Key, s.Value, s.Problem = lower(key), lower(value), ""
+		switch {
+		case s.Key == "" && !ok:
+			continue
+		case !ok:
+			s.Problem = problemSignal
+		case s.Key == "use" && s.Value != "immediate" && s.Value != "reference" && s.Value != "full":
+			s.Problem = problemUse
+		case s.Key != "use" && s.Value != "yes" && s.Value != "no":
+			s.Problem = problemYesNo
+		}
+		l.add(s)
+	}
+}
+
+// Names of TDMRep, in lower case.
+const (
+	reservation = "tdm-reservation"
+	tdmPolicy   = "tdm-policy"
+)
+
+// tdm reads one property of TDMRep.
+func (l *list) tdm(s Statement) {
+	s.By = tdmRep
+	if !l.fits(tdmRep, len(s.Value), s) {
+		return
+	}
+	s.Value = strings.Trim(s.Value, space)
+	switch {
+	case s.Key == reservation && s.Value != "0" && s.Value != "1":
+		s.Problem = problemBit
+	case s.Key == tdmPolicy && !isAbsolute(s.Value):
+		s.Problem = problemURL
+	}
+	l.add(s)
+}
+
+// isAbsolute reports whether s is a URL of http or https with a host.
+func isAbsolute(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+const space = " \t\r\n\f"
+
+// lower trims and lowers ASCII: names are ASCII, and the folding of Unicode would make "K"
+// of the Kelvin sign.
+func lower(s string) string {
+	s = strings.Trim(s, space)
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return strconv.QuoteToASCII(s) // matches nothing
+		}
+	}
+	return strings.ToLower(s)
+}

@@ -1,0 +1,143 @@
+package usage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// ParseRobots returns what a robots.txt file says about the use of a target to the crawler
+// with the product token. The target is that of [policy.Group.Decide].
+//
+// Of Content-Usage it returns the lines of the crawler's own group with the longest path
+// that matches (attach-05). The path is matched as RFC 9309 §2.2.2 says, in every dialect.
+// Each line is a statement by itself, unlike field lines of a header. There is none about a
+// target that may not be crawled.
+//
+// Of Content-Signal it returns the lines of the crawler's group; else those outside of
+// groups; else those of the group for "*", marked Inherited. Of License it returns those of
+// the crawler's group, else those outside of groups (RSL 1.0).
+//
+// A policy token is a name that stands for a use, not for a crawler, such as
+// Google-Extended. For each of them that has a group of its own, ParseRobots tells whether
+// that allows the target. The group for "*" never stands in.
+//
+// A file that is unavailable or unreachable says nothing.
+func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
+	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, "License") {
+		return nil // as nearly always
+	}
+	own := p.Group(token)
+	l := list{in: inRobots}
+	l.usageOf(own, target)
+	lines, inherited := signalsOf(p, own)
+	for _, r := range lines {
+		l.signal(Statement{Line: r.Line, Inherited: inherited, Text: r.Value})
+	}
+	for _, r := range ownOrLoose(p, own, "License") {
+		l.license(r)
+	}
+	for _, t := range policyTokens {
+		l.policyToken(p.Group(t), t, target)
+	}
+	return l.said
+}
+
+// usageOf reads the Content-Usage lines of a group that hold for the target.
+func (l *list) usageOf(g policy.Group, target string) {
+	lines := slices.Collect(g.Records(contentUsage))
+	if lines == nil || !g.Decide(target).Allowed {
+		return
+	}
+	longest, n := 0, 0
+	for _, r := range lines {
+		path, _ := splitUsage(r.Value)
+		octets, ok := matches(path, target)
+		switch {
+		case !ok || octets < longest:
+			continue
+		case octets > longest:
+			longest, n = octets, 0
+		}
+		lines[n] = r
+		n++
+	}
+	for _, r := range lines[:n] {
+		_, dictionary := splitUsage(r.Value)
+		l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
+	}
+}
+
+// splitUsage divides the value of a Content-Usage line into a path, which may be empty, and
+// a dictionary. What begins with a slash is a path, up to white space (attach-05).
+func splitUsage(value string) (path, dictionary string) {
+	if !strings.HasPrefix(value, "/") {
+		return "", value
+	}
+	if i := strings.IndexAny(value, " \t"); i >= 0 {
+		return value[:i], strings.Trim(value[i:], " \t")
+	}
+	return value, ""
+}
+
+// matches reports whether a path matches a target, and how many octets it counts for. It
+// asks package policy, which knows how paths match. An absent path matches anything.
+func matches(path, target string) (octets int, ok bool) {
+	if path == "" {
+		return 0, true
+	}
+	if strings.ContainsAny(path, "\x00\r\n#") {
+		return 0, false // of a tdmrep.json: it would be more than a line
+	}
+	d := policy.Parse([]byte("user-agent: *\ndisallow: "+path)).Decide("*", target)
+	return len(d.Rule.Pattern), d.Reason == policy.ReasonRule
+}
+
+// signalsOf returns the Content-Signal lines that count for a crawler, and whether they are
+// those of the group for "*" in place of its own.
+func signalsOf(p *policy.Policy, own policy.Group) (lines []policy.Record, inherited bool) {
+	lines = ownOrLoose(p, own, contentSignal)
+	if lines != nil || own.Token() == "*" {
+		return lines, false
+	}
+	return slices.Collect(p.Group("*").Records(contentSignal)), true
+}
+
+// ownOrLoose returns the records of a crawler's group, or else those outside of groups.
+func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []policy.Record) {
+	if lines = slices.Collect(own.Records(field)); lines != nil {
+		return lines
+	}
+	for r := range p.Records(field) {
+		if r.Group == 0 {
+			lines = append(lines, r)
+		}
+	}
+	return lines
+}
+
+// license reads a License line (RSL 1.0).
+func (l *list) license(r policy.Record) {
+	s := Statement{By: rsl, Line: r.Line, Key: "License", Value: r.Value, Text: r.Value}
+	if !isAbsolute(r.Value) {
+		s.Problem = problemURL
+	}
+	l.add(s)
+}
+
+// policyToken reads the group of a policy token, if it has one of its own.
+func (l *list) policyToken(g policy.Group, token, target string) {
+	if g.Token() == "" || g.Token() == "*" {
+		return
+	}
+	d := g.Decide(target)
+	s := Statement{By: policyToken, Line: d.Rule.Line, Key: token, Value: "disallow"}
+	if d.Allowed {
+		s.Value = "allow"
+	}
+	if d.Rule.Line > 0 {
+		s.Text = d.Rule.String()
+	}
+	l.add(s)
+}

@@ -1,0 +1,195 @@
+package usage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A Preference is what is preferred about a use. The zero value is Unknown.
+type Preference uint8
+
+const (
+	// Unknown: nothing was said that is understood. It is neither permission nor refusal.
+	Unknown Preference = iota
+
+	// Disallow: the use is not wanted.
+	Disallow
+
+	// Allow: the use is welcome.
+	Allow
+)
+
+var preferences = [...]string{Unknown: "unknown", Disallow: "disallow", Allow: "allow"}
+
+// String returns "unknown", "disallow" or "allow".
+func (p Preference) String() string {
+	if int(p) < len(preferences) {
+		return preferences[p]
+	}
+	return fmt.Sprintf("Preference(%d)", uint8(p))
+}
+
+// MarshalText returns what String does. It fails for a value outside the constants.
+func (p Preference) MarshalText() ([]byte, error) {
+	if int(p) >= len(preferences) {
+		return nil, fmt.Errorf("usage: no Preference has the number %d", uint8(p))
+	}
+	return []byte(preferences[p]), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (p *Preference) UnmarshalText(text []byte) error {
+	i := slices.Index(preferences[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("usage: %q is no Preference: write unknown, disallow or allow", text)
+	}
+	*p = Preference(i)
+	return nil
+}
+
+// Mechanisms, and where they stand. Mapping and Statement have them as text.
+const (
+	contentUsage  = "Content-Usage"
+	contentSignal = "Content-Signal"
+	tdmRep        = "TDMRep"
+	rsl           = "RSL"
+	pageRule      = "page rule"
+	policyToken   = "policy token"
+
+	inRobots = "robots.txt"
+	inFile   = "tdmrep.json"
+	inHeader = "header"
+	inMeta   = "meta"
+)
+
+// A Statement is one thing that a site said about use. It may be stored with what it is
+// about. Its text comes from the network and may hold any bytes.
+//
+// The zero value says nothing.
+type Statement struct {
+	// By is the mechanism: Content-Usage, Content-Signal, TDMRep, RSL, page rule or policy token.
+	By string
+
+	// In is where it stands: robots.txt, tdmrep.json, header or meta.
+	In string
+
+	// Line is the line of robots.txt, the entry of tdmrep.json, or the field line of the
+	// header, counted from 1. It is 0 if there is none: the field lines of Content-Usage
+	// are one dictionary.
+	Line int
+
+	// Offset is where in the page the meta element begins, in bytes from 0. It is -1 if
+	// that is not known, and 0 outside of meta elements.
+	Offset int64
+
+	// Key and Value are what was said: train-ai and n, ai-train and no, tdm-reservation
+	// and 1, License and an address, noai and "", Google-Extended and disallow. Keys
+	// without case are in lower case, but for policy tokens, which are as asked for.
+	Key, Value string
+
+	// Engine is the dialect that a page rule was read in, or empty.
+	Engine string
+
+	// Inherited says that the group for "*" is not the crawler's own, but counts for
+	// want of another.
+	Inherited bool
+
+	// Text is the value of the line, field or element as written.
+	Text string
+
+	// Problem is why the statement has no effect, or empty.
+	Problem string
+}
+
+// String returns the statement with the place where it stood:
+//
+//	robots.txt line 3, Content-Usage: "train-ai=n"
+func (s Statement) String() string {
+	place := s.In
+	switch {
+	case s.In == inFile && s.Line > 0:
+		place += fmt.Sprintf(" entry %d", s.Line)
+	case s.Line > 0:
+		place += fmt.Sprintf(" line %d", s.Line)
+	case s.In == inMeta && s.Offset >= 0:
+		place += fmt.Sprintf(" at byte %d", s.Offset)
+	}
+	if s.Inherited {
+		place += " (the group for *)"
+	}
+	name := s.By
+	if s.By == tdmRep || s.By == rsl || s.By == policyToken {
+		name = cmp.Or(s.Key, s.By)
+	}
+	return fmt.Sprintf("%s, %s: %q", place, name, s.Text)
+}
+
+// For combines what was said about one label: any Disallow is Disallow; else any Allow is
+// Allow; else it is Unknown (vocab-08 §5.1). It also returns the first statement that says
+// so, or the zero Statement.
+//
+// The table translates the statements, each by those rows that fit it. If nil, it is
+// [Table]. A label that no row has is always Unknown.
+//
+// Of several TDM reservations only those count that stand closest to the content: in meta
+// elements, else in the header, else in tdmrep.json.
+func For(said []Statement, table []Mapping, label string) (Preference, Statement) {
+	if table == nil {
+		table = mappings
+	}
+	closest := closeness(said)
+	result, first := Unknown, -1
+	for i := range said {
+		s := &said[i]
+		if s.isReservation() && rank(s.In) < closest {
+			continue
+		}
+		switch p := s.says(table, label); {
+		case p == Disallow:
+			return Disallow, *s
+		case p == Allow && first < 0:
+			result, first = Allow, i
+		}
+	}
+	if first < 0 {
+		return Unknown, Statement{}
+	}
+	return result, said[first]
+}
+
+// says returns what the statement alone says about a label.
+func (s *Statement) says(table []Mapping, label string) (p Preference) {
+	if s.Problem != "" {
+		return Unknown
+	}
+	for i := range table {
+		m := &table[i]
+		fits := m.Key == s.Key && m.Value == s.Value && m.By == s.By && (m.Engine == "" || m.Engine == s.Engine)
+		switch {
+		case !fits || m.Label != label || m.Preference == Unknown:
+		case m.Preference == Disallow:
+			return Disallow
+		default:
+			p = m.Preference
+		}
+	}
+	return p
+}
+
+func (s *Statement) isReservation() bool {
+	return s.By == tdmRep && s.Key == reservation && s.Problem == ""
+}
+
+// closeness returns the rank of the place whose reservation counts.
+func closeness(said []Statement) (most int) {
+	for i := range said {
+		if said[i].isReservation() {
+			most = max(most, rank(said[i].In))
+		}
+	}
+	return most
+}
+
+// rank orders the places of a TDM reservation.
+func rank(in string) int { return slices.Index([]string{inFile, inHeader, inMeta}, in) }

@@ -1,0 +1,222 @@
+package usage_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/page"
+	"github.com/robotsgate/robotsgate/policy/usage"
+)
+
+// Files whose paths have no special characters equal an evaluator that was written from the
+// draft: the group's lines with the longest prefix of the target, any "n" first.
+func TestPathsEqualAnEvaluator(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	paths := []string{"", "/", "/a", "/a/", "/a/b", "/b", "/ab"}
+	targets := []string{"/", "/a", "/a/", "/a/b", "/a/bc", "/ab", "/c"}
+	names, values := []string{"train-ai", "ai-use", "search"}, []string{"y", "n", "x"}
+	type line struct{ path, label, value string }
+	for n := range 5_000 {
+		var own []line
+		file := "user-agent: other\nallow: /\ncontent-usage: train-ai=n, ai-use=n, search=n\n" +
+			"user-agent: examplebot\nallow: /\n"
+		for range rnd.IntN(6) {
+			l := line{paths[rnd.IntN(len(paths))], names[rnd.IntN(3)], values[rnd.IntN(3)]}
+			own = append(own, l)
+			file += strings.TrimRight(fmt.Sprintf("content-usage: %s %s=%s", l.path, l.label, l.value), " ") + "\n"
+		}
+		p := policy.Parse([]byte(file))
+		for _, target := range targets {
+			said := usage.ParseRobots(p, "ExampleBot", target)
+			longest := 0
+			for _, l := range own {
+				if strings.HasPrefix(target, l.path) {
+					longest = max(longest, len(l.path))
+				}
+			}
+			for _, label := range names {
+				want := usage.Unknown
+				for _, l := range own {
+					if len(l.path) != longest || !strings.HasPrefix(target, l.path) || l.label != label {
+						continue
+					}
+					if l.value == "n" || l.value == "y" && want == usage.Unknown {
+						want = map[string]usage.Preference{"n": usage.Disallow, "y": usage.Allow}[l.value]
+					}
+				}
+				if got, by := usage.For(said, nil, label); got != want {
+					t.Fatalf("case %d, %s of %s: got %v by %v, want %v\n%s", n, label, target, got, by, want, file)
+				}
+			}
+		}
+	}
+}
+
+// What a table says depends on the table alone.
+func TestATableCanBeReplaced(t *testing.T) {
+	said := usage.ParseRules(page.ParseHeader([]string{"noarchive, noai"}), policy.RFC9309, "examplebot")
+	if p, _ := usage.For(said, nil, "train-ai"); p != usage.Disallow {
+		t.Errorf("got %v of %v, want disallow", p, said)
+	}
+	own := slices.DeleteFunc(usage.Table(), func(m usage.Mapping) bool { return m.Key == "noai" })
+	if p, _ := usage.For(said, own, "train-ai"); p != usage.Unknown {
+		t.Errorf("without the row: got %v, want unknown", p)
+	}
+	own = append(own, usage.Mapping{By: "page rule", Key: "noarchive", Label: "train-ai", Preference: usage.Disallow})
+	if p, by := usage.For(said, own, "train-ai"); p != usage.Disallow || by.Key != "noarchive" {
+		t.Errorf("with a row of our own: got %v by %v", p, by)
+	}
+	if p, _ := usage.For(said, []usage.Mapping{}, "train-ai"); p != usage.Unknown {
+		t.Errorf("with no rows: got %v, want unknown", p)
+	}
+	changed := usage.Table()
+	for i := range changed {
+		changed[i].Preference = usage.Allow
+	}
+	if p, _ := usage.For(said, nil, "train-ai"); p != usage.Disallow {
+		t.Error("Table returns what For uses, not a copy")
+	}
+}
+
+// The statement that For returns is the first that says what For says.
+func TestForNamesWhoSaysSo(t *testing.T) {
+	p := policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=y\ncontent-signal: ai-train=yes\n" +
+		"content-usage: train-ai=n\ncontent-signal: ai-train=no"))
+	said := usage.ParseRobots(p, "ExampleBot", "/")
+	if got, by := usage.For(said, nil, "train-ai"); got != usage.Disallow || by.Line != 4 || by.By != "Content-Usage" {
+		t.Errorf("got %v by %v", got, by)
+	}
+	if got, by := usage.For(said[:1], nil, "train-ai"); got != usage.Allow || by != said[0] {
+		t.Errorf("got %v by %v", got, by)
+	}
+	if got, by := usage.For(said, nil, "search"); got != usage.Unknown || by != (usage.Statement{}) {
+		t.Errorf("got %v by %v", got, by)
+	}
+}
+
+// silent is a file without preferences, but with other records.
+const silent = "user-agent: *\ndisallow: /x\ncrawl-delay: 1\nhost: example.com\nsitemap: https://example.com/s.xml"
+
+func TestNoFileSaysNothing(t *testing.T) {
+	for name, p := range map[string]*policy.Policy{
+		"nil": nil, "zero": {}, "unavailable": policy.Unavailable(), "unreachable": policy.Unreachable(),
+		"empty": policy.Parse(nil), "without": policy.Parse([]byte(silent)),
+	} {
+		if said := usage.ParseRobots(p, "ExampleBot", "/", "Google-Extended"); said != nil {
+			t.Errorf("%s: got %v, want nothing", name, said)
+		}
+	}
+	if said := usage.ParseHeader(nil); said != nil {
+		t.Errorf("no header: got %v", said)
+	}
+}
+
+func TestPreferencesAreText(t *testing.T) {
+	for _, p := range []usage.Preference{usage.Unknown, usage.Disallow, usage.Allow} {
+		text, err := json.Marshal(p)
+		var again usage.Preference
+		if err != nil || json.Unmarshal(text, &again) != nil || again != p || string(text) != `"`+p.String()+`"` {
+			t.Errorf("got %s and %v of %v, %v", text, again, p, err)
+		}
+	}
+	if _, err := json.Marshal(usage.Preference(3)); err == nil || usage.Preference(3).String() != "Preference(3)" {
+		t.Error("a Preference that is none is written")
+	}
+	var p usage.Preference
+	if json.Unmarshal([]byte(`"yes"`), &p) == nil {
+		t.Error("a Preference that is none is read")
+	}
+	s := usage.ParseHeader(http.Header{"Content-Usage": {"train-ai=n"}})
+	text, err := json.Marshal(s)
+	var again []usage.Statement
+	if err != nil || json.Unmarshal(text, &again) != nil || !slices.Equal(again, s) {
+		t.Errorf("got %v of %v", again, s)
+	}
+}
+
+// A flood of statements costs no more than its bound, and the last of them says so.
+func TestStatementsAreBounded(t *testing.T) {
+	var members, lines strings.Builder
+	for i := range 3_000 {
+		fmt.Fprintf(&members, "a%d=n, ", i)
+		fmt.Fprintf(&lines, "content-usage: /a a%d=n\n", i)
+	}
+	many := members.String() + "train-ai=n"
+	long := strings.Repeat("a", 64<<10) + "=n"
+	robots := "user-agent: *\n" + lines.String()
+	links := strings.Repeat(`<https://e/>;rel=license;type="application/rsl+xml",`, 1_000)
+	for name, said := range map[string][]usage.Statement{
+		"members":   usage.ParseHeader(http.Header{"Content-Usage": {many}}),
+		"long":      usage.ParseHeader(http.Header{"Content-Usage": {long}}),
+		"fields":    usage.ParseHeader(http.Header{"Content-Signal": slices.Repeat([]string{"search=no"}, 10_000)}),
+		"signals":   usage.ParseHeader(http.Header{"Content-Signal": {strings.Repeat("x=no,", 10_000)}}),
+		"links":     usage.ParseHeader(http.Header{"Link": {links, links}}),
+		"tdm":       usage.ParseHeader(http.Header{"Tdm-Reservation": slices.Repeat([]string{"1"}, 10_000)}),
+		"meta":      usage.ParseMeta("tdm-policy", "https://e/"+long, 0),
+		"lines":     usage.ParseRobots(policy.Parse([]byte(robots)), "ExampleBot", "/a"),
+		"wellknown": usage.ParseTDMRep(make([]byte, 2<<20), "/a"),
+	} {
+		if n := len(said); n < 1 || n > 1025 || said[n-1].Problem != "there is more than is read" {
+			t.Errorf("%s: got %d statements, the last %v with %q", name, n, said[n-1], said[n-1].Problem)
+		}
+	}
+}
+
+// Nothing that a site sends takes long.
+func TestNoFileTakesLong(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	target := "/" + strings.Repeat("a", 16<<10-1)
+	var lines, entries strings.Builder
+	for lines.Len() < 480<<10 {
+		lines.WriteString("content-usage:/a*b*c a=n\n")
+	}
+	for entries.Len() < 1<<20-100 {
+		entries.WriteString(`{"location":"/a*b*c"},`)
+	}
+	p := policy.Parse([]byte("user-agent:*\n" + lines.String()))
+	file := []byte("[" + entries.String() + `{"location":"/b"}]`)
+	robots := func() []usage.Statement { return usage.ParseRobots(p, "ExampleBot", target) }
+	wellKnown := func() []usage.Statement { return usage.ParseTDMRep(file, target) }
+	field := func(name, value string) func() []usage.Statement {
+		return func() []usage.Statement { return usage.ParseHeader(http.Header{name: {value}}) }
+	}
+	for name, ask := range map[string]func() []usage.Statement{
+		"robots.txt":   robots,
+		"tdmrep.json":  wellKnown,
+		"parameters":   field("Content-Usage", "a"+strings.Repeat(";a", 30_000)),
+		"inner list":   field("Content-Usage", "a=("+strings.Repeat("a ", 30_000)),
+		"open link":    field("Link", strings.Repeat("<", 60_000)),
+		"quoted links": field("Link", strings.Repeat(`<>"`, 20_000)),
+	} {
+		start := time.Now()
+		ask()
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s took %v", name, took)
+		} else {
+			t.Logf("%s: %v", name, took)
+		}
+	}
+}
+
+// A file without preferences costs no allocation, nor does a question about what was said.
+func TestNoAllocationWhereNothingIsSaid(t *testing.T) {
+	p := policy.Parse([]byte(silent))
+	header := http.Header{"Content-Type": {"text/html"}, "Server": {"x"}}
+	said := usage.ParseHeader(http.Header{"Content-Usage": {"train-ai=y, search=n"}})
+	if n := testing.AllocsPerRun(100, func() {
+		usage.ParseRobots(p, "ExampleBot", "/a")
+		usage.ParseHeader(header)
+		usage.For(said, nil, "train-ai")
+	}); n != 0 {
+		t.Errorf("got %v allocations, want 0", n)
+	}
+}
