@@ -135,8 +135,8 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 	}
 }
 
-// What the Cache holds, for a day, is no answer to when a site that is down now is asked again.
-func TestServeTellsWhenAWholeFileIsAskedForAgain(t *testing.T) {
+// What the Cache holds in another dialect, for a day, does not tell when a site that is down is asked again.
+func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 	var down atomic.Bool
 	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
@@ -149,7 +149,10 @@ func TestServeTellsWhenAWholeFileIsAskedForAgain(t *testing.T) {
 		t.Fatal(got)
 	}
 	down.Store(true)
-	for _, path := range []string{"/v1/robots?origin=" + o, "/v1/robots?as=bing&origin=" + o, "/v1/decide?as=all&url=" + o} {
+	for _, path := range []string{
+		"/v1/robots?origin=" + o, "/v1/robots?as=bing&origin=" + o,
+		"/v1/decide?as=all&url=" + o, "/v1/decide?as=bing&url=" + o,
+	} {
 		_, got := v.do("GET", path, "")
 		for line := range strings.Lines(got) {
 			var said struct{ Robots answer }
