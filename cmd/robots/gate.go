@@ -99,13 +99,14 @@ func (g *gate) source(l load) *cache.Source {
 // until is the Until of client.Answer for res: of the cache, if it has an answer of o, else of
 // one that res is put into. It is zero if not known.
 func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
-	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return res, nil }
-	if t := g.Cache.Until(o, g.source(load)); !t.IsZero() {
+	src := g.source(func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return res, nil })
+	src.Dialect = res.Dialect
+	if t := g.Cache.Until(o, src); !t.IsZero() {
 		return t
 	}
 	var empty cache.Cache
-	empty.Get(context.Background(), o, g.source(load)) // no cache keeps a proxy's 407
-	return empty.Until(o, g.source(load))
+	empty.Get(context.Background(), o, src) // no cache keeps a proxy's 407
+	return empty.Until(o, src)
 }
 
 // fetch asks o's server, whatever a cache holds, and keeps the file.

@@ -5,6 +5,8 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
+	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // whole files, for serve
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
@@ -23,8 +25,6 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/dunglas/httpsfv v1.1.2 // indirect
-	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Guard decides who may ask.
+type Guard struct {
+	// Loopback tells that the service listens on a loopback address.
+	Loopback bool
+
+	// Hosts are names that the Host field may have besides those of the loopback. They are
+	// checked if there are any, and always on a loopback address: a web page could otherwise
+	// give its own name that address, and read what the service answers (DNS rebinding).
+	Hosts []string
+
+	// Token is the bearer token (RFC 6750 §2.1) that each request has to bring. If empty, none.
+	Token string
+}
+
+// Check returns what is wrong with a request, or nil.
+func (g *Guard) Check(r *http.Request) *Problem {
+	if p := g.CheckHost(r); p != nil {
+		return p
+	}
+	return g.CheckToken(r)
+}
+
+// CheckHost is Check for the Host field alone.
+func (g *Guard) CheckHost(r *http.Request) *Problem {
+	if !g.Loopback && len(g.Hosts) == 0 {
+		return nil
+	}
+	host := hostOf(r.Host)
+	if isLoopback(host) {
+		return nil
+	}
+	for _, h := range g.Hosts {
+		if strings.EqualFold(h, host) {
+			return nil
+		}
+	}
+	return NewProblem(http.StatusMisdirectedRequest, "host", "the Host field names another host: see --host")
+}
+
+// CheckToken is Check for the token alone.
+func (g *Guard) CheckToken(r *http.Request) *Problem {
+	if g.Token == "" {
+		return nil
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1 {
+		return nil
+	}
+	return NewProblem(http.StatusUnauthorized, "token", "the bearer token of --token-file is missing or wrong")
+}
+
+// hostOf is a Host field without its port and without the brackets of an IPv6 address.
+func hostOf(field string) string {
+	if host, _, err := net.SplitHostPort(field); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(field, "["), "]")
+}
+
+func isLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}

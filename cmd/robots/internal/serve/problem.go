@@ -1,0 +1,52 @@
+// Package serve has what "robots serve" needs of HTTP and knows nothing of robots.txt: problem
+// documents (RFC 9457), who may ask, deadlines for slow clients, and what gateways ask about.
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Problem is a problem document (RFC 9457). It is an error of the question, or of the moment.
+type Problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Parameter string `json:"parameter,omitempty"` // the one that is missing or malformed
+
+	RetryAfter time.Duration `json:"-"` // if zero, the field is not sent
+}
+
+// The types of problems end with one of these words.
+const types = "https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-"
+
+func (p *Problem) Error() string { return p.Detail }
+
+// NewProblem returns a problem of a kind, which is one word of its type.
+func NewProblem(status int, kind, format string, args ...any) *Problem {
+	return &Problem{
+		Type: types + kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...),
+	}
+}
+
+// BadParameter is the problem of a parameter that is missing or malformed.
+func BadParameter(name, format string, args ...any) *Problem {
+	p := NewProblem(http.StatusBadRequest, "parameter", format, args...)
+	p.Parameter = name
+	return p
+}
+
+// Write answers with p.
+func (p *Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p)
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// server is "robots serve".
+type server struct {
+	*app
+	network
+	address string
+	hosts   []string
+	trusted []string
+	token   string // the file
+	anyone  bool
+	private bool
+	logs    string
+	level   slog.LevelVar
+	drain   time.Duration
+	limits  limits
+}
+
+const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
+same JSON:
+
+  GET  /v1/decide?url=URL[&agent=TOKEN][&as=DIALECT|all]    as check --json
+  POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object a line
+  GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
+  POST /v1/match   {"robots", "urls", "agent", "as"}        as match --json
+  POST /v1/lint[?format=sarif]                              as lint --json
+  any  /authz                                               for nginx, Caddy, Traefik and Envoy
+  GET  /healthz, /readyz
+
+It listens on a loopback address, and asks public networks only, unless told otherwise.
+A refusal is an answer with status 200; only /authz says 403.
+
+SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
+
+// serve makes the subcommand.
+func (a *app) serve() *cobra.Command {
+	s := &server{app: a, limits: usualLimits}
+	return s.command()
+}
+
+func (s *server) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer over HTTP, for programs in other languages and for gateways",
+		Long:  serveHelp,
+		Example: `  robots serve --agent ExampleBot
+  curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,
+		Args:              none("serve takes no arguments"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.RunE = runs(func(ctx context.Context, _ []string) error {
+		return s.run(ctx, cmd.Flags().Changed("trusted"))
+	})
+	agentVar(cmd, &s.agent)
+	dialectVar(cmd, &s.dialect)
+	f := cmd.Flags()
+	f.StringVar(&s.address, "listen", "127.0.0.1:8411", "the `ADDRESS` to listen on")
+	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
+	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
+		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
+	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
+	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
+	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
+	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
+	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
+	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
+	s.register(cmd)
+	s.registerCache(cmd)
+	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
+	return cmd
+}
+
+// run serves until ctx ends. gateways tells that --trusted was given.
+func (s *server) run(ctx context.Context, gateways bool) error {
+	service, err := s.service(gateways)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	service.guard.Loopback = l.Addr().(*net.TCPAddr).IP.IsLoopback()
+	if !service.guard.Loopback && service.guard.Token == "" && !s.anyone {
+		return usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
+	}
+	if service.gate, err = s.openGate(service.log); err != nil {
+		return err
+	}
+	// What is kept whole is no answer of the Cache, and holds for a time of its own.
+	service.whole = &gate{Transport: &client.Transport{Fetcher: service.gate.Fetcher, Cache: new(cache.Cache)}}
+	service.files = newFiles(service.whole.fetch)
+	defer service.gate.end(ctx, s.app)
+	fmt.Fprintf(s.out, "robots serve: http://%s\n", l.Addr())
+	return service.until(ctx, l, s.drain)
+}
+
+// service makes all of the service but its gate.
+func (s *server) service(gateways bool) (*service, error) {
+	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
+		streams: make(chan struct{}, s.limits.streams)}
+	v.guard.Hosts = s.hosts
+	options := &slog.HandlerOptions{Level: &s.level}
+	switch s.logs {
+	case "text":
+		v.log = slog.New(slog.NewTextHandler(s.err, options))
+	case "json":
+		v.log = slog.New(slog.NewJSONHandler(s.err, options))
+	default:
+		return nil, usagef("no format of logs is called %q: it is text or json", s.logs)
+	}
+	for _, text := range s.trusted {
+		n, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, usagef("--trusted: %w", err)
+		}
+		v.trusted.Trusted = append(v.trusted.Trusted, n.Masked())
+	}
+	if s.drain < 0 {
+		return nil, usagef("--drain is %s; the least is 0s", s.drain)
+	}
+	var err error
+	v.guard.Token, err = readToken(s.token)
+	return v, err
+}
+
+// readToken reads the file of --token-file. A token is as long as a random one.
+func readToken(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < 16 || strings.ContainsFunc(token, blank) {
+		return "", usagef("%s holds no token: write 16 or more random characters without a blank, on one line", name)
+	}
+	return token, nil
+}
+
+// openGate is open with the settings of a program that runs on.
+func (s *server) openGate(log *slog.Logger) (*gate, error) {
+	at, own, err := s.cachePlace()
+	if err != nil {
+		log.Warn("robots.txt is kept in memory only", "error", err)
+	}
+	n := s.network
+	n.cacheAt = at
+	g, err := n.open(s.err)
+	if err != nil && own {
+		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
+	g.Cache.Size, g.Cache.MaxBytes = 0, 0
+	g.Fetcher.MaxFetches = maxFetches
+	if !s.private {
+		// The Fetcher sees the addresses of names only without a proxy, and before it connects
+		// only without a dialer.
+		base := g.Base.(*http.Transport)
+		base.Proxy, g.Fetcher.PublicOnly = nil, true
+		if len(s.connectTo) == 0 {
+			base.DialContext = nil
+		}
+	}
+	return g, nil
+}
+
+// cachePlace is what --cache names. own tells that it was not given, and that the place is
+// the user's own; an error, that there is no such place.
+func (s *server) cachePlace() (at string, own bool, err error) {
+	switch s.cacheAt {
+	case "none":
+		return "", false, nil
+	case "":
+		dir, err := os.UserCacheDir()
+		if err == nil {
+			dir = filepath.Join(dir, "robotsgate")
+			err = os.MkdirAll(dir, 0o700)
+		}
+		if err != nil {
+			return "", false, err
+		}
+		return filepath.Join(dir, "serve.db"), true, nil
+	default:
+		return s.cacheAt, false, nil
+	}
+}
+
+// until serves on l until ctx ends, and lets what is under way end, within the time of drain.
+func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration) error {
+	// The base context is not ctx: what is under way goes on when that ends.
+	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	v.draining = draining
+	server := &http.Server{
+		Handler:           v.handler(),
+		ReadHeaderTimeout: v.limits.header,
+		WriteTimeout:      v.limits.question + 2*v.limits.answer,
+		IdleTimeout:       v.limits.idle,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	v.log.Info("draining", "at most", drain)
+	stop()
+	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := server.Shutdown(ends); err != nil {
+		v.log.Warn("cut off what was under way", "error", err)
+		server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

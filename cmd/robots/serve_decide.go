@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+const (
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+)
+
+// parameters reads the query, in which each of names may be once, and nothing else. A name
+// that is misspelt must not be answered as if it were not there.
+func parameters(r *http.Request, names ...string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, serve.BadParameter("", "the query: %v", err)
+	}
+	for name, values := range query {
+		switch {
+		case !slices.Contains(names, name):
+			return nil, serve.BadParameter(brief(name),
+				"no parameter is called %s: they are %q. In the value of another, write & as %%26", quoted(name), names)
+		case len(values) > 1:
+			return nil, serve.BadParameter(name, "%s is given %d times", name, len(values))
+		}
+	}
+	return query, nil
+}
+
+// asker reads agent and as, which may be empty, into a checker that writes JSON to out.
+func (v *service) asker(out *bytes.Buffer, agent, as string) (*checker, error) {
+	c := &checker{app: &app{streams: streams{out: out, err: io.Discard}, json: true}}
+	c.agent, c.dialect = v.agent, v.dialect
+	if agent != "" {
+		if err := c.agent.Set(agent); err != nil {
+			return nil, serve.BadParameter("agent", "agent: %v", err)
+		}
+	}
+	if as != "" {
+		if err := (dialectsFlag{&c.dialect, &c.all}).Set(as); err != nil {
+			return nil, serve.BadParameter("as", "as: %v", err)
+		}
+	}
+	return c, nil
+}
+
+// askedSite reads the URL of a question whose site is to be asked.
+func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
+	if text == "" {
+		return nil, fetch.Origin{}, serve.BadParameter(name, "%s is missing", name)
+	}
+	u, err := parseURL(text)
+	if err != nil {
+		return nil, fetch.Origin{}, noOrigin(err)
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return nil, fetch.Origin{}, noOrigin(notURL(text, err))
+	}
+	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil { // nothing would send it
+		return nil, fetch.Origin{}, noOrigin(err)
+	}
+	return u, o, nil
+}
+
+func noOrigin(err error) *serve.Problem {
+	return serve.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
+}
+
+// decide answers GET /v1/decide with what "robots check --json" writes.
+func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
+	query, err := parameters(r, "url", "agent", "as")
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	c, err := v.asker(&out, query.Get("agent"), query.Get("as"))
+	if err != nil {
+		return err
+	}
+	u, o, err := askedSite("url", query.Get("url"))
+	if err != nil {
+		return err
+	}
+	q := checked{1, query.Get("url"), u, &asked{origin: o}}
+	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+	defer cancel()
+	g, media := v.gate, mediaJSON
+	if c.all {
+		g, media = v.whole, mediaNDJSON
+		q.result, err = v.files.get(ctx, o)
+	} else {
+		q.result, err = v.lookup(ctx, o, c.dialect.Dialect)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.one(g, q); err != nil {
+		return noOrigin(err)
+	}
+	return v.send(w, media, out.Bytes())
+}
+
+// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
+func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
+	res, err := v.gate.Cache.Get(ctx, o, &cache.Source{Load: v.load, UserAgent: v.gate.Fetcher.UserAgent, Dialect: d})
+	if err != nil {
+		return nil, fmt.Errorf("robots.txt of %v was not read: %w", o, err)
+	}
+	return res, nil
+}
+
+// load reads an answer as RFC9309 does: the Cache reads it in the dialect of its Source, which
+// each other can do.
+func (v *service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
+	if err == nil && res.Err != nil {
+		v.log.Debug("robots.txt is unreachable", "origin", o, "error", res.Err)
+	}
+	return res, err
+}
+
+// robots answers GET /v1/robots with what "robots fetch --json" writes.
+func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
+	query, err := parameters(r, "origin", "as")
+	if err != nil {
+		return err
+	}
+	c, err := v.asker(nil, "", query.Get("as"))
+	if err != nil {
+		return err
+	}
+	if c.all {
+		return serve.BadParameter("as", "as=all is for decisions")
+	}
+	_, o, err := askedSite("origin", query.Get("origin"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+	defer cancel()
+	res, err := v.files.get(ctx, o)
+	if err != nil {
+		return err
+	}
+	var out output
+	res = res.In(c.dialect.Dialect)
+	out.json(newFetched(res, newAnswer(o, res, v.whole.until(o, res))))
+	return v.send(w, mediaJSON, out.Bytes())
+}
+
+var errEnded = errors.New("the client has gone")

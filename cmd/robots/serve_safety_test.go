@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serveFails runs "robots serve", which ends by itself.
+func serveFails(t *testing.T, args ...string) (status int, said string) {
+	t.Helper()
+	var errs strings.Builder
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	args = append([]string{"serve", "--cache=none"}, args...)
+	status = run(ctx, args, streams{nil, io.Discard, &errs})
+	return status, errs.String()
+}
+
+func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
+	dir := t.TempDir()
+	token, short := filepath.Join(dir, "token"), filepath.Join(dir, "short")
+	os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600)
+	os.WriteFile(short, []byte("0123456789abcde\n"), 0o600)
+	for _, args := range [][]string{
+		{"--listen=0.0.0.0:0"}, {"--listen=:0"}, {"--listen=127.0.0.1:0", "--token-file=" + short},
+		{"--trusted=10.0.0.1"}, {"--log=xml"}, {"--drain=-1s"},
+	} {
+		if status, said := serveFails(t, args...); status != exitUsage {
+			t.Errorf("%q: status %d: %s", args, status, said)
+		}
+	}
+	if status, said := serveFails(t, "--token-file="+filepath.Join(dir, "none")); status != exitUnknown {
+		t.Errorf("no token file: status %d: %s", status, said)
+	}
+	for _, how := range []string{"--open", "--token-file=" + token} {
+		v := startServe(t, usualLimits, "--listen=0.0.0.0:0", how)
+		v.url = strings.Replace(v.url, "[::]", "127.0.0.1", 1)
+		want := map[string]int{"": 401, "Bearer 0123456789abcdef": 200, "bearer 0123456789abcdef": 200,
+			"Bearer 0123456789abcdeg": 401, "Basic 0123456789abcdef": 401, "Bearer": 401}
+		for field, status := range want {
+			if how == "--open" {
+				status = 200
+			}
+			lint, _ := v.do("POST", "/v1/lint", "", "Content-Type: text/plain", "Authorization: "+field)
+			probe, _ := v.do("GET", "/readyz", "", "Authorization: "+field)
+			if lint.StatusCode != status || probe.StatusCode != 200 {
+				t.Errorf("%s, %q: status %d, want %d; of /readyz %d", how, field, lint.StatusCode, status, probe.StatusCode)
+			}
+		}
+		res, _ := v.do("GET", "/authz", "", "X-Original-URL: http://a.example/")
+		if want := map[bool]int{true: 403, false: 401}[how == "--open"]; res.StatusCode != want && res.StatusCode != 200 {
+			t.Errorf("%s: /authz: status %d, want %d", how, res.StatusCode, want)
+		}
+	}
+}
+
+// A web page that gives its own name our address must learn nothing.
+func TestServeKnowsItsHost(t *testing.T) {
+	v := startServe(t, usualLimits, "--host=robots.internal")
+	_, port, _ := net.SplitHostPort(v.addr)
+	for host, status := range map[string]int{
+		"127.0.0.1": 404, "127.0.0.1:" + port: 404, "localhost:1": 404, "LOCALHOST": 404, "[::1]:80": 404, "[::1]": 404,
+		"robots.internal": 404, "Robots.Internal:80": 404, "evil.example": 421, "localhost.evil.example": 421,
+		"127.0.0.1.evil.example": 421, "10.0.0.1": 421, "[::ffff:10.0.0.1]": 421, "robots.internal.evil.example": 421,
+	} {
+		for _, path := range []string{"/", "/authz"} {
+			want := status
+			if want == 404 && path == "/authz" {
+				want = 400
+			}
+			if res, _ := v.do("GET", path, "", "Host: "+host); res.StatusCode != want {
+				t.Errorf("%s, Host: %s: status %d, want %d", path, host, res.StatusCode, want)
+			}
+		}
+	}
+}
+
+func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
+	v := startServe(t, usualLimits)
+	for field, status := range map[string]int{
+		"Origin: http://evil.example": 403, "Sec-Fetch-Site: cross-site": 403, "Sec-Fetch-Site: same-site": 403,
+		"Sec-Fetch-Site: same-origin": 200, "Origin: " + v.url: 200, "X: y": 200,
+	} {
+		if res, _ := v.do("POST", "/v1/lint", "", "Content-Type: text/plain", field); res.StatusCode != status {
+			t.Errorf("%s: status %d, want %d", field, res.StatusCode, status)
+		}
+		if res, _ := v.do("POST", "/v1/decide", "", "Content-Type: text/plain", field); res.StatusCode != status {
+			t.Errorf("%s: a stream: status %d, want %d", field, res.StatusCode, status)
+		}
+	}
+}
+
+// Whatever names the site, and however the address is written, a private network is not asked.
+func TestServeAsksPublicNetworksOnly(t *testing.T) {
+	var asked atomic.Int64
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer inner.Close()
+	t.Setenv("HTTP_PROXY", inner.URL) // a proxy would resolve names out of our sight
+	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
+	v := startServe(t, usualLimits, "--timeout=2s")
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
+		"[64:ff9b::7f00:1]", "10.0.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "192.168.0.1", "100.64.0.1",
+	} {
+		site := "http://" + host + ":" + port + "/"
+		for _, answer := range []string{
+			second(v.do("GET", "/v1/decide?url="+url.QueryEscape(site), "")),
+			second(v.do("GET", "/v1/decide?as=all&url="+url.QueryEscape(site), "")),
+			second(v.do("GET", "/v1/robots?origin="+url.QueryEscape(site), "")),
+			second(v.do("POST", "/v1/decide", site+"\n", "Content-Type: text/plain")),
+			second(v.do("GET", "/authz", "", "X-Original-URL: "+site)),
+		} {
+			if !strings.Contains(answer, "unreachable") && !strings.Contains(answer, "not an IPv4 address") {
+				t.Errorf("%s: %s", site, answer)
+			}
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("a private network was asked %d times", n)
+	}
+}
+
+func second(_ *http.Response, body string) string { return body }
+
+// dial connects, and sends text.
+func (v *serving) dial(text string) net.Conn {
+	v.t.Helper()
+	c, err := net.Dial("tcp", v.addr)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(c, text)
+	return c
+}
+
+// A client that stalls loses its connection, wherever it does, and gives its place to another.
+func TestServeWaitsForNoStalledClient(t *testing.T) {
+	l := usualLimits
+	l.header, l.body, l.answer, l.stream, l.streams, l.questions =
+		200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 1, 1
+	v := startServe(t, l, "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+	for name, text := range map[string]string{
+		"half a header":     "GET / HTTP/1.1\r\nHost: loc",
+		"half a body":       "POST /v1/lint" + head + "Content-Length: 10\r\n\r\nUser",
+		"an unread body":    "GET /healthz" + head + "Content-Length: 10\r\n\r\nUser",
+		"a silent stream":   "POST /v1/decide" + head + "Content-Length: 100\r\n\r\nfoo\n",
+		"a body of gateway": "POST /authz" + head + "Content-Length: 100\r\n\r\nfoo\n",
+	} {
+		c := v.dial(text)
+		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain"); res.StatusCode != 200 {
+			t.Errorf("%s: the next stream: %s", name, got)
+		}
+	}
+	// One that asks and never reads.
+	c := v.dial("POST /v1/decide" + head + "Transfer-Encoding: chunked\r\n\r\n")
+	chunk := fmt.Sprintf("%x\r\n%s\r\n", 4000, strings.Repeat("f o\n", 1000))
+	n, err := 0, error(nil)
+	for ; err == nil && n < 100000; n++ {
+		_, err = io.WriteString(c, chunk)
+	}
+	if ne, ok := err.(net.Error); err == nil || ok && ne.Timeout() {
+		t.Errorf("after %d chunks: %v, want a connection that is closed", n, err)
+	}
+	// net/http closes the connection within the Write that fails. The stream holds its place, as
+	// it holds its memory, until that returns; so this client alone may be told to ask again.
+	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain")
+		if res.StatusCode == 200 {
+			break
+		}
+		if res.StatusCode != 429 || time.Now().After(deadline) {
+			t.Fatalf("the next stream: %s", got)
+		}
+	}
+}
+
+func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
+	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
+	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
+	l := usualLimits
+	l.questions, l.streams = 2, 1
+	v := startServe(t, l, "--private", to)
+	c := v.dial("GET /v1/decide?url=http://a.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	<-arrived
+	s := v.dial("POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n" +
+		"Content-Length: 20\r\n\r\nhttp://b.example/\n")
+	<-arrived
+	for _, path := range []string{"/v1/decide?url=c.example", "/v1/robots?origin=c.example", "/authz"} {
+		if res, got := v.do("GET", path, ""); res.StatusCode != 429 || res.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %s %s", path, res.Status, got)
+		}
+	}
+	if res, _ := v.do("GET", "/readyz", ""); res.StatusCode != 200 {
+		t.Errorf("/readyz: %s", res.Status)
+	}
+	close(silent)
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("the first: %v, %v", res, err)
+	}
+	if res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain"); res.StatusCode != 429 {
+		t.Errorf("the second stream: %s %s", res.Status, got)
+	}
+	s.Close()
+}
+
+func TestServeAnswersBesideIdleConnections(t *testing.T) {
+	most := 10000
+	var files syscall.Rlimit
+	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
+	if most = min(most, int(files.Cur)/2-250); most < 1000 { // both ends are in this process
+		t.Skipf("%d files may be open", files.Cur)
+	}
+	v := startServe(t, usualLimits)
+	for range most {
+		c, err := net.Dial("tcp", v.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	before := time.Now()
+	for range 1000 {
+		if res, got := v.do("GET", "/readyz", ""); res.StatusCode != 200 {
+			t.Fatal(got)
+		}
+	}
+	t.Logf("1,000 questions beside %d idle connections: %v", most, time.Since(before))
+	if took := time.Since(before); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// At the end what is under way is answered, and nothing new is taken.
+func TestServeDrains(t *testing.T) {
+	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
+	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
+	v := startServe(t, usualLimits, "--private", to)
+	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+	c := bufio.NewReader(v.dial("GET /v1/decide?url=http://a.example/" + head + "\r\n"))
+	<-arrived
+	s := bufio.NewReader(v.dial("POST /v1/decide" + head + "Content-Length: 99\r\n\r\nfoo\nhttp://b.example/\n"))
+	<-arrived
+	stream, err := http.ReadResponse(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.stop()
+	for {
+		again, err := net.Dial("tcp", v.addr)
+		if err != nil {
+			break // it listens no more
+		}
+		again.Close()
+	}
+	close(silent)
+	if res, err := http.ReadResponse(c, nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("the question under way: %v, %v", res, err)
+	}
+	data, err := io.ReadAll(stream.Body)
+	if n := strings.Count(string(data), "\n"); n != 2 || err == nil {
+		t.Errorf("the stream: %d answers, %v; want 2 and that it broke off", n, err)
+	}
+	if status := <-v.end; status != exitOK {
+		t.Errorf("exit status %d: %s", status, v.log)
+	} else {
+		v.end <- status
+	}
+}
+
+// process starts "robots serve" as a process of its own: testscript takes the name for it.
+func process(t *testing.T, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Args = append([]string{"robots", "serve", "--listen=127.0.0.1:0"}, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, strings.TrimSuffix(strings.TrimPrefix(line, "robots serve: "), "\n")
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, _ := io.ReadAll(res.Body)
+	return string(data)
+}
+
+func TestServeEndsAtOnceAtTheSecondSignal(t *testing.T) {
+	arrived, silent := make(chan struct{}, 10), make(chan struct{})
+	defer close(silent)
+	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
+	cmd, at := process(t, "--cache=none", "--private", "--drain=1h", to)
+	go http.Get(at + "/v1/decide?url=http://a.example/")
+	<-arrived
+	cmd.Process.Signal(syscall.SIGTERM)
+	for { // until it drains
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	again := time.NewTicker(50 * time.Millisecond) // the first may still be on its way to be the first
+	defer again.Stop()
+	go func() {
+		for cmd.Process.Signal(syscall.SIGTERM) == nil {
+			<-again.C
+		}
+	}()
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("got %v, want that the signal ended it", err)
+	}
+}
+
+// What was stored is there after a SIGTERM, and after a kill that nothing can prepare for.
+func TestServeStartsWarm(t *testing.T) {
+	var asked atomic.Int64
+	to := siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	file := filepath.Join(t.TempDir(), "cache")
+	for _, c := range []struct {
+		signal os.Signal
+		most   int64
+	}{{syscall.SIGTERM, 1}, {syscall.SIGKILL, 1}, {syscall.SIGKILL, 1}} {
+		cmd, at := process(t, "--cache="+file, "--private", to)
+		if got := get(t, at+"/v1/decide?url=http://a.example/"); !strings.Contains(got, `"allowed":true`) {
+			t.Error(got)
+		}
+		cmd.Process.Signal(c.signal)
+		if err := cmd.Wait(); (err == nil) != (c.signal == syscall.SIGTERM) {
+			t.Errorf("%v: %v", c.signal, err)
+		}
+		if n := asked.Load(); n > c.most {
+			t.Errorf("before %v: the site was asked %d times, want %d", c.signal, n, c.most)
+		}
+	}
+}

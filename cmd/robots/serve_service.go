@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// The bounds of the service.
+const (
+	maxFetches = 512      // each may hold a file of 500 KiB
+	maxHeader  = 64 << 10 // a URL of 16 KiB with every byte escaped, and other fields
+	maxText    = 1 << 20  // of a robots.txt, twice what crawlers read
+	maxBody    = 6*maxText + 2<<20
+)
+
+// limits are the bounds that tests cannot wait for.
+type limits struct {
+	questions int // under way; more get a 429
+	streams   int // of POST /v1/decide; each holds some MiB
+
+	header   time.Duration // for a request without its body
+	body     time.Duration // for a body that is no stream
+	answer   time.Duration // for a piece of an answer to be taken
+	question time.Duration // for an answer to be found
+	stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
+	idle     time.Duration // for the next request
+}
+
+var usualLimits = limits{
+	questions: 1024, streams: 32,
+	header: 10 * time.Second, body: 30 * time.Second, answer: 30 * time.Second,
+	question: 2*time.Minute + 10*time.Second, stream: 2 * time.Minute, idle: 2 * time.Minute,
+}
+
+// service answers requests.
+type service struct {
+	*server
+	gate     *gate
+	whole    *gate // of files
+	files    *files
+	guard    serve.Guard
+	trusted  serve.Gateways
+	gateways bool // /authz may be asked under any Host
+	log      *slog.Logger
+	draining context.Context
+	underway chan struct{} // one element for each question
+	streams  chan struct{}
+}
+
+// handler is one whose error is answered with a problem document.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// handler is the whole service. What gateways ask about may be in the path, which a mux would
+// clean up.
+func (v *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("GET /healthz", v.healthy)
+	mux.HandleFunc("GET /readyz", v.ready)
+	mux.Handle("GET /v1/decide", v.question(v.decide))
+	mux.Handle("POST /v1/decide", v.question(v.stream))
+	mux.Handle("GET /v1/robots", v.question(v.robots))
+	mux.Handle("POST /v1/match", v.question(v.match))
+	mux.Handle("POST /v1/lint", v.question(v.lint))
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
+	}))
+	own, authz := cross.Handler(mux), v.question(v.authorize)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if r.Body != http.NoBody { // what is left of it is read at the end, and must not stall either
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.limits.body))
+		}
+		if isAuthz(r) {
+			authz.ServeHTTP(w, r)
+		} else {
+			v.own(own, w, r)
+		}
+		if r.Body != http.NoBody { // but not behind a stream that broke off
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.limits.body))
+		}
+	})
+}
+
+// own is what is not for gateways.
+func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	if p := v.guard.CheckHost(r); p != nil {
+		p.Write(w)
+		return
+	}
+	probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
+	if p := v.guard.CheckToken(r); p != nil && !probe {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		p.Write(w)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// question makes a handler of one that asks. Those under way are bounded.
+func (v *service) question(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := v.ask(h, w, r); err != nil {
+			problemOf(err).Write(w)
+		}
+	})
+}
+
+func (v *service) ask(h handler, w http.ResponseWriter, r *http.Request) error {
+	if v.draining.Err() != nil {
+		return unavailable("the service is ending")
+	}
+	select {
+	case v.underway <- struct{}{}:
+		defer func() { <-v.underway }()
+	default:
+		return busy()
+	}
+	return h(w, r)
+}
+
+func busy() *serve.Problem {
+	p := serve.NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
+	p.RetryAfter = time.Second
+	return p
+}
+
+func unavailable(why string) *serve.Problem {
+	p := serve.NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
+	p.RetryAfter = time.Second
+	return p
+}
+
+// problemOf is the problem that an error is. What is none is of the moment: the lookup was
+// given up, or the cache is closed.
+func problemOf(err error) *serve.Problem {
+	if p, ok := errors.AsType[*serve.Problem](err); ok {
+		return p
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", maxBody)
+	}
+	return unavailable(err.Error())
+}
+
+// send answers with what a subcommand would have written.
+func (v *service) send(w http.ResponseWriter, contentType string, body []byte) error {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.limits.answer))
+	w.Header().Set("Content-Type", contentType)
+	w.Write(body) // an error says that the client has gone
+	return nil
+}
+
+// body reads a body of one of these media types.
+func body(w http.ResponseWriter, r *http.Request, most int64, types ...string) ([]byte, error) {
+	if err := accepts(r, types...); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
+	}
+	if err != nil {
+		return nil, serve.BadParameter("body", "the body could not be read: %v", err)
+	}
+	return data, nil
+}
+
+// accepts returns the problem of a body that is of none of these media types.
+func accepts(r *http.Request, types ...string) error {
+	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	for _, t := range types {
+		if strings.EqualFold(strings.TrimSpace(is), t) {
+			return nil
+		}
+	}
+	return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
+		quoted(is), strings.Join(types, " or "))
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	serve.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
+		r.Method, brief(r.URL.Path)).Write(w)
+}
+
+func (v *service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+
+func (v *service) ready(w http.ResponseWriter, _ *http.Request) {
+	if v.draining.Err() != nil {
+		unavailable("the service is ending").Write(w)
+		return
+	}
+	io.WriteString(w, "ok\n")
+}

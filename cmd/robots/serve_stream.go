@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines
+// too, in the order of the lines.
+func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
+	query, err := parameters(r, "agent", "as")
+	if err != nil {
+		return err
+	}
+	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
+		return err
+	}
+	c, err := v.asker(nil, query.Get("agent"), query.Get("as"))
+	if err != nil {
+		return err
+	}
+	if c.all {
+		return serve.BadParameter("as", "as=all is for single questions")
+	}
+	select {
+	case v.streams <- struct{}{}:
+		defer func() { <-v.streams }()
+	default:
+		return busy()
+	}
+	w.Header().Set("Content-Type", mediaNDJSON)
+	ends, end := context.WithCancel(v.draining)
+	defer end()
+	d := &serve.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
+	defer d.Start()() // before end: the connection goes on to the next request
+	s := &decider{service: v, usual: c, writer: d, end: end}
+	// net/http ends the context of a request whose body breaks off, as it does at the end of the
+	// service; what was read is answered all the same.
+	if err := s.run(context.WithoutCancel(r.Context()), d); err != nil {
+		v.log.Debug("a stream broke off", "error", err)
+		panic(http.ErrAbortHandler) // what was answered must not pass for all
+	}
+	return nil
+}
+
+// decider answers a stream.
+type decider struct {
+	*service
+	usual  *checker // of lines that name no agent and no dialect
+	writer io.Writer
+	end    context.CancelFunc // of reading
+	out    output
+}
+
+// streamed is a line of a stream on its way to an answer.
+type streamed struct {
+	question
+	as *filterer
+}
+
+// A chunk of a stream is at most batchLines and batchBytes long. So many of them are read
+// before the first is answered, for their origins to be looked up at the same time.
+const maxChunks = 8
+
+// chunk is a piece of a stream. err ended reading; it is nil at the end of the body.
+type chunk struct {
+	lines []streamed
+	last  bool
+	err   error
+}
+
+// run answers the lines of in. One goroutine reads and has origins looked up, this one decides
+// and writes.
+func (s *decider) run(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	chunks := make(chan chunk, maxChunks)
+	go s.read(ctx, in, chunks)
+	err := s.answer(ctx, chunks)
+	cancel()
+	if err != nil {
+		s.end()
+	}
+	for range chunks { // the body must not be read once the handler has returned
+	}
+	return err
+}
+
+// answer answers chunks up to the last one.
+func (s *decider) answer(ctx context.Context, chunks <-chan chunk) error {
+	for c := range chunks {
+		for i := range c.lines {
+			if err := s.decide(ctx, &c.lines[i]); err != nil {
+				return err
+			}
+		}
+		if s.out.Len() >= batchBytes || len(chunks) == 0 {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		if c.last {
+			return c.err
+		}
+	}
+	return ctx.Err()
+}
+
+// read puts the lines of in on chunks, the last one with the error that ended reading.
+func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
+	defer close(chunks)
+	lines, number := bufio.NewReaderSize(in, batchBytes), 0
+	as := s.filterer(s.usual)
+	for {
+		var b batch[any]
+		f := lineFilter[any]{maxLine: maxURL}
+		err := f.fill(&b, lines, number+1)
+		number += len(b.lines)
+		c := chunk{last: err != nil, err: err, lines: make([]streamed, 0, len(b.lines))}
+		if err == io.EOF {
+			c.err = nil
+		}
+		for _, l := range b.lines {
+			if l.text = bytes.TrimSpace(l.text); len(l.text) > 0 {
+				c.lines = append(c.lines, s.question(ctx, l, as))
+			}
+		}
+		select {
+		case chunks <- c:
+		case <-ctx.Done():
+			return
+		}
+		if c.last {
+			return
+		}
+	}
+}
+
+// filterer writes answers as "robots filter --json" does.
+func (s *decider) filterer(c *checker) *filterer {
+	f := &filterer{app: c.app}
+	f.agent, f.dialect = c.agent, c.dialect
+	return f
+}
+
+// question reads a line, and has its origin looked up if that is not known.
+func (s *decider) question(ctx context.Context, l line, as *filterer) streamed {
+	q := streamed{question{line: l}, as}
+	if q.url, q.broken = urlOf(l); q.broken == nil && l.text[0] == '{' {
+		q.as, q.broken = s.own(l, as)
+	}
+	if q.broken == nil {
+		q.origin, q.broken = fetch.OriginOf(q.url)
+	}
+	if q.broken != nil {
+		return q
+	}
+	dialect := q.as.dialect.Dialect
+	if q.result, _ = s.lookup(ended, q.origin, dialect); q.result == nil {
+		k := &lookup{done: make(chan struct{})}
+		q.lookup = k
+		go func() {
+			defer close(k.done)
+			if k.result, _ = s.lookup(ctx, q.origin, dialect); k.result == nil {
+				k.result = &fetch.Result{Policy: policy.Unreachable(), Err: errEnded}
+			}
+		}()
+	}
+	return q
+}
+
+// own returns as with the agent and the dialect that an object names.
+func (s *decider) own(l line, as *filterer) (*filterer, error) {
+	var names struct{ Agent, As string }
+	if err := json.Unmarshal(l.text, &names); err != nil || names.Agent == "" && names.As == "" {
+		return as, err
+	}
+	own := &filterer{app: as.app}
+	own.agent, own.dialect = as.agent, as.dialect
+	if names.Agent != "" {
+		if err := own.agent.Set(names.Agent); err != nil {
+			return as, err
+		}
+	}
+	if names.As != "" {
+		if err := own.dialect.Set(names.As); err != nil {
+			return as, err
+		}
+	}
+	return own, nil
+}
+
+// decide writes the answer to a line. If it has to be waited for, what is known goes out first.
+func (s *decider) decide(ctx context.Context, q *streamed) error {
+	if q.lookup != nil {
+		select {
+		case <-q.lookup.done:
+		default:
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-q.lookup.done:
+			q.result = q.lookup.result
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var d policy.Decision
+	if q.broken == nil {
+		d, q.broken = client.Decide(q.result.Policy, q.as.agent.String(), q.url)
+	}
+	s.out.json(q.as.verdict(&q.question, d))
+	return nil
+}
+
+// flush sends what is answered.
+func (s *decider) flush() error {
+	if s.out.Len() == 0 {
+		return nil
+	}
+	_, err := s.writer.Write(s.out.Bytes())
+	s.out.Reset()
+	return err
+}

@@ -1,0 +1,426 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// serving is a running "robots serve".
+type serving struct {
+	t    *testing.T
+	url  string
+	addr string
+	stop context.CancelFunc
+	end  chan int // its exit status
+	log  *bytes.Buffer
+}
+
+// startServe runs "robots serve" in this process, with limits and flags.
+func startServe(t *testing.T, l limits, args ...string) *serving {
+	t.Helper()
+	out, in := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	v := &serving{t: t, stop: cancel, end: make(chan int, 1), log: new(bytes.Buffer)}
+	a := &app{streams: streams{out: in, err: v.log}}
+	s := &server{app: a, limits: l}
+	cmd := s.command()
+	cmd.SetArgs(append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	go func() {
+		status := exitOK
+		if err := cmd.ExecuteContext(ctx); err != nil {
+			fmt.Fprintln(in, err)
+			status = exitUnknown
+		}
+		in.Close()
+		v.end <- max(status, a.status)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		go io.Copy(io.Discard, out)
+		select {
+		case v.end <- <-v.end:
+		case <-time.After(15 * time.Second):
+			t.Error("it does not end")
+		}
+	})
+	line := make([]byte, 200)
+	n, _ := out.Read(line)
+	v.url = strings.TrimSuffix(strings.TrimPrefix(string(line[:n]), "robots serve: "), "\n")
+	if !strings.HasPrefix(v.url, "http://") {
+		t.Fatalf("it says %q", line[:n])
+	}
+	v.addr = strings.TrimPrefix(v.url, "http://")
+	return v
+}
+
+// do sends a request; fields are lines "Name: value".
+func (v *serving) do(method, path, body string, fields ...string) (*http.Response, string) {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, f := range fields {
+		name, value, ok := strings.Cut(f, ": ")
+		if !ok {
+			continue
+		}
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Add(name, value)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return res, string(data)
+}
+
+// siteServer serves schemaSite for all names, and returns the flag that leads there.
+func siteServer(t *testing.T, h http.HandlerFunc) string {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return "--connect-to=::" + server.Listener.Addr().String()
+}
+
+// moment hides what depends on when a question was asked.
+var moment = regexp.MustCompile(`"fetched":"[^"]*","age_seconds":\d+`)
+
+func timeless(text string) string { return moment.ReplaceAllString(text, "") }
+
+func TestServeDecidesAsCheckDoes(t *testing.T) {
+	to := siteServer(t, schemaSite)
+	v := startServe(t, usualLimits, "--private", to)
+	for _, name := range schemaSites {
+		for _, as := range append(dialectNames(), "all") {
+			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
+				u := "http://" + name + ".example" + path
+				want := string(stdoutOf(t, "", "check", "--json", "--agent=ExampleBot", "--as="+as, to, u))
+				res, got := v.do("GET", "/v1/decide?agent=ExampleBot/1.0&as="+as+"&url="+url.QueryEscape(u), "")
+				if res.StatusCode != 200 || timeless(got) != timeless(want) {
+					t.Errorf("%s as %s: %s\ngot  %swant %s", u, as, res.Status, got, want)
+				}
+				if res.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s: Cache-Control is %q", u, res.Header.Get("Cache-Control"))
+				}
+			}
+		}
+		want := string(stdoutOf(t, "", "fetch", "--json", to, "http://"+name+".example"))
+		if _, got := v.do("GET", "/v1/robots?origin=http://"+name+".example", ""); timeless(got) != timeless(want) {
+			t.Errorf("%s: got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// What the Cache holds in another dialect, for a day, does not tell when a site that is down is asked again.
+func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
+	var down atomic.Bool
+	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	v := startServe(t, usualLimits, "--private", to)
+	const o = "http://a.example"
+	if _, got := v.do("GET", "/v1/decide?url="+o, ""); !strings.Contains(got, `"allowed":true`) {
+		t.Fatal(got)
+	}
+	down.Store(true)
+	for _, path := range []string{
+		"/v1/robots?origin=" + o, "/v1/robots?as=bing&origin=" + o,
+		"/v1/decide?as=all&url=" + o, "/v1/decide?as=bing&url=" + o,
+	} {
+		_, got := v.do("GET", path, "")
+		for line := range strings.Lines(got) {
+			var said struct{ Robots answer }
+			err := json.Unmarshal([]byte(line), &said)
+			if said.Robots.Outcome == "unavailable" { // as Yandex takes a 503
+				continue
+			}
+			if retry := said.Robots.Retry; err != nil || retry == nil || *retry < 1 || *retry > 3600 {
+				t.Errorf("%s: %s", path, line)
+			}
+		}
+	}
+}
+
+// The questions are those of real files, and all 10,000 of them.
+func TestServeMatchesAsMatchDoes(t *testing.T) {
+	files := sharedCorpus(t)
+	type query struct {
+		File, URL string
+		Agents    []string
+	}
+	asked := map[[2]string][]string{} // the URLs, by file and agent
+	for _, q := range sharedFacts[query](t, "corpus/queries.jsonl.gz") {
+		q.URL = strings.TrimSpace(q.URL)
+		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(agentFlag).Set(q.Agents[0]) != nil {
+			continue
+		}
+		key := [2]string{q.File, q.Agents[0]}
+		asked[key] = append(asked[key], q.URL)
+	}
+	v := startServe(t, usualLimits)
+	n, file := 0, filepath.Join(t.TempDir(), "robots.txt")
+	for key, urls := range asked {
+		if err := os.WriteFile(file, files[key[0]], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n += len(urls)
+		want := stdoutOf(t, strings.Join(urls, "\n"), "match", "--json", "--robots="+file, "--agent="+key[1], "--as=bing")
+		question, _ := json.Marshal(map[string]any{"robots_b64": files[key[0]], "urls": urls, "agent": key[1], "as": "bing"})
+		if _, got := v.do("POST", "/v1/match", string(question), "Content-Type: application/json"); got != string(want) {
+			t.Fatalf("%s: got\n%.2000s\nwant\n%.2000s", key, got, want)
+		}
+	}
+	if n < 10000 {
+		t.Errorf("%d questions, want 10,000", n)
+	}
+}
+
+func TestServeStreamsAsFilterWrites(t *testing.T) {
+	to := siteServer(t, schemaSite)
+	var list strings.Builder
+	for i := range 10000 {
+		u := fmt.Sprintf("http://%s.example/private/%d", schemaSites[i%len(schemaSites)], i)
+		switch i % 100 {
+		case 1:
+			u = "foo bar"
+		case 2:
+			u = `{"url":"` + u + `","id":[1]}`
+		case 3:
+			u = "{"
+		case 4:
+			u = ""
+		case 5:
+			u = "http://rules.example/" + strings.Repeat("x", maxURL)
+		}
+		fmt.Fprintln(&list, u)
+	}
+	refused := filepath.Join(t.TempDir(), "refused")
+	lines := slices.Collect(bytes.Lines(stdoutOf(t, list.String(), "filter", "--json", "--refused="+refused, to)))
+	more, err := os.ReadFile(refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(lines, slices.Collect(bytes.Lines(more))...)
+	number := func(line []byte) (n int) {
+		fmt.Sscanf(string(line), `{"number":%d`, &n)
+		return n
+	}
+	slices.SortFunc(lines, func(a, b []byte) int { return cmp.Compare(number(a), number(b)) })
+	v := startServe(t, usualLimits, "--private", to)
+	res, got := v.do("POST", "/v1/decide", list.String(), "Content-Type: application/x-ndjson")
+	if want := string(bytes.Join(lines, nil)); got != want || len(lines) < 9000 {
+		t.Errorf("%s: %d bytes, want %d in %d lines", res.Status, len(got), len(want), len(lines))
+	}
+}
+
+func TestServeTakesTheAgentAndTheDialectOfALine(t *testing.T) {
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n")
+	})
+	v := startServe(t, usualLimits, "--private", "--agent=b", to)
+	_, got := v.do("POST", "/v1/decide?as=google", `{"url":"http://s.example/","agent":"a"}
+http://s.example/
+{"url":"http://s.example/","agent":"b","as":"yandex"}
+{"url":"http://s.example/","agent":"two words"}
+{"url":"http://s.example/","as":"lycos"}
+`, "Content-Type: application/x-ndjson")
+	said := ""
+	for line := range strings.Lines(got) {
+		var d decisionRecord
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			t.Fatal(err)
+		}
+		said += fmt.Sprintf("%d %v %s %s %s\n", d.Number, d.Allowed, *d.Agent, *d.Dialect, d.Reason)
+	}
+	const want = `1 false a google rule
+2 true b google rule
+3 true b yandex rule
+4 false b google malformed
+5 false b google malformed
+`
+	if said != want {
+		t.Errorf("got %q, want %q", said, want)
+	}
+}
+
+// What is known goes out while the body is still being written, and while a site is silent.
+func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
+	silent := make(chan struct{})
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "silent.example" {
+			<-silent
+		}
+	})
+	v := startServe(t, usualLimits, "--private", to)
+	body, write := io.Pipe()
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", body)
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\n")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	d := json.NewDecoder(res.Body)
+	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
+		func() { io.WriteString(write, "http://b.example/\n") }, func() { write.Close() }} {
+		before()
+		var got decisionRecord
+		if err := d.Decode(&got); i == 4 {
+			if err != io.EOF {
+				t.Errorf("behind the last: %v", err)
+			}
+		} else if err != nil || got.Number != i+1 || !got.Allowed {
+			t.Fatalf("%d: %+v, %v", i, got, err)
+		}
+	}
+}
+
+// manyLines are so many lines.
+type manyLines struct {
+	left int
+	rest []byte
+}
+
+func (e *manyLines) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		if e.left == 0 {
+			return 0, io.EOF
+		}
+		e.left--
+		e.rest = fmt.Appendf(e.rest[:0], "http://%d.example/%d/%0200d\n", e.left%7, e.left, 0)
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+func TestServeStreamsAtConstantMemory(t *testing.T) {
+	const lines = 200000 // 45 MB in, 90 MB out
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", &manyLines{left: lines})
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var most int64
+	d, buffer := 0, make([]byte, 1<<20)
+	for i := 0; err == nil; i++ {
+		var n int
+		n, err = res.Body.Read(buffer)
+		d += bytes.Count(buffer[:n], []byte("\n"))
+		if i%1000 == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			most = max(most, int64(m.HeapAlloc)-int64(before.HeapAlloc))
+		}
+	}
+	if d != lines || most > 24<<20 {
+		t.Errorf("%d answers, want %d; %d MiB of memory, want at most 24", d, lines, most>>20)
+	}
+}
+
+func TestServeProblems(t *testing.T) {
+	v := startServe(t, usualLimits, "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	long := strings.Repeat("x", 17<<10)
+	for _, c := range []struct {
+		method, path, body, media string
+		status                    int
+		parameter                 string
+	}{
+		{"GET", "/v1/decide", "", "", 400, "url"},
+		{"GET", "/v1/decide?url=", "", "", 400, "url"},
+		{"GET", "/v1/decide?url=example.com&agnt=a", "", "", 400, "agnt"},
+		{"GET", "/v1/decide?url=example.com&url=example.org", "", "", 400, "url"},
+		{"GET", "/v1/decide?url=%zz", "", "", 400, ""},
+		{"GET", "/v1/decide?url=example.com&agent=a+b", "", "", 400, "agent"},
+		{"GET", "/v1/decide?url=example.com&as=lycos", "", "", 400, "as"},
+		{"GET", "/v1/decide?url=/private", "", "", 422, ""},
+		{"GET", "/v1/decide?url=ftp://example.com/", "", "", 422, ""},
+		{"GET", "/v1/decide?url=http://", "", "", 422, ""},
+		{"GET", "/v1/decide?url=http://example.com/" + long, "", "", 422, ""},
+		{"GET", "/v1/decide?url=http://example.com/" + strings.Repeat("x", 80000), "", "", 431, "-"},
+		{"POST", "/v1/decide?as=all", "", mediaNDJSON, 400, "as"},
+		{"POST", "/v1/decide", "", "text/html", 415, ""},
+		{"GET", "/v1/robots", "", "", 400, "origin"},
+		{"GET", "/v1/robots?origin=foo", "", "", 422, ""},
+		{"GET", "/v1/robots?origin=example.com&as=all", "", "", 400, "as"},
+		{"POST", "/v1/match", "{}", "text/plain", 415, ""},
+		{"POST", "/v1/match", "", mediaJSON, 400, "body"},
+		{"POST", "/v1/match", "{} {}", mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `{"url":"/"}`, mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `{"robots":""}`, mediaJSON, 400, "urls"},
+		{"POST", "/v1/match", `{"urls":["/"]}`, mediaJSON, 400, "robots"},
+		{"POST", "/v1/match", `{"urls":["/"],"robots_b64":"?"}`, mediaJSON, 400, "robots_b64"},
+		{"POST", "/v1/match", `{"urls":["/"],"robots":"` + strings.Repeat("x", maxText+1) + `"}`, mediaJSON, 413, ""},
+		{"POST", "/v1/match", strings.Repeat(" ", maxBody+1), mediaJSON, 413, ""},
+		{"POST", "/v1/lint", strings.Repeat("x", maxText+1), "text/plain", 413, ""},
+		{"POST", "/v1/lint?format=html", "", "text/plain", 400, "format"},
+		{"POST", "/v1/lint", "", "application/x-www-form-urlencoded", 415, ""},
+		{"DELETE", "/v1/decide", "", "", 404, ""},
+		{"GET", "/v2", "", "", 404, ""},
+	} {
+		t.Run(c.method+" "+brief(c.path)+" "+brief(c.body), func(t *testing.T) {
+			var fields []string
+			if c.media != "" {
+				fields = append(fields, "Content-Type: "+c.media)
+			}
+			res, got := v.do(c.method, c.path, c.body, fields...)
+			var p struct {
+				Type, Title, Detail, Parameter string
+				Status                         int
+			}
+			switch err := json.Unmarshal([]byte(got), &p); {
+			case res.StatusCode != c.status:
+				t.Errorf("status %d, want %d: %s", res.StatusCode, c.status, got)
+			case c.parameter == "-": // net/http's own answer
+			case err != nil || p.Status != c.status || p.Parameter != c.parameter || p.Type == "" || p.Detail == "" ||
+				res.Header.Get("Content-Type") != "application/problem+json" || res.Header.Get("Cache-Control") != "no-store":
+				t.Errorf("got %s, %v", got, res.Header)
+			}
+		})
+	}
+}
+
+func TestServeLintsAsLintDoes(t *testing.T) {
+	v := startServe(t, usualLimits)
+	const file = "Disallow: /\nUser-agent: *\nDisallow /x\nAllow: *a\n\xff\x00"
+	for _, format := range []string{"json", "sarif"} {
+		want := stdoutOf(t, file, "lint", "-", "--format="+format)
+		if _, got := v.do("POST", "/v1/lint?format="+format, file, "Content-Type: text/plain"); got != string(want) {
+			t.Errorf("%s: got %s\nwant %s", format, got, want)
+		}
+	}
+}
