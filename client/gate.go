@@ -124,7 +124,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // origin whose pace to keep. A request that keeps none has the zero Origin.
 func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	own := gatingOf(req.Context())
-	if g.misuse == nil && g.isFree(req.URL) {
+	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
 		return req, fetch.Origin{}, nil
 	}
 	agent, hasAgent := req.Header["User-Agent"]
@@ -244,7 +244,7 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	d := group.Decide(target)
 	switch {
 	case !d.Allowed:
-	case hasDotSegment(target), isOther(u): // the rare case pays, buf stays on the stack
+	case hasDotSegment(target), g.ftp && isOther(u): // the rare case pays, buf stays on the stack
 		// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
 		// ";type=a" too (RFC 1738 §3.2.2).
 		return g.decideDots(ctx, u, strings.Clone(target), r, d, res)
@@ -317,11 +317,12 @@ func (g *gate) isFree(u *url.URL) bool {
 // isOther reports whether u has another scheme than http and https. A URL built by hand may
 // have "HTTP" or no scheme at all; neither is a way around the gate.
 func isOther(u *url.URL) bool {
-	switch {
-	case u == nil, u.Scheme == "http", u.Scheme == "https", u.Scheme == "":
-		return false
-	}
-	return !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https")
+	return u != nil && u.Scheme != "http" && u.Scheme != "https" && isOtherScheme(u.Scheme)
+}
+
+// isOtherScheme is what seldom has to be looked at, apart so that isOther is inlined.
+func isOtherScheme(scheme string) bool {
+	return scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
 }
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.

@@ -7,7 +7,7 @@ package main
 var table = []mutation{
 	// The gate.
 	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
-	{"client/gate.go", "case hasDotSegment(target), isOther(u): // the rare case", "case isOther(u): // the rare case", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/gate.go", "case hasDotSegment(target), g.ftp && isOther(u): // the rare case", "case g.ftp && isOther(u): // the rare case", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "group := res.Policy.Group(r.token)", "group := res.Policy.Group(\"\")", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
@@ -20,7 +20,7 @@ var table = []mutation{
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign == nil || ", "\tif true || ", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
-	{"client/gate.go", "case hasDotSegment(target), isOther(u):", "case hasDotSegment(target):", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
+	{"client/gate.go", "case hasDotSegment(target), g.ftp && isOther(u):", "case hasDotSegment(target):", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
