@@ -194,12 +194,13 @@ func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	words := 4 * cap(p.tab) // in which text lies as well
-	const page = 8 << 10    // the unit in which the allocator hands out what is large
+	const page = 8 << 10                             // the unit in which the allocator hands out what is large,
+	const unit = 16                                  // and what is small
+	words := (4*cap(p.tab) + unit - 1) &^ (unit - 1) // in which text lies as well
 	if words > 4*page {
 		words = (words + page - 1) &^ (page - 1)
 	}
-	size := int(unsafe.Sizeof(*p)) + words
+	size := (int(unsafe.Sizeof(*p))+unit-1)&^(unit-1) + words
 	if p.names > fewNames {
 		size += int(unsafe.Sizeof(found{})) + 16 // the memo, which fills with the first question
 	}
