@@ -92,6 +92,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(5 * time.Minute) // what is read behind the callers ends, too
 				c.web.before, c.web.begin = slowly, time.Now()
 				rt := &client.Transport{Base: c.web, UserAgent: "ExampleBot/1.0", Cache: c.cache, Pacer: &client.Pacer{}}
 				var mu sync.Mutex
