@@ -425,3 +425,17 @@ func TestNegatives(t *testing.T) {
 		}
 	}
 }
+
+func TestASignatureCoversNoMoreThanItMay(t *testing.T) {
+	for _, n := range []int{maxComponents, maxComponents + 1} {
+		m, input := &message{method: http.MethodGet, header: http.Header{}}, httpsfv.InnerList{Params: httpsfv.NewParams()}
+		for i := range n {
+			name := "x-" + strconv.Itoa(i)
+			m.header.Set(name, "a")
+			input.Items = append(input.Items, httpsfv.NewItem(name))
+		}
+		if _, err := base(m, input); (err != nil) != (n > maxComponents) {
+			t.Errorf("%d components: %v", n, err)
+		}
+	}
+}
