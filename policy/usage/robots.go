@@ -50,22 +50,19 @@ func (l *list) usageOf(g policy.Group, target string) {
 	if lines == nil || !g.Decide(target).Allowed {
 		return
 	}
-	longest, n := 0, 0
-	for _, r := range lines {
-		path, _ := splitUsage(r.Value)
-		octets, ok := matches(path, target)
-		switch {
-		case !ok || octets < longest:
-			continue
-		case octets > longest:
-			longest, n = octets, 0
-		}
-		lines[n] = r
-		n++
+	paths := make([]string, len(lines))
+	for i, r := range lines {
+		paths[i], _ = splitUsage(r.Value)
 	}
-	for _, r := range lines[:n] {
-		_, dictionary := splitUsage(r.Value)
-		l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
+	c := choose(paths, target)
+	for i, r := range lines {
+		if c.holds[paths[i]] {
+			_, dictionary := splitUsage(r.Value)
+			l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
+		}
+	}
+	if c.full {
+		l.add(Statement{By: contentUsage, Problem: problemMore})
 	}
 }
 
@@ -79,19 +76,6 @@ func splitUsage(value string) (path, dictionary string) {
 		return value[:i], strings.Trim(value[i:], " \t")
 	}
 	return value, ""
-}
-
-// matches reports whether a path matches a target, and how many octets it counts for. It
-// asks package policy, which knows how paths match. An absent path matches anything.
-func matches(path, target string) (octets int, ok bool) {
-	if path == "" {
-		return 0, true
-	}
-	if strings.ContainsAny(path, "\x00\r\n#") {
-		return 0, false // of a tdmrep.json: it would be more than a line
-	}
-	d := policy.Parse([]byte("user-agent: *\ndisallow: "+path)).Decide("*", target)
-	return len(d.Rule.Pattern), d.Reason == policy.ReasonRule
 }
 
 // signalsOf returns the Content-Signal lines that count for a crawler, and whether they are
