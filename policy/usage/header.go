@@ -82,7 +82,7 @@ func (l *list) link(value string, line int) {
 		}
 		end := outside(params, ',')
 		if isLicense(params[:end]) {
-			s := Statement{By: rsl, Line: line, Key: "License", Value: strings.Trim(target, space), Text: value}
+			s := Statement{By: rsl, Line: line, Key: licenseField, Value: strings.Trim(target, space), Text: value}
 			if !isAbsolute(s.Value) {
 				s.Problem = problemURL
 			}

@@ -25,7 +25,7 @@ import (
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
-	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, "License") {
+	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, licenseField) {
 		return nil // as nearly always
 	}
 	own := p.Group(token)
@@ -35,13 +35,30 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 	for _, r := range lines {
 		l.signal(Statement{Line: r.Line, Inherited: inherited, Text: r.Value})
 	}
-	for _, r := range ownOrLoose(p, own, "License") {
+	for _, r := range ownOrLoose(p, own, licenseField) {
 		l.license(r)
 	}
 	for _, t := range policyTokens {
 		l.policyToken(p.Group(t), t, target)
 	}
 	return l.said
+}
+
+// ParseRecord returns what a Content-Usage, Content-Signal or License record of a robots.txt
+// file says by itself, and the path of a Content-Usage record, or "" if it has none. Any other
+// record says nothing. ParseRobots knows which records hold for a crawler and a target.
+func ParseRecord(r policy.Record) (path string, said []Statement) {
+	l := list{in: inRobots}
+	switch {
+	case strings.EqualFold(r.Field, contentUsage):
+		path, _ = splitUsage(r.Value)
+		l.usageLine(r)
+	case strings.EqualFold(r.Field, contentSignal):
+		l.signal(Statement{Line: r.Line, Text: r.Value})
+	case strings.EqualFold(r.Field, licenseField):
+		l.license(r)
+	}
+	return path, l.said
 }
 
 // usageOf reads the Content-Usage lines of a group that hold for the target.
@@ -57,13 +74,18 @@ func (l *list) usageOf(g policy.Group, target string) {
 	c := choose(paths, target)
 	for i, r := range lines {
 		if c.holds[paths[i]] {
-			_, dictionary := splitUsage(r.Value)
-			l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
+			l.usageLine(r)
 		}
 	}
 	if c.full {
 		l.add(Statement{By: contentUsage, Problem: problemMore})
 	}
+}
+
+// usageLine reads a Content-Usage line.
+func (l *list) usageLine(r policy.Record) {
+	_, dictionary := splitUsage(r.Value)
+	l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
 }
 
 // splitUsage divides the value of a Content-Usage line into a path, which may be empty, and
@@ -103,7 +125,7 @@ func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []polic
 
 // license reads a License line (RSL 1.0).
 func (l *list) license(r policy.Record) {
-	s := Statement{By: rsl, Line: r.Line, Key: "License", Value: r.Value, Text: r.Value}
+	s := Statement{By: rsl, Line: r.Line, Key: licenseField, Value: r.Value, Text: r.Value}
 	if !isAbsolute(r.Value) {
 		s.Problem = problemURL
 	}
