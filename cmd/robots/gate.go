@@ -58,26 +58,25 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{
-		Transport: &client.Transport{
-			Base:  base,
-			Token: n.agent.String(),
-			Fetcher: &fetch.Fetcher{
-				Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
-			},
-			Cache: &cache.Cache{
-				Size:      maxOrigins,
-				MaxBytes:  maxPolicies,
-				Store:     store,
-				NoRefresh: true, // a refresh behind the callers would come after the run
-				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
-				// A list can wait for its own file, to read and to write it; a site need not be
-				// asked twice for that.
-				StoreTimeout: 10 * time.Second,
-			},
-		},
-		file: file,
-	}, nil
+	f := &fetch.Fetcher{
+		Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+	}
+	c := newCache(store, errs)
+	return &gate{Transport: &client.Transport{Base: base, Token: n.agent.String(), Fetcher: f, Cache: c}, file: file}, nil
+}
+
+// newCache makes the cache of a run.
+func newCache(store cache.Store, errs io.Writer) *cache.Cache {
+	return &cache.Cache{
+		Size:      maxOrigins,
+		MaxBytes:  maxPolicies,
+		Store:     store,
+		NoRefresh: true, // a refresh behind the callers would come after the run
+		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+		// A list can wait for its own file, to read and to write it; a site need not be
+		// asked twice for that.
+		StoreTimeout: 10 * time.Second,
+	}
 }
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.

@@ -61,7 +61,7 @@ type handler func(http.ResponseWriter, *http.Request) error
 // clean up.
 func (v *service) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
 	mux.HandleFunc("GET /healthz", v.healthy)
 	mux.HandleFunc("GET /readyz", v.ready)
 	mux.Handle("GET /v1/decide", v.question(v.decide))
@@ -188,9 +188,26 @@ func accepts(r *http.Request, types ...string) error {
 		quoted(is), strings.Join(types, " or "))
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		serve.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", brief(r.URL.Path), brief(r.Method)).Write(w)
+		return
+	}
 	serve.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
-		r.Method, brief(r.URL.Path)).Write(w)
+		brief(r.Method), brief(r.URL.Path)).Write(w)
+}
+
+// allowed are the methods that the path of r has a handler for.
+func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		other := *r
+		other.Method = m
+		if _, pattern := mux.Handler(&other); pattern != "/" {
+			methods = append(methods, m)
+		}
+	}
+	return methods
 }
 
 func (v *service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
