@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,40 +19,29 @@ import (
 // paced is send at the pace of o. It closes the request's body whatever happens, as
 // http.RoundTripper demands, unless the error is errAgain.
 func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Response, error) {
-	p, ctx := g.pacer, req.Context()
-	l, held, err := p.turn(ctx, o, asPage, r)
-	hasPlace := err == nil
-	defer func() { // a panic in base must not keep it either
-		if hasPlace {
-			p.end(l)
-		}
-	}()
-	if held > 0 && g.trace.Waited != nil {
-		w := Waited{URL: req.URL, Err: err, Took: held}
-		if err == errAgain {
-			w.Err = nil // the turn did come
-		}
-		g.call("Waited", func() { g.trace.Waited(ctx, w) })
-	}
+	turn, err := g.turn(req.Context(), req.URL, o, r)
 	switch {
 	case err == errAgain:
 		return nil, err
 	case err != nil:
 		return refuse(req, err)
 	}
-	if p.lapsed(l) { // this process slept meanwhile
-		return nil, errAgain
-	}
+	held := false
+	defer func() { // a panic in base must not keep it either
+		if !held {
+			turn.End()
+		}
+	}()
 	out, reading := watchBody(req)
 	res, err := g.send(out)
 	switch {
 	case err == nil:
-		p.note(l, res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))
+		turn.Answered(res.StatusCode, res.Header)
 		if res.Body != nil && res.Body != http.NoBody {
-			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
+			res.Body, held = turn.hold(req.Context(), res.Body), true
 		}
 	case blames(req, reading, err):
-		p.note(l, 0, 0)
+		turn.Answered(0, nil)
 	}
 	return res, err
 }
@@ -140,10 +128,8 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 // case net/http has closed the connection, even if the caller forgets to close the body.
 type pacedBody struct {
 	io.ReadCloser
-	pacer *Pacer
-	place place
-	once  sync.Once   // gives the place back
-	stop  func() bool // ends the watch on the context
+	turn *Turn
+	stop func() bool // ends the watch on the context
 }
 
 // pacedStream is the body of a 101 answer. It is the connection itself and can be written
@@ -153,10 +139,10 @@ type pacedStream struct {
 	io.Writer
 }
 
-// holdPlace wraps body: the place l is held until the body is done with.
-func (p *Pacer) holdPlace(ctx context.Context, l place, body io.ReadCloser) io.ReadCloser {
-	b := &pacedBody{ReadCloser: body, pacer: p, place: l}
-	b.stop = context.AfterFunc(ctx, b.over)
+// hold wraps body: the turn ends when the body is done with.
+func (t *Turn) hold(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, turn: t}
+	b.stop = context.AfterFunc(ctx, t.End)
 	if w, ok := body.(io.Writer); ok {
 		return &pacedStream{b, w}
 	}
@@ -186,11 +172,7 @@ func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
 
 func (b *pacedBody) done() {
 	b.stop()
-	b.over()
-}
-
-func (b *pacedBody) over() {
-	b.once.Do(func() { b.pacer.end(b.place) })
+	b.turn.End()
 }
 
 // CloseWrite ends our half of an upgraded connection, if net/http can.

@@ -29,20 +29,25 @@ type answer struct {
 // outcomeRules is the outcome of a file that can be read.
 const outcomeRules = "rules"
 
+// outcomeOf is what res comes to, in one word.
+func outcomeOf(res *fetch.Result) string {
+	if r := res.Policy.Reason(); r != 0 {
+		return reasonName(r)
+	}
+	return outcomeRules
+}
+
 // newAnswer takes from res what a script may want to know. The file itself is left out:
 // it is long, and "robots fetch" gives it. until is gate.until's.
 func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 	a := &answer{
 		URL:       o.RobotsURL().String(),
 		Status:    orNull(res.StatusCode),
-		Outcome:   outcomeRules,
+		Outcome:   outcomeOf(res),
 		Redirects: append([]string{}, res.Redirects...),
 		Fetched:   res.Time.UTC().Truncate(time.Second),
 		Age:       int64(max(time.Since(res.Time), 0) / time.Second),
 		Truncated: res.Truncated,
-	}
-	if r := res.Policy.Reason(); r != 0 {
-		a.Outcome = reasonName(r)
 	}
 	if res.Err != nil {
 		text := res.Err.Error()

@@ -136,21 +136,31 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 	return nil
 }
 
-// one writes the answer about one URL in one piece.
-func (c *checker) one(g *gate, u checked) error {
+// verdicts is the answer about one URL, in one dialect or in all.
+func (c *checker) verdicts(g *gate, u checked) (all []*verdict, err error) {
 	readings := []reading{{c.dialect.Dialect, u.result}}
 	if c.all {
 		readings = inAllDialects(u.result)
 	}
-	var out output
-	var verdicts []*verdict
 	for _, r := range readings {
 		v, err := c.verdict(g, u, r)
 		if err != nil {
-			return usagef("argument %d: %w", u.number, notURL(u.text, err))
+			return nil, usagef("argument %d: %w", u.number, notURL(u.text, err))
 		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// one writes the answer about one URL in one piece.
+func (c *checker) one(g *gate, u checked) error {
+	verdicts, err := c.verdicts(g, u)
+	if err != nil {
+		return err
+	}
+	var out output
+	for _, v := range verdicts {
 		out.worsen(v.status())
-		verdicts = append(verdicts, v)
 	}
 	switch {
 	case c.json:

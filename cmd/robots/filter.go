@@ -36,7 +36,7 @@ type filterer struct {
 	// Set by run.
 	gate     *gate
 	origins  *origins
-	turns    *turns
+	turns    *rounds
 	output   *answers // the file of --output, or nil
 	refusals *answers // the file of --refused, or nil
 	meter    meter
@@ -160,7 +160,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.Size = maxCopies
 	f.origins = newOrigins(f.gate.lookup, f.dialect.Dialect, f.parallel)
-	f.turns = newTurns(1)
+	f.turns = newRounds(1)
 	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
 	started := time.Now()
 	f.meter.show(f.in, f.out, f.err, f.origins)

@@ -13,7 +13,10 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -21,8 +24,9 @@ import (
 // asked and not sent through.
 type gate struct {
 	*client.Transport
-	fetches atomic.Int64     // by lookup
-	file    *boltstore.Store // nil: there is none
+	fetches atomic.Int64      // by lookup
+	file    *boltstore.Store  // nil: there is none
+	turns   *redisturns.Store // nil: there is none
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -58,26 +62,25 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{
-		Transport: &client.Transport{
-			Base:  base,
-			Token: n.agent.String(),
-			Fetcher: &fetch.Fetcher{
-				Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
-			},
-			Cache: &cache.Cache{
-				Size:      maxOrigins,
-				MaxBytes:  maxPolicies,
-				Store:     store,
-				NoRefresh: true, // a refresh behind the callers would come after the run
-				Logger:    slog.New(slog.NewTextHandler(errs, nil)),
-				// A list can wait for its own file, to read and to write it; a site need not be
-				// asked twice for that.
-				StoreTimeout: 10 * time.Second,
-			},
-		},
-		file: file,
-	}, nil
+	f := &fetch.Fetcher{
+		Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+	}
+	c := newCache(store, errs)
+	return &gate{Transport: &client.Transport{Base: base, Token: n.agent.String(), Fetcher: f, Cache: c}, file: file}, nil
+}
+
+// newCache makes the cache of a run.
+func newCache(store cache.Store, errs io.Writer) *cache.Cache {
+	return &cache.Cache{
+		Size:      maxOrigins,
+		MaxBytes:  maxPolicies,
+		Store:     store,
+		NoRefresh: true, // a refresh behind the callers would come after the run
+		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+		// A list can wait for its own file, to read and to write it; a site need not be
+		// asked twice for that.
+		StoreTimeout: 10 * time.Second,
+	}
 }
 
 // lookup returns what is known of o's robots.txt, fetching it where it must.
@@ -114,12 +117,32 @@ func (g *gate) fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error)
 	return g.Fetcher.Fetch(ctx, o, nil)
 }
 
+// share makes the turns of g those of all processes that use its Redis server, if it has one.
+// count may wrap what it is told.
+func (g *gate) share(count func(turns.Store) turns.Store) {
+	if s, ok := g.Cache.Store.(*redisstore.Store); ok {
+		g.turns = &redisturns.Store{Client: s.Client}
+		g.Pacer.Turns = count(g.turns)
+	}
+}
+
+// ping asks the server of turns whether it is there. If there is none, all is well.
+func (g *gate) ping(ctx context.Context) error {
+	if g.turns == nil {
+		return nil
+	}
+	return g.turns.Client.Ping(ctx).Err()
+}
+
 // end writes to the store what is not there yet, and closes it. That has to be done
 // after an interruption too, and what goes wrong is no reason to hide another error.
 func (g *gate) end(ctx context.Context, a *app) {
 	const flushTime = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
+	if g.turns != nil {
+		g.turns.Close()
+	}
 	var o output
 	if err := g.Cache.Close(ctx); g.file == nil {
 		o.warn(err) // a Redis that is down costs fetches, no answers

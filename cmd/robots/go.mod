@@ -7,6 +7,7 @@ toolchain go1.26.8
 require (
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // whole files, for serve
+	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
@@ -18,17 +19,23 @@ require (
 
 // Tests.
 require (
+	github.com/prometheus/client_model v0.6.3 // what was counted,
+	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
 	golang.org/x/sys v0.49.0 // a pseudo-terminal
 )
 
 require (
+	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

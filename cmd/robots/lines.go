@@ -189,17 +189,17 @@ func appendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong b
 	return text[:start+len(rest)], tooLong, err
 }
 
-// turns lets batches do something one after the other, in the order of their lines.
-type turns struct {
+// rounds lets batches do something one after the other, in the order of their lines.
+type rounds struct {
 	mu      sync.Mutex
 	next    int                   // number of the line whose batch it is up to
 	waiting map[int]chan struct{} // by the number of the first line
 }
 
-func newTurns(first int) *turns { return &turns{next: first, waiting: map[int]chan struct{}{}} }
+func newRounds(first int) *rounds { return &rounds{next: first, waiting: map[int]chan struct{}{}} }
 
 // wait waits until all lines before number have passed, or for ctx.
-func (t *turns) wait(ctx context.Context, number int) error {
+func (t *rounds) wait(ctx context.Context, number int) error {
 	t.mu.Lock()
 	if t.next == number {
 		t.mu.Unlock()
@@ -217,7 +217,7 @@ func (t *turns) wait(ctx context.Context, number int) error {
 }
 
 // pass gives the turn to the batch that begins with the line number.
-func (t *turns) pass(number int) {
+func (t *rounds) pass(number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next = number

@@ -17,6 +17,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // server is "robots serve".
@@ -32,6 +34,7 @@ type server struct {
 	logs    string
 	level   slog.LevelVar
 	drain   time.Duration
+	turn    time.Duration
 	limits  limits
 }
 
@@ -43,8 +46,10 @@ same JSON:
   GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
   POST /v1/match   {"robots", "urls", "agent", "as"}        as match --json
   POST /v1/lint[?format=sarif]                              as lint --json
+  POST /v1/turns   {"url", "agent", "wait"}                 a turn to fetch the URL, at the pace of its site
+  POST /v1/turns/ID  {"status", "retry_after"}, or DELETE   ends it
   any  /authz                                               for nginx, Caddy, Traefik and Envoy
-  GET  /healthz, /readyz
+  GET  /healthz, /readyz, /metrics
 
 It listens on a loopback address, and asks public networks only, unless told otherwise.
 A refusal is an answer with status 200; only /authz says 403.
@@ -83,6 +88,7 @@ func (s *server) command() *cobra.Command {
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
+	f.DurationVar(&s.turn, "turn-time", 2*time.Minute, "`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.register(cmd)
 	s.registerCache(cmd)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
@@ -104,22 +110,38 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if !service.guard.Loopback && service.guard.Token == "" && !s.anyone {
 		return usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
 	}
-	if service.gate, err = s.openGate(service.log); err != nil {
+	slog.SetDefault(service.log) // what the library says
+	g, err := s.openGate(service.log)
+	if err != nil {
 		return err
 	}
-	// What is kept whole is no answer of the Cache, and holds for a time of its own.
-	service.whole = &gate{Transport: &client.Transport{Fetcher: service.gate.Fetcher, Cache: new(cache.Cache)}}
-	service.files = newFiles(service.whole.fetch)
-	defer service.gate.end(ctx, s.app)
+	service.use(g)
+	defer g.end(ctx, s.app)
 	fmt.Fprintf(s.out, "robots serve: http://%s\n", l.Addr())
 	return service.until(ctx, l, s.drain)
+}
+
+// use makes g the gate of the service.
+func (v *service) use(g *gate) {
+	v.gate = g
+	g.Pacer = new(client.Pacer)
+	g.share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
+	g.Trace = &client.Trace{Fetched: v.fetched}
+	v.metrics.watch(g.Cache)
+	if g.Cache.Store != nil {
+		g.Cache.Store = v.metrics.store(g.Cache.Store)
+	}
+	// What is kept whole is no answer of the Cache, and holds for a time of its own.
+	v.whole = &gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
+	v.files = newFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
 
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams)}
+		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics()}
 	v.guard.Hosts = s.hosts
+	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = s.turn, (*client.Turn).End, make(chan struct{}, s.limits.turns)
 	options := &slog.HandlerOptions{Level: &s.level}
 	switch s.logs {
 	case "text":
@@ -138,6 +160,9 @@ func (s *server) service(gateways bool) (*service, error) {
 	}
 	if s.drain < 0 {
 		return nil, usagef("--drain is %s; the least is 0s", s.drain)
+	}
+	if s.turn <= 0 {
+		return nil, usagef("--turn-time is %s: give more than 0s", s.turn)
 	}
 	var err error
 	v.guard.Token, err = readToken(s.token)
@@ -240,6 +265,7 @@ func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration
 		v.log.Warn("cut off what was under way", "error", err)
 		server.Close()
 	}
+	v.turns.Close()
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

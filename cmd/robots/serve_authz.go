@@ -35,7 +35,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if p != nil {
 		return p
 	}
-	answer, err := v.about(r.Context(), text, r.UserAgent())
+	answer, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
 	if err != nil {
 		return err
 	}
@@ -47,13 +47,14 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// about decides about a URL for the crawler that a User-Agent field names.
-func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, error) {
+// about decides about a URL. If agent is empty, it is that of the service.
+func (v *service) about(ctx context.Context, text, agent string) (*verdict, error) {
+	begin := time.Now()
 	u, o, err := askedSite("url", text)
 	if err != nil {
 		return nil, err
 	}
-	c, err := v.asker(nil, policy.ProductToken(userAgent), "")
+	c, err := v.asker(agent, "")
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +69,7 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 	if err != nil {
 		return nil, noOrigin(err)
 	}
+	v.metrics.decided(begin, answer)
 	return answer, nil
 }
 
@@ -75,7 +77,7 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 // stands behind the gateway.
 func (v *service) refuse(w http.ResponseWriter, answer *verdict) {
 	kind := "rule"
-	if answer.Reason == reasonName(policy.ReasonUnreachable) {
+	if unreachable(answer) {
 		kind = "unreachable"
 	}
 	p := serve.NewProblem(http.StatusForbidden, kind, "%s", answer.because())
@@ -90,6 +92,8 @@ func (v *service) refuse(w http.ResponseWriter, answer *verdict) {
 	}
 	p.Write(w)
 }
+
+func unreachable(v *verdict) bool { return v.Reason == reasonName(policy.ReasonUnreachable) }
 
 // retryOfAnswer is how long it takes until an unreachable robots.txt is asked for again.
 func retryOfAnswer(a *answer) time.Duration {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
@@ -41,9 +41,9 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// asker reads agent and as, which may be empty, into a checker that writes JSON to out.
-func (v *service) asker(out *bytes.Buffer, agent, as string) (*checker, error) {
-	c := &checker{app: &app{streams: streams{out: out, err: io.Discard}, json: true}}
+// asker reads agent and as, which may be empty, into a checker.
+func (v *service) asker(agent, as string) (*checker, error) {
+	c := &checker{app: &app{streams: streams{err: io.Discard}, json: true}}
 	c.agent, c.dialect = v.agent, v.dialect
 	if agent != "" {
 		if err := c.agent.Set(agent); err != nil {
@@ -87,8 +87,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	c, err := v.asker(&out, query.Get("agent"), query.Get("as"))
+	c, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := checked{1, query.Get("url"), u, &asked{origin: o}}
+	begin, q := time.Now(), checked{1, query.Get("url"), u, &asked{origin: o}}
 	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
 	defer cancel()
 	g, media := v.gate, mediaJSON
@@ -109,8 +108,14 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.one(g, q); err != nil {
+	verdicts, err := c.verdicts(g, q)
+	if err != nil {
 		return noOrigin(err)
+	}
+	v.metrics.decided(begin, verdicts...)
+	var out output
+	for _, d := range verdicts {
+		out.json(*d)
 	}
 	return v.send(w, media, out.Bytes())
 }
@@ -127,11 +132,18 @@ func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) 
 // load reads an answer as RFC9309 does: the Cache reads it in the dialect of its Source, which
 // each other can do.
 func (v *service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+	begin := time.Now()
 	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
-	if err == nil && res.Err != nil {
-		v.log.Debug("robots.txt is unreachable", "origin", o, "error", res.Err)
-	}
+	v.fetched(client.Fetched{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
 	return res, err
+}
+
+// fetched is told of each robots.txt that was read.
+func (v *service) fetched(f client.Fetched) {
+	v.metrics.fetched(f.Result, f.Err, f.Took)
+	if f.Err == nil && f.Result.Err != nil {
+		v.log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)
+	}
 }
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes.
@@ -140,7 +152,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(nil, "", query.Get("as"))
+	c, err := v.asker("", query.Get("as"))
 	if err != nil {
 		return err
 	}

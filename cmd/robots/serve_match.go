@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 
@@ -29,7 +27,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(nil, q.Agent, q.As)
+	c, err := v.asker(q.Agent, q.As)
 	if err != nil {
 		return err
 	}
@@ -61,13 +59,8 @@ func readMatch(w http.ResponseWriter, r *http.Request) (q matchQuestion, text []
 	if err != nil {
 		return q, nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&q); err != nil {
-		return q, nil, serve.BadParameter("body", "the body is no question: %v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return q, nil, serve.BadParameter("body", "the body holds more than one question")
+	if err := readJSON(data, &q); err != nil {
+		return q, nil, err
 	}
 	if len(q.URLs) == 0 {
 		return q, nil, serve.BadParameter("urls", "urls is missing or empty")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 )
 
@@ -24,6 +25,7 @@ const (
 type limits struct {
 	questions int // under way; more get a 429
 	streams   int // of POST /v1/decide; each holds some MiB
+	turns     int // waited for, or not ended yet
 
 	header   time.Duration // for a request without its body
 	body     time.Duration // for a body that is no stream
@@ -34,7 +36,7 @@ type limits struct {
 }
 
 var usualLimits = limits{
-	questions: 1024, streams: 32,
+	questions: 1024, streams: 32, turns: 4096,
 	header: 10 * time.Second, body: 30 * time.Second, answer: 30 * time.Second,
 	question: 2*time.Minute + 10*time.Second, stream: 2 * time.Minute, idle: 2 * time.Minute,
 }
@@ -52,6 +54,8 @@ type service struct {
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
+	turns    serve.Leases[*client.Turn]
+	metrics  *metrics
 }
 
 // handler is one whose error is answered with a problem document.
@@ -61,7 +65,7 @@ type handler func(http.ResponseWriter, *http.Request) error
 // clean up.
 func (v *service) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
 	mux.HandleFunc("GET /healthz", v.healthy)
 	mux.HandleFunc("GET /readyz", v.ready)
 	mux.Handle("GET /v1/decide", v.question(v.decide))
@@ -69,6 +73,10 @@ func (v *service) handler() http.Handler {
 	mux.Handle("GET /v1/robots", v.question(v.robots))
 	mux.Handle("POST /v1/match", v.question(v.match))
 	mux.Handle("POST /v1/lint", v.question(v.lint))
+	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
+	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
+	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
+	mux.Handle("GET /metrics", v.metrics)
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
@@ -109,8 +117,13 @@ func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 
 // question makes a handler of one that asks. Those under way are bounded.
 func (v *service) question(h handler) http.Handler {
+	return problems(func(w http.ResponseWriter, r *http.Request) error { return v.ask(h, w, r) })
+}
+
+// problems makes an http.Handler of h.
+func problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := v.ask(h, w, r); err != nil {
+		if err := h(w, r); err != nil {
 			problemOf(err).Write(w)
 		}
 	})
@@ -188,16 +201,39 @@ func accepts(r *http.Request, types ...string) error {
 		quoted(is), strings.Join(types, " or "))
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		serve.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", brief(r.URL.Path), brief(r.Method)).Write(w)
+		return
+	}
 	serve.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
-		r.Method, brief(r.URL.Path)).Write(w)
+		brief(r.Method), brief(r.URL.Path)).Write(w)
+}
+
+// allowed are the methods that the path of r has a handler for.
+func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		other := *r
+		other.Method = m
+		if _, pattern := mux.Handler(&other); pattern != "/" {
+			methods = append(methods, m)
+		}
+	}
+	return methods
 }
 
 func (v *service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-func (v *service) ready(w http.ResponseWriter, _ *http.Request) {
+func (v *service) ready(w http.ResponseWriter, r *http.Request) {
 	if v.draining.Err() != nil {
 		unavailable("the service is ending").Write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	if err := v.gate.ping(ctx); err != nil {
+		unavailable("the store of turns is away").Write(w)
 		return
 	}
 	io.WriteString(w, "ok\n")

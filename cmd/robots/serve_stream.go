@@ -24,7 +24,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
-	c, err := v.asker(nil, query.Get("agent"), query.Get("as"))
+	c, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	defer end()
 	d := &serve.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
-	s := &decider{service: v, usual: c, writer: d, end: end}
+	s := &decider{service: v, usual: c, writer: d, end: end, tally: map[string]int{}}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.
 	if err := s.run(context.WithoutCancel(r.Context()), d); err != nil {
@@ -59,6 +59,7 @@ type decider struct {
 	writer io.Writer
 	end    context.CancelFunc // of reading
 	out    output
+	tally  map[string]int // what is in out, by outcome
 }
 
 // streamed is a line of a stream on its way to an answer.
@@ -219,7 +220,9 @@ func (s *decider) decide(ctx context.Context, q *streamed) error {
 	if q.broken == nil {
 		d, q.broken = client.Decide(q.result.Policy, q.as.agent.String(), q.url)
 	}
-	s.out.json(q.as.verdict(&q.question, d))
+	answer := q.as.verdict(&q.question, d)
+	s.tally[answer.outcome()]++
+	s.out.json(answer)
 	return nil
 }
 
@@ -228,6 +231,10 @@ func (s *decider) flush() error {
 	if s.out.Len() == 0 {
 		return nil
 	}
+	for outcome, n := range s.tally {
+		s.metrics.decisions.WithLabelValues(outcome).Add(float64(n))
+	}
+	clear(s.tally)
 	_, err := s.writer.Write(s.out.Bytes())
 	s.out.Reset()
 	return err

@@ -389,7 +389,8 @@ func TestServeProblems(t *testing.T) {
 		{"POST", "/v1/lint", strings.Repeat("x", maxText+1), "text/plain", 413, ""},
 		{"POST", "/v1/lint?format=html", "", "text/plain", 400, "format"},
 		{"POST", "/v1/lint", "", "application/x-www-form-urlencoded", 415, ""},
-		{"DELETE", "/v1/decide", "", "", 404, ""},
+		{"DELETE", "/v1/decide", "", "", 405, ""},
+		{"POST", "/healthz", "", "", 405, ""},
 		{"GET", "/v2", "", "", 404, ""},
 	} {
 		t.Run(c.method+" "+brief(c.path)+" "+brief(c.body), func(t *testing.T) {

@@ -133,6 +133,20 @@ func (v *verdict) status() int {
 	}
 }
 
+// outcome is the verdict in one word.
+func (v *verdict) outcome() string {
+	switch {
+	case v.Reason == "":
+		return reasonMalformed
+	case v.Allowed:
+		return "allowed"
+	case v.Reason == reasonName(policy.ReasonUnreachable):
+		return v.Reason
+	default:
+		return "refused"
+	}
+}
+
 // because says in one phrase, safe to print, what the verdict rests on.
 func (v *verdict) because() string {
 	switch {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// metrics is what GET /metrics tells. No label has a value that a client or a site chooses.
+type metrics struct {
+	http.Handler
+	registry *prometheus.Registry
+
+	decisions     *prometheus.CounterVec
+	decisionTime  prometheus.Histogram
+	fetches       *prometheus.CounterVec
+	fetchTime     prometheus.Histogram
+	storeFailures *prometheus.CounterVec
+	turnsWaiting  prometheus.Gauge
+	turnTime      prometheus.Histogram
+}
+
+// The values of labels. All are there from the start: what has not happened yet is a zero.
+var (
+	decisionOutcomes = []string{"allowed", "refused", "unreachable", "malformed"}
+	fetchOutcomes    = []string{outcomeRules, "unavailable", "unreachable", "given-up"}
+	storeOps         = []string{"get", "put", "lock", "take", "tell"}
+)
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	in := promauto.With(m.registry)
+	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
+		c := in.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		for _, v := range values {
+			c.WithLabelValues(v)
+		}
+		return c
+	}
+	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
+		return in.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	}
+	m.decisions = counter("robots_decisions_total", "Decisions about URLs of sites.", "outcome", decisionOutcomes)
+	m.decisionTime = histogram("robots_decision_seconds",
+		"Time to decide, with that to read robots.txt. Lines of streams are left out.", .0001, .001, .01, .1, 1, 10, 100)
+	m.fetches = counter("robots_fetches_total", "Times robots.txt was read.", "outcome", fetchOutcomes)
+	m.fetchTime = histogram("robots_fetch_seconds",
+		"Time to read robots.txt; for a turn, with that until it may be read.", .03, .1, .3, 1, 3, 10, 30, 100)
+	m.storeFailures = counter("robots_store_failures_total", "Calls of the store that failed.", "op", storeOps)
+	m.turnsWaiting = in.NewGauge(prometheus.GaugeOpts{
+		Name: "robots_turns_waiting", Help: "Questions that wait for a turn.",
+	})
+	m.turnTime = histogram("robots_turn_wait_seconds",
+		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
+	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// watch tells of the size of c.
+func (m *metrics) watch(c *cache.Cache) {
+	in := promauto.With(m.registry)
+	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_origins", Help: "Origins in memory."},
+		func() float64 { return float64(c.Stats().Origins) })
+	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_bytes", Help: "Memory that they take."},
+		func() float64 { return float64(c.Stats().Bytes) })
+}
+
+// decided counts decisions that were asked for at a time.
+func (m *metrics) decided(begin time.Time, verdicts ...*verdict) {
+	m.decisionTime.Observe(time.Since(begin).Seconds())
+	for _, v := range verdicts {
+		m.decisions.WithLabelValues(v.outcome()).Inc()
+	}
+}
+
+// fetched counts a reading of robots.txt.
+func (m *metrics) fetched(res *fetch.Result, err error, took time.Duration) {
+	outcome := "given-up"
+	if err == nil {
+		outcome = outcomeOf(res)
+	}
+	m.fetches.WithLabelValues(outcome).Inc()
+	m.fetchTime.Observe(took.Seconds())
+}
+
+// failed counts a call of a store, if it failed. One whose client has gone did not.
+func (m *metrics) failed(ctx context.Context, op string, err error) {
+	if err != nil && !errors.Is(err, cache.ErrMiss) && !errors.Is(ctx.Err(), context.Canceled) {
+		m.storeFailures.WithLabelValues(op).Inc()
+	}
+}
+
+// store returns s with its failures counted.
+func (m *metrics) store(s cache.Store) cache.Store {
+	counted := countedStore{s, m}
+	if l, ok := s.(cache.Locker); ok {
+		return countedLocker{counted, l}
+	}
+	return counted
+}
+
+type countedStore struct {
+	cache.Store
+	metrics *metrics
+}
+
+func (s countedStore) Get(ctx context.Context, key string) ([]byte, error) {
+	data, err := s.Store.Get(ctx, key)
+	s.metrics.failed(ctx, "get", err)
+	return data, err
+}
+
+func (s countedStore) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	err := s.Store.Put(ctx, key, data, ttl)
+	s.metrics.failed(ctx, "put", err)
+	return err
+}
+
+// Close closes the store: both that there are can be closed.
+func (s countedStore) Close() error { return s.Store.(io.Closer).Close() }
+
+type countedLocker struct {
+	countedStore
+	locker cache.Locker
+}
+
+func (l countedLocker) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
+	unlock, ok, err = l.locker.Lock(ctx, key, ttl)
+	l.metrics.failed(ctx, "lock", err)
+	return unlock, ok, err
+}
+
+// countedTurns is a turns.Store with its failures counted.
+type countedTurns struct {
+	turns.Store
+	metrics *metrics
+}
+
+func (t countedTurns) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	answer, err := t.Store.Take(ctx, origin, a)
+	t.metrics.failed(ctx, "take", err)
+	return answer, err
+}
+
+func (t countedTurns) Tell(ctx context.Context, origin string, n turns.News) error {
+	err := t.Store.Tell(ctx, origin, n)
+	t.metrics.failed(ctx, "tell", err)
+	return err
+}

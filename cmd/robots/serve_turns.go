@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// turnQuestion is the body of POST /v1/turns.
+type turnQuestion struct {
+	URL   string `json:"url"`
+	Agent string `json:"agent"`
+	Wait  string `json:"wait"`
+}
+
+// turnAnswer is the answer. Every field is always there, and null if it does not apply;
+// openapi.json describes them.
+type turnAnswer struct {
+	Allowed    bool            `json:"allowed"`
+	Turn       *string         `json:"turn"`
+	Expires    *time.Time      `json:"expires"`
+	Delay      *string         `json:"delay"`
+	RetryAfter *float64        `json:"retry_after"` // in seconds
+	Decision   *decisionRecord `json:"decision"`
+}
+
+// turnEnd is the body of POST /v1/turns/ID.
+type turnEnd struct {
+	Status     *int   `json:"status"`
+	RetryAfter string `json:"retry_after"` // as the field
+}
+
+const (
+	usualWait = 30 * time.Second // for a turn
+	leastWait = 100 * time.Millisecond
+	maxWait   = 2 * time.Minute
+	maxJSON   = 4*maxURL + 4<<10 // of a small question
+)
+
+// turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed.
+func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
+	q, wait, err := readTurn(w, r)
+	if err != nil {
+		return err
+	}
+	if !v.turns.Reserve() {
+		return busy()
+	}
+	given := false
+	defer func() {
+		if !given {
+			v.turns.Release()
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	ending := unavailable("the service is ending")
+	defer context.AfterFunc(v.draining, func() { cancel(ending) })()
+	answer, turn, err := v.take(ctx, q, wait)
+	if err != nil && context.Cause(ctx) == error(ending) {
+		return ending
+	}
+	if err != nil {
+		return err
+	}
+	if turn != nil {
+		given = true
+		id, until := v.turns.Add(turn)
+		until = until.UTC().Truncate(time.Millisecond)
+		delay := turn.Delay().String()
+		answer.Turn, answer.Expires, answer.Delay = &id, &until, &delay
+	}
+	var out output
+	out.json(answer)
+	v.send(w, mediaJSON, out.Bytes())
+	if answer.Turn != nil && r.Context().Err() != nil { // the client has gone, and knows of no turn
+		v.turns.End(*answer.Turn)
+	}
+	return nil
+}
+
+// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does
+// not come in time.
+func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
+	u, _, err := askedSite("url", q.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := v.readAtItsPace(ctx, u); err != nil {
+		return nil, nil, err
+	}
+	for range 3 {
+		answer, err := v.about(ctx, q.URL, q.Agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		said := &turnAnswer{Allowed: answer.Allowed, Decision: answer.record()}
+		if !answer.Allowed {
+			if unreachable(answer) {
+				said.RetryAfter = inSeconds(retryOfAnswer(answer.Robots))
+			}
+			return said, nil, nil
+		}
+		turn, err := v.await(client.WithToken(ctx, answer.Agent), u, wait)
+		_, refused := errors.AsType[*client.DisallowedError](err)
+		switch {
+		case refused && ctx.Err() == nil: // the rules have changed meanwhile
+			continue
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			said.RetryAfter = inSeconds(max(time.Until(v.gate.Pacer.Next(u)), leastWait))
+			return said, nil, nil
+		}
+		return said, turn, err
+	}
+	return nil, nil, unavailable("robots.txt changes too fast")
+}
+
+// readAtItsPace sees to it that the robots.txt of a site is known. It is read at the pace of
+// the site: what a question has read is no visit that a turn would keep its distance to.
+func (v *service) readAtItsPace(ctx context.Context, u *url.URL) error {
+	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
+	defer cancel()
+	if _, err := v.gate.Lookup(ctx, u); err != nil {
+		return fmt.Errorf("robots.txt was not read: %w", err)
+	}
+	return nil
+}
+
+// await waits for a turn.
+func (v *service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
+	defer cancel()
+	v.metrics.turnsWaiting.Inc()
+	defer v.metrics.turnsWaiting.Dec()
+	begin := time.Now()
+	defer func() { v.metrics.turnTime.Observe(time.Since(begin).Seconds()) }()
+	return v.gate.Turn(ctx, u)
+}
+
+func inSeconds(d time.Duration) *float64 {
+	s := d.Round(time.Millisecond).Seconds()
+	return &s
+}
+
+// readTurn reads the body of POST /v1/turns.
+func readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
+	if _, err := parameters(r); err != nil {
+		return q, 0, err
+	}
+	data, err := body(w, r, maxJSON, mediaJSON)
+	if err != nil {
+		return q, 0, err
+	}
+	if err := readJSON(data, &q); err != nil {
+		return q, 0, err
+	}
+	if q.Wait == "" {
+		return q, usualWait, nil
+	}
+	wait, err = time.ParseDuration(q.Wait)
+	if err != nil || wait < 0 || wait > maxWait {
+		return q, 0, serve.BadParameter("wait", "wait is %s: write 0s to %s, such as 30s", quoted(q.Wait), maxWait)
+	}
+	return q, wait, nil
+}
+
+// endTurn answers POST and DELETE /v1/turns/ID.
+func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
+	end, err := readEnd(w, r)
+	if err != nil {
+		return err
+	}
+	turn, ok := v.turns.Take(r.PathValue("id"))
+	if !ok {
+		return serve.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
+	}
+	if end.Status != nil {
+		turn.Answered(*end.Status, http.Header{"Retry-After": {end.RetryAfter}})
+	}
+	turn.End()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
+	if _, err := parameters(r); err != nil {
+		return end, err
+	}
+	data, err := body(w, r, maxJSON, mediaJSON, "")
+	if err != nil {
+		return end, err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return end, nil
+	}
+	if err := readJSON(data, &end); err != nil {
+		return end, err
+	}
+	if s := end.Status; s != nil && *s != 0 && (*s < 100 || *s > 599) {
+		return end, serve.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *s)
+	}
+	return end, nil
+}
+
+// readJSON reads a body that is one object.
+func readJSON(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return serve.BadParameter("body", "the body is no question: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return serve.BadParameter("body", "the body holds more than one question")
+	}
+	return nil
+}
