@@ -69,6 +69,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("GET /v1/robots", v.question(v.robots))
 	mux.Handle("POST /v1/match", v.question(v.match))
 	mux.Handle("POST /v1/lint", v.question(v.lint))
+	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
