@@ -21,6 +21,8 @@ require (
 require (
 	github.com/prometheus/client_model v0.6.3 // what was counted,
 	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
+	github.com/chromedp/cdproto v0.159.0 // its words for what Chromium is asked
+	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
 	golang.org/x/sys v0.49.0 // a pseudo-terminal
@@ -29,6 +31,7 @@ require (
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect

@@ -77,6 +77,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("GET /metrics", v.metrics)
+	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
