@@ -138,18 +138,16 @@ func number(name string) int {
 
 // childPaces asks for pages of all origins as fast as it may.
 func childPaces(redisURL, site string) {
-	opt, err := redis.ParseURL(redisURL)
+	values, err := redisstore.Open(redisURL)
 	if err != nil {
 		fail(err)
 	}
-	opt.ContextTimeoutEnabled, opt.MaxRetries, opt.PoolSize = true, -1, 16
-	c := redis.NewClient(opt)
-	store := &redisturns.Store{Client: c, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
+	store := &redisturns.Store{Client: values.Client, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
 	pacer := &client.Pacer{Turns: store, Delay: 100 * time.Millisecond} // until robots.txt has been read
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	httpClient := fleetClient(pacer, site)
 	transport := httpClient.Transport.(*client.Transport)
-	transport.Cache = &cache.Cache{Store: &redisstore.Store{Client: c}, StoreTimeout: 2 * time.Second}
+	transport.Cache = &cache.Cache{Store: values, StoreTimeout: 2 * time.Second}
 	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
 	ctx, cancel := context.WithDeadline(context.Background(), begin.Add(time.Duration(number("ROBOTSGATE_MS"))*time.Millisecond))
@@ -341,14 +339,12 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 
 func openTurns(t testing.TB, url, prefix string) *redisturns.Store {
 	t.Helper()
-	opt, err := redis.ParseURL(url)
+	values, err := redisstore.Open(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
-	c := redis.NewClient(opt)
-	s := &redisturns.Store{Client: c, Prefix: prefix}
-	t.Cleanup(func() { s.Close(); c.Close() })
+	s := &redisturns.Store{Client: values.Client, Prefix: prefix}
+	t.Cleanup(func() { s.Close(); values.Close() })
 	return s
 }
 

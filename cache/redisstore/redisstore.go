@@ -1,6 +1,12 @@
 // Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt
 // results (RFC 9309 §2.4) are shared by all processes that use the server, which fetch
 // each file once for all of them.
+//
+// The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
+// comes back without its memory, costs fetches and no more: each process goes on with what it has
+// in its own memory. If users are told apart (ACL), one for a crawler is
+//
+//	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
 
 import (
@@ -20,28 +26,14 @@ import (
 // Store implements cache.Store and cache.Locker. It is safe for concurrent use. If the
 // server may evict values (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
-	// Client talks to the server. Set redis.Options.ContextTimeoutEnabled to make it:
-	// otherwise a silent server holds each call for five seconds, whatever its deadline. A
-	// *redis.Client without that option is refused, with an error from every call.
+	// Client talks to one server, to the master that Sentinels name, or to a cluster. Set
+	// ContextTimeoutEnabled in its options: otherwise a silent server holds each call for five
+	// seconds, whatever its deadline. A client without that option is refused, with an error
+	// from every call. Open makes one.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
-}
-
-// Open returns a Store for a URL such as "redis://user:password@host:6379/0". Its client
-// keeps to deadlines and does not retry, which a cache.Cache does itself. The server need
-// not run yet.
-func Open(url string) (*Store, error) {
-	opt, err := redis.ParseURL(url)
-	if err != nil {
-		// Without the cause, which quotes the URL and the password in it.
-		return nil, errors.New("redisstore: not a Redis URL, such as redis://localhost:6379/0")
-	}
-	opt.ContextTimeoutEnabled = true
-	opt.MaxRetries = -1
-	opt.DialerRetries = 1
-	return &Store{Client: redis.NewClient(opt)}, nil
 }
 
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
@@ -153,8 +145,8 @@ func (s *Store) usable() error {
 	if s.Client == nil {
 		return errors.New("redisstore: Store has no Client; make one with Open")
 	}
-	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
-		return errors.New("redisstore: Client was made without ContextTimeoutEnabled; set it in redis.Options, or use Open")
+	if !keepsDeadlines(s.Client) {
+		return errors.New("redisstore: Client was made without ContextTimeoutEnabled; set it in its options, or use Open")
 	}
 	return nil
 }

@@ -4,6 +4,10 @@
 // Each call is one script and one round trip. Times are by the server's clock. An origin takes
 // at most 300 bytes of the server's memory while four processes wait for it, and nothing when
 // its delay and pauses have passed.
+//
+// The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
+// without its memory, can give each place of an origin once too early; while there is no server,
+// requests wait (see client.Pacer).
 package redisturns
 
 import (
@@ -27,9 +31,9 @@ import (
 // maxmemory-policy allkeys-lru and its like, an origin that is evicted gets each place once too
 // early.
 type Store struct {
-	// Client talks to the server. A redisstore.Store can use the same one. Set
-	// redis.Options.ContextTimeoutEnabled to make it: a *redis.Client without that option is
-	// refused, with an error from every call.
+	// Client talks to one server, to the master that Sentinels name, or to a cluster.
+	// redisstore.Open makes one from a URL, and can share it. Set ContextTimeoutEnabled in the
+	// options of another: a client without it is refused, with an error from every call.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys and channels. Processes with different prefixes know
@@ -200,8 +204,17 @@ func (s *Store) usable() error {
 	if s.Client == nil {
 		return errors.New("redisturns: Store has no Client")
 	}
-	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
-		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in redis.Options")
+	var deadlines bool
+	switch c := s.Client.(type) {
+	case *redis.Client:
+		deadlines = c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		deadlines = c.Options().ContextTimeoutEnabled
+	default:
+		deadlines = true // as far as can be seen
+	}
+	if !deadlines {
+		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in its options")
 	}
 	return nil
 }
