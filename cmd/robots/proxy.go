@@ -22,6 +22,9 @@ type proxying struct {
 	each   bool // --agent-from-client
 	uses   usesFlag
 	paced  bool
+	blind  string
+	ca     string // the file of the certificate
+	caKey  string
 	limits proxy.Limits
 }
 
@@ -33,6 +36,10 @@ All else is answered with 403: a page for browsers, a problem document (RFC 9457
 for programs, and a Proxy-Status field (RFC 9209). If robots.txt is unreachable,
 Retry-After says when it is asked for again. What passes is not changed: redirects
 and cookies are the client's, and so is the User-Agent.
+
+With a CA that the client trusts (robots proxy ca), each request over https is decided
+on too. Without one only a tunnel is seen. Then --blind=origin opens it if the site
+forbids the agent nothing at all; refuse opens none, and allow opens all.
 
 It listens on a loopback address, and connects to public networks only, unless told
 otherwise. With --token-file, the token is the password of the proxy:
@@ -57,8 +64,14 @@ func (p *proxying) command() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.RunE = runs(func(ctx context.Context, _ []string) error {
-		if p.each && cmd.Flags().Changed("agent") {
+		switch {
+		case p.each && cmd.Flags().Changed("agent"):
 			return usagef("--agent and --agent-from-client say different things: give one of them")
+		case (p.ca == "") != (p.caKey == ""):
+			return usagef("--ca and --ca-key are two halves: give both, or none")
+		}
+		if err := p.checkBlind(cmd.Flags().Changed("blind")); err != nil {
+			return err
 		}
 		return p.run(ctx)
 	})
@@ -68,8 +81,15 @@ func (p *proxying) command() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&p.each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
 	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
+	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
+	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
+	f.StringVar(&p.blind, "blind", blindOrigin, "open tunnels that are not looked into: origin, refuse or allow;\n"+
+		"refuse with --pace, --uses or --sign-key, which cannot be kept there")
+	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
 	p.registerServer(cmd, "127.0.0.1:3128")
 	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
+	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
+	cmd.AddCommand(p.proxyCA())
 	return cmd
 }
 
@@ -83,6 +103,9 @@ func (p *proxying) run(ctx context.Context) error {
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}
+	if s.Authority, err = p.authority(); err != nil {
+		return err
+	}
 	l, err := p.listen(s.Guard.Token)
 	if err != nil {
 		return err
@@ -93,14 +116,14 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	defer g.end(ctx, p.app)
-	p.open(g, l)
-	s.Gate = g.Transport
+	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
 	fmt.Fprintf(p.out, "robots proxy: http://%s\n", l.Addr())
 	return drained(ctx, log, s, l, p.drain, func() {})
 }
 
-// open makes g, which answers questions, one that requests are sent through.
-func (p *proxying) open(g *gate, l net.Listener) {
+// open makes g, which answers questions, one that requests are sent through. own is where the proxy
+// listens.
+func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	g.Sign, g.Uses = g.Fetcher.Sign, p.uses
 	if p.each {
 		g.Token = ""
@@ -112,26 +135,31 @@ func (p *proxying) open(g *gate, l net.Listener) {
 	base.DisableCompression = true // bodies pass as they are
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
 	base.MaxResponseHeaderBytes = 1 << 20
-	base.DialContext = p.dialer(base.DialContext, l.Addr().(*net.TCPAddr).AddrPort())
+	s.Permit = func(to netip.AddrPort) error { return p.permit(to, own) }
+	base.DialContext = guarded(base.DialContext, s.Permit)
 	g.Base = sender{base}
+	s.Gate, s.Dial = g.Transport, base.DialContext
+	s.Blind = func(r *http.Request, to proxy.Target) error { return p.decideBlind(g, r, to) }
+}
+
+// permit refuses to connect to where this proxy listens, and, without --private, to a network that is
+// not public.
+func (p *proxying) permit(to, own netip.AddrPort) error {
+	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
+	switch {
+	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
+		return errItself
+	case !p.private && !fetch.Public(addr):
+		return fmt.Errorf("%s: %w", addr, errPrivate)
+	}
+	return nil
 }
 
 // dial is the signature of (*net.Dialer).DialContext.
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dialer makes a dialer that connects neither to own, where this proxy listens, nor, without
-// --private, to a network that is not public. via is another dialer to use, or nil.
-func (p *proxying) dialer(via dial, own netip.AddrPort) dial {
-	check := func(to netip.AddrPort) error {
-		addr := to.Addr().Unmap().WithZone("")
-		switch {
-		case to.Port() == own.Port() && (addr == own.Addr().Unmap() || own.Addr().IsUnspecified() && isOwn(addr)):
-			return errItself
-		case !p.private && !fetch.Public(addr):
-			return fmt.Errorf("%s: %w", addr, errPrivate)
-		}
-		return nil
-	}
+// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil.
+func guarded(via dial, check func(netip.AddrPort) error) dial {
 	if via == nil {
 		d := net.Dialer{Timeout: 30 * time.Second}
 		d.Control = func(_, address string, _ syscall.RawConn) error {

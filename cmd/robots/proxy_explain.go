@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -99,9 +99,11 @@ func failure502(err error) (status int, kind string) {
 	return http.StatusBadGateway, "http_response_incomplete"
 }
 
-// untrusted reports whether err says that a certificate was not accepted.
+// untrusted reports whether err says that a certificate was not accepted. Of why robots.txt is
+// unreachable only the text is kept.
 func untrusted(err error) bool {
-	_, verify := errors.AsType[*tls.CertificateVerificationError](err)
-	_, host := errors.AsType[x509.HostnameError](err)
-	return verify || host
+	_, is := errors.AsType[*tls.CertificateVerificationError](err)
+	return is || err != nil && strings.Contains(err.Error(), notVerified)
 }
+
+var notVerified = (&tls.CertificateVerificationError{Err: errors.New("")}).Error()

@@ -14,6 +14,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,14 +52,28 @@ type Server struct {
 	Limits Limits
 	Log    *slog.Logger
 
+	// Authority makes certificates that end the TLS of tunnels. If nil, what they carry is not seen.
+	Authority *Authority
+
+	// Permit tells why there may be no connection to an address, before one is tried. Dial asks
+	// so itself.
+	Permit func(netip.AddrPort) error
+
+	// Blind tells why a tunnel must not be opened whose requests are not seen.
+	Blind func(*http.Request, Target) error
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // for such tunnels
+
 	// Explain makes the answer to a request that Gate did not send, or that Blind or Dial
 	// refused.
 	Explain func(error) Refusal
 
 	once     sync.Once
 	reverse  httputil.ReverseProxy
-	outer    http.Server
-	underway chan struct{} // an element for each request and tunnel
+	outer    *http.Server
+	inner    []*http.Server // of what is in tunnels
+	plain    *handover      // to inner, without TLS
+	ended    *handover      // to inner, with TLS
+	underway chan struct{}  // an element for each request and tunnel
 	ctx      context.Context
 	cut      context.CancelFunc // what is under way
 }
@@ -65,7 +81,8 @@ type Server struct {
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
 	s.underway = make(chan struct{}, s.Limits.Underway)
-	s.outer = *s.server(http.HandlerFunc(s.asked))
+	s.outer = s.server(http.HandlerFunc(s.asked))
+	s.serveInner()
 	s.reverse = httputil.ReverseProxy{
 		Transport: s.Gate,
 		Rewrite:   rewrite,
@@ -100,8 +117,13 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown ends s when what is under way has ended, or with ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.once.Do(s.init)
-	err := s.outer.Shutdown(ctx)
-	return cmp.Or(err, s.waitAll(ctx))
+	var all sync.WaitGroup
+	errs := make([]error, 1+len(s.inner))
+	for i, server := range slices.Concat(s.inner, []*http.Server{s.outer}) {
+		all.Go(func() { errs[i] = server.Shutdown(ctx) })
+	}
+	all.Wait()
+	return cmp.Or(errors.Join(errs...), s.waitAll(ctx))
 }
 
 // waitAll waits for what left its server: upgraded connections and tunnels. It takes all places, so
@@ -121,6 +143,9 @@ func (s *Server) waitAll(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.once.Do(s.init)
 	s.cut()
+	for _, server := range s.inner {
+		server.Close()
+	}
 	return s.outer.Close()
 }
 
@@ -129,6 +154,10 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
 	if p := s.Guard.CheckProxyToken(r); p != nil {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="robotsgate", charset="UTF-8"`)
 		s.answer(w, r, Refusal{Problem: p})
+		return
+	}
+	if r.Method == http.MethodConnect {
+		s.connect(w, r)
 		return
 	}
 	if err := checkTarget(r); err != nil {
