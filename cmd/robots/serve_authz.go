@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunglas/httpsfv"
-
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -76,24 +74,24 @@ func (v *service) about(ctx context.Context, text, agent string) (*verdict, erro
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
 // stands behind the gateway.
 func (v *service) refuse(w http.ResponseWriter, answer *verdict) {
-	kind := "rule"
-	if unreachable(answer) {
-		kind = "unreachable"
-	}
+	kind := kindOf(answer)
 	p := serve.NewProblem(http.StatusForbidden, kind, "%s", answer.because())
 	if kind == "unreachable" {
 		p.RetryAfter = retryOfAnswer(answer.Robots)
 	}
-	status := httpsfv.NewItem(httpsfv.Token("robotsgate"))
-	status.Params.Add("error", httpsfv.Token("http_request_denied"))
-	status.Params.Add("details", ascii(answer.because()))
-	if field, err := httpsfv.Marshal(httpsfv.List{status}); err == nil {
-		w.Header().Set("Proxy-Status", field)
-	}
+	serve.SetProxyStatus(w.Header(), "http_request_denied", answer.because())
 	p.Write(w)
 }
 
 func unreachable(v *verdict) bool { return v.Reason == reasonName(policy.ReasonUnreachable) }
+
+// kindOf tells in one word what refuses: the rules, or that they are not known.
+func kindOf(answer *verdict) string {
+	if unreachable(answer) {
+		return "unreachable"
+	}
+	return "rule"
+}
 
 // retryOfAnswer is how long it takes until an unreachable robots.txt is asked for again.
 func retryOfAnswer(a *answer) time.Duration {
@@ -101,15 +99,4 @@ func retryOfAnswer(a *answer) time.Duration {
 		return time.Minute
 	}
 	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
-}
-
-// ascii is text as a String of RFC 9651 §3.3.3 can hold it.
-func ascii(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, text)
-	return text[:min(len(text), 200)]
 }

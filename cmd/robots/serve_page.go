@@ -132,7 +132,7 @@ func (v *service) answerForm(ctx context.Context, f *pageForm) (*pageAnswer, err
 	if f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "" {
 		return nil, nil
 	}
-	c, err := v.asker(nil, f.Agent, f.As)
+	c, err := v.asker(f.Agent, f.As)
 	if err != nil {
 		return nil, err
 	}

@@ -132,6 +132,9 @@ func embedsAnother(addr netip.Addr) bool {
 	return embeds(nat64) || slices.ContainsFunc(tunnels[:], embeds)
 }
 
+// Public reports whether PublicOnly lets an address pass.
+func Public(addr netip.Addr) bool { return privacyOf(addr) == global }
+
 func privacyOf(addr netip.Addr) privacy {
 	addr = addr.Unmap().WithZone("")
 	if !addr.IsValid() {
