@@ -19,10 +19,10 @@ require (
 
 // Tests.
 require (
-	github.com/prometheus/client_model v0.6.3 // what was counted,
-	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
 	github.com/chromedp/cdproto v0.159.0 // its words for what Chromium is asked
 	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
+	github.com/prometheus/client_model v0.6.3 // what was counted,
+	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
 	golang.org/x/sys v0.49.0 // a pseudo-terminal
