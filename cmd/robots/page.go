@@ -30,7 +30,7 @@ const askedByYou = `The page is fetched once because you ask for it, even if rob
 crawlers.`
 
 const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
-stands, and what they come to for a crawler and for the engines. It says whether
+stands, and what they come to for a crawler and for the engines. It reports whether
 robots.txt hides the page, so that no crawler sees them, and where engines differ.
 
 ` + urlHelp + `

@@ -294,8 +294,8 @@ func (c *preferences) trains(l *model.Line, s usage.Statement) {
 }
 
 // groupSignals compares the signals of a group with its rules and with those of
-// other groups (RT507). Nothing published says whether a signal holds for its group
-// or for the site, so only equal ones are safe.
+// other groups (RT507). No publication tells a signal of a group from one of the
+// site, so only equal ones are safe.
 func (c *preferences) groupSignals(g *model.Group) {
 	if c.said == nil {
 		c.said = map[string]signal{}
