@@ -151,5 +151,8 @@ var table = []mutation{
 	{"policy/usage/list.go", "if from.Value != \"y\" && from.Value != \"n\" {", "if from.Value == \"\" {", "a use: values that are none have no problem", "./policy/usage", "ExampleStatement TestOwnFacts"},
 	{"policy/usage/list.go", "if l.read+n <= maxText && !l.full {", "if !l.full {", "a use: text of any length is read", "./policy/usage", "TestStatementsAreBounded"},
 	{"policy/usage/header.go", "return related && typed", "return related", "a use: any license is one of RSL", "./policy/usage", "TestOwnFacts"},
+	{"policy/index.go", "} else if bytes.IndexByte(p[max(i, stem):i+gramSize], '*') >= 0 {", "} else if bytes.IndexByte(p, '*') < -1 {", "an index: a rule is sought by its wildcards", "./policy", "TestDecisionsFollowTheDefinition TestRandomRules"},
+	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestDecisionsFollowTheDefinition TestRandomRules"},
+	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestDecisionsFollowTheDefinition"},
 	{"policy/record.go", "w.fields |= fieldBit(len(field), field[0])\n\tif", "w.fields = fieldBit(len(field), field[0])\n\tif", "records are not found by their name", "./policy", "TestRecordsAreFoundByTheirName"},
 }
