@@ -57,12 +57,27 @@ type simStats struct {
 
 // childMeetsMillion does what it is told, line by line.
 func childMeetsMillion(redisURL string) {
-	day := time.Duration(number("ROBOTSGATE_DAY_MS")) * time.Millisecond
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
 		fail(err)
 	}
+	c := newSimCrawler(store)
+	visits := c.plan()
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		c.obey(in.Text(), visits)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := errors.Join(c.gate.Close(ctx), c.cache.Close(ctx), c.log.close()); err != nil {
+		fail(err)
+	}
+}
+
+func newSimCrawler(store cache.Store) *simCrawler {
+	day := time.Duration(number("ROBOTSGATE_DAY_MS")) * time.Millisecond
 	c := &simCrawler{self: number("ROBOTSGATE_SELF"), sites: number("ROBOTSGATE_ORIGINS"), day: day, net: newSimNet(day)}
+	var err error
 	if c.log, err = newSimLog(os.Getenv("ROBOTSGATE_FILE")); err != nil {
 		fail(err)
 	}
@@ -76,30 +91,28 @@ func childMeetsMillion(redisURL string) {
 		Base: c.net, UserAgent: userAgent, Cache: c.cache,
 		Fetcher: &fetch.Fetcher{Transport: c.net, UserAgent: userAgent, Retries: -1},
 	}
-	visits := c.plan()
-	fmt.Println("ready")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		var begin, from, to int64
-		start, stats := time.Now(), simStats{}
-		switch what, args, _ := strings.Cut(in.Text(), " "); what {
-		case "cold":
-			fmt.Sscan(args, &begin)
-			c.begin = time.UnixMilli(begin)
-			c.cold()
-		case "days":
-			fmt.Sscan(args, &begin, &from, &to)
-			c.begin = time.UnixMilli(begin)
-			c.days(visits, time.Duration(from)*time.Millisecond, time.Duration(to)*time.Millisecond)
-		case "warm":
-			stats.Decisions = c.warm(visits)
-		}
-		c.say(stats, time.Since(start))
+	return c
+}
+
+// obey carries out "cold BEGIN", "days BEGIN FROM TO" or "warm", times in milliseconds, and says
+// how it went.
+func (c *simCrawler) obey(order string, visits []simVisit) {
+	var begin, from, to int64
+	start, stats := time.Now(), simStats{}
+	what, args, _ := strings.Cut(order, " ")
+	fmt.Sscan(args, &begin, &from, &to)
+	if what == "warm" {
+		stats.Decisions = c.warm(visits)
+	} else {
+		c.begin = time.UnixMilli(begin)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := errors.Join(c.gate.Close(ctx), c.cache.Close(ctx), c.log.close()); err != nil {
-		fail(err)
+	switch what {
+	case "cold":
+		c.cold()
+	case "days":
+		c.days(visits, time.Duration(from)*time.Millisecond, time.Duration(to)*time.Millisecond)
 	}
+	c.say(stats, time.Since(start))
 }
 
 // say prints the statistics of what was done in a time.

@@ -132,42 +132,45 @@ func endSimChildren(t *testing.T, all []*simChild) (logs []string) {
 func TestMillion(t *testing.T) {
 	s, url := startRedisOnSocket(t)
 	empty := s.number(t, "memory", "used_memory")
+	perOrigin := func() float64 { return (s.number(t, "memory", "used_memory") - empty) / float64(simOrigins()) }
 	begin := time.Now().UnixMilli()
-	half := simDaysRun * day.Milliseconds() / 2
 
 	first := startSimChildren(t, url, "first")
 	cold := tell(t, first, fmt.Sprint("cold ", begin))
 	t.Log("met:           ", cold)
-	perOrigin := (s.number(t, "memory", "used_memory") - empty) / float64(simOrigins())
-	t.Logf("Redis:         %.0f bytes an origin, %.1f commands a fetch, %.0f µs of its processor a fetch", perOrigin,
-		s.number(t, "stats", "total_commands_processed")/float64(cold.Fetches), 1e6*s.processor(t)/float64(cold.Fetches))
-	processor, decisions := s.processor(t), int64(0)
-	var before simStats
-	for at := range int64(3) {
-		before = tell(t, first, fmt.Sprintf("days %d %d %d", begin, half*at/3, half*(at+1)/3))
-		t.Logf("until day %.1f: %v", 0.5*float64(at+1), before)
-		decisions += before.Decisions
-	}
+	processor := s.processor(t)
+	t.Logf("Redis:         %.0f bytes an origin, %.1f commands a fetch, %.0f µs of its processor a fetch", perOrigin(),
+		s.number(t, "stats", "total_commands_processed")/float64(cold.Fetches), 1e6*processor/float64(cold.Fetches))
+	before, decisions := tellDays(t, first, begin, 0)
 	logs := endSimChildren(t, first)
 
 	restart := time.Now()
 	second := startSimChildren(t, url, "second")
 	t.Logf("restart:       %v", time.Since(restart).Round(time.Millisecond))
-	var last simStats
-	for at := range int64(3) {
-		last = tell(t, second, fmt.Sprintf("days %d %d %d", begin, half+half*at/3, half+half*(at+1)/3))
-		t.Logf("until day %.1f: %v", 1.5+0.5*float64(at+1), last)
-		decisions += last.Decisions
-	}
-	processor = s.processor(t) - processor
+	last, more := tellDays(t, second, begin, simDaysRun/2.)
+	t.Logf("Redis:         %.0f bytes an origin, %.0f µs of its processor a decision", perOrigin(),
+		1e6*(s.processor(t)-processor)/float64(decisions+more))
 	t.Log("warm:          ", tell(t, second, "warm"))
 	logs = append(logs, endSimChildren(t, second)...)
-	t.Logf("Redis:         %.0f bytes an origin, %.0f µs of its processor a decision in the days",
-		(s.number(t, "memory", "used_memory")-empty)/float64(simOrigins()), 1e6*processor/float64(decisions))
+
 	reportSim(t, readSimLogs(t, logs), cold)
 	if *million > 0 && last.RSS > 5*before.RSS/4 || max(cold.CacheBytes, before.CacheBytes, last.CacheBytes) > 64<<20 {
 		t.Errorf("memory grows: %v\n%v\n%v", cold, before, last)
 	}
+}
+
+// tellDays has the processes make the visits of half the days, from a day on. It returns what they
+// say of the last third of these, and how many decisions there were.
+func tellDays(t *testing.T, all []*simChild, begin int64, from float64) (last simStats, decisions int64) {
+	for range 3 {
+		to := from + simDaysRun/6.
+		ms := float64(day.Milliseconds())
+		last = tell(t, all, fmt.Sprintf("days %d %.0f %.0f", begin, from*ms, to*ms))
+		t.Logf("until day %.1f: %v", to, last)
+		decisions += last.Decisions
+		from = to
+	}
+	return last, decisions
 }
 
 func (s *redisServer) number(t *testing.T, section, name string) float64 {
@@ -231,8 +234,28 @@ type simCount struct {
 // reportSim compares the fetches with what the lifetimes ask for, given when the sites were
 // visited. A lifetime that is shortened by up to a tenth, by chance, asks for a little more.
 func reportSim(t *testing.T, all []simEvent, cold simStats) {
-	classes := map[time.Duration]*simCount{}
-	sick, whole := &simCount{}, &simCount{}
+	classes, whole, sick := countSim(all)
+	for _, lifetime := range slices.Sorted(maps.Keys(classes)) {
+		t.Logf("lifetime of %4.2f days: %v", lifetime.Seconds()/day.Seconds(), classes[lifetime])
+	}
+	t.Logf("all of these:          %v", whole)
+	t.Logf("unreachable or busy:   %7d sites, %7d visits, %7d fetches", sick.sites, sick.visits, sick.fetches)
+	low, high := 0.98, 1.02
+	if *day < 24*time.Second { // of a second, a busy machine takes a good part to fetch
+		low, high = 0.75, 1.15
+	}
+	if part := float64(whole.fetches) / whole.asked; part < low || part > high {
+		t.Errorf("%d fetches, want %.0f, from %.2f to %.2f times", whole.fetches, whole.asked, low, high)
+	}
+	fetches := float64(whole.fetches+sick.fetches) / float64(simOrigins()) / simDaysRun
+	t.Logf("an origin: %.2f fetches a day; a million: %.1f fetches a second; a thousand million: %.0f a second, %.0f Mbit/s",
+		fetches, fetches*1e6/86400, fetches*1e9/86400, fetches*1e9/86400*8e-6*float64(cold.Bytes)/float64(cold.Fetches))
+}
+
+// countSim counts what the sites of each lifetime have cost, all of these, and the sites that state
+// none.
+func countSim(all []simEvent) (classes map[time.Duration]*simCount, whole, sick simCount) {
+	classes = map[time.Duration]*simCount{}
 	for len(all) > 0 {
 		i := all[0].site()
 		n := slices.IndexFunc(all, func(e simEvent) bool { return e.site() != i })
@@ -255,21 +278,7 @@ func reportSim(t *testing.T, all []simEvent, cold simStats) {
 		classes[lifetime].add(events, lifetime)
 		whole.add(events, lifetime)
 	}
-	for _, lifetime := range slices.Sorted(maps.Keys(classes)) {
-		t.Logf("lifetime of %4.2f days: %v", lifetime.Seconds()/day.Seconds(), classes[lifetime])
-	}
-	t.Logf("all of these:          %v", whole)
-	t.Logf("unreachable or busy:   %7d sites, %7d visits, %7d fetches", sick.sites, sick.visits, sick.fetches)
-	low, high := 0.98, 1.02
-	if *day < 24*time.Second { // of a second, a busy machine takes a good part to fetch
-		low, high = 0.75, 1.15
-	}
-	if part := float64(whole.fetches) / whole.asked; part < low || part > high {
-		t.Errorf("%d fetches, want %.0f, from %.2f to %.2f times", whole.fetches, whole.asked, low, high)
-	}
-	fetches := float64(whole.fetches+sick.fetches) / float64(simOrigins()) / simDaysRun
-	t.Logf("an origin: %.2f fetches a day; a million: %.1f fetches a second; a thousand million: %.0f a second, %.0f Mbit/s",
-		fetches, fetches*1e6/86400, fetches*1e9/86400, fetches*1e9/86400*8e-6*float64(cold.Bytes)/float64(cold.Fetches))
+	return classes, whole, sick
 }
 
 func (c *simCount) add(events []simEvent, lifetime time.Duration) {
@@ -296,7 +305,7 @@ func (c *simCount) add(events []simEvent, lifetime time.Duration) {
 	}
 }
 
-func (c *simCount) String() string {
+func (c simCount) String() string {
 	return fmt.Sprintf("%7d sites, %7d visits, %7d fetches, %.3f of what lifetimes ask for (%.3f of the least, %.3f of the most)",
 		c.sites, c.visits, c.fetches, float64(c.fetches)/c.asked, float64(c.fetches)/float64(c.least), float64(c.fetches)/float64(c.most))
 }
