@@ -24,7 +24,7 @@ import (
 //	go test ./integration_test -run Million -million 1000000 -day 2m -timeout 30m -v
 var (
 	million = flag.Int("million", 0, "how many `origins` TestMillion meets; 0: as many as take some seconds")
-	day     = flag.Duration("day", time.Second, "how long a day lasts in TestMillion: whole seconds, 24 of them for an hour to be one")
+	day     = flag.Duration("day", time.Second, "how long a day of TestMillion is: whole seconds, best a multiple of 24")
 )
 
 func simOrigins() int { return cmp.Or(*million, size(40_000)) }
@@ -108,7 +108,8 @@ func tell(t *testing.T, all []*simChild, order string) (sum simStats) {
 func (s simStats) String() string {
 	const mib = 1 << 20
 	return fmt.Sprintf("%7d decisions, %6d fetches in %5.1f s (%6.0f and %5.0f a second), median %8v, 99 %% %8v; "+
-		"in one process at most %d origins, %.1f MiB counted, %.1f MiB of heap, %.0f MiB resident; %d errors of the store, %d drops",
+		"in one process at most %d origins, %.1f MiB counted, %.1f MiB of heap, %.0f MiB resident; "+
+		"%d errors of the store, %d drops",
 		s.Decisions, s.Fetches, s.Seconds, float64(s.Decisions)/s.Seconds, float64(s.Fetches)/s.Seconds, s.Median, s.P99,
 		s.Origins, float64(s.CacheBytes)/mib, float64(s.Heap)/mib, float64(s.RSS)/mib, s.StoreErrors, s.StoreDrops)
 }
@@ -248,8 +249,9 @@ func reportSim(t *testing.T, all []simEvent, cold simStats) {
 		t.Errorf("%d fetches, want %.0f, from %.2f to %.2f times", whole.fetches, whole.asked, low, high)
 	}
 	fetches := float64(whole.fetches+sick.fetches) / float64(simOrigins()) / simDaysRun
-	t.Logf("an origin: %.2f fetches a day; a million: %.1f fetches a second; a thousand million: %.0f a second, %.0f Mbit/s",
-		fetches, fetches*1e6/86400, fetches*1e9/86400, fetches*1e9/86400*8e-6*float64(cold.Bytes)/float64(cold.Fetches))
+	t.Logf("an origin: %.2f fetches a day; a million: %.1f fetches a second; 10⁹: %.0f a second, %.0f Mbit/s",
+		fetches, fetches*1e6/86400, fetches*1e9/86400,
+		fetches*1e9/86400*8e-6*float64(cold.Bytes)/float64(cold.Fetches))
 }
 
 // countSim counts what the sites of each lifetime have cost, all of these, and the sites that state
@@ -306,6 +308,7 @@ func (c *simCount) add(events []simEvent, lifetime time.Duration) {
 }
 
 func (c simCount) String() string {
-	return fmt.Sprintf("%7d sites, %7d visits, %7d fetches, %.3f of what lifetimes ask for (%.3f of the least, %.3f of the most)",
-		c.sites, c.visits, c.fetches, float64(c.fetches)/c.asked, float64(c.fetches)/float64(c.least), float64(c.fetches)/float64(c.most))
+	return fmt.Sprintf("%7d sites, %7d visits, %7d fetches, %.3f of what is asked for (least %.3f, most %.3f)",
+		c.sites, c.visits, c.fetches, float64(c.fetches)/c.asked,
+		float64(c.fetches)/float64(c.least), float64(c.fetches)/float64(c.most))
 }
