@@ -57,6 +57,8 @@ func TestMain(m *testing.M) {
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "engine":
 		childTriesEngine(os.Getenv("ROBOTSGATE_REDIS"))
+	case "million":
+		childMeetsMillion(os.Getenv("ROBOTSGATE_REDIS"))
 	case "holder":
 		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
 	case "pacer":

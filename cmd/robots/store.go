@@ -26,7 +26,8 @@ func openStore(at string) (store cache.Store, file *boltstore.Store, err error) 
 		return s, nil, nil
 	case strings.Contains(at, "://"):
 		scheme, _, _ := strings.Cut(at, ":") // without what follows, which may be a password
-		return nil, nil, usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); %q is no such scheme", scheme)
+		return nil, nil, usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
+			"%q is no such scheme", scheme)
 	}
 	file, err = boltstore.Open(at)
 	if err != nil {

@@ -152,7 +152,8 @@ func startRedis() (url string, stop func(), err error) {
 		return "", nil, err
 	}
 	socket := filepath.Join(dir, "redis")
-	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no")
+	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket,
+		"--dir", dir, "--save", "", "--appendonly", "no")
 	if err := server.Start(); err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err

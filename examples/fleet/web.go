@@ -159,7 +159,8 @@ func (w *web) proof(out io.Writer) error {
 	claim(a.fetched == a.wanted, "%d of %d pages that are allowed; %d of them again, because their worker had died",
 		a.fetched, a.wanted, a.again)
 	claim(a.forbidden == 0, "%d requests for a page that is not", a.forbidden)
-	claim(a.gap >= delay-time.Millisecond, "%.3f s between two requests at least; they ask for %.1f s", a.gap.Seconds(), delay.Seconds())
+	claim(a.gap >= delay-time.Millisecond, "%.3f s between two requests at least; they ask for %.1f s",
+		a.gap.Seconds(), delay.Seconds())
 	claim(a.met == len(w.sites) && a.twice == 0, "%d requests for the robots.txt of %d sites", a.robots, a.met)
 	return errors.Join(errs...)
 }

@@ -125,7 +125,8 @@ func (w *worker) visit(ctx context.Context, m redis.XMessage) error {
 	default:
 		fmt.Println("sent", page)
 	}
-	return finish.Run(ctx, w.redis, []string{stream, seen, lists}, append([]any{group, m.ID, siteOf(page)}, links...)...).Err()
+	args := append([]any{group, m.ID, siteOf(page)}, links...)
+	return finish.Run(ctx, w.redis, []string{stream, seen, lists}, args...).Err()
 }
 
 // get returns the links of a page. The gate asks robots.txt and waits for a turn.
