@@ -21,6 +21,8 @@ require (
 require (
 	github.com/chromedp/cdproto v0.159.0 // its words for what Chromium is asked
 	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
+	github.com/pb33f/libopenapi v0.41.8 // openapi.json,
+	github.com/pb33f/libopenapi-validator v0.16.2 // against what serve answers
 	github.com/prometheus/client_model v0.6.3 // what was counted,
 	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
@@ -29,11 +31,19 @@ require (
 )
 
 require (
+	github.com/bahlo/generic-list-go v0.2.0 // indirect
+	github.com/basgys/goxml2json v1.1.1-0.20231018121955-e66ee54ceaad // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pb33f/go-yaml v0.1.1 // indirect
+	github.com/pb33f/jsonpath v0.8.5 // indirect
+	github.com/pb33f/jsonschema/v6 v6.0.3 // indirect
+	github.com/pb33f/ordered-map/v2 v2.3.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

@@ -50,6 +50,7 @@ same JSON:
   POST /v1/turns   {"url", "agent", "wait"}                 a turn to fetch the URL, at the pace of its site
   POST /v1/turns/ID  {"status", "retry_after"}, or DELETE   ends it
   any  /authz                                               for nginx, Caddy, Traefik and Envoy
+  GET  /v1/openapi.json                                     all of this for programs
   GET  /healthz, /readyz, /metrics
 
 It listens on a loopback address, and asks public networks only, unless told otherwise.

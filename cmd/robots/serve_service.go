@@ -76,6 +76,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
 	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
+	mux.Handle("GET /v1/openapi.json", problems(v.describe))
 	mux.Handle("GET /metrics", v.metrics)
 	v.pages(mux)
 	cross := http.NewCrossOriginProtection()

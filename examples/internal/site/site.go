@@ -90,11 +90,14 @@ func Serve(hosts ...Host) *Web {
 // Close stops the web.
 func (w *Web) Close() { w.server.Close() }
 
+// Addr is the address of the web, for programs that connect by themselves.
+func (w *Web) Addr() string { return w.server.Listener.Addr().String() }
+
 // Transport reaches the web: it dials every name to the one listener.
 func (w *Web) Transport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, w.server.Listener.Addr().String())
+			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, w.Addr())
 		},
 	}
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// openAPIText describes what "robots serve" answers. What the subcommands write as well, it
+// takes from schema.json.
+//
+//go:embed openapi.json
+var openAPIText []byte
+
+// openAPI is openapi.json with the definitions of schema.json among its schemas: one document,
+// which tools need not put together.
+var openAPI = sync.OnceValue(func() []byte {
+	var doc, schema map[string]any
+	defs := strings.ReplaceAll(string(schemaText), "#/$defs/", "#/components/schemas/")
+	if err := json.Unmarshal([]byte(defs), &schema); err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(openAPIText, &doc); err != nil {
+		panic(err)
+	}
+	own := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	maps.Copy(own, schema["$defs"].(map[string]any))
+	text, err := json.Marshal(doc)
+	if err != nil {
+		panic(err)
+	}
+	return text
+})
+
+// describe answers GET /v1/openapi.json.
+func (v *service) describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Cache-Control", "max-age=3600")
+	return v.send(w, mediaJSON, openAPI())
+}
