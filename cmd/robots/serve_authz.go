@@ -39,7 +39,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if answer.Allowed {
+	if answer == nil {
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}
 	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.because())
@@ -47,7 +47,8 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// about decides about a URL for the crawler that a User-Agent field names.
+// about decides about a URL for the crawler that a User-Agent field names. It returns nil if the
+// URL is allowed: what that rests on is asked for by people, not by gateways.
 func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, error) {
 	u, o, err := askedSite("url", text)
 	if err != nil {
@@ -57,11 +58,12 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
-	defer cancel()
-	res, err := v.lookup(ctx, o, c.dialect.Dialect)
+	res, err := v.find(ctx, c, o)
 	if err != nil {
 		return nil, err
+	}
+	if d, _, err := decide(res.Policy, c.agent.String(), u, nil); err == nil && d.Allowed {
+		return nil, nil
 	}
 	q := checked{1, text, u, &asked{origin: o, result: res}}
 	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, res})
