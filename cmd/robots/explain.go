@@ -24,10 +24,10 @@ func (r reading) explain(token, target string, d policy.Decision) []fileLine {
 	}
 	var found []fileLine
 	for l, rule := range r.bound(token) {
-		if rule != nil && !r.matches(*rule, target) {
-			continue
+		decides := l.Number == d.Rule.Line // so may an empty rule, which matches nothing
+		if rule == nil || decides || r.matches(*rule, target) {
+			found = append(found, fileLine{l.Number, l.Field + ": " + l.Value, decides})
 		}
-		found = append(found, fileLine{l.Number, l.Field + ": " + l.Value, l.Number == d.Rule.Line})
 	}
 	return found
 }
@@ -79,7 +79,7 @@ func (r reading) rules(token string) map[int]policy.Rule {
 func (r reading) explainRules(token, target string, d policy.Decision) []fileLine {
 	var found []fileLine
 	for n, rule := range r.rules(token) {
-		if r.matches(rule, target) {
+		if n == d.Rule.Line || r.matches(rule, target) {
 			found = append(found, fileLine{n, rule.String(), n == d.Rule.Line})
 		}
 	}

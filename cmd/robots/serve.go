@@ -42,6 +42,7 @@ type server struct {
 const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
 same JSON:
 
+  GET  /                                                    a page for people
   GET  /v1/decide?url=URL[&agent=TOKEN][&as=DIALECT|all]    as check --json
   POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object a line
   GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
@@ -67,7 +68,7 @@ func (a *app) serve() *cobra.Command {
 func (s *server) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer over HTTP, for programs in other languages and for gateways",
+		Short: "Answer over HTTP, for people, programs in other languages and gateways",
 		Long:  serveHelp,
 		Example: `  robots serve --agent ExampleBot
   curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,

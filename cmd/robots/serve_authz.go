@@ -33,41 +33,46 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if p != nil {
 		return p
 	}
-	answer, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
+	begin := time.Now()
+	c, q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
 	if err != nil {
 		return err
 	}
-	if answer.Allowed {
+	// What an allowed URL rests on is asked for by people, not by gateways.
+	if d, _, err := decide(q.result.Policy, c.agent.String(), q.url, nil); err == nil && d.Allowed {
+		v.metrics.decided(begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
+	}
+	answer, err := v.judge(begin, c, q)
+	if err != nil {
+		return err
 	}
 	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.because())
 	v.refuse(w, answer)
 	return nil
 }
 
-// about decides about a URL. If agent is empty, it is that of the service.
-func (v *service) about(ctx context.Context, text, agent string) (*verdict, error) {
-	begin := time.Now()
+// about finds what is to be known of a URL. If agent is empty, it is that of the service.
+func (v *service) about(ctx context.Context, text, agent string) (*checker, checked, error) {
 	u, o, err := askedSite("url", text)
 	if err != nil {
-		return nil, err
+		return nil, checked{}, err
 	}
 	c, err := v.asker(agent, "")
 	if err != nil {
-		return nil, err
+		return nil, checked{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
-	defer cancel()
-	res, err := v.lookup(ctx, o, c.dialect.Dialect)
-	if err != nil {
-		return nil, err
-	}
-	q := checked{1, text, u, &asked{origin: o, result: res}}
-	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, res})
+	res, err := v.find(ctx, c, o)
+	return c, checked{1, text, u, &asked{origin: o, result: res}}, err
+}
+
+// judge decides about a URL that was asked about at begin, with all that the decision rests on.
+func (v *service) judge(begin time.Time, c *checker, q checked) (*verdict, error) {
+	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, q.result})
 	if err != nil {
 		return nil, noOrigin(err)
 	}
-	v.metrics.decided(begin, answer)
+	v.metrics.decided(begin, answer.outcome())
 	return answer, nil
 }
 

@@ -225,7 +225,7 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-const manyURLs = "?site=moved.example/private/x&agent=ExampleBot&urls=/search/about%0A/private/press/2024%0A/tmp/x%0A" +
+const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/search/about%0A/private/press/2024%0A/tmp/x%0A" +
 	"http://other.example/a%0A//"
 
 func TestPageInChromium(t *testing.T) {
@@ -382,8 +382,8 @@ func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
 	ask := func(site, want string) {
 		p.run(chromedp.SetValue(chromedp.CSS("#site"), site), chromedp.Click(chromedp.CSS("button")))
 		p.await(fmt.Sprintf(`document.getElementById('status').textContent.startsWith(%q)`, want))
-		if top := eval[float64](p, `document.getElementById('answer').getBoundingClientRect().top`); top > 560 {
-			t.Errorf("%s: the answer begins %g pixels down", site, top)
+		if below := eval[float64](p, `document.querySelector('#answer :is(h3, .problem)').getBoundingClientRect().bottom - innerHeight`); below > 0 {
+			t.Errorf("%s: the answer ends %g pixels below the window", site, below)
 		}
 	}
 	ask("http://shop.example/cart/", "Refused by line 9")
@@ -489,7 +489,7 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 		await frame(); await frame();
 		let worst = 0, frames = 0;
 		const all = start = performance.now();
-		for (let y = 0; y < document.documentElement.scrollHeight; y += 1500) {
+		for (let y = 0; y < document.documentElement.scrollHeight; y += 3000) {
 			const before = performance.now();
 			scrollTo(0, y);
 			await frame();
@@ -498,9 +498,9 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 		}
 		return {...took, worst, frames, scroll: performance.now() - all};
 	})()`)
-	t.Logf("10,000 lines: loaded in %v; a jump took %.0f ms; %.0f steps of 1500 pixels took %.0f ms, the slowest %.0f ms",
+	t.Logf("10,000 lines: loaded in %v; a jump took %.0f ms; %.0f steps of 3000 pixels took %.0f ms, the slowest %.0f ms",
 		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
-	if loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000 || took["seen"] != 1 || took["frames"] < 100 {
+	if loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000 || took["seen"] != 1 || took["frames"] < 50 {
 		t.Errorf("loaded in %v, %v", loaded, took)
 	}
 	p.shoot("big-1400")

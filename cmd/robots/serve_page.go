@@ -50,8 +50,9 @@ func (v *service) page(w http.ResponseWriter, r *http.Request) error {
 	}
 	status := http.StatusOK
 	if err != nil {
-		view.Problem = problemOf(err)
-		status = view.Problem.Status
+		p := *problemOf(err)
+		p.Detail = visible(p.Detail)
+		view.Problem, view.Answer, status = &p, nil, p.Status
 	}
 	var out bytes.Buffer
 	if err := page.Write(&out, view); err != nil {

@@ -282,7 +282,6 @@ func (a *pageAnswer) show(r reading, token string) {
 		at.Bound, at.Agent = true, rule == nil
 		at.First = rule == nil && first
 		first = first && rule != nil
-		at.Allowed = rule != nil && rule.Allow
 	}
 	for _, f := range a.ByLine {
 		if f.Line <= len(lines) {
@@ -305,6 +304,9 @@ func (a *pageAnswer) finish(lines []pageLine) {
 			if e.Number <= len(lines) {
 				l := &lines[e.Number-1]
 				e.Agent = l.Agent
+				if e.Decides { // an empty rule decides, too, and not as its field says
+					l.Allowed = u.Answer.Allowed
+				}
 				if u.Alone {
 					l.mark(0, e)
 				} else {
