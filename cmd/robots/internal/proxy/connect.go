@@ -231,7 +231,8 @@ func (s *Server) inside(scheme string) http.Handler {
 		here, err := fetch.OriginOf(&leads)
 		asked, other := fetch.OriginOf(&u)
 		if r.Method == http.MethodConnect || err != nil || other != nil || here != asked || u.Scheme != scheme || u.User != nil {
-			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s and nowhere else", to)
+			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
+				to, cut(u.Scheme+"://"+u.Host))
 			s.answer(w, r, Refusal{p, "http_request_error"})
 			return
 		}
