@@ -91,8 +91,8 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 		return
 	}
 	defer leave()
-	err := s.Blind(r, to)
 	var site net.Conn
+	err := s.Blind(r, to)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Patience)
 		defer cancel()
