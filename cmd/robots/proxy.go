@@ -25,7 +25,7 @@ type proxying struct {
 	blind  string
 	ca     string // the file of the certificate
 	caKey  string
-	limits proxy.Limits
+	bounds proxy.Limits
 }
 
 const proxyHelp = `Proxy passes on what robots.txt allows, for any program that can use a proxy:
@@ -49,7 +49,7 @@ SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // proxy makes the subcommand.
 func (a *app) proxy() *cobra.Command {
-	p := &proxying{server: server{app: a, file: "proxy.db"}, limits: proxy.UsualLimits}
+	p := &proxying{server: server{app: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 	return p.command()
 }
 
@@ -99,7 +99,7 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.limits, Log: log, Explain: explain}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}

@@ -57,7 +57,8 @@ func TestProxySmugglesNothing(t *testing.T) {
 			return // a body that broke off is none
 		}
 		mu.Lock()
-		got = append(got, fmt.Sprintf("%s %s %s %d %q %d", r.Method, r.Host, r.RequestURI, r.ContentLength, r.TransferEncoding, n))
+		got = append(got, fmt.Sprintf("%s %s %s %d %q %d", r.Method, r.Host, r.RequestURI, r.ContentLength,
+			r.TransferEncoding, n))
 		mu.Unlock()
 		if len(r.TransferEncoding) > 0 && r.Header.Get("Content-Length") != "" {
 			t.Errorf("both framings came: %v", r.Header)
@@ -67,12 +68,16 @@ func TestProxySmugglesNothing(t *testing.T) {
 	site.Start()
 	defer site.Close()
 	v := startProxy(t, "--private", "--connect-to=::"+site.Listener.Addr().String())
-	const post, inside = "POST http://s.example/a HTTP/1.1\r\nHost: s.example\r\n", "GET http://s.example/private HTTP/1.1\r\nHost: s.example\r\n\r\n"
+	const post, inside = "POST http://s.example/a HTTP/1.1\r\nHost: s.example\r\n",
+		"GET http://s.example/private HTTP/1.1\r\nHost: s.example\r\n\r\n"
 	const origin = "GET /private HTTP/1.1\r\nHost: s.example\r\n\r\n"
 	for _, c := range []struct{ name, text, codes, site string }{
-		{"two framings, the body ends at once", post + "Content-Length: 80\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inside, "200 403",
+		{"two framings, the body ends at once",
+			post + "Content-Length: 80\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inside, "200 403",
 			`POST s.example /a -1 ["chunked"] 0`},
-		{"two framings, the length is short", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n48\r\n" + strings.Repeat("x", 0x48) + "\r\n0\r\n\r\n", "200",
+		{"two framings, the length is short",
+			post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n48\r\n" + strings.Repeat("x",
+				0x48) + "\r\n0\r\n\r\n", "200",
 			`POST s.example /a -1 ["chunked"] 72`},
 		{"two lengths", post + "Content-Length: 0\r\nContent-Length: 50\r\n\r\n" + origin, "400", ""},
 		{"two lengths in one field", post + "Content-Length: 0, 50\r\n\r\n" + origin, "400", ""},
@@ -82,15 +87,18 @@ func TestProxySmugglesNothing(t *testing.T) {
 		{"a length beyond numbers", post + "Content-Length: 99999999999999999999\r\n\r\n" + origin, "400", ""},
 		{"an unknown framing", post + "Transfer-Encoding: xchunked\r\n\r\n" + origin, "501", ""},
 		{"chunked twice", post + "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n" + origin, "501", ""},
-		{"chunked in two fields", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + origin, "501", ""},
+		{"chunked in two fields",
+			post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + origin, "501", ""},
 		{"a blank before the colon", post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + origin, "400", ""},
 		{"a folded field", post + "X-A: b\r\n Transfer-Encoding: chunked\r\n\r\n", "200", `POST s.example /a 0 [] 0`},
 		{"a field with a line feed alone", post + "X-A: b\nContent-Length: 0\r\n\r\n", "200", `POST s.example /a 0 [] 0`},
 		{"a field with a carriage return", post + "X-A: b\rContent-Length: 5\r\n\r\n", "400", ""},
 		{"a field with NUL", post + "X-A: b\x00\r\n\r\n", "400", ""},
 		{"a field without a name", post + ": b\r\n\r\n", "400", ""},
-		{"a chunk of a size beyond numbers", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nx" + origin, "502", ""},
-		{"a chunk with an extension that breaks off", post + "Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n" + origin, "502", ""},
+		{"a chunk of a size beyond numbers", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nx" + origin,
+			"502", ""},
+		{"a chunk with an extension that breaks off",
+			post + "Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n" + origin, "502", ""},
 		{"another Host", "GET http://s.example/a HTTP/1.1\r\nHost: other.example\r\n\r\n", "200", "GET s.example /a 0 [] 0"},
 		{"two Hosts", "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nHost: other.example\r\n\r\n", "400", ""},
 		{"no Host", "GET http://s.example/a HTTP/1.1\r\n\r\n", "400", ""},
@@ -103,11 +111,13 @@ func TestProxySmugglesNothing(t *testing.T) {
 		{"another scheme", "GET ftp://s.example/a HTTP/1.1\r\nHost: s.example\r\n\r\n", "400", ""},
 		{"the form of a site", "GET /a HTTP/1.1\r\nHost: s.example\r\n\r\n", "400", ""},
 		{"the asterisk", "OPTIONS * HTTP/1.1\r\nHost: s.example\r\n\r\n", "400", ""},
-		{"OPTIONS of a whole server", "OPTIONS http://s.example HTTP/1.1\r\nHost: s.example\r\n\r\n", "200", "OPTIONS s.example * 0 [] 0"},
+		{"OPTIONS of a whole server", "OPTIONS http://s.example HTTP/1.1\r\nHost: s.example\r\n\r\n", "200",
+			"OPTIONS s.example * 0 [] 0"},
 		{"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400", ""},
 		{"a version of tomorrow", "GET http://s.example/a HTTP/3.0\r\nHost: s.example\r\n\r\n", "505", ""},
 		{"dot segments", "GET http://s.example/a/..%2fprivate HTTP/1.1\r\nHost: s.example\r\n\r\n", "403", ""},
-		{"an Upgrade with a line feed", "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: Upgrade\r\nUpgrade: a\x01b\r\n\r\n", "400", ""},
+		{"an Upgrade with a line feed",
+			"GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: Upgrade\r\nUpgrade: a\x01b\r\n\r\n", "400", ""},
 	} {
 		if codes := v.raw(c.text, len(strings.Fields(c.codes))); codes != c.codes {
 			t.Errorf("%s: answers %q, want %q", c.name, codes, c.codes)
@@ -129,10 +139,13 @@ func TestProxyTunnelsToWebOriginsOnly(t *testing.T) {
 	for _, args := range [][]string{flags, nil, {"--blind=allow"}} {
 		v := startProxy(t, append(args, "--timeout=2s")...)
 		for target, want := range map[string]int{
-			"s.example:22": 400, "s.example:25": 400, "s.example:6667": 400, "s.example:0": 400, "s.example": 400, "s.example:443/x": 400,
-			"http://s.example:443": 400, "/s.example:443": 400, "u@s.example:443": 400, "s.example:443%0d%0aX:1": 400, "s.example:443\tX": 400,
-			"127.0.0.1:" + port: 403, "[::1]:" + port: 403, "[::ffff:127.0.0.1]:" + port: 403, "10.0.0.1:443": 403, "169.254.169.254:80": 403,
-			v.url.Host: 508,
+			"s.example:22": 400, "s.example:25": 400, "s.example:6667": 400, "s.example:0": 400, "s.example": 400,
+			"s.example:443/x":      400,
+			"http://s.example:443": 400, "/s.example:443": 400, "u@s.example:443": 400, "s.example:443%0d%0aX:1": 400,
+			"s.example:443\tX":  400,
+			"127.0.0.1:" + port: 403, "[::1]:" + port: 403, "[::ffff:127.0.0.1]:" + port: 403, "10.0.0.1:443": 403,
+			"169.254.169.254:80": 403,
+			v.url.Host:           508,
 		} {
 			if _, status, body := v.connectTo(target, ""); status != want {
 				t.Errorf("%q: CONNECT %q: %d %s, want %d", args, target, status, body, want)
@@ -155,7 +168,8 @@ func TestProxyTunnelsToWebOriginsOnly(t *testing.T) {
 
 // Whatever a site or client writes, Proxy-Status is one field, and well-formed (RFC 9651).
 func TestProxyStatusIsWellFormed(t *testing.T) {
-	texts := []string{`/"`, `/\`, `/\"; error=x`, "/é", "/\x00\x1b[31m", "/a\tb", "/" + strings.Repeat("x", 5000), `/",robotsgate2;a=b`}
+	texts := []string{`/"`, `/\`, `/\"; error=x`, "/é", "/\x00\x1b[31m", "/a\tb", "/" + strings.Repeat("x", 5000),
+		`/",robotsgate2;a=b`}
 	for _, text := range texts {
 		v := startProxy(t, "--private", "--agent-from-client", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "User-agent: *\nDisallow: /\nDisallow: %s*\n", text)
@@ -173,7 +187,8 @@ func TestProxyStatusIsWellFormed(t *testing.T) {
 // Clients that stall lose their connections, and the rest goes on.
 func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 	l := proxy.UsualLimits
-	l.Ask, l.Idle, l.Patience, l.Tunnel = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	l.Ask, l.Idle, l.Patience, l.Tunnel = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond,
+		300*time.Millisecond
 	flags, _ := testCA(t)
 	sites := bothSites(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {

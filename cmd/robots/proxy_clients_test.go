@@ -31,7 +31,8 @@ func (v *relay) program(t *testing.T, name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "http_proxy=" + v.url.String(), "https_proxy=" + v.url.String()}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "http_proxy=" + v.url.String(),
+		"https_proxy=" + v.url.String()}
 	cmd.WaitDelay = time.Second
 	said, err := cmd.CombinedOutput()
 	if len(said) == 0 && err != nil {
@@ -89,9 +90,12 @@ func TestCurlUsesTheProxy(t *testing.T) {
 		{seen, "--http1.1 https://a.example.com/a" + told, "GET /a of 0 bytes over HTTP/2.0, <nil>|200|1.1"},
 		{seen, "--http2 https://a.example.com/a" + told, "GET /a of 0 bytes over HTTP/2.0, <nil>|200|2"},
 		{seen, "--http2 https://a.example.com/private" + told, "line 2: Disallow: /private\"}\n|403|2"},
-		{seen, "-H Expect:100-continue -T LARGE http://a.example.com/a" + told, "PUT /a of 3145728 bytes over HTTP/1.1, <nil>|200|1.1"},
-		{seen, "-H Expect:100-continue -T LARGE http://a.example.com/private" + told, "line 2: Disallow: /private\"}\n|403|1.1"},
-		{seen, "-H Transfer-Encoding:chunked -H Expect:100-continue --http1.1 -T LARGE https://a.example.com/a" + told, "PUT /a of 3145728 bytes over HTTP/2.0, <nil>|200|1.1"},
+		{seen, "-H Expect:100-continue -T LARGE http://a.example.com/a" + told,
+			"PUT /a of 3145728 bytes over HTTP/1.1, <nil>|200|1.1"},
+		{seen, "-H Expect:100-continue -T LARGE http://a.example.com/private" + told,
+			"line 2: Disallow: /private\"}\n|403|1.1"},
+		{seen, "-H Transfer-Encoding:chunked -H Expect:100-continue --http1.1 -T LARGE https://a.example.com/a" + told,
+			"PUT /a of 3145728 bytes over HTTP/2.0, <nil>|200|1.1"},
 		{seen, "--http2 -T LARGE https://a.example.com/a" + told, "PUT /a of 3145728 bytes over HTTP/2.0, <nil>|200|2"},
 		{seen, "-p http://a.example.com/private" + told, "|403|1.1"},
 		{blind, "https://a.example.com/a" + told, "|000|"},
@@ -114,10 +118,12 @@ func TestPythonUsesTheProxy(t *testing.T) {
 	flags, _ := testCA(t)
 	sites := bothSites(t, clientSite)
 	const denied = `robotsgate;error=http_request_denied;details="line 2: Disallow: /private"`
-	urls := []string{"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a", "https://a.example.com/private"}
+	urls := []string{"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a",
+		"https://a.example.com/private"}
 	args := append([]string{"testdata/proxy/client.py", strings.TrimPrefix(flags[0], "--ca=")}, urls...)
 	v := startProxy(t, slices.Concat(flags, sites, []string{"--private"})...)
-	want := "urllib 200 GET /a of 0 bytes over HTTP/1.1, <nil>\nhttp.client 200 POST /a of 3 bytes over HTTP/1.1, <nil>\n" +
+	want := "urllib 200 GET /a of 0 bytes over HTTP/1.1, <nil>\n" +
+		"http.client 200 POST /a of 3 bytes over HTTP/1.1, <nil>\n" +
 		"urllib 403 " + denied + "\nhttp.client 403 " + denied + "\n" +
 		"urllib 200 GET /a of 0 bytes over HTTP/2.0, <nil>\nhttp.client 200 POST /a of 3 bytes over HTTP/2.0, <nil>\n" +
 		"urllib 403 " + denied + "\nhttp.client 403 " + denied + "\n"
@@ -125,7 +131,8 @@ func TestPythonUsesTheProxy(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	v = startProxy(t, append(sites, "--private")...)
-	if got := v.program(t, "python3", args[0], args[1], urls[2]); strings.Count(got, "Tunnel connection failed: 403 Forbidden") != 2 {
+	if got := v.program(t, "python3", args[0], args[1], urls[2]); strings.Count(got,
+		"Tunnel connection failed: 403 Forbidden") != 2 {
 		t.Errorf("without a CA: %s", got)
 	}
 }
@@ -137,7 +144,8 @@ func TestNodeUsesTheProxy(t *testing.T) {
 	const denied = `403 robotsgate;error=http_request_denied;details="line 2: Disallow: /private"` + "\n"
 	got := v.program(t, "node", "testdata/proxy/client.js", v.url.String(), strings.TrimPrefix(flags[0], "--ca="),
 		"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a", "https://a.example.com/private")
-	want := "200 GET /a of 0 bytes over HTTP/1.1, <nil>\n" + denied + "200 GET /a of 0 bytes over HTTP/2.0, <nil>\n" + denied
+	want := "200 GET /a of 0 bytes over HTTP/1.1, <nil>\n" + denied +
+		"200 GET /a of 0 bytes over HTTP/2.0, <nil>\n" + denied
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -163,7 +171,8 @@ func TestWgetFetchesWhatIsAllowed(t *testing.T) {
 		"/a/secret/":      "",
 	}
 	const rules = "User-agent: *\nDisallow: /private\nDisallow: /a/secret/\nDisallow: /*x=2$\n"
-	allowed := []string{"/", "/a/", "/a/1.html", "/a/2.html", "/a/open.html", "/a/private.html", "/b.html", "/c.html?x=1", "/hop",
+	allowed := []string{"/", "/a/", "/a/1.html", "/a/2.html", "/a/open.html", "/a/private.html", "/b.html", "/c.html?x=1",
+		"/hop",
 		"/last.html", "/target.html"}
 	var mu sync.Mutex
 	asked := map[string]bool{}
@@ -233,10 +242,12 @@ func TestChromiumUsesTheProxy(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		dom := v.program(t, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-			"--proxy-server="+v.url.String(), "--ignore-certificate-errors-spki-list="+pin(t, strings.TrimPrefix(flags[0], "--ca=")),
+			"--proxy-server="+v.url.String(), "--ignore-certificate-errors-spki-list="+pin(t, strings.TrimPrefix(flags[0],
+				"--ca=")),
 			"--virtual-time-budget=10000", "--dump-dom", scheme+"://a.example.com/")
 		for _, want := range []string{"<title>start and /a.js</title>", "script refused", "image refused", "image loaded",
-			`fetch 403 robotsgate;error=http_request_denied;details="line 2: Disallow: /private/"`, "fetch 200 /data over HTTP/"} {
+			`fetch 403 robotsgate;error=http_request_denied;details="line 2: Disallow: /private/"`,
+			"fetch 200 /data over HTTP/"} {
 			if !strings.Contains(dom, want) {
 				t.Errorf("%s: no %q in\n%s", scheme, want, dom)
 			}

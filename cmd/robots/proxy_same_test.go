@@ -100,7 +100,8 @@ C< rel=preload
 S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
 	{"early hints, twice", `
 C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 103 Early Hints|Link: </a.css>||HTTP/1.1 103 Early Hints|Link: </b.css>||HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
+S> HTTP/1.1 103 Early Hints|Link: </a.css>||
+S> HTTP/1.1 103 Early Hints|Link: </b.css>||HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
 	{"102 Processing", `
 C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 102 Processing||
@@ -182,7 +183,7 @@ C> GET {url}/ HTTP/1.1|Host: {host}|If-None-Match: "x"|If-Modified-Since: Sun, 0
 S> HTTP/1.1 304 Not Modified|ETag: "x"|Cache-Control: max-age=5||`, ""},
 	{"304 with a length", `
 C> GET {url}/ HTTP/1.1|Host: {host}|If-None-Match: "x"||
-S> HTTP/1.1 304 Not Modified|ETag: "x"|Content-Length: 100||`, "Content-Length"}, // by net/http, RFC 9110 §8.6 leaves it open
+S> HTTP/1.1 304 Not Modified|ETag: "x"|Content-Length: 100||`, "Content-Length"}, // net/http; RFC 9110 §8.6
 	{"no content", `
 C> DELETE {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 204 No Content|X-A: b||`, ""},
@@ -265,9 +266,9 @@ C|
 S< abc
 S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||2|ok|0||`, ""},
 	{"WebSocket", `
-C> GET {url}/chat HTTP/1.1|Host: {host}|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==|Sec-WebSocket-Version: 13||
+C> GET {url}/chat HTTP/1.1|Host: {host}|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Version: 13||
 S< Sec-Websocket-Version
-S> HTTP/1.1 101 Switching Protocols|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Accept: HSmrc0sMlYUkAGmm5OPpG2HaGWk=||
+S> HTTP/1.1 101 Switching Protocols|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Accept: eQ==||
 C< 101
 C> \x81\x85aaaa\x09\x04\x0d\x0d\x0e
 S< \x81\x85aaaa\x09\x04\x0d\x0d\x0e
@@ -535,8 +536,10 @@ func (p played) summary(e exchange, proxied bool) string {
 	}
 	length := req.ContentLength
 	body, err := io.ReadAll(req.Body)
-	fmt.Fprintf(&b, "%s %s for %s, length %d\n%s", req.Method, req.RequestURI, req.Host, length, p.fields(e, req.Header, proxied))
-	fmt.Fprintf(&b, "%d bytes, sum %x, %v, trailer %s\n", len(body), crc32.ChecksumIEEE(body), err != nil, sorted(req.Trailer))
+	fmt.Fprintf(&b, "%s %s for %s, length %d\n%s", req.Method, req.RequestURI, req.Host, length, p.fields(e, req.Header,
+		proxied))
+	fmt.Fprintf(&b, "%d bytes, sum %x, %v, trailer %s\n", len(body), crc32.ChecksumIEEE(body), err != nil,
+		sorted(req.Trailer))
 	in := bufio.NewReader(&tapeReader{tape: p.client})
 	for {
 		res, err := http.ReadResponse(in, req)
@@ -553,7 +556,8 @@ func (p played) summary(e exchange, proxied bool) string {
 			continue
 		}
 		body, err := io.ReadAll(res.Body)
-		fmt.Fprintf(&b, "%d bytes, sum %x, %v, trailer %s\n", len(body), crc32.ChecksumIEEE(body), err != nil, sorted(res.Trailer))
+		fmt.Fprintf(&b, "%d bytes, sum %x, %v, trailer %s\n", len(body), crc32.ChecksumIEEE(body), err != nil,
+			sorted(res.Trailer))
 		return b.String()
 	}
 }

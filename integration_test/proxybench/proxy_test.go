@@ -149,7 +149,8 @@ func load(b *testing.B, proxy *child, ca, target string, size int) func() time.D
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(data)
-	tr := &http.Transport{Proxy: http.ProxyURL(proxy.url), TLSClientConfig: &tls.Config{RootCAs: pool}, DisableCompression: true,
+	tr := &http.Transport{Proxy: http.ProxyURL(proxy.url), TLSClientConfig: &tls.Config{RootCAs: pool},
+		DisableCompression:  true,
 		MaxIdleConnsPerHost: atOnce, MaxIdleConns: atOnce}
 	b.Cleanup(tr.CloseIdleConnections)
 	get := func() {

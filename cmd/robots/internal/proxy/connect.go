@@ -230,7 +230,8 @@ func (s *Server) inside(scheme string) http.Handler {
 		leads.Host = to.String()
 		here, err := fetch.OriginOf(&leads)
 		asked, other := fetch.OriginOf(&u)
-		if r.Method == http.MethodConnect || err != nil || other != nil || here != asked || u.Scheme != scheme || u.User != nil {
+		same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
+		if !same || r.Method == http.MethodConnect {
 			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
 				to, cut(u.Scheme+"://"+u.Host))
 			s.answer(w, r, Refusal{p, "http_request_error"})

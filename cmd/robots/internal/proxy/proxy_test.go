@@ -22,7 +22,8 @@ var full = flag.Bool("full", false, "make certificates for 100,000 names")
 
 var targets = map[string]string{ // "" is refused
 	"a.example:443": "a.example:443", "A.Example.:8443": "a.example.:8443", "a_b-c.example:80": "a_b-c.example:80",
-	"192.0.2.1:443": "192.0.2.1:443", "[2001:DB8::1]:443": "[2001:db8::1]:443", "[::ffff:192.0.2.1]:1": "[::ffff:192.0.2.1]:1",
+	"192.0.2.1:443": "192.0.2.1:443", "[2001:DB8::1]:443": "[2001:db8::1]:443",
+	"[::ffff:192.0.2.1]:1":      "[::ffff:192.0.2.1]:1",
 	"xn--bcher-kva.example:443": "xn--bcher-kva.example:443", "127.1:443": "127.1:443",
 	"": "", "a.example": "", ":443": "", "a.example:": "", "a.example:0": "", "a.example:65536": "", "a.example:+443": "",
 	"a.example:0443": "", "a.example:https": "", "a.example:443:443": "", "2001:db8::1:443": "", "[2001:db8::1]": "",
@@ -243,7 +244,8 @@ func TestWantsHTML(t *testing.T) {
 }
 
 func TestVia(t *testing.T) {
-	for proto, want := range map[[2]int]string{{1, 0}: "1.0 robotsgate", {1, 1}: "1.1 robotsgate", {2, 0}: "2 robotsgate"} {
+	for proto, want := range map[[2]int]string{{1, 0}: "1.0 robotsgate", {1, 1}: "1.1 robotsgate", {2,
+		0}: "2 robotsgate"} {
 		if got := via(proto[0], proto[1]); got != want {
 			t.Errorf("%v: %s", proto, got)
 		}
