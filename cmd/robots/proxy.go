@@ -25,7 +25,7 @@ type proxying struct {
 	blind  string
 	ca     string // the file of the certificate
 	caKey  string
-	limits proxy.Limits
+	bounds proxy.Limits
 }
 
 const proxyHelp = `Proxy passes on what robots.txt allows, for any program that can use a proxy:
@@ -49,7 +49,7 @@ SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // proxy makes the subcommand.
 func (a *app) proxy() *cobra.Command {
-	p := &proxying{server: server{app: a, file: "proxy.db"}, limits: proxy.UsualLimits}
+	p := &proxying{server: server{app: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 	return p.command()
 }
 
@@ -99,7 +99,7 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.limits, Log: log, Explain: explain}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func (p *proxying) permit(to, own netip.AddrPort) error {
 	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
 	switch {
 	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
-		return errItself
+		return sendError{errItself}
 	case !p.private && !fetch.Public(addr):
-		return fmt.Errorf("%s: %w", addr, errPrivate)
+		return sendError{fmt.Errorf("%s: %w", addr, errPrivate)}
 	}
 	return nil
 }
@@ -158,7 +158,8 @@ func (p *proxying) permit(to, own netip.AddrPort) error {
 // dial is the signature of (*net.Dialer).DialContext.
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil.
+// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil:
+// then check is asked before there is a connection, too.
 func guarded(via dial, check func(netip.AddrPort) error) dial {
 	if via == nil {
 		d := net.Dialer{Timeout: 30 * time.Second}
@@ -169,12 +170,12 @@ func guarded(via dial, check func(netip.AddrPort) error) dial {
 			}
 			return check(to)
 		}
-		return d.DialContext
+		via = d.DialContext
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := via(ctx, network, address)
 		if err != nil {
-			return nil, err
+			return nil, sendError{err}
 		}
 		if err := check(c.RemoteAddr().(*net.TCPAddr).AddrPort()); err != nil {
 			c.Close()

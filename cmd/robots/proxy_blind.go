@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -63,14 +64,15 @@ func (p *proxying) decideBlind(g *gate, r *http.Request, to proxy.Target) error 
 		return err
 	}
 	if r, forbids := forbids(rules, a.Token); forbids {
-		return sealed(to, fmt.Sprintf("line %d of its robots.txt, %s, forbids %s something, and what the tunnel is for is not seen",
-			r.Line, visible(r.String()), a.Token))
+		return sealed(to, fmt.Sprintf("line %d of its robots.txt, %s, forbids %s something, and the target is not seen",
+			r.Line, visible(r.String()), cmp.Or(a.Token, "*")))
 	}
 	return nil
 }
 
 func sealed(to proxy.Target, why string) error {
-	return serve.NewProblem(http.StatusForbidden, "tunnel", "no tunnel to %s: %s. Give the proxy a CA (robots proxy ca)", to, why)
+	return serve.NewProblem(http.StatusForbidden, "tunnel",
+		"no tunnel to %s: %s. Give the proxy a CA (robots proxy ca)", to, why)
 }
 
 // forbids returns a rule of p that may forbid a crawler something, and whether there is one. That a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +61,8 @@ for some domains alone, and clients hold it to that.`,
 		if days < 1 || days > maxDays {
 			return usagef("--days is %d, not from 1 to %d", days, maxDays)
 		}
-		for _, name := range only {
-			if name == "" || strings.ContainsAny(name, "*/:@ ") {
-				return usagef("--only %s is no domain, such as example.com", quoted(name))
-			}
+		if i := slices.IndexFunc(only, noDomain); i >= 0 {
+			return usagef("--only %s is no domain, such as example.com", quoted(only[i]))
 		}
 		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only,
 			time.Duration(days)*24*time.Hour)
@@ -79,6 +78,8 @@ for some domains alone, and clients hold it to that.`,
 }
 
 const maxDays = 3650
+
+func noDomain(name string) bool { return name == "" || strings.ContainsAny(name, "*/:@ ") }
 
 // writeBoth writes both files, or none. Neither may exist.
 func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {

@@ -42,15 +42,19 @@ func explain(err error) proxy.Refusal {
 	if _, sent := errors.AsType[sendError](err); !sent {
 		return unsent(err)
 	}
-	status, kind := failure502(err)
-	return proxy.Refusal{Problem: serve.NewProblem(status, "failure", "the site was not reached: %s", visible(err.Error())), Error: kind}
+	status, kind := failureOf(err)
+	return notReached(status, kind, err)
+}
+
+func notReached(status int, kind string, err error) proxy.Refusal {
+	p := serve.NewProblem(status, "failure", "the site was not reached: %s", visible(err.Error()))
+	return proxy.Refusal{Problem: p, Error: kind}
 }
 
 // refused is an answer of the gate.
 func refused(u *url.URL, a client.Answer, use *client.UseError) proxy.Refusal {
-	if untrusted(a.Err) {
-		p := serve.NewProblem(http.StatusBadGateway, "failure", "the site was not reached: %s", visible(a.Err.Error()))
-		return proxy.Refusal{Problem: p, Error: "tls_certificate_error"}
+	if a.Reason == policy.ReasonUnreachable && untrusted(a.Err) {
+		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Err)
 	}
 	v := newVerdict(u.Redacted(), a.Decision)
 	v.refuse(use)
@@ -76,8 +80,8 @@ func unsent(err error) proxy.Refusal {
 	return proxy.Refusal{Problem: p, Error: "http_request_error"}
 }
 
-// failure502 is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
-func failure502(err error) (status int, kind string) {
+// failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
+func failureOf(err error) (status int, kind string) {
 	dns, _ := errors.AsType[*net.DNSError](err)
 	timeout, _ := errors.AsType[net.Error](err)
 	switch {

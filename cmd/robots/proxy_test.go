@@ -56,7 +56,7 @@ func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	out, in := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	v := &relay{t: t, stop: cancel, end: make(chan int, 1), log: new(locked)}
-	p := &proxying{server: server{app: &app{streams: streams{out: in, err: v.log}}}, limits: l}
+	p := &proxying{server: server{app: &app{streams: streams{out: in, err: v.log}}}, bounds: l}
 	cmd := p.command()
 	cmd.SetArgs(append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -161,7 +161,8 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 		{one, "GET", "http://s.example:6000/", "", 400, "not one of the web's", "target"},
 		{one, "OPTIONS", "http://s.example/", "Max-Forwards: 1", 200, "OPTIONS / ", ""},
 		{one, "OPTIONS", "http://s.example/", "Max-Forwards: 0", 204, "", ""},
-		{one, "TRACE", "http://s.example/a", "Max-Forwards: 0|X-A: b|Cookie: c=d", 200, "TRACE http://s.example/a HTTP/1.1", ""},
+		{one, "TRACE", "http://s.example/a", "Max-Forwards: 0|X-A: b|Cookie: c=d", 200, "TRACE http://s.example/a HTTP/1.1",
+			""},
 		{one, "TRACE", "http://s.example/a", "Max-Forwards: 1, 2", 400, "Max-Forwards", "target"},
 		{each, "GET", "http://s.example/private", "User-Agent: Guest/1.0 (+x)", 200, `for "Guest/1.0 (+x)"`, ""},
 		{each, "GET", "http://s.example/cellar", "User-Agent: guest", 403, "line 5: Disallow: /cellar", "rule"},
@@ -182,7 +183,8 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 		}
 		var p serve.Problem
 		json.Unmarshal([]byte(body), &p)
-		if !strings.HasSuffix(p.Type, "#problem-"+c.problem) || res.Header.Get("Content-Type") != "application/problem+json" ||
+		if !strings.HasSuffix(p.Type,
+			"#problem-"+c.problem) || res.Header.Get("Content-Type") != "application/problem+json" ||
 			!strings.HasPrefix(res.Header.Get("Proxy-Status"), "robotsgate;error=http_request_") {
 			t.Errorf("%s %.80s: %v %s", c.method, c.target, res.Header, body)
 		}
@@ -236,7 +238,8 @@ func TestProxyAsksForItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := startProxy(t, "--private", "--token-file="+dir+"/token", siteServer(t, proxySite))
-	for user, status := range map[string]int{":": 407, "any:0123456789abcdef": 200, "any:0123456789abcdeg": 407, ":0123456789abcdef": 200} {
+	for user, status := range map[string]int{":": 407, "any:0123456789abcdef": 200, "any:0123456789abcdeg": 407,
+		":0123456789abcdef": 200} {
 		name, word, _ := strings.Cut(user, ":")
 		v.url.User = url.UserPassword(name, word)
 		if res, body := v.do("GET", "http://s.example/a"); res.StatusCode != status ||
@@ -245,7 +248,8 @@ func TestProxyAsksForItsToken(t *testing.T) {
 		}
 	}
 	v.url.User = nil
-	for field, status := range map[string]int{"Bearer 0123456789abcdef": 200, "Basic 0123456789abcdef": 407, "0123456789abcdef": 407} {
+	for field, status := range map[string]int{"Bearer 0123456789abcdef": 200, "Basic 0123456789abcdef": 407,
+		"0123456789abcdef": 407} {
 		if res, body := v.do("GET", "http://s.example/a", "Proxy-Authorization: "+field); res.StatusCode != status {
 			t.Errorf("%q: %s %s", field, res.Status, body)
 		}

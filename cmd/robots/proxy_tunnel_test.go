@@ -76,8 +76,9 @@ func TestProxyLooksIntoTLS(t *testing.T) {
 		c.TLSClientConfig = &tls.Config{RootCAs: pool}
 		c.ForceAttemptHTTP2 = proto == "HTTP/2.0"
 		for path, want := range map[string]string{
-			"/a":       `200 OK: GET example.com over HTTP/2.0 via ["` + strings.TrimSuffix(proto[5:], ".0") + ` robotsgate"]`,
-			"/private": `403 Forbidden: {"type":"https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-rule","title":"Forbidden","status":403,"detail":"line 2: Disallow: /private"}` + "\n",
+			"/a": `200 OK: GET example.com over HTTP/2.0 via ["` + strings.TrimSuffix(proto[5:], ".0") + ` robotsgate"]`,
+			"/private": `403 Forbidden: {"type":"https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-rule",` +
+				`"title":"Forbidden","status":403,"detail":"line 2: Disallow: /private"}` + "\n",
 		} {
 			res, err := c.RoundTrip(httptest.NewRequest("GET", "https://example.com"+path, nil))
 			if err != nil {
@@ -154,7 +155,8 @@ func TestProxyOpensATunnelOnlyWhereNothingIsForbidden(t *testing.T) {
 	}{
 		{"", "", "open.example.com:443", 0, ""},
 		{"", "", "example.com:443", 403, "line 2 of its robots.txt, Disallow: /private, forbids * something"},
-		{"--agent=badbot", "", "open.example.com:443", 403, "line 4 of its robots.txt, Disallow: /x, forbids badbot something"},
+		{"--agent=badbot", "", "open.example.com:443", 403,
+			"line 4 of its robots.txt, Disallow: /x, forbids badbot something"},
 		{"--agent-from-client", "User-Agent: badbot/1\r\n", "open.example.com:443", 403, "forbids badbot something"},
 		{"--agent-from-client", "User-Agent: goodbot\r\n", "open.example.com:443", 200, ""},
 		{"", "", "down.example.com:443", 403, "robots.txt is unreachable: status 503"},
@@ -258,7 +260,8 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 	if left, _ := filepath.Glob("*"); len(left) != 2 {
 		t.Errorf("%q", left)
 	}
-	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}, {"--blind=x"}, {"--blind=origin", "--pace"}} {
+	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}, {"--blind=x"},
+		{"--blind=origin", "--pace"}} {
 		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, flags...)
 		if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {

@@ -155,4 +155,22 @@ var table = []mutation{
 	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestDecisionsFollowTheDefinition TestRandomRules"},
 	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestDecisionsFollowTheDefinition"},
 	{"policy/record.go", "w.fields |= fieldBit(len(field), field[0])\n\tif", "w.fields = fieldBit(len(field), field[0])\n\tif", "records are not found by their name", "./policy", "TestRecordsAreFoundByTheirName"},
+
+	// The proxy.
+	{"cmd/robots/proxy_blind.go", "if !r.Allow && r.Pattern != \"\" {", "if !r.Allow && r.Pattern == \"/\" {", "a tunnel opens to where something is forbidden", "./cmd/robots", "TestForbidsSeesEachRule"},
+	{"cmd/robots/proxy_blind.go", "\tif !a.Allowed {\n", "\tif false {\n", "a tunnel opens to where robots.txt is unreachable", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
+	{"cmd/robots/proxy_blind.go", "\tp.blind = blindRefuse\n", "", "a tunnel opens although its requests should be spaced", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
+	{"cmd/robots/proxy.go", "case !p.private && !fetch.Public(addr):", "case false && !fetch.Public(addr):", "the proxy leads into private networks", "./cmd/robots", "TestProxyReachesPublicNetworksOnly"},
+	{"cmd/robots/proxy.go", "case to.Port() == own.Port() && (", "case false && (", "the proxy asks itself", "./cmd/robots", "TestProxyDoesNotAskItself"},
+	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Sign = g.Fetcher.Sign", "the proxy knows no uses", "./cmd/robots", "TestProxyPassesWhatIsAllowed"},
+	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Uses = p.uses", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
+	{"cmd/robots/proxy_explain.go", "return is || err != nil && ", "return false && ", "a bad certificate passes for robots.txt that says no", "./cmd/robots", "TestProxyAcceptsNoBadCertificate"},
+	{"cmd/robots/internal/proxy/proxy.go", "if p := s.Guard.CheckProxyToken(r); p != nil {", "if p := s.Guard.CheckProxyToken(r); false {", "anyone may use the proxy", "./cmd/robots", "TestProxyAsksForItsToken"},
+	{"cmd/robots/internal/proxy/proxy.go", "h.Set(\"Connection\", \"close\")", "_ = h", "the rest of a body passes for a request", "./cmd/robots", "TestProxySmugglesNothing"},
+	{"cmd/robots/internal/proxy/proxy.go", "p.Out.URL.RawQuery = p.In.URL.RawQuery", "_ = p", "a query that is no form is changed", "./cmd/robots", "TestProxyChangesNothing"},
+	{"cmd/robots/internal/proxy/connect.go", "&& here == asked &&", "&& (here == asked || true) &&", "what is in a tunnel goes anywhere", "./cmd/robots", "TestProxyLooksIntoTunnelsWithoutTLS"},
+	{"cmd/robots/internal/proxy/connect.go", "\terr := s.Blind(r, to)\n", "\tvar err error\n", "any tunnel opens", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
+	{"cmd/robots/internal/proxy/target.go", "return fmt.Errorf(\"port %d: %w\", port, errPort)", "return nil", "a request reaches what speaks another protocol", "./cmd/robots", "TestProxyTunnelsToWebOriginsOnly"},
+	{"cmd/robots/internal/proxy/authority.go", "x509.VerifyOptions{Roots: a.roots}); err != nil {", "x509.VerifyOptions{Roots: a.roots}); false {", "a CA is used for what it may not speak for", "./cmd/robots/internal/proxy", "TestLeaves"},
+	{"cmd/robots/internal/serve/guard.go", "if (scheme == \"basic\" || scheme == \"bearer\") && g.matches(token) {", "if scheme == \"basic\" || scheme == \"bearer\" {", "any password is the token", "./cmd/robots", "TestProxyAsksForItsToken"},
 }

@@ -21,7 +21,7 @@ import (
 var ErrNotPermitted = errors.New("the CA may not speak for this host")
 
 const (
-	maxLeaves = 4096                // some 2 KiB each
+	maxLeaves = 1024                // some 3 KiB each
 	leafLife  = 14 * 24 * time.Hour // a leaf is used for half of it
 	clockSlip = time.Hour           // that a client's clock may be behind
 )

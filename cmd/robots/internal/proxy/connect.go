@@ -91,8 +91,8 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 		return
 	}
 	defer leave()
-	err := s.Blind(r, to)
 	var site net.Conn
+	err := s.Blind(r, to)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Patience)
 		defer cancel()
@@ -230,8 +230,10 @@ func (s *Server) inside(scheme string) http.Handler {
 		leads.Host = to.String()
 		here, err := fetch.OriginOf(&leads)
 		asked, other := fetch.OriginOf(&u)
-		if r.Method == http.MethodConnect || err != nil || other != nil || here != asked || u.Scheme != scheme || u.User != nil {
-			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s and nowhere else", to)
+		same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
+		if !same || r.Method == http.MethodConnect {
+			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
+				to, cut(u.Scheme+"://"+u.Host))
 			s.answer(w, r, Refusal{p, "http_request_error"})
 			return
 		}

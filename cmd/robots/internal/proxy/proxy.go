@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -90,9 +92,10 @@ func (s *Server) init() {
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
 			return nil
 		},
-		ErrorHandler: s.refuse,
-		ErrorLog:     slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
-		BufferPool:   new(buffers),
+		ErrorHandler:  s.refuse,
+		ErrorLog:      slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		BufferPool:    new(buffers),
+		FlushInterval: -1, // half a page is worth as much as the site thought
 	}
 }
 
@@ -105,6 +108,8 @@ func (s *Server) server(h http.Handler) *http.Server {
 		MaxHeaderBytes:    s.Limits.Header,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+
+		DisableGeneralOptionsHandler: true,
 	}
 }
 
@@ -222,27 +227,36 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), patience: s.Limits.Patience}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
-		body := &serve.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}
+		body := &body{Duplex: serve.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
 		defer body.Start()()
 		ctx := r.Context()
 		if r.ProtoMajor == 1 { // there, a client that closes its half has not gone
 			var done func()
 			ctx, done = outlive(ctx, s.Limits.Gone)
 			defer done()
+			out.body = body
 		}
 		r = r.WithContext(ctx)
-		r.Body = struct {
-			*serve.Duplex
-			nopCloser
-		}{Duplex: body}
+		r.Body = body
 	}
 	s.reverse.ServeHTTP(out, r)
 }
 
-// nopCloser leaves the body to the server, which closes it.
-type nopCloser struct{}
+// body is that of a request. The server closes it.
+type body struct {
+	serve.Duplex
+	ended atomic.Bool
+}
 
-func (nopCloser) Close() error { return nil }
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Duplex.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return nil }
 
 // outlive is a context that ends some time after its parent.
 func outlive(parent context.Context, after time.Duration) (context.Context, func()) {
@@ -291,11 +305,16 @@ type writer struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
+	body     *body // of the request over HTTP/1.1, or nil
 }
 
 func (w *writer) WriteHeader(status int) {
-	if h := w.Header(); status >= 200 && len(h["Content-Type"]) == 0 {
+	h := w.Header()
+	if status >= 200 && len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = nil // or net/http would guess one
+	}
+	if status >= 200 && w.body != nil && !w.body.ended.Load() {
+		h.Set("Connection", "close") // what is left of the body must not pass for the next request
 	}
 	w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	w.ResponseWriter.WriteHeader(status)
