@@ -358,20 +358,21 @@ func (g Group) lookupNormal(target string, all kindSet) place {
 	}
 	var e effort
 	q := newQuestion(target, all, &e)
-	at := g.find(&q)
+	var at place
+	if word := g.p.blockWord(g.name); word.isList() {
+		at = g.findInAny(&q)
+	} else {
+		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
+	}
 	e.done()
 	return at
 }
 
-// find returns the rule that decides.
-func (g Group) find(q *question) place {
-	word := g.p.blockWord(g.name)
-	if !word.isList() { // nearly always: one block
-		return place{word.pos(), block{g.p, word.pos()}.find(q)}
-	}
-	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
+// findInAny returns the rule that decides in combined groups (§2.2.1) whose rules are too many
+// to be copied: see compiler.combine.
+func (g Group) findInAny(q *question) place {
 	var best hit
-	list := g.p.tab[word.pos():]
+	list := g.p.tab[g.p.blockWord(g.name).pos():]
 	for _, pos := range list[1 : 1+list[0]] {
 		b := block{g.p, pos}
 		if i := b.find(q); i != none && b.at(i).precedes(best) {

@@ -42,7 +42,7 @@ func (s shape) target(n int) string {
 func (s shape) steps(p *Policy, n int) (e effort) {
 	target := s.target(n)
 	q := newQuestion(target, kindsOf(target), &e)
-	p.Group("a").find(&q)
+	block{p, p.blockWord(p.star).pos()}.find(&q)
 	e.done()
 	return e
 }
