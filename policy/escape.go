@@ -152,11 +152,10 @@ func (e escaping) appendTarget(dst []byte, target string) []byte {
 func appendRFC(dst []byte, s string, target bool) []byte {
 	query := false
 	for i := 0; i < len(s); i++ {
-		begin := i
-		for i < len(s) && classes[s[i]] == 0 {
-			i++
+		for ; i < len(s) && classes[s[i]] == 0; i++ {
+			dst = append(dst, s[i])
 		}
-		if dst = append(dst, s[begin:i]...); i == len(s) {
+		if i == len(s) {
 			break
 		}
 		c := s[i]

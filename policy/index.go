@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"iter"
 	"math/bits"
 )
 
@@ -26,7 +27,7 @@ const (
 
 	gramSize = 4
 	maxFixed = 64 // fixed grams begin before it
-	maxGrams = 64 // bytes of a pattern in which a gram is sought
+	maxGrams = 32 // bytes of a pattern in which a gram is sought
 	maxProbe = 16 // slots in which a link may stand
 )
 
@@ -80,15 +81,15 @@ func (c *compiler) writeIndex() {
 	c.tab = append(c.tab, make([]uint32, indexLinks)...)
 	n := indexSlots(uint32(len(c.order)))
 	c.slots = append(c.slots[:0], make([]link, n)...)
-	skip := c.skip()
+	c.countGrams()
 	for i, o := range c.order {
-		g, ok := c.gram(c.tab[head:], c.rules[uint32(o)], skip)
+		index := c.tab[head:]
+		g, ok := c.gram(index, c.rules[uint32(o)])
 		if !ok {
 			c.tab = append(c.tab, uint32(newLink(0, uint32(i))))
 			c.tab[head+indexCommon]++
 			continue
 		}
-		index := c.tab[head:]
 		if g.where == 0 {
 			addTo(index[indexFirsts:], uint64(g.first))
 		} else {
@@ -105,6 +106,41 @@ func (c *compiler) writeIndex() {
 	}
 }
 
+// grams yields the places of a pattern at which grams begin, and each time its where, as in
+// gramHash.
+func grams(p []byte, stem int) iter.Seq2[int, int] {
+	return func(yield func(i, where int) bool) {
+		for i := 0; i <= min(stem-gramSize, maxFixed-1); i += 1 + min(i/8, gramSize-1) {
+			if !yield(i, i+1) {
+				return
+			}
+		}
+		for i := stem + 1; i <= min(len(p), stem+maxGrams)-gramSize; i++ {
+			if star := bytes.LastIndexByte(p[i:i+gramSize], '*'); star >= 0 {
+				i += star
+			} else if !yield(i, 0) {
+				return
+			}
+		}
+	}
+}
+
+// countGrams counts which grams how many rules of the block have. Grams may share a count.
+func (c *compiler) countGrams() {
+	n := min(bits.Len(uint(len(c.order)))+3, 18)
+	c.counts = append(c.counts[:0], make([]uint8, 1<<n)...)
+	for _, o := range c.order {
+		p, stem := c.compared(c.rules[uint32(o)])
+		for i, where := range grams(p, stem) {
+			if at := c.countOf(gramHash(gramAt(view(p), i), where)); *at < 255 {
+				*at++
+			}
+		}
+	}
+}
+
+func (c *compiler) countOf(hash uint32) *uint8 { return &c.counts[int(hash)&(len(c.counts)-1)] }
+
 // gram is one by which a rule can be found.
 type gram struct {
 	hash   uint32
@@ -116,75 +152,40 @@ type gram struct {
 
 // What it costs to find a rule by a gram.
 const (
-	costShared = 32 // for each other rule that is found by it: one is tried in vain
+	costShared = 32 // for each other rule that has it: it may be tried in vain
 	costOpen   = 16 // if none begins at the same place, or with the same byte: one more to look at
 	costProbe  = 1  // for each slot that is taken
 	costLittle = 4  // no other gram is sought
 	costAll    = 1 << 30
 )
 
-// gram returns a gram of a pattern that costs little. Skip is where patterns differ.
-func (c *compiler) gram(index []uint32, r ruleLine, skip int) (best gram, ok bool) {
+// gram returns a gram of a pattern that costs little, if there is one with a slot that is free.
+func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 	p, stem := c.compared(r)
-	last := min(stem-gramSize, maxFixed-1)
 	best.cost = costAll
-	for i := skip; i <= last && best.cost > costLittle; i++ {
-		c.consider(&best, index, p, i, i+1)
-	}
-	for i := min(skip-1, last); i >= 0 && best.cost > costLittle; i-- {
-		c.consider(&best, index, p, i, i+1)
-	}
-	for i := stem + 1; i <= min(len(p), stem+maxGrams)-gramSize && best.cost > costLittle; i++ {
-		if star := bytes.LastIndexByte(p[i:i+gramSize], '*'); star >= 0 {
-			i += star
-			continue
+	for i, where := range grams(p, stem) {
+		g := gram{hash: gramHash(gramAt(view(p), i), where), where: where, first: kinds[p[i]]}
+		g.cost = costShared * int(*c.countOf(g.hash)-1)
+		open := uint64(g.first) & setAt(index[indexFirsts:])
+		if where > 0 {
+			open = 1 << i & setAt(index[indexPlaces:])
 		}
-		c.consider(&best, index, p, i, 0)
+		if open == 0 {
+			g.cost += costOpen
+		}
+		slots := c.slots[slotOf(g.hash, uint32(len(c.slots))):]
+		for g.probes < maxProbe && slots[g.probes] != 0 && g.cost < best.cost {
+			g.probes++
+			g.cost += costProbe
+		}
+		if g.probes < maxProbe && g.cost < best.cost {
+			best = g
+		}
+		if best.cost <= costLittle {
+			break
+		}
 	}
 	return best, best.cost < costAll
-}
-
-// skip returns how many bytes the patterns of a block have in common, and at least 1. It does
-// not ask those that have no fixed gram.
-func (c *compiler) skip() int {
-	var buf [maxFixed]byte
-	common := buf[:0]
-	for _, o := range c.order {
-		p, stem := c.compared(c.rules[uint32(o)])
-		switch {
-		case stem < gramSize:
-		case len(common) == 0:
-			common = append(common, p[:min(stem, maxFixed)]...)
-		default:
-			n := 1
-			for n < min(len(common), stem) && common[n] == p[n] {
-				n++
-			}
-			common = common[:n]
-		}
-	}
-	return max(len(common), 1)
-}
-
-// consider replaces the best gram by the one at i if that costs less.
-func (c *compiler) consider(best *gram, index []uint32, p []byte, i, where int) {
-	g := gram{hash: gramHash(gramAt(view(p), i), where), where: where, first: kinds[p[i]]}
-	open := uint64(g.first) & setAt(index[indexFirsts:])
-	if where > 0 {
-		open = 1 << i & setAt(index[indexPlaces:])
-	}
-	if open == 0 {
-		g.cost += costOpen
-	}
-	slots := c.slots[slotOf(g.hash, uint32(len(c.slots))):]
-	for ; g.probes < maxProbe && slots[g.probes] != 0 && g.cost < best.cost; g.probes++ {
-		if g.cost += costProbe; slots[g.probes].has(g.hash) {
-			g.cost += costShared
-		}
-	}
-	if g.probes < maxProbe && g.cost < best.cost {
-		*best = g
-	}
 }
 
 // search returns the place of the rule that decides. It gives up if the target has the grams

@@ -239,9 +239,10 @@ func (g Group) Token() string {
 // "/robots.txt" is always allowed, also with letters percent-encoded if the dialect decodes
 // them. With a query it is another resource, and rules apply.
 //
-// Decide allocates nothing for a target in origin form of up to 8 KiB. Its time grows with
-// the length of the target. Bound that length if the target is untrusted, as package client
-// does.
+// Decide allocates nothing for a target in origin form of up to 8 KiB, except a table that
+// later questions use again if a hostile file searches a long target often. Its time grows with
+// the length of the target, hardly with the number of rules. Bound that length if the target is
+// untrusted, as package client does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
@@ -358,20 +359,21 @@ func (g Group) lookupNormal(target string, all kindSet) place {
 	}
 	var e effort
 	q := newQuestion(target, all, &e)
-	at := g.find(&q)
+	var at place
+	if word := g.p.blockWord(g.name); word.isList() {
+		at = g.findInAny(&q)
+	} else {
+		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
+	}
 	e.done()
 	return at
 }
 
-// find returns the rule that decides.
-func (g Group) find(q *question) place {
-	word := g.p.blockWord(g.name)
-	if !word.isList() { // nearly always: one block
-		return place{word.pos(), block{g.p, word.pos()}.find(q)}
-	}
-	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
+// findInAny returns the rule that decides in combined groups (§2.2.1) whose rules are too many
+// to be copied: see compiler.combine.
+func (g Group) findInAny(q *question) place {
 	var best hit
-	list := g.p.tab[word.pos():]
+	list := g.p.tab[g.p.blockWord(g.name).pos():]
 	for _, pos := range list[1 : 1+list[0]] {
 		b := block{g.p, pos}
 		if i := b.find(q); i != none && b.at(i).precedes(best) {

@@ -42,7 +42,7 @@ func (s shape) target(n int) string {
 func (s shape) steps(p *Policy, n int) (e effort) {
 	target := s.target(n)
 	q := newQuestion(target, kindsOf(target), &e)
-	p.Group("a").find(&q)
+	block{p, p.blockWord(p.star).pos()}.find(&q)
 	e.done()
 	return e
 }
@@ -119,5 +119,35 @@ func TestTheWorstQuestion(t *testing.T) {
 			took = min(took, time.Since(start))
 		}
 		t.Logf("%d bytes: %v", n, took)
+	}
+}
+
+func TestATableTellsWhereAPieceStands(t *testing.T) {
+	r := rand.New(rand.NewPCG(64, 14))
+	word := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "ab/"[r.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 2_000 {
+		target := word(minTable + r.IntN(300))
+		from, n := r.IntN(len(target)), r.IntN(150)
+		piece := word(n)
+		if r.IntN(2) == 0 {
+			at := r.IntN(len(target))
+			piece = target[at:min(at+n, len(target))]
+		}
+		e := effort{steps: manySteps}
+		q := newQuestion(target, kindsOf(target), &e)
+		want := strings.Index(target[from:], piece)
+		if want >= 0 {
+			want += from
+		}
+		if got := q.index(piece, from); got != want || e.table == nil {
+			t.Fatalf("%q from %d in %q: got %d, want %d", piece, from, target, got, want)
+		}
+		e.done()
 	}
 }

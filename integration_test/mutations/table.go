@@ -151,9 +151,11 @@ var table = []mutation{
 	{"policy/usage/list.go", "if from.Value != \"y\" && from.Value != \"n\" {", "if from.Value == \"\" {", "a use: values that are none have no problem", "./policy/usage", "ExampleStatement TestOwnFacts"},
 	{"policy/usage/list.go", "if l.read+n <= maxText && !l.full {", "if !l.full {", "a use: text of any length is read", "./policy/usage", "TestStatementsAreBounded"},
 	{"policy/usage/header.go", "return related && typed", "return related", "a use: any license is one of RSL", "./policy/usage", "TestOwnFacts"},
-	{"policy/index.go", "} else if bytes.IndexByte(p[max(i, stem):i+gramSize], '*') >= 0 {", "} else if bytes.IndexByte(p, '*') < -1 {", "an index: a rule is sought by its wildcards", "./policy", "TestDecisionsFollowTheDefinition TestRandomRules"},
-	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestDecisionsFollowTheDefinition TestRandomRules"},
-	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestDecisionsFollowTheDefinition"},
+	{"policy/index.go", "'*'); star >= 0 {", "'*'); star >= gramSize {", "an index: a rule is sought by its wildcards", "./policy", "TestTheSearchDecidesAsBefore"},
+	{"policy/match.go", "kinds[target[1]] != isChanged && target != robots", "target != robots", "a rule is missed for an escape in a target", "./policy", "TestTheSearchDecidesAsBefore"},
+	{"policy/compile.go", "size |= blockOpen", "size |= 0", "a rule that begins with a wildcard is missed", "./policy", "TestTheSearchDecidesAsBefore"},
+	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestTheSearchDecidesAsBefore"},
+	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestATableTellsWhereAPieceStands"},
 	{"policy/record.go", "w.fields |= fieldBit(len(field), field[0])\n\tif", "w.fields = fieldBit(len(field), field[0])\n\tif", "records are not found by their name", "./policy", "TestRecordsAreFoundByTheirName"},
 
 	// The proxy.

@@ -7,6 +7,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// records are the fields of robots.txt that are read. They are never written to.
+var records = []string{contentUsage, contentSignal, licenseField}
+
 // ParseRobots returns what a robots.txt file says about the use of a target to the crawler
 // with the product token. The target is that of [policy.Group.Decide].
 //
@@ -25,7 +28,7 @@ import (
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
-	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, licenseField) {
+	if len(policyTokens) == 0 && !p.HasRecord(records...) {
 		return nil // as nearly always
 	}
 	own := p.Group(token)
