@@ -45,7 +45,7 @@ var table = []mutation{
 	{"fetch/resolution.go", "case r.Err != nil && was != unreachable:", "case false:", "an answer that broke off permits something in another dialect", "./fetch", "TestABrokenAnswerIsUnreachableInEveryDialect"},
 	{"fetch/resolution.go", "case is == rules && r.Body != nil && (", "case is == rules && (", "a file that was dropped permits everything in another dialect", "./fetch", "TestRulesInAnotherDialectNeedTheFile"},
 	{"fetch/body.go", "if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {", "if false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
-	{"fetch/body.go", "MaxBytes+1))\n\tif err != nil {", "MaxBytes+1))\n\tif err != nil && len(body) == 0 {", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
+	{"fetch/body.go", "MaxBytes+1), length)\n\tif err != nil {", "MaxBytes+1), length)\n\tif err != nil && len(body) == 0 {", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"policy/internal/scan/scan.go", "\tif cut {\n\t\tdata = wholeLines(data)", "\tif false {\n\t\tdata = wholeLines(data)", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/attempt.go", "a.err = context.Cause(req.Context())", "a.err = nil", "a time-out passes for the end of the file", "./fetch", "TestATimeoutIsNotTheEndOfTheFile"},
 	{"fetch/canonical.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},

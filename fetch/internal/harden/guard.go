@@ -66,6 +66,9 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 }
 
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
+	if redirects == 0 && !g.PublicOnly {
+		return nil // the caller chose it
+	}
 	p := privacyOf(addr)
 	if g.PublicOnly && p != global {
 		return Final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
