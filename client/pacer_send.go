@@ -21,30 +21,22 @@ import (
 // http.RoundTripper demands, unless the error is errAgain.
 func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Response, error) {
 	p, ctx := g.pacer, req.Context()
-	l, held, err := p.turn(ctx, o, asPage, r)
+	l, err := g.turn(req, o, r)
 	hasPlace := err == nil
 	defer func() { // a panic in base must not keep it either
 		if hasPlace {
 			p.end(l)
 		}
 	}()
-	if held > 0 && g.trace.Waited != nil {
-		w := Waited{URL: req.URL, Err: err, Took: held}
-		if err == errAgain {
-			w.Err = nil // the turn did come
-		}
-		g.call("Waited", func() { g.trace.Waited(ctx, w) })
-	}
 	switch {
 	case err == errAgain:
 		return nil, err
 	case err != nil:
 		return refuse(req, err)
-	}
-	if p.lapsed(l) { // this process slept meanwhile
+	case p.lapsed(l): // this process slept meanwhile
 		return nil, errAgain
 	}
-	out, reading := watchBody(req)
+	out, reading := watchBody(p.guard(req, l))
 	res, err := g.send(out)
 	switch {
 	case err == nil:
@@ -52,10 +44,28 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 		if res.Body != nil && res.Body != http.NoBody {
 			res.Body, hasPlace = p.holdPlace(ctx, l, res.Body), false
 		}
+	case l.lost():
+		if req.Body == nil || req.Body == http.NoBody {
+			return nil, errAgain
+		}
+		return nil, errLost // the body may have been read
 	case blames(req, reading, err):
 		p.note(l, 0, 0)
 	}
 	return res, err
+}
+
+// turn waits for the turn of req, and tells how that ended.
+func (g *gate) turn(req *http.Request, o fetch.Origin, r recheck) (place, error) {
+	l, held, err := g.pacer.turn(req.Context(), o, asPage, r)
+	if held > 0 && g.trace.Waited != nil {
+		w := Waited{URL: req.URL, Err: err, Took: held}
+		if err == errAgain {
+			w.Err = nil // the turn did come
+		}
+		g.call("Waited", func() { g.trace.Waited(req.Context(), w) })
+	}
+	return l, err
 }
 
 // errAgain says that a request whose turn came has to be decided on from the start: the
@@ -125,8 +135,10 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
 	defer p.end(l)
-	res, err := read(ctx, o, prev)
+	res, err := read(p.watch(ctx, l), o, prev)
 	switch {
+	case l.lost():
+		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
 	case err == nil:
 		p.note(l, res.StatusCode, res.RetryAfter)
 	case held > 0: // its time was over sooner for that
