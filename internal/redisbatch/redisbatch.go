@@ -62,7 +62,9 @@ func (b *Batch) Do(ctx context.Context, c redis.UniversalClient, cmd redis.Cmder
 }
 
 // Run is Do for a script, which the server is given if it does not know it.
-func (b *Batch) Run(ctx context.Context, c redis.UniversalClient, script *redis.Script, key string, args ...any) *redis.Cmd {
+func (b *Batch) Run(ctx context.Context, c redis.UniversalClient, script *redis.Script, key string,
+	args ...any,
+) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, append([]any{"evalsha", script.Hash(), 1, key}, args...)...)
 	switch err := b.Do(ctx, c, cmd); {
 	case redis.HasErrorPrefix(err, "NOSCRIPT"):
