@@ -59,6 +59,8 @@ func TestMain(m *testing.M) {
 		childTriesEngine(os.Getenv("ROBOTSGATE_REDIS"))
 	case "million":
 		childMeetsMillion(os.Getenv("ROBOTSGATE_REDIS"))
+	case "meeter":
+		childMeets(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "holder":
 		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
 	case "pacer":

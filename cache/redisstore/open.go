@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Open returns a Store for a URL in one of the forms of go-redis:
@@ -29,13 +30,15 @@ import (
 // a password, what is neither letter nor digit must be escaped, / as %2F.
 //
 // The client keeps to deadlines and does not retry, which a cache.Cache does itself. A
-// redisturns.Store can share it. No server need run yet.
+// redisturns.Store can share it. It begins to connect; no server need run yet.
 func Open(url string) (*Store, error) {
 	c, err := open(url)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{Client: c}, nil
+	s := &Store{Client: c}
+	go s.connect()
+	return s, nil
 }
 
 // open quotes nothing of a URL that could be a password, whatever was meant by the URL.
@@ -71,6 +74,7 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 			return nil, errors.New("master_name is empty: set it to the name that the Sentinels have for the master")
 		}
 		opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
+		opt.DisableIdentity = true
 		return redis.NewFailoverClient(opt), nil
 	case q.Has("addr"):
 		if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
@@ -81,6 +85,7 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 			return nil, wrong(err, "redis://host1:6379?addr=host2:6379")
 		}
 		opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
+		opt.DisableIdentity, opt.MaintNotificationsConfig = true, briefGreeting
 		return redis.NewClusterClient(opt), nil
 	}
 	opt, err := redis.ParseURL(raw)
@@ -88,8 +93,12 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 		return nil, wrong(err, "redis://localhost:6379/0")
 	}
 	opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
+	opt.DisableIdentity, opt.MaintNotificationsConfig = true, briefGreeting
 	return redis.NewClient(opt), nil
 }
+
+// briefGreeting, with DisableIdentity, makes a greeting two round trips, and not four.
+var briefGreeting = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 // wrong says what go-redis found wrong, and how it is done.
 func wrong(err error, example string) error {

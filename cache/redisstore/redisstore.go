@@ -14,17 +14,18 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
 )
 
-// Store implements cache.Store and cache.Locker. It is safe for concurrent use. If the
-// server may evict values (maxmemory-policy), that costs fetches and nothing else.
+// Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be
+// copied. Calls of the same moment share a round trip. If the server may evict values
+// (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. Set
 	// ContextTimeoutEnabled in its options: otherwise a silent server holds each call for five
@@ -34,6 +35,15 @@ type Store struct {
 
 	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
+
+	batch redisbatch.Batch
+}
+
+// connect has a connection made, so that those who ask first do not wait for it.
+func (s *Store) connect() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "ping"))
 }
 
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
@@ -45,14 +55,19 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	data, err := s.Client.GetRange(ctx, s.key(key), 0, cache.MaxValue).Bytes()
+	cmd := redis.NewStringCmd(ctx, "getrange", s.key(key), 0, cache.MaxValue)
+	err := s.batch.Do(ctx, s.Client, cmd)
 	switch {
-	case err == nil && len(data) == 0, err == redis.Nil, err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE"):
+	case err == redis.Nil, redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return nil, cache.ErrMiss // Put replaces it
 	case err != nil:
 		return nil, fmt.Errorf("redisstore: get: %w", err)
 	}
-	return data, nil
+	data, err := cmd.Bytes()
+	if len(data) == 0 {
+		return nil, cache.ErrMiss
+	}
+	return data, err
 }
 
 // Put implements cache.Store.
@@ -60,7 +75,8 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if err := s.Client.Set(ctx, s.key(key), data, max(ttl, time.Second)).Err(); err != nil {
+	cmd := redis.NewStatusCmd(ctx, "set", s.key(key), data, "px", max(ttl, time.Second).Milliseconds())
+	if err := s.batch.Do(ctx, s.Client, cmd); err != nil {
 		return fmt.Errorf("redisstore: put: %w", err)
 	}
 	return nil
@@ -87,11 +103,14 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 		store: s, key: s.key("lock:" + key), token: rand.Text(),
 		ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{}),
 	}
-	err = s.Client.SetArgs(ctx, l.key, l.token, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
+	err = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "set", l.key, l.token, "nx", "px", l.ttl.Milliseconds()))
 	switch {
 	case err == redis.Nil:
 		return nil, false, nil
 	case err != nil:
+		if ctx.Err() != nil {
+			go l.release() // it may yet be given
+		}
 		return nil, false, fmt.Errorf("redisstore: lock: %w", err)
 	}
 	go l.renew()
@@ -131,7 +150,7 @@ func (l *lock) release() {
 func (l *lock) run(script *redis.Script, args ...any) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(l.ttl/3, 100*time.Millisecond))
 	defer cancel()
-	return script.Run(ctx, l.store.Client, []string{l.key}, append([]any{l.token}, args...)...).Int()
+	return l.store.batch.Run(ctx, l.store.Client, script, l.key, append([]any{l.token}, args...)...).Int()
 }
 
 func (s *Store) key(key string) string {
