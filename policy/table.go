@@ -73,22 +73,28 @@ func (q *question) lookUp(piece string, from int) int {
 		if w == from/64 {
 			found <<= from % 64
 		}
-		for rest, at := piece, t[w:]; rest != "" && found != 0; at = at[1:] {
-			now := rest[:min(64, len(rest))]
-			rest = rest[len(now):]
-			low, high := &at[0], &at[1]
-			for i := range uint(len(now)) {
-				c := now[i] & 0x7F
-				if found &= low[c]>>(i&63) | high[c]<<1<<(^i&63); found == 0 {
-					break
-				}
-				q.steps++
-			}
-		}
-		q.steps++
-		if found != 0 {
+		found, steps := t.narrow(found, w, piece)
+		if q.steps += 1 + steps; found != 0 {
 			return w*64 + bits.TrailingZeros64(found)
 		}
 	}
 	return -1
+}
+
+// narrow returns those of the places found from 64*w at which piece stands, and the steps taken.
+func (t table) narrow(found uint64, w int, piece string) (uint64, int) {
+	steps := 0
+	for rest, at := piece, t[w:]; rest != "" && found != 0; at = at[1:] {
+		now := rest[:min(64, len(rest))]
+		rest = rest[len(now):]
+		low, high := &at[0], &at[1]
+		for i := range uint(len(now)) {
+			c := now[i] & 0x7F
+			if found &= low[c]>>(i&63) | high[c]<<1<<(^i&63); found == 0 {
+				break
+			}
+			steps++
+		}
+	}
+	return found, steps
 }
