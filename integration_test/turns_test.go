@@ -23,7 +23,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"

@@ -114,7 +114,6 @@ var table = []mutation{
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
 	{"client/turn.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
 	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
-	{"client/pacer_send.go", "case p.lapsed(l): //", "case p.lapsed(l) && false: //", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
 	{"client/pacer_turns.go", "if !p.lapsed(pl) {", "if p.Turns != nil || !p.lapsed(pl) {", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"cache/internal/backing/window.go", "if w.answered() && (w.most == 0 || w.seen <= w.most) ||", "if", "a Store that is busy is taken for a silent one", "./cache/internal/backing", "TestAWindowBeginsAgainWhileTheStoreAnswersOthers"},
 	{"client/pacer_lane.go", "return false, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
