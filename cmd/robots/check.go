@@ -138,13 +138,9 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 
 // one writes the answer about one URL in one piece.
 func (c *checker) one(g *gate, u checked) error {
-	readings := []reading{{c.dialect.Dialect, u.result}}
-	if c.all {
-		readings = inAllDialects(u.result)
-	}
 	var out output
 	var verdicts []*verdict
-	for _, r := range readings {
+	for _, r := range c.readings(u.result) {
 		v, err := c.verdict(g, u, r)
 		if err != nil {
 			return usagef("argument %d: %w", u.number, notURL(u.text, err))
@@ -165,6 +161,14 @@ func (c *checker) one(g *gate, u checked) error {
 	return c.emit(&out)
 }
 
+// readings are those that --as names.
+func (c *checker) readings(res *fetch.Result) []reading {
+	if c.all {
+		return inAllDialects(res)
+	}
+	return []reading{{c.dialect.Dialect, res}}
+}
+
 // verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
@@ -176,7 +180,7 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 	v := newVerdict(u.text, d)
 	v.refuse(refused)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
-	v.Robots = newAnswer(u.origin, r.result, g.until(u.origin, r.result))
+	v.Robots = g.answer(u.origin, r.result)
 	if v.Robots.Error != nil {
 		v.Error = *v.Robots.Error
 	}

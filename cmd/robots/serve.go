@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // server is "robots serve".
@@ -96,6 +100,9 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
+	// A small heap is collected for every thousand answers. With this in it, which is never
+	// touched and so takes no memory, there is garbage of as much more before the next time.
+	defer runtime.KeepAlive(make([]byte, 32<<20))
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return err
@@ -120,6 +127,8 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
 		streams: make(chan struct{}, s.limits.streams)}
+	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
+	v.outputs.New = func() any { return new(output) }
 	v.guard.Hosts = s.hosts
 	options := &slog.HandlerOptions{Level: &s.level}
 	switch s.logs {
@@ -179,6 +188,7 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
+	g.answers, _ = lru.New[*fetch.Result, *answer](maxAnswers) // fails for a size below 1 only
 	if !s.private {
 		// The Fetcher sees the addresses of names only without a proxy, and before it connects
 		// only without a dialer.

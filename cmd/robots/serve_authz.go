@@ -54,7 +54,7 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := v.asker(nil, policy.ProductToken(userAgent), "")
+	c, err := v.asker(policy.ProductToken(userAgent), "")
 	if err != nil {
 		return nil, err
 	}

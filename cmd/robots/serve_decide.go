@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,9 +39,9 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// asker reads agent and as, which may be empty, into a checker that writes JSON to out.
-func (v *service) asker(out *bytes.Buffer, agent, as string) (*checker, error) {
-	c := &checker{app: &app{streams: streams{out: out, err: io.Discard}, json: true}}
+// asker reads agent and as, which may be empty.
+func (v *service) asker(agent, as string) (*checker, error) {
+	c := &checker{app: v.answers}
 	c.agent, c.dialect = v.agent, v.dialect
 	if agent != "" {
 		if err := c.agent.Set(agent); err != nil {
@@ -87,8 +85,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	c, err := v.asker(&out, query.Get("agent"), query.Get("as"))
+	c, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
@@ -104,8 +101,15 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if c.all {
 		g, media = v.whole, mediaNDJSON
 	}
-	if err := c.one(g, q); err != nil {
-		return noOrigin(err)
+	out := v.outputs.Get().(*output)
+	defer v.outputs.Put(out)
+	out.Reset()
+	for _, r := range c.readings(q.result) {
+		answer, err := c.verdict(g, q, r)
+		if err != nil {
+			return noOrigin(err)
+		}
+		out.json(*answer)
 	}
 	return v.send(w, media, out.Bytes())
 }
@@ -151,7 +155,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(nil, "", query.Get("as"))
+	c, err := v.asker("", query.Get("as"))
 	if err != nil {
 		return err
 	}
@@ -170,7 +174,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	}
 	var out output
 	res = res.In(c.dialect.Dialect)
-	out.json(newFetched(res, newAnswer(o, res, v.whole.until(o, res))))
+	out.json(newFetched(res, v.whole.answer(o, res)))
 	return v.send(w, mediaJSON, out.Bytes())
 }
 

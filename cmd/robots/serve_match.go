@@ -29,7 +29,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(nil, q.Agent, q.As)
+	c, err := v.asker(q.Agent, q.As)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
-	c, err := v.asker(nil, query.Get("agent"), query.Get("as"))
+	c, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
