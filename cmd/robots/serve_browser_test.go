@@ -296,8 +296,10 @@ func pageLooks(t *testing.T, browser context.Context, at string) {
 			}
 			for _, scheme := range []string{"light", "dark"} {
 				p.prefer(scheme)
-				if found := eval[contrasts](p, contrast); found.N < 10 || len(found.Bad) > 0 {
-					t.Errorf("%s at %d, %s: %d texts, below 4.5: %q", name, width, scheme, found.N, found.Bad)
+				if width == 1400 { // no colour depends on it
+					if found := eval[contrasts](p, contrast); found.N < 10 || len(found.Bad) > 0 {
+						t.Errorf("%s, %s: %d texts, below 4.5: %q", name, scheme, found.N, found.Bad)
+					}
 				}
 				if name == "many" || os.Getenv("ROBOTSGATE_SCREENSHOTS") != "" {
 					p.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))

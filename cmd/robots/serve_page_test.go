@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,5 +281,27 @@ func TestPageIsThereAtOnce(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
 		t.Error(err)
+	}
+}
+
+// In an outage the page tells of both: that the site cannot be read, and what decisions rest on.
+func TestPageTellsOfAnOutage(t *testing.T) {
+	var down atomic.Bool
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	v.do("GET", "/v1/decide?url=http://a.example", "")
+	down.Store(true)
+	_, doc := v.page("GET", "?site=http://a.example", "")
+	for _, want := range []string{
+		"Refused: robots.txt is unreachable", "503 Service Unavailable, all is refused until it can be read",
+		"stated by Retry-After", "/v1/decide goes on with the copy of ",
+	} {
+		if !strings.Contains(doc.text(), want) {
+			t.Errorf("the page does not say %q: %s", want, doc.text())
+		}
 	}
 }
