@@ -21,11 +21,17 @@ func (o *output) worsen(status int) { o.status = max(o.status, status) }
 // json writes v and a line end.
 func (o *output) json(v any) {
 	if d, is := v.(verdict); is {
-		o.Grow(1 << 10) // most records are shorter
-		o.Write(append(d.record().appendJSON(o.AvailableBuffer()), '\n'))
+		o.verdict(&d)
 		return
 	}
 	o.Write(append(appendAny(nil, v), '\n'))
+}
+
+// verdict is json for what a service writes most.
+func (o *output) verdict(v *verdict) {
+	o.Grow(1 << 10) // most records are shorter
+	r := v.record()
+	o.Write(append(r.appendJSON(o.AvailableBuffer()), '\n'))
 }
 
 // malformed reports a line of the input that could not be answered.

@@ -102,7 +102,7 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	}
 	// A small heap is collected for every thousand answers. With this in it, which is never
 	// touched and so takes no memory, there is garbage of as much more before the next time.
-	defer runtime.KeepAlive(make([]byte, 64<<20))
+	defer runtime.KeepAlive(make([]byte, 32<<20))
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return err

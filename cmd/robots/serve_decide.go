@@ -109,7 +109,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return noOrigin(err)
 		}
-		out.json(*answer)
+		out.verdict(answer)
 	}
 	return v.send(w, media, out.Bytes())
 }

@@ -219,7 +219,8 @@ func (s *decider) decide(ctx context.Context, q *streamed) error {
 	if q.broken == nil {
 		d, q.broken = client.Decide(q.result.Policy, q.as.agent.String(), q.url)
 	}
-	s.out.json(q.as.verdict(&q.question, d))
+	v := q.as.verdict(&q.question, d)
+	s.out.verdict(&v)
 	return nil
 }
 
