@@ -50,7 +50,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 // about decides about a URL for the crawler that a User-Agent field names. It returns nil if the
 // URL is allowed: what that rests on is asked for by people, not by gateways.
 func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, error) {
-	u, o, err := askedSite("url", text)
+	u, o, err := siteOf("url", text)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (v *service) about(ctx context.Context, text, userAgent string) (*verdict, 
 	if err != nil {
 		return nil, err
 	}
-	res, err := v.find(ctx, c, o)
+	res, err := v.find(ctx, c, u, o)
 	if err != nil {
 		return nil, err
 	}

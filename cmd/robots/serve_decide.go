@@ -58,6 +58,24 @@ func (v *service) asker(agent, as string) (*checker, error) {
 
 // askedSite reads the URL of a question whose site is to be asked.
 func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := siteOf(name, text)
+	if err == nil {
+		err = sendable(u)
+	}
+	return u, o, err
+}
+
+// sendable returns the problem of a URL that nothing would send.
+func sendable(u *url.URL) error {
+	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil {
+		return noOrigin(err)
+	}
+	return nil
+}
+
+// siteOf is askedSite for a question whose answer may be known: to decide is to see whether the URL
+// can be sent.
+func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, serve.BadParameter(name, "%s is missing", name)
 	}
@@ -68,9 +86,6 @@ func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return nil, fetch.Origin{}, noOrigin(notURL(text, err))
-	}
-	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil { // nothing would send it
-		return nil, fetch.Origin{}, noOrigin(err)
 	}
 	return u, o, nil
 }
@@ -89,12 +104,12 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, o, err := askedSite("url", query.Get("url"))
+	u, o, err := siteOf("url", query.Get("url"))
 	if err != nil {
 		return err
 	}
 	q := checked{1, query.Get("url"), u, &asked{origin: o}}
-	if q.result, err = v.find(r.Context(), c, o); err != nil {
+	if q.result, err = v.find(r.Context(), c, u, o); err != nil {
 		return err
 	}
 	g, media := v.gate, mediaJSON
@@ -114,13 +129,16 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	return v.send(w, media, out.Bytes())
 }
 
-// find returns what c reads of o's robots.txt: the whole file for all dialects. What is known
-// needs no deadline.
-func (v *service) find(ctx context.Context, c *checker, o fetch.Origin) (*fetch.Result, error) {
+// find returns what c reads of o's robots.txt for u: the whole file for all dialects. What is
+// known needs no deadline.
+func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
 	if !c.all {
 		if res, err := v.lookup(ended, o, c.dialect.Dialect); err == nil {
 			return res, nil
 		}
+	}
+	if err := sendable(u); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
 	defer cancel()
