@@ -405,7 +405,7 @@ func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
 		t.Error("the page was loaded again")
 	}
 	p.run(chromedp.NavigateBack())
-	p.await(`document.getElementById('site')?.value === 'mailto:x' &&
+	p.await(`document.readyState === 'complete' && document.getElementById('site').value === 'mailto:x' &&
 		document.getElementById('said').textContent === 'Not answered'`)
 	p.run(chromedp.NavigateBack())
 	p.await(`document.getElementById('site')?.value === 'http://none.example' && document.title.startsWith('Allowed')`)
@@ -437,33 +437,35 @@ func pageWithoutScript(t *testing.T, browser context.Context, at string) {
 	}
 }
 
+// quotes checks that the hostile file is on the page, as text.
+func (p *tab) quotes(at, how string) {
+	p.t.Helper()
+	if got := eval[string](p, `typeof pwned`); got != "undefined" {
+		p.t.Errorf("%s: the file ran a script", how)
+	}
+	if got := eval[string](p, `[...document.querySelectorAll('#answer :is(script, img, style, svg, base, meta, pre, b)')]
+		.map(e => e.outerHTML).join()`); got != "" {
+		p.t.Errorf("%s: the file made %.200s", how, got)
+	}
+	for _, link := range eval[[]string](p, `[...document.querySelectorAll('a')].map(a => a.href)`) {
+		if !strings.HasPrefix(link, at) && !strings.HasPrefix(link, "https://github.com/robotsgate/robotsgate/") {
+			p.t.Errorf("%s: a link to %s", how, link)
+		}
+	}
+	got := eval[string](p, `document.getElementById('answer').textContent`)
+	if at := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\ufffd' && hidden(r) }); at >= 0 {
+		p.t.Errorf("%s: the page shows %q", how, got[at:min(at+20, len(got))])
+	}
+	for _, want := range []string{`<script>pwned=1</script>`, `\u202eevil`, `\x1b[31mred`} {
+		if !strings.Contains(got, want) {
+			p.t.Errorf("%s: %s is not shown: %.2000s", how, want, got)
+		}
+	}
+}
+
 func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 800)
 	p.run(chromedp.Navigate(at))
-	check := func(how string) {
-		t.Helper()
-		if got := eval[string](p, `typeof pwned`); got != "undefined" {
-			t.Errorf("%s: the file ran a script", how)
-		}
-		if got := eval[string](p, `[...document.querySelectorAll('#answer :is(script, img, style, svg, base, meta, pre, b)')]
-			.map(e => e.outerHTML).join()`); got != "" {
-			t.Errorf("%s: the file made %.200s", how, got)
-		}
-		for _, link := range eval[[]string](p, `[...document.querySelectorAll('a')].map(a => a.href)`) {
-			if !strings.HasPrefix(link, at) && !strings.HasPrefix(link, "https://github.com/robotsgate/robotsgate/") {
-				t.Errorf("%s: a link to %s", how, link)
-			}
-		}
-		got := eval[string](p, `document.getElementById('answer').textContent`)
-		if at := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\ufffd' && hidden(r) }); at >= 0 {
-			t.Errorf("%s: the page shows %q", how, got[at:min(at+20, len(got))])
-		}
-		for _, want := range []string{`<script>pwned=1</script>`, `\u202eevil`, `\x1b[31mred`} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: %s is not shown: %.2000s", how, want, got)
-			}
-		}
-	}
 	fill := func(id, value string) {
 		eval[any](p, fmt.Sprintf(`document.getElementById(%q).value =
 			new TextDecoder().decode(Uint8Array.from(atob(%q), c => c.charCodeAt(0)))`, id,
@@ -474,15 +476,15 @@ func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
 	fill("agent", "svg")
 	p.run(chromedp.Click(chromedp.CSS("button")))
 	p.await(`document.querySelector('#L5')`)
-	check("fetched by the script")
+	p.quotes(at, "fetched by the script")
 	p.run(chromedp.Reload())
 	p.await(`document.querySelector('#L5')`)
-	check("written by the server")
+	p.quotes(at, "written by the server")
 	p.run(chromedp.Navigate(at + "?source=text"))
 	fill("robots", "</textarea><script>pwned=1</script>\n"+hostileFile)
 	p.run(chromedp.Click(chromedp.CSS("button")))
 	p.await(`document.querySelector('#L5')`)
-	check("pasted")
+	p.quotes(at, "pasted")
 }
 
 func pageShows10000Lines(t *testing.T, browser context.Context, at string) {

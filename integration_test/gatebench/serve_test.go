@@ -313,16 +313,9 @@ http {
 }
 `
 
-// BenchmarkServeAuthz is a request through nginx, whose auth_request asks the service, beside the
-// same nginx that asks a server that always says 204: another nginx on loopback, and then itself.
-func BenchmarkServeAuthz(b *testing.B) {
-	const n = 10_000
-	nginx, err := exec.LookPath("nginx")
-	if err != nil {
-		b.Skip(err)
-	}
-	s := serve(b)
-	ports := map[string]string{"$SERVICE": s.addr}
+// gateway starts nginx between the service and the origin, and returns its addresses.
+func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
+	ports = map[string]string{"$SERVICE": service}
 	places := regexp.MustCompile(`127\.0\.0\.1:(\$PORT\d)|\$SERVICE`)
 	config := places.ReplaceAllStringFunc(gateways, func(name string) string {
 		if ports[name] == "" {
@@ -346,6 +339,18 @@ func BenchmarkServeAuthz(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
+	return ports
+}
+
+// BenchmarkServeAuthz is a request through nginx, whose auth_request asks the service, beside the
+// same nginx that asks a server that always says 204: another nginx on loopback, and then itself.
+func BenchmarkServeAuthz(b *testing.B) {
+	const n = 10_000
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		b.Skip(err)
+	}
+	ports := gateway(b, nginx, serve(b).addr)
 	side := func(port string) func() time.Duration {
 		addr := ports["127.0.0.1:"+port]
 		for last := time.Now().Add(5 * time.Second); ; {
