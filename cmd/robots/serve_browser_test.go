@@ -153,7 +153,8 @@ func (p *tab) await(expression string) {
 	}
 }
 
-// shoot keeps a picture of the whole page, as high as a reader would scroll.
+// shoot keeps a picture of the page, at most 3,000 pixels high, in $ROBOTSGATE_SCREENSHOTS or with the
+// artefacts of the test (-artifacts).
 func (p *tab) shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("ROBOTSGATE_SCREENSHOTS")
