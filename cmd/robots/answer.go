@@ -46,7 +46,7 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 		Outcome:   outcomeOf(res),
 		Redirects: append([]string{}, res.Redirects...),
 		Fetched:   res.Time.UTC().Truncate(time.Second),
-		Age:       int64(max(time.Since(res.Time), 0) / time.Second),
+		Age:       ageOf(res),
 		Truncated: res.Truncated,
 	}
 	if res.Err != nil {
@@ -63,6 +63,9 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 	a.Lifetime, a.Source = &whole, &source
 	return a
 }
+
+// ageOf is how many seconds ago res came.
+func ageOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 

@@ -136,31 +136,17 @@ func (c *checker) answer(ctx context.Context, g *gate, urls []checked, all []*as
 	return nil
 }
 
-// verdicts is the answer about one URL, in one dialect or in all.
-func (c *checker) verdicts(g *gate, u checked) (all []*verdict, err error) {
-	readings := []reading{{c.dialect.Dialect, u.result}}
-	if c.all {
-		readings = inAllDialects(u.result)
-	}
-	for _, r := range readings {
-		v, err := c.verdict(g, u, r)
-		if err != nil {
-			return nil, usagef("argument %d: %w", u.number, notURL(u.text, err))
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
-
 // one writes the answer about one URL in one piece.
 func (c *checker) one(g *gate, u checked) error {
-	verdicts, err := c.verdicts(g, u)
-	if err != nil {
-		return err
-	}
 	var out output
-	for _, v := range verdicts {
+	var verdicts []*verdict
+	for _, r := range c.readings(u.result) {
+		v, err := c.verdict(g, u, r)
+		if err != nil {
+			return usagef("argument %d: %w", u.number, notURL(u.text, err))
+		}
 		out.worsen(v.status())
+		verdicts = append(verdicts, v)
 	}
 	switch {
 	case c.json:
@@ -175,6 +161,14 @@ func (c *checker) one(g *gate, u checked) error {
 	return c.emit(&out)
 }
 
+// readings are those that --as names.
+func (c *checker) readings(res *fetch.Result) []reading {
+	if c.all {
+		return inAllDialects(res)
+	}
+	return []reading{{c.dialect.Dialect, res}}
+}
+
 // verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
@@ -186,7 +180,7 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 	v := newVerdict(u.text, d)
 	v.refuse(refused)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
-	v.Robots = newAnswer(u.origin, r.result, g.until(u.origin, r.result))
+	v.Robots = g.answer(u.origin, r.result)
 	if v.Robots.Error != nil {
 		v.Error = *v.Robots.Error
 	}

@@ -83,7 +83,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if ask.err != nil {
 		return ask.err
 	}
-	return g.show(ask.result, newFetched(ask.result, newAnswer(o, ask.result, gate.until(o, ask.result))))
+	return g.show(ask.result, newFetched(ask.result, gate.answer(o, ask.result)))
 }
 
 // show writes the answer in one of three forms.

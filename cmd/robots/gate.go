@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -24,9 +25,10 @@ import (
 // asked and not sent through.
 type gate struct {
 	*client.Transport
-	fetches atomic.Int64      // by lookup
-	file    *boltstore.Store  // nil: there is none
-	turns   *redisturns.Store // nil: there is none
+	fetches atomic.Int64                       // by lookup
+	file    *boltstore.Store                   // nil: there is none
+	turns   *redisturns.Store                  // nil: there is none
+	answers *lru.Cache[*fetch.Result, *answer] // nil: none is asked for again
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -113,6 +115,21 @@ func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
 	var empty cache.Cache
 	empty.Get(context.Background(), o, src) // no cache keeps a proxy's 407
 	return empty.Until(o, src)
+}
+
+// answer is what the server of o said. What does not change is computed once for each result.
+func (g *gate) answer(o fetch.Origin, res *fetch.Result) *answer {
+	if res.Err != nil || g.answers == nil {
+		return newAnswer(o, res, g.until(o, res))
+	}
+	a, ok := g.answers.Get(res)
+	if !ok {
+		a = newAnswer(o, res, time.Time{})
+		g.answers.Add(res, a)
+	}
+	now := *a
+	now.Age = ageOf(res)
+	return &now
 }
 
 // fetch asks o's server, whatever a cache holds, and keeps the file.

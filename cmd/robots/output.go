@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,18 +18,20 @@ type output struct {
 
 func (o *output) worsen(status int) { o.status = max(o.status, status) }
 
-// json writes v and a line end. Patterns and URLs are full of & and <, which are no
-// danger here, so they stay as they are.
+// json writes v and a line end.
 func (o *output) json(v any) {
 	if d, is := v.(verdict); is {
-		v = d.record()
+		o.verdict(&d)
+		return
 	}
-	e := json.NewEncoder(o)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		// Only values of our own types come here, and all of them can be encoded.
-		panic(fmt.Sprintf("robots: %T as JSON: %v", v, err))
-	}
+	o.Write(append(appendAny(nil, v), '\n'))
+}
+
+// verdict is json for what a service writes most.
+func (o *output) verdict(v *verdict) {
+	o.Grow(1 << 10) // most records are shorter
+	r := v.record()
+	o.Write(append(r.appendJSON(o.AvailableBuffer()), '\n'))
 }
 
 // malformed reports a line of the input that could not be answered.

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -110,6 +113,9 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
+	// A small heap is collected for every thousand answers. With this in it, which is never
+	// touched and so takes no memory, there is garbage of as much more before the next time.
+	defer runtime.KeepAlive(make([]byte, 32<<20))
 	l, err := s.listen(service.guard.Token)
 	if err != nil {
 		return err
@@ -176,6 +182,8 @@ func (s *server) logger() (*slog.Logger, error) {
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
 		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics()}
+	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
+	v.outputs.New = func() any { return new(output) }
 	v.guard.Hosts = s.hosts
 	if s.turn <= 0 {
 		return nil, usagef("--turn-time is %s: give more than 0s", s.turn)
@@ -230,6 +238,7 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
+	g.answers, _ = lru.New[*fetch.Result, *answer](maxAnswers) // fails for a size below 1 only
 	if !s.private {
 		// The Fetcher sees the addresses of names only without a proxy, and before it connects
 		// only without a dialer.

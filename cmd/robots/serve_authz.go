@@ -54,7 +54,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 
 // about finds what is to be known of a URL. If agent is empty, it is that of the service.
 func (v *service) about(ctx context.Context, text, agent string) (*checker, checked, error) {
-	u, o, err := askedSite("url", text)
+	u, o, err := siteOf("url", text)
 	if err != nil {
 		return nil, checked{}, err
 	}
@@ -62,7 +62,7 @@ func (v *service) about(ctx context.Context, text, agent string) (*checker, chec
 	if err != nil {
 		return nil, checked{}, err
 	}
-	res, err := v.find(ctx, c, o)
+	res, err := v.find(ctx, c, u, o)
 	return c, checked{1, text, u, &asked{origin: o, result: res}}, err
 }
 

@@ -153,7 +153,8 @@ func (p *tab) await(expression string) {
 	}
 }
 
-// shoot keeps a picture of the whole page, as high as a reader would scroll.
+// shoot keeps a picture of the page, at most 3,000 pixels high, in $ROBOTSGATE_SCREENSHOTS or with the
+// artefacts of the test (-artifacts).
 func (p *tab) shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("ROBOTSGATE_SCREENSHOTS")
@@ -188,10 +189,12 @@ Sitemap: https://shop.example/sitemap.xml
 `
 
 // hostileFile tries what a file can do to the page that quotes it.
-var hostileFile = "User-agent: *\nDisallow: /<script>pwned=1</script>\n</pre></code></li></ol></script><img src=x onerror=pwned=1>\n" +
+var hostileFile = "User-agent: *\nDisallow: /<script>pwned=1</script>\n" +
+	"</pre></code></li></ol></script><img src=x onerror=pwned=1>\n" +
 	"<style>*{display:none}</style><base href=//evil.example><meta http-equiv=refresh content=0;url=//evil.example>\n" +
 	"# \x1b[31mred\x1b[0m \u202eevil\u202c \u2066x\u2069 \x00 nul \x07 {{.}} ${x} <!-- ]]> -->\n" +
-	"Sitemap: javascript:pwned=1\nSitemap: data:text/html,<script>pwned=1</script>\nDisallow: /\"onmouseover=\"pwned=1\n" +
+	"Sitemap: javascript:pwned=1\nSitemap: data:text/html,<script>pwned=1</script>\n" +
+	"Disallow: /\"onmouseover=\"pwned=1\n" +
 	"User-agent: \"><svg onload=pwned=1>\nDisallow: /private\n\xff\xfe\xc3\x28\n" +
 	"Allow: /" + strings.Repeat("<b>x</b>&#60;", 40<<10) + "\n"
 
@@ -225,7 +228,8 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/search/about%0A/private/press/2024%0A/tmp/x%0A" +
+const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/search/about%0A" +
+	"/private/press/2024%0A/tmp/x%0A" +
 	"http://other.example/a%0A//"
 
 func TestPageInChromium(t *testing.T) {
@@ -255,7 +259,8 @@ type contrasts struct {
 // (WCAG 2.2 §1.4.3), and counts all.
 const contrast = `(() => {
 	const rgb = c => c.match(/[\d.]+/g).map(Number);
-	const light = c => { const [r, g, b] = rgb(c).map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+	const linear = x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4;
+	const light = c => { const [r, g, b] = rgb(c).map(linear);
 		return .2126 * r + .7152 * g + .0722 * b; };
 	const bad = []; let n = 0;
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -274,7 +279,8 @@ const contrast = `(() => {
 
 func pageLooks(t *testing.T, browser context.Context, at string) {
 	for name, question := range map[string]string{
-		"empty": "", "pasting": "?source=text", "one": "?site=http://shop.example/private/x&agent=ExampleBot", "many": manyURLs,
+		"empty": "", "pasting": "?source=text", "many": manyURLs,
+		"one":  "?site=http://shop.example/private/x&agent=ExampleBot",
 		"down": "?site=http://down.example/x", "none": "?site=http://none.example", "wrong": "?site=mailto:x",
 		"hostile": "?site=http://hostile.example/private%0A",
 		"group":   "?site=http://shop.example/search/about&agent=googlebot&as=google",
@@ -282,7 +288,8 @@ func pageLooks(t *testing.T, browser context.Context, at string) {
 	} {
 		p := newTab(t, browser, 360)
 		p.run(chromedp.Navigate(at + question))
-		eval[any](p, `document.querySelectorAll('.answer:nth-child(3) details, section > details').forEach(d => d.open = true)`)
+		eval[any](p, `document.querySelectorAll('.answer:nth-child(3) details, section > details')
+			.forEach(d => d.open = true)`)
 		for _, width := range []int{360, 800, 1400} {
 			p.run(chromedp.EmulateViewport(int64(width), 900))
 			if over := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
@@ -290,8 +297,10 @@ func pageLooks(t *testing.T, browser context.Context, at string) {
 			}
 			for _, scheme := range []string{"light", "dark"} {
 				p.prefer(scheme)
-				if found := eval[contrasts](p, contrast); found.N < 10 || len(found.Bad) > 0 {
-					t.Errorf("%s at %d, %s: %d texts, below 4.5: %q", name, width, scheme, found.N, found.Bad)
+				if width == 1400 { // no colour depends on it
+					if found := eval[contrasts](p, contrast); found.N < 10 || len(found.Bad) > 0 {
+						t.Errorf("%s, %s: %d texts, below 4.5: %q", name, scheme, found.N, found.Bad)
+					}
 				}
 				if name == "many" || os.Getenv("ROBOTSGATE_SCREENSHOTS") != "" {
 					p.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
@@ -311,7 +320,8 @@ func (p *tab) prefer(scheme string) {
 // focused describes what has the focus.
 const focused = `(() => { const e = document.activeElement; return e === document.body ? '' :
 	(e.labels?.[0]?.textContent ?? e.textContent).replace(/\s+/g, ' ').trim() +
-	(getComputedStyle(e).outlineStyle === 'none' || parseFloat(getComputedStyle(e).outlineWidth) < 2 ? ' WITHOUT OUTLINE' : ''); })()`
+	(getComputedStyle(e).outlineStyle !== 'none' && parseFloat(getComputedStyle(e).outlineWidth) >= 2 ? '' : ' WITHOUT OUTLINE');
+})()`
 
 func pageByKeyboard(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 800)
@@ -382,7 +392,9 @@ func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
 	ask := func(site, want string) {
 		p.run(chromedp.SetValue(chromedp.CSS("#site"), site), chromedp.Click(chromedp.CSS("button")))
 		p.await(fmt.Sprintf(`document.getElementById('status').textContent.startsWith(%q)`, want))
-		if below := eval[float64](p, `document.querySelector('#answer :is(h3, .problem)').getBoundingClientRect().bottom - innerHeight`); below > 0 {
+		below := eval[float64](p, `document.querySelector('#answer :is(h3, .problem)')
+			.getBoundingClientRect().bottom - innerHeight`)
+		if below > 0 {
 			t.Errorf("%s: the answer ends %g pixels below the window", site, below)
 		}
 	}
@@ -394,7 +406,8 @@ func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
 		t.Error("the page was loaded again")
 	}
 	p.run(chromedp.NavigateBack())
-	p.await(`document.getElementById('site')?.value === 'mailto:x' && document.getElementById('said').textContent === 'Not answered'`)
+	p.await(`document.readyState === 'complete' && document.getElementById('site').value === 'mailto:x' &&
+		document.getElementById('said').textContent === 'Not answered'`)
 	p.run(chromedp.NavigateBack())
 	p.await(`document.getElementById('site')?.value === 'http://none.example' && document.title.startsWith('Allowed')`)
 }
@@ -425,48 +438,54 @@ func pageWithoutScript(t *testing.T, browser context.Context, at string) {
 	}
 }
 
+// quotes checks that the hostile file is on the page, as text.
+func (p *tab) quotes(at, how string) {
+	p.t.Helper()
+	if got := eval[string](p, `typeof pwned`); got != "undefined" {
+		p.t.Errorf("%s: the file ran a script", how)
+	}
+	if got := eval[string](p, `[...document.querySelectorAll('#answer :is(script, img, style, svg, base, meta, pre, b)')]
+		.map(e => e.outerHTML).join()`); got != "" {
+		p.t.Errorf("%s: the file made %.200s", how, got)
+	}
+	for _, link := range eval[[]string](p, `[...document.querySelectorAll('a')].map(a => a.href)`) {
+		if !strings.HasPrefix(link, at) && !strings.HasPrefix(link, "https://github.com/robotsgate/robotsgate/") {
+			p.t.Errorf("%s: a link to %s", how, link)
+		}
+	}
+	got := eval[string](p, `document.getElementById('answer').textContent`)
+	if at := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\ufffd' && hidden(r) }); at >= 0 {
+		p.t.Errorf("%s: the page shows %q", how, got[at:min(at+20, len(got))])
+	}
+	for _, want := range []string{`<script>pwned=1</script>`, `\u202eevil`, `\x1b[31mred`} {
+		if !strings.Contains(got, want) {
+			p.t.Errorf("%s: %s is not shown: %.2000s", how, want, got)
+		}
+	}
+}
+
 func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 800)
 	p.run(chromedp.Navigate(at))
-	check := func(how string) {
-		t.Helper()
-		if got := eval[string](p, `typeof pwned`); got != "undefined" {
-			t.Errorf("%s: the file ran a script", how)
-		}
-		if got := eval[string](p, `[...document.querySelectorAll('#answer :is(script, img, style, svg, base, meta, pre, b)')].map(e => e.outerHTML).join()`); got != "" {
-			t.Errorf("%s: the file made %.200s", how, got)
-		}
-		for _, link := range eval[[]string](p, `[...document.querySelectorAll('a')].map(a => a.href)`) {
-			if !strings.HasPrefix(link, at) && !strings.HasPrefix(link, "https://github.com/robotsgate/robotsgate/") {
-				t.Errorf("%s: a link to %s", how, link)
-			}
-		}
-		if got := eval[string](p, `document.getElementById('answer').textContent.match(/[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/)?.[0] ?? ''`); got != "" {
-			t.Errorf("%s: the page shows %q", how, got)
-		}
-		if got := eval[string](p, `document.querySelector('#answer').textContent`); !strings.Contains(got, `<script>pwned=1</script>`) ||
-			!strings.Contains(got, `\u202eevil`) || !strings.Contains(got, `\x1b[31mred`) {
-			t.Errorf("%s: the file is not shown: %.2000s", how, got)
-		}
-	}
 	fill := func(id, value string) {
-		eval[any](p, fmt.Sprintf(`document.getElementById(%q).value = new TextDecoder().decode(Uint8Array.from(atob(%q), c => c.charCodeAt(0)))`,
-			id, base64.StdEncoding.EncodeToString([]byte(value))))
+		eval[any](p, fmt.Sprintf(`document.getElementById(%q).value =
+			new TextDecoder().decode(Uint8Array.from(atob(%q), c => c.charCodeAt(0)))`, id,
+			base64.StdEncoding.EncodeToString([]byte(value))))
 	}
 	fill("site", `http://hostile.example/private?<script>pwned=1</script>`)
 	fill("urls", `/"><img src=x onerror=pwned=1>`+"\n/</textarea><script>pwned=1</script>")
 	fill("agent", "svg")
 	p.run(chromedp.Click(chromedp.CSS("button")))
 	p.await(`document.querySelector('#L5')`)
-	check("fetched by the script")
+	p.quotes(at, "fetched by the script")
 	p.run(chromedp.Reload())
 	p.await(`document.querySelector('#L5')`)
-	check("written by the server")
+	p.quotes(at, "written by the server")
 	p.run(chromedp.Navigate(at + "?source=text"))
 	fill("robots", "</textarea><script>pwned=1</script>\n"+hostileFile)
 	p.run(chromedp.Click(chromedp.CSS("button")))
 	p.await(`document.querySelector('#L5')`)
-	check("pasted")
+	p.quotes(at, "pasted")
 }
 
 func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
@@ -498,9 +517,10 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 		}
 		return {...took, worst, frames, scroll: performance.now() - all};
 	})()`)
-	t.Logf("10,000 lines: loaded in %v; a jump took %.0f ms; %.0f steps of 3000 pixels took %.0f ms, the slowest %.0f ms",
+	t.Logf("10,000 lines: loaded in %v; a jump: %.0f ms; %.0f steps of 3000 pixels: %.0f ms, the slowest %.0f ms",
 		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
-	if loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000 || took["seen"] != 1 || took["frames"] < 50 {
+	late := loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000
+	if late || took["seen"] != 1 || took["frames"] < 50 {
 		t.Errorf("loaded in %v, %v", loaded, took)
 	}
 	p.shoot("big-1400")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -43,7 +42,7 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 
 // asker reads agent and as, which may be empty, into a checker.
 func (v *service) asker(agent, as string) (*checker, error) {
-	c := &checker{app: &app{streams: streams{err: io.Discard}, json: true}}
+	c := &checker{app: v.answers}
 	c.agent, c.dialect = v.agent, v.dialect
 	if agent != "" {
 		if err := c.agent.Set(agent); err != nil {
@@ -60,6 +59,24 @@ func (v *service) asker(agent, as string) (*checker, error) {
 
 // askedSite reads the URL of a question whose site is to be asked.
 func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := siteOf(name, text)
+	if err == nil {
+		err = sendable(u)
+	}
+	return u, o, err
+}
+
+// sendable returns the problem of a URL that nothing would send.
+func sendable(u *url.URL) error {
+	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil {
+		return noOrigin(err)
+	}
+	return nil
+}
+
+// siteOf is askedSite for a question whose answer may be known: to decide is to see whether the URL
+// can be sent.
+func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, serve.BadParameter(name, "%s is missing", name)
 	}
@@ -70,9 +87,6 @@ func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return nil, fetch.Origin{}, noOrigin(notURL(text, err))
-	}
-	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil { // nothing would send it
-		return nil, fetch.Origin{}, noOrigin(err)
 	}
 	return u, o, nil
 }
@@ -91,39 +105,44 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, o, err := askedSite("url", query.Get("url"))
+	u, o, err := siteOf("url", query.Get("url"))
 	if err != nil {
 		return err
 	}
 	begin, q := time.Now(), checked{1, query.Get("url"), u, &asked{origin: o}}
-	if q.result, err = v.find(r.Context(), c, o); err != nil {
+	if q.result, err = v.find(r.Context(), c, u, o); err != nil {
 		return err
 	}
 	g, media := v.gate, mediaJSON
 	if c.all {
 		g, media = v.whole, mediaNDJSON
 	}
-	verdicts, err := c.verdicts(g, q)
-	if err != nil {
-		return noOrigin(err)
-	}
-	var out output
-	outcomes := make([]string, len(verdicts))
-	for i, d := range verdicts {
-		out.json(*d)
-		outcomes[i] = d.outcome()
+	out := v.outputs.Get().(*output)
+	defer v.outputs.Put(out)
+	out.Reset()
+	var outcomes []string
+	for _, r := range c.readings(q.result) {
+		answer, err := c.verdict(g, q, r)
+		if err != nil {
+			return noOrigin(err)
+		}
+		out.verdict(answer)
+		outcomes = append(outcomes, answer.outcome())
 	}
 	v.metrics.decided(begin, outcomes...)
 	return v.send(w, media, out.Bytes())
 }
 
-// find returns what c reads of o's robots.txt: the whole file for all dialects. What is known
-// needs no deadline.
-func (v *service) find(ctx context.Context, c *checker, o fetch.Origin) (*fetch.Result, error) {
+// find returns what c reads of o's robots.txt for u: the whole file for all dialects. What is
+// known needs no deadline.
+func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
 	if !c.all {
 		if res, err := v.lookup(ended, o, c.dialect.Dialect); err == nil {
 			return res, nil
 		}
+	}
+	if err := sendable(u); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
 	defer cancel()
@@ -184,7 +203,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	}
 	var out output
 	res = res.In(c.dialect.Dialect)
-	out.json(newFetched(res, newAnswer(o, res, v.whole.until(o, res))))
+	out.json(newFetched(res, v.whole.answer(o, res)))
 	return v.send(w, mediaJSON, out.Bytes())
 }
 

@@ -182,7 +182,7 @@ func (v *service) askSite(ctx context.Context, c *checker, a *pageAnswer, site s
 		a.ask(i+1, text, readings, ask)
 	}
 	mine := res.In(c.dialect.Dialect)
-	a.Came = newCame(mine, newFetched(mine, newAnswer(o, mine, v.whole.until(o, mine))))
+	a.Came = newCame(mine, newFetched(mine, v.whole.answer(o, mine)))
 	a.Came.bridged(v.lookup(ended, o, c.dialect.Dialect))
 	if findings := servedAs(o, res); res.StatusCode != 0 {
 		a.lint(findings.Findings())

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,7 +112,8 @@ func TestPageQuotesRealFiles(t *testing.T) {
 		text = bytes.ToValidUTF8(text, []byte("?"))
 		question, _ := json.Marshal(map[string]any{"robots": string(text), "urls": urls, "agent": "Googlebot"})
 		_, want := v.do("POST", "/v1/match", string(question), "Content-Type: application/json")
-		form := url.Values{"source": {"text"}, "robots": {string(text)}, "urls": {strings.Join(urls, "\r\n")}, "agent": {"Googlebot"}}
+		form := url.Values{"source": {"text"}, "robots": {string(text)}, "agent": {"Googlebot"}}
+		form.Set("urls", strings.Join(urls, "\r\n"))
 		_, doc := v.page("POST", "", form.Encode())
 		answers, lines := doc.all("span", "say"), doc.lines()
 		for i, record := range strings.Split(strings.TrimSpace(want), "\n") {
@@ -122,7 +124,8 @@ func TestPageQuotesRealFiles(t *testing.T) {
 			if r.Line == nil {
 				continue
 			}
-			if line := lines[*r.Line]; !strings.Contains(line.text(), map[bool]string{true: "allows", false: "refuses"}[r.Allowed]) {
+			does := map[bool]string{true: "allows", false: "refuses"}[r.Allowed]
+			if line := lines[*r.Line]; !strings.Contains(line.text(), does) {
 				t.Errorf("%s: line %d is marked %q", name, *r.Line, line.text())
 			}
 		}
@@ -201,7 +204,8 @@ func TestPageProblems(t *testing.T) {
 		if res.StatusCode != c.status || !strings.Contains(answer, c.says) {
 			t.Errorf("%s %s %.60s: %s, %q, want %d, %q", c.method, c.query, c.body, res.Status, answer, c.status, c.says)
 		}
-		if csp := res.Header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") {
+		csp := res.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: Content-Security-Policy is %q", c.query, csp)
 		}
 	}
@@ -217,7 +221,8 @@ func TestPageProblems(t *testing.T) {
 		}
 	}
 	for _, field := range []string{"Origin: http://evil.example", "Sec-Fetch-Site: cross-site"} {
-		if res, _ := v.do("POST", "/", "source=text", field, "Content-Type: application/x-www-form-urlencoded"); res.StatusCode != 403 {
+		res, _ := v.do("POST", "/", "source=text", field, "Content-Type: application/x-www-form-urlencoded")
+		if res.StatusCode != 403 {
 			t.Errorf("%s: status %d, want 403", field, res.StatusCode)
 		}
 	}
@@ -256,7 +261,8 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 		if took > 20*time.Second {
 			t.Errorf("%s: %v", name, took)
 		}
-		if name == "far down" && (!strings.Contains(page, `id="L100002" class="bound decides no"`) || !strings.Contains(page, "are left out")) {
+		decides := strings.Contains(page, `id="L100002" class="bound decides no"`) && strings.Contains(page, "are left out")
+		if name == "far down" && !decides {
 			t.Errorf("%s: the line that decides is not there", name)
 		}
 	}
@@ -275,5 +281,27 @@ func TestPageIsThereAtOnce(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
 		t.Error(err)
+	}
+}
+
+// In an outage the page tells of both: that the site cannot be read, and what decisions rest on.
+func TestPageTellsOfAnOutage(t *testing.T) {
+	var down atomic.Bool
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	v.do("GET", "/v1/decide?url=http://a.example", "")
+	down.Store(true)
+	_, doc := v.page("GET", "?site=http://a.example", "")
+	for _, want := range []string{
+		"Refused: robots.txt is unreachable", "503 Service Unavailable, all is refused until it can be read",
+		"stated by Retry-After", "/v1/decide goes on with the copy of ",
+	} {
+		if !strings.Contains(doc.text(), want) {
+			t.Errorf("the page does not say %q: %s", want, doc.text())
+		}
 	}
 }

@@ -428,6 +428,6 @@ func newCame(res *fetch.Result, f *fetched) *pageCame {
 // bridged tells of a good copy that the decisions of the service rest on in an outage.
 func (c *pageCame) bridged(res *fetch.Result, err error) {
 	if c.Error != "" && err == nil && res.Err == nil {
-		c.Bridge = fmt.Sprintf("/v1/decide goes on with the copy of %s", res.Time.UTC().Format("2 January 2006, 15:04:05 MST"))
+		c.Bridge = "/v1/decide goes on with the copy of " + res.Time.UTC().Format("2 January 2006, 15:04:05 MST")
 	}
 }

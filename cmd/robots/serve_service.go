@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -16,6 +17,7 @@ import (
 // The bounds of the service.
 const (
 	maxFetches = 512      // each may hold a file of 500 KiB
+	maxAnswers = 2048     // kept in a form to be written; each is some hundred bytes
 	maxHeader  = 64 << 10 // a URL of 16 KiB with every byte escaped, and other fields
 	maxText    = 1 << 20  // of a robots.txt, twice what crawlers read
 	maxBody    = 6*maxText + 2<<20
@@ -47,6 +49,8 @@ type service struct {
 	gate     *gate
 	whole    *gate // of files
 	files    *files
+	answers  *app      // writes JSON; whatever it answers, it is not changed
+	outputs  sync.Pool // of *output, for single answers
 	guard    serve.Guard
 	trusted  serve.Gateways
 	gateways bool // /authz may be asked under any Host

@@ -222,7 +222,7 @@ func (s *decider) decide(ctx context.Context, q *streamed) error {
 	}
 	answer := q.as.verdict(&q.question, d)
 	s.tally[answer.outcome()]++
-	s.out.json(answer)
+	s.out.verdict(&answer)
 	return nil
 }
 

@@ -108,7 +108,8 @@ func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		if err != nil {
 			return nil, nil, err
 		}
-		said := &turnAnswer{Allowed: answer.Allowed, Decision: answer.record()}
+		record := answer.record()
+		said := &turnAnswer{Allowed: answer.Allowed, Decision: &record}
 		if !answer.Allowed {
 			if unreachable(answer) {
 				said.RetryAfter = inSeconds(retryOfAnswer(answer.Robots))

@@ -65,8 +65,8 @@ type decisionRecord struct {
 }
 
 // record is v as output.json writes it.
-func (v verdict) record() *decisionRecord {
-	r := &decisionRecord{
+func (v *verdict) record() decisionRecord {
+	r := decisionRecord{
 		Number: v.Number, ID: v.ID, URL: v.URL, Agent: orNull(v.Agent), Dialect: orNull(v.Dialect),
 		Allowed: v.Allowed, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
 		Error: orNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,

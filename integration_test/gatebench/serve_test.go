@@ -40,7 +40,8 @@ func serve(b *testing.B) *service {
 	b.Cleanup(site.Close)
 	s := &service{bin: filepath.Join(b.TempDir(), "robots"), to: "--connect-to=::" + site.Listener.Addr().String()}
 	build(b, ".", s.bin, "github.com/robotsgate/robotsgate/cmd/robots")
-	s.addr, s.pid = start(b, s.bin, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private", "--agent=ExampleBot", s.to)
+	s.addr, s.pid = start(b, s.bin, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
+		"--agent=ExampleBot", s.to)
 	return s
 }
 
@@ -64,7 +65,8 @@ func start(b *testing.B, bin string, args ...string) (addr string, pid int) {
 	return addr, cmd.Process.Pid
 }
 
-// plain is what a net/http server costs that writes fixed bytes.
+// plain is what a net/http server costs that writes fixed bytes, with the time limits of the
+// service: without them it could not be left running.
 const plain = `package main
 
 import (
@@ -72,18 +74,21 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 )
 
 func main() {
 	body, _ := os.ReadFile(os.Args[1])
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	fmt.Printf("http://%s\n", l.Addr())
-	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 3 * time.Minute, IdleTimeout: 2 * time.Minute}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(body)
-	}))
+	})
+	s.Serve(l)
 }
 `
 
@@ -170,7 +175,8 @@ func BenchmarkServeDecide(b *testing.B) {
 	s := serve(b)
 	path := "/v1/decide?url=http://www.site.example/articles/page.html"
 	one := dial(b, s.addr, path)
-	if status, err := one.ask(); err != nil || status != 200 || !bytes.Contains(one.body.Bytes(), []byte(`"allowed":true`)) {
+	status, err := one.ask()
+	if err != nil || status != 200 || !bytes.Contains(one.body.Bytes(), []byte(`"allowed":true`)) {
 		b.Fatal(status, err, one.body.String())
 	}
 	dir := b.TempDir()
@@ -307,17 +313,11 @@ http {
 }
 `
 
-// BenchmarkServeAuthz is a request through nginx, whose auth_request asks the service, beside the
-// same nginx that asks a server that always says 204: another nginx on loopback, and then itself.
-func BenchmarkServeAuthz(b *testing.B) {
-	const n = 10_000
-	nginx, err := exec.LookPath("nginx")
-	if err != nil {
-		b.Skip(err)
-	}
-	s := serve(b)
-	ports := map[string]string{"$SERVICE": s.addr}
-	config := regexp.MustCompile(`127\.0\.0\.1:(\$PORT\d)|\$SERVICE`).ReplaceAllStringFunc(gateways, func(name string) string {
+// gateway starts nginx between the service and the origin, and returns its addresses.
+func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
+	ports = map[string]string{"$SERVICE": service}
+	places := regexp.MustCompile(`127\.0\.0\.1:(\$PORT\d)|\$SERVICE`)
+	config := places.ReplaceAllStringFunc(gateways, func(name string) string {
 		if ports[name] == "" {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -339,6 +339,18 @@ func BenchmarkServeAuthz(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
+	return ports
+}
+
+// BenchmarkServeAuthz is a request through nginx, whose auth_request asks the service, beside the
+// same nginx that asks a server that always says 204: another nginx on loopback, and then itself.
+func BenchmarkServeAuthz(b *testing.B) {
+	const n = 10_000
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		b.Skip(err)
+	}
+	ports := gateway(b, nginx, serve(b).addr)
 	side := func(port string) func() time.Duration {
 		addr := ports["127.0.0.1:"+port]
 		for last := time.Now().Add(5 * time.Second); ; {

@@ -9,7 +9,7 @@ const pasted = form.method === 'post';
 let shown = location.search; // the question whose answer is on the page
 let under; // the request under way
 
-// ask fetches the answer to the form. typing is true if nobody has asked for it yet.
+// ask fetches the answer to the form. typing is true if the button was not pressed.
 async function ask(typing) {
 	under?.abort();
 	const mine = under = new AbortController();
