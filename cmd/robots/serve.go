@@ -140,7 +140,8 @@ func (v *service) use(g *gate) {
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics()}
+		streams: make(chan struct{}, s.limits.streams), uploads: make(chan struct{}, s.limits.files),
+		metrics: newMetrics()}
 	v.guard.Hosts = s.hosts
 	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = s.turn, (*client.Turn).End, make(chan struct{}, s.limits.turns)
 	options := &slog.HandlerOptions{Level: &s.level}
