@@ -61,7 +61,8 @@ func TestServeAnswersRealClients(t *testing.T) {
 				{"POST", "/v1/decide", mediaNDJSON, "http://rules.example/\n{\"url\":\"http://down.example/\"}\n", "200",
 					`"allowed":false,"reason":"unreachable"`},
 				{"GET", "/v1/robots?origin=http://rules.example", "", "", "200", `"sitemaps":["https://rules.example/s.xml"]`},
-				{"POST", "/v1/match", mediaJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":["/x"]}`, "200", `"rule":"Disallow: /x"`},
+				{"POST", "/v1/match", mediaJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":["/x"]}`, "200",
+					`"rule":"Disallow: /x"`},
 				{"POST", "/v1/lint", "text/plain", "Disallow /x\n", "200", `"id":"RT101"`},
 				{"POST", "/v1/turns", mediaJSON, `{"url":"http://rules.example/private"}`, "200", `"turn":null`},
 				{"GET", "/v1/openapi.json", "", "", "200", `"openapi":"3.1.0"`},
@@ -69,7 +70,8 @@ func TestServeAnswersRealClients(t *testing.T) {
 				{"GET", "/metrics", "", "", "200", "robots_cache_origins 2\n"},
 				{"PUT", "/v1/lint", "text/plain", "x", "405", "takes no PUT"},
 			} {
-				if status, answer := ask(c.method, c.path, c.media, c.body); status != c.status || !strings.Contains(answer, c.says) {
+				status, answer := ask(c.method, c.path, c.media, c.body)
+				if status != c.status || !strings.Contains(answer, c.says) {
 					t.Errorf("%s %s: %s %s, want %s %s", c.method, c.path, status, answer, c.status, c.says)
 				}
 			}

@@ -76,7 +76,8 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
 	resolve(t, map[string][]string{
 		"loopback.example": {"127.0.0.1"}, "six.example": {"::1"}, "metadata.example": {"169.254.169.254"},
-		"mapped.example": {"::ffff:127.0.0.1"}, "nat64.example": {"64:ff9b::7f00:1"}, "both.example": {"10.0.0.1", "127.0.0.1"},
+		"mapped.example": {"::ffff:127.0.0.1"}, "nat64.example": {"64:ff9b::7f00:1"},
+		"both.example":    {"10.0.0.1", "127.0.0.1"},
 		"rebinds.example": {"192.0.2.1", "then", "127.0.0.1"}, "zero.example": {"0.0.0.0"}, "6to4.example": {"2002:7f00:1::"},
 	})
 	for _, host := range []string{
@@ -177,7 +178,8 @@ func (c claimed) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.addr) 
 
 // redirects are where public sites send the service, which asks none of these.
 var redirects = map[string]string{
-	"a.public.example": "http://127.0.0.1/robots.txt", "b.public.example": "http://[::1]/", "c.public.example": "http://10.0.0.1/",
+	"a.public.example": "http://127.0.0.1/robots.txt", "b.public.example": "http://[::1]/",
+	"c.public.example": "http://10.0.0.1/",
 	"d.public.example": "http://localhost/", "e.public.example": "http://169.254.169.254/latest/meta-data/",
 	"f.public.example": "http://inner.example/robots.txt", "g.public.example": "http://nat64.example/",
 	"h.public.example": "http://[64:ff9b::a00:1]/", "i.public.example": "http://mapped.example/",
@@ -188,7 +190,8 @@ var redirects = map[string]string{
 // A public site cannot send the service into a private network.
 func TestServeFollowsNoRedirectIntoPrivateNetworks(t *testing.T) {
 	places := map[string]string{ // what is not here is public
-		"localhost": "127.0.0.1", "inner.example": "10.0.0.1", "nat64.example": "64:ff9b::a00:1", "mapped.example": "::ffff:169.254.169.254",
+		"localhost": "127.0.0.1", "inner.example": "10.0.0.1", "nat64.example": "64:ff9b::a00:1",
+		"mapped.example": "::ffff:169.254.169.254",
 	}
 	var inner, public atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -223,8 +226,10 @@ func TestServeFollowsNoRedirectIntoPrivateNetworks(t *testing.T) {
 	for host := range redirects {
 		for name := range questionsAbout("http://x/") {
 			r, w := questionsAbout("http://" + host + "/")[name], httptest.NewRecorder()
-			flaggedService(t, func(g *gate) { g.Base, g.Fetcher.Transport = base, base }, "--timeout=2s").ServeHTTP(w, r)
-			if answer := w.Body.String(); !strings.Contains(answer, "unreachable") || strings.Contains(answer, `"allowed":true`) {
+			change := func(g *gate) { g.Base, g.Fetcher.Transport = base, base }
+			flaggedService(t, change, "--timeout=2s").ServeHTTP(w, r)
+			answer := w.Body.String()
+			if !strings.Contains(answer, "unreachable") || strings.Contains(answer, `"allowed":true`) {
 				t.Errorf("%s to %s, %s: %d %s", host, redirects[host], name, w.Code, answer)
 			}
 		}
