@@ -102,8 +102,9 @@ type Cache struct {
 	// more. If zero, 100 milliseconds. If negative, there is none.
 	//
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
-	// may queue for their turn and for what another process fetches. All of that takes 15
-	// seconds at most, or StoreTimeout if that is longer.
+	// may queue for their turn and for what another process fetches; and when this process is
+	// so busy that it comes an eighth of the time too late to see that it is over. All of that
+	// takes 15 seconds at most, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures.

@@ -15,7 +15,7 @@ const (
 	// A caller that waits for another process's result looks for it less and less often, and
 	// for its lock even less: hundreds of origins may be waited for at once.
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
-	lockFirst           = 500 * time.Millisecond
+	lockFirst           = time.Second
 	maxCrowded          = 15 * time.Second // a Store that is busy for longer is no help
 )
 

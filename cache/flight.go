@@ -275,28 +275,39 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	if prev == nil {
 		prev = s.validatable()
 	}
-	r, err := c.call(o.Origin, prev, src)
+	a, err := c.call(o.Origin, s, prev, src)
 	if err != nil {
 		stored.release()
 		return nil, err
 	}
-	now := time.Now()
-	s = c.next(s, r, now)
-	if ofAProxy(r) {
+	if ofAProxy(a.result) {
 		c.flights.after(stored.release)
-		return c.terms.newest(s, now), nil
+		return c.terms.newest(a.state, a.at), nil
 	}
-	c.publish(o, s, now)
+	c.publish(o, a.state, a.at)
 	if c.backing != nil {
-		c.keep(o, s, r, prev, stored, now)
+		c.keep(o, a.state, a.result, prev, stored, a.at)
 	}
-	return c.terms.newest(s, now), nil
+	return c.terms.newest(a.state, a.at), nil
 }
 
 // ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
 // origin: the callers that waited get it, and it is kept nowhere.
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
+}
+
+// arrival is a result, and what is known of its origin from then on.
+type arrival struct {
+	result *fetch.Result
+	state  *state
+	at     time.Time
+}
+
+// arrived returns r as it comes after s.
+func (c *Cache) arrived(s *state, r *fetch.Result) *arrival {
+	now := time.Now()
+	return &arrival{r, c.next(s, r, now), now}
 }
 
 // next is the state after r has arrived.
@@ -320,44 +331,54 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 // call runs Load with a context of its own: the end of one caller's must not fail the others,
 // and its trace must not be called for them. If Load returns nothing, the result is
 // unreachable. The error is ErrClosed or errNoTurn.
-func (c *Cache) call(o fetch.Origin, prev *fetch.Result, src *Source) (*fetch.Result, error) {
+func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) (*arrival, error) {
 	if c.flights.isClosed() {
 		return nil, ErrClosed
 	}
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
 	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)
 	defer cancel()
-	// A goroutine of its own, because a load may panic, exit, or not heed its context.
-	loaded := make(chan *fetch.Result, 1) // nil: the origin was not asked
+	// A goroutine of its own, because a load may panic, exit, or not heed its context. It makes
+	// the next state too, because its stack has grown already.
+	loaded := make(chan *arrival, 1) // nil: the origin was not asked
 	c.flights.loading.Add(1)
 	c.flights.loads.Go(func() {
 		defer c.flights.loading.Add(-1)
-		r := unreachable(src.Dialect, errors.New("cache: load ended its goroutine"))
+		var a *arrival
+		why := errExited
 		defer func() {
 			if p := recover(); p != nil {
-				r = unreachable(src.Dialect, fmt.Errorf("cache: load panicked: %v", p))
+				why = fmt.Errorf("cache: load panicked: %v", p)
 			}
-			loaded <- r
+			if why != nil {
+				a = c.arrived(s, unreachable(src.Dialect, why))
+			}
+			loaded <- a
 		}()
 		res, err := src.Load(ctx, o, prev)
-		if r = src.checked(res, err); errors.Is(err, fetch.ErrNoTurn) {
-			r = nil
+		if !errors.Is(err, fetch.ErrNoTurn) {
+			a = c.arrived(s, src.checked(res, err))
 		}
+		why = nil
 	})
 	hangs := time.NewTimer(flightTimeout)
 	defer hangs.Stop()
 	select {
-	case r := <-loaded:
-		if r == nil {
+	case a := <-loaded:
+		if a == nil {
 			return nil, errNoTurn
 		}
-		return r, nil
+		return a, nil
 	case <-hangs.C:
-		return unreachable(src.Dialect, fmt.Errorf("cache: no robots.txt within %v", flightTimeout)), nil
+		err := fmt.Errorf("cache: no robots.txt within %v", flightTimeout)
+		return c.arrived(s, unreachable(src.Dialect, err)), nil
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}
 }
+
+// errExited is why there is no result, unless Load returns or panics.
+var errExited = errors.New("cache: load ended its goroutine")
 
 // checked holds Load to its contract.
 func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {

@@ -112,7 +112,8 @@ type Pacer struct {
 	lanes *simplelru.LRU[fetch.Origin, *lane]
 	most  int // lanes to keep, in tests; zero: mostLanes
 
-	storePause time.Duration // how long to leave Turns alone after its latest failure; zero: it works
+	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
+	storeFailed time.Time     // when that was
 }
 
 // Wait waits until a request to u's origin may start. The next request to that origin

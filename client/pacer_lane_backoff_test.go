@@ -42,7 +42,7 @@ func TestPacerHonoursRetryAfter(t *testing.T) {
 		{301, "120", exact, time.Second}, // about the target of the redirect
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			pacer := &client.Pacer{}
+			pacer := over(&client.Pacer{})
 			c2 := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
 				if c.status == 0 {
 					return nil, errors.New("connection reset")
@@ -64,7 +64,7 @@ func TestPacerHonoursRetryAfter(t *testing.T) {
 // A request that its caller gave up says nothing about the site.
 func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
@@ -80,7 +80,7 @@ func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
 // Pauses double with each failure up to an hour, and are halved by each good answer.
 func TestPacerBacksOffAndEasesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer, status := &client.Pacer{}, 500
+		pacer, status := over(&client.Pacer{}), 500
 		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(status, "", ""), nil }))
 		differs := false
 		check := func(want time.Duration) {
@@ -142,7 +142,7 @@ func TestPacer429OnRobotsSlowsThePages(t *testing.T) {
 			page:   func() *http.Response { return answer(200, "", "") },
 			begin:  time.Now(),
 		}
-		get(t, paced(&client.Pacer{}, base), "http://a.example/page")
+		get(t, paced(over(&client.Pacer{}), base), "http://a.example/page")
 		if got, want := strings.Join(base.log, ", "), "robots.txt at 0s, page at 20s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -166,7 +166,7 @@ func TestPacerRobotsWaitsAsWell(t *testing.T) {
 			if c.retryAfter == "" {
 				status = 200
 			}
-			pacer := &client.Pacer{}
+			pacer := over(&client.Pacer{})
 			get(t, paced(pacer, base), "http://a.example/page")
 			get(t, paced(pacer, base), "http://a.example/page")
 			if got := strings.Join(base.log, ", "); got != c.want {
@@ -184,7 +184,7 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 			page:   func() *http.Response { return answer(503, "3600", "") },
 			begin:  time.Now(),
 		}
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		get(t, paced(pacer, base), "http://a.example/page")
 		paused := time.Now()
 		var read client.Fetched

@@ -53,7 +53,7 @@ func (l *line) check(t *testing.T, want ...string) {
 func TestPacerNoRequestOvertakesOneThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(line)
-		c := paced(&client.Pacer{Delay: -1}, l)
+		c := paced(over(&client.Pacer{Delay: -1}), l)
 		for range 20 {
 			l.order = nil
 			first, _ := get(t, c, "http://a.example/1")
@@ -73,7 +73,7 @@ func isRobots(page string) bool { return page == "robots.txt" }
 // Robots.txt goes before the pages that wait, since it decides what becomes of them.
 func TestPacerRobotsGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := new(line), &client.Pacer{}
+		l, p := new(line), over(&client.Pacer{})
 		c := paced(p, l)
 		for _, page := range []string{"1", "2", "3"} {
 			l.ask(c, page)
@@ -87,7 +87,7 @@ func TestPacerRobotsGoesFirst(t *testing.T) {
 func TestPacerOneTurnServesOneRequest(t *testing.T) {
 	for _, unused := range []int{0, 3} { // turns of long ago that were not used
 		synctest.Test(t, func(t *testing.T) {
-			l, p := new(line), &client.Pacer{}
+			l, p := new(line), over(&client.Pacer{})
 			c := paced(p, l)
 			u := parse("http://a.example/")
 			p.Wait(t.Context(), u)
@@ -113,7 +113,7 @@ func TestPacerOneTurnServesOneRequest(t *testing.T) {
 // A request with a turn of Wait goes before those that wait inside RoundTrip.
 func TestPacerWhoHasWaitedGoesBeforeWhoHasNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := new(line), &client.Pacer{}
+		l, p := new(line), over(&client.Pacer{})
 		c := paced(p, l)
 		u := parse("http://a.example/")
 		l.ask(c, "start")
@@ -130,7 +130,7 @@ func TestPacerWhoHasWaitedGoesBeforeWhoHasNot(t *testing.T) {
 // Who waits hears of a delay that has become less.
 func TestPacerTellsWaitersOfALesserDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{Delay: 10 * time.Minute}
+		p := over(&client.Pacer{Delay: 10 * time.Minute})
 		u := parse("http://a.example/")
 		p.Wait(t.Context(), u)
 		begin := time.Now()
@@ -145,7 +145,7 @@ func TestPacerTellsWaitersOfALesserDelay(t *testing.T) {
 // Whatever happens while they wait, all who wait are served or told in the end.
 func TestPacerLeavesNoRequestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{Delay: time.Minute}
+		p := over(&client.Pacer{Delay: time.Minute})
 		u := parse("http://a.example/")
 		ctx, cancel := context.WithTimeout(t.Context(), 630*time.Second)
 		defer cancel()

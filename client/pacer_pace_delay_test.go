@@ -31,42 +31,42 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		pacer        *client.Pacer
 		want         time.Duration
 	}{
-		{"nothing", "User-agent: *\nAllow: /\n", &client.Pacer{}, time.Second},
-		{"S004-06 seconds", "User-agent: *\nCrawl-delay: 5\n", &client.Pacer{}, 5 * time.Second},
-		{"Y-12 fraction", "User-agent: *\nCrawl-delay: .5\n", &client.Pacer{}, 500 * time.Millisecond},
-		{"none at all", "User-agent: *\nCrawl-delay: 0\n", &client.Pacer{}, 0},
-		{"our group alone", "User-agent: *\nCrawl-delay: 9\nAllow: /\n\nUser-agent: examplebot\nCrawl-delay: 2\n", &client.Pacer{}, 2 * time.Second},
-		{"D-6 one group, though an empty line lies between", "User-agent: *\nCrawl-delay: 3\n\nUser-agent: other\nAllow: /\n", &client.Pacer{}, 3 * time.Second},
-		{"D-7 the largest of several", "User-agent: *\nCrawl-delay: 2\nCrawl-delay: 7\nCrawl-delay: 3\n", &client.Pacer{}, 7 * time.Second},
-		{"D-7 not a number", "User-agent: *\nCrawl-delay: [5]\n", &client.Pacer{}, time.Second},
-		{"D-7 negative", "User-agent: *\nCrawl-delay: -5\n", &client.Pacer{}, time.Second},
-		{"less than Delay", "User-agent: *\nCrawl-delay: 2\n", &client.Pacer{Delay: 10 * time.Second}, 2 * time.Second},
-		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", &client.Pacer{}, 30 * time.Second},
-		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", &client.Pacer{MaxDelay: 45 * time.Second}, 45 * time.Second},
-		{"no cap", "User-agent: *\nCrawl-delay: 90\n", &client.Pacer{MaxDelay: -1}, 90 * time.Second},
-		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", &client.Pacer{Refuse: true}, 30 * time.Second},
+		{"nothing", "User-agent: *\nAllow: /\n", over(&client.Pacer{}), time.Second},
+		{"S004-06 seconds", "User-agent: *\nCrawl-delay: 5\n", over(&client.Pacer{}), 5 * time.Second},
+		{"Y-12 fraction", "User-agent: *\nCrawl-delay: .5\n", over(&client.Pacer{}), 500 * time.Millisecond},
+		{"none at all", "User-agent: *\nCrawl-delay: 0\n", over(&client.Pacer{}), 0},
+		{"our group alone", "User-agent: *\nCrawl-delay: 9\nAllow: /\n\nUser-agent: examplebot\nCrawl-delay: 2\n", over(&client.Pacer{}), 2 * time.Second},
+		{"D-6 one group, though an empty line lies between", "User-agent: *\nCrawl-delay: 3\n\nUser-agent: other\nAllow: /\n", over(&client.Pacer{}), 3 * time.Second},
+		{"D-7 the largest of several", "User-agent: *\nCrawl-delay: 2\nCrawl-delay: 7\nCrawl-delay: 3\n", over(&client.Pacer{}), 7 * time.Second},
+		{"D-7 not a number", "User-agent: *\nCrawl-delay: [5]\n", over(&client.Pacer{}), time.Second},
+		{"D-7 negative", "User-agent: *\nCrawl-delay: -5\n", over(&client.Pacer{}), time.Second},
+		{"less than Delay", "User-agent: *\nCrawl-delay: 2\n", over(&client.Pacer{Delay: 10 * time.Second}), 2 * time.Second},
+		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", over(&client.Pacer{}), 30 * time.Second},
+		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", over(&client.Pacer{MaxDelay: 45 * time.Second}), 45 * time.Second},
+		{"no cap", "User-agent: *\nCrawl-delay: 90\n", over(&client.Pacer{MaxDelay: -1}), 90 * time.Second},
+		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", over(&client.Pacer{Refuse: true}), 30 * time.Second},
 
-		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", &client.Pacer{}, 10 * time.Second},
-		{"E-01 rate, several documents", "User-agent: *\nrequest-rate: 100/15m\n", &client.Pacer{}, 9 * time.Second},
-		{"rate with a comment", "User-agent: *\nRequest-rate: 1/5         # maximum rate\n", &client.Pacer{}, 5 * time.Second},
-		{"rate capped", "User-agent: *\nRequest-rate: 1/1d\n", &client.Pacer{}, 30 * time.Second},
-		{"the larger of both", "User-agent: *\nRequest-rate: 1/4s\nCrawl-delay: 3\n", &client.Pacer{}, 4 * time.Second},
-		{"the larger of both, turned round", "User-agent: *\nRequest-rate: 1/3s\nCrawl-delay: 4\n", &client.Pacer{}, 4 * time.Second},
-		{"RT411 malformed", "User-agent: *\nRequest-rate: 10\n", &client.Pacer{}, time.Second},
-		{"in its window", "User-agent: *\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 10 * time.Second},
-		{"in its window, less than the delay", "User-agent: *\nCrawl-delay: 20\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 20 * time.Second},
-		{"in a window over midnight", "User-agent: *\nRequest-rate: 1/10s 2300-0100\n", &client.Pacer{}, 10 * time.Second},
-		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", &client.Pacer{}, time.Second},
-		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", &client.Pacer{}, 3 * time.Second},
+		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", over(&client.Pacer{}), 10 * time.Second},
+		{"E-01 rate, several documents", "User-agent: *\nrequest-rate: 100/15m\n", over(&client.Pacer{}), 9 * time.Second},
+		{"rate with a comment", "User-agent: *\nRequest-rate: 1/5         # maximum rate\n", over(&client.Pacer{}), 5 * time.Second},
+		{"rate capped", "User-agent: *\nRequest-rate: 1/1d\n", over(&client.Pacer{}), 30 * time.Second},
+		{"the larger of both", "User-agent: *\nRequest-rate: 1/4s\nCrawl-delay: 3\n", over(&client.Pacer{}), 4 * time.Second},
+		{"the larger of both, turned round", "User-agent: *\nRequest-rate: 1/3s\nCrawl-delay: 4\n", over(&client.Pacer{}), 4 * time.Second},
+		{"RT411 malformed", "User-agent: *\nRequest-rate: 10\n", over(&client.Pacer{}), time.Second},
+		{"in its window", "User-agent: *\nRequest-rate: 1/10s 0000-0100\n", over(&client.Pacer{}), 10 * time.Second},
+		{"in its window, less than the delay", "User-agent: *\nCrawl-delay: 20\nRequest-rate: 1/10s 0000-0100\n", over(&client.Pacer{}), 20 * time.Second},
+		{"in a window over midnight", "User-agent: *\nRequest-rate: 1/10s 2300-0100\n", over(&client.Pacer{}), 10 * time.Second},
+		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", over(&client.Pacer{}), time.Second},
+		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", over(&client.Pacer{}), 3 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse}
+			p := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse})
 			web := paced(p, withRobots(c.robots))
 			get(t, web, "http://a.example/")
 			if _, took := get(t, web, "http://a.example/"); took != c.want {
 				t.Errorf("%s: waited %v, want %v", c.name, took, c.want)
 			}
-			alone := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse}
+			alone := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse})
 			u := parse("http://a.example/")
 			alone.Learn(u, group(c.robots))
 			alone.Wait(t.Context(), u)
@@ -79,7 +79,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 
 func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{Refuse: true}
+		p := over(&client.Pacer{Refuse: true})
 		web := paced(p, withRobots("User-agent: *\nCrawl-delay: 120\n"))
 		_, err := web.Get("http://a.example/page")
 		refusal, ok := errors.AsType[*client.DelayError](err)
@@ -106,7 +106,7 @@ func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 // A window opens and closes while requests are made.
 func TestPacerFollowsTheWindowsOfRequestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{MaxDelay: -1, Delay: 10 * time.Minute}
+		p := over(&client.Pacer{MaxDelay: -1, Delay: 10 * time.Minute})
 		u, midnight := parse("http://a.example/"), time.Now()
 		p.Learn(u, group("User-agent: *\nRequest-rate: 1/40m 0100-0200\nRequest-rate: 1/2h 0130-0145\n"))
 		var got []string
@@ -126,7 +126,7 @@ func TestPacerFollowsTheWindowsOfRequestRate(t *testing.T) {
 // Decide tells the Pacer as well, so that Wait knows the delay before the first page.
 func TestPacerLearnsFromDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{}
+		p := over(&client.Pacer{})
 		web := &client.Transport{Base: withRobots("User-agent: *\nCrawl-delay: 7\n"), Pacer: p}
 		u := parse("http://a.example/")
 		if d, err := web.Decide(t.Context(), u); err != nil || !d.Allowed {
@@ -142,7 +142,7 @@ func TestPacerLearnsFromDecide(t *testing.T) {
 func TestPacerLearnsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		robots := "User-agent: one\nCrawl-delay: 2\nAllow: /\nUser-agent: two\nCrawl-delay: 5\nAllow: /\n"
-		p := &client.Pacer{}
+		p := over(&client.Pacer{})
 		web := &client.Transport{
 			Base: &robotsAnswers{
 				robots: func() *http.Response { return answer(200, "", robots) },

@@ -32,7 +32,7 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 			turn.End()
 		}
 	}()
-	out, reading := watchBody(req)
+	out, reading := watchBody(g.pacer.guard(req, turn.place))
 	res, err := g.send(out)
 	switch {
 	case err == nil:
@@ -40,6 +40,11 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 		if res.Body != nil && res.Body != http.NoBody {
 			res.Body, held = turn.hold(req.Context(), res.Body), true
 		}
+	case turn.place.lost():
+		if req.Body == nil || req.Body == http.NoBody {
+			return nil, errAgain
+		}
+		return nil, errLost // the body may have been read
 	case blames(req, reading, err):
 		turn.Answered(0, nil)
 	}
@@ -113,8 +118,10 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
 	defer p.end(l)
-	res, err := read(ctx, o, prev)
+	res, err := read(p.watch(ctx, l), o, prev)
 	switch {
+	case l.lost():
+		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
 	case err == nil:
 		p.note(l, res.StatusCode, res.RetryAfter)
 	case held > 0: // its time was over sooner for that

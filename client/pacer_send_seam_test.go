@@ -65,7 +65,7 @@ func TestPacerDecidesAgainAfterAPause(t *testing.T) {
 	for shift := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			web := &paused{begin: time.Now(), change: 200 * time.Second}
-			rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{NoRefresh: true}, Pacer: &client.Pacer{MaxUnderway: 2}}
+			rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{NoRefresh: true}, Pacer: over(&client.Pacer{MaxUnderway: 2})}
 			var workers sync.WaitGroup
 			for i := range 6 {
 				workers.Go(func() {
@@ -90,7 +90,7 @@ func TestPacerDecidesAgainAfterAPause(t *testing.T) {
 func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nCrawl-delay: 3600\n", change: 45 * time.Second, begin: time.Now()}
-		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{Refuse: true}}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: over(&client.Pacer{Refuse: true})}
 		var mu sync.Mutex
 		var errs []error
 		var workers sync.WaitGroup
@@ -128,7 +128,7 @@ func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 			}
 		})
 		c := &cache.Cache{Store: store}
-		pacer := &client.Pacer{Delay: 85 * time.Second}
+		pacer := over(&client.Pacer{Delay: 85 * time.Second})
 		f := &fetch.Fetcher{Timeout: 2 * time.Minute}
 		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Fetcher: f, Cache: c, Pacer: pacer}
 		pacer.Wait(t.Context(), parse("http://a.example/"))
@@ -166,7 +166,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 			res.Header.Set("Cache-Control", "max-age=1000")
 			return res, nil
 		})
-		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{}, Pacer: &client.Pacer{MaxDelay: -1}}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{}, Pacer: over(&client.Pacer{MaxDelay: -1})}
 		decide := func(host string) {
 			if d, err := rt.Decide(t.Context(), parse("http://"+host+"/x")); err != nil || !d.Allowed {
 				t.Fatal(d, err)
@@ -208,7 +208,7 @@ func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 			}
 			return answer(200, "", ""), nil
 		})
-		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: over(&client.Pacer{})}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
@@ -224,7 +224,7 @@ func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 func TestPacerBlamesNoSiteForATrailer(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
-	pacer := &client.Pacer{Delay: -1}
+	pacer := over(&client.Pacer{Delay: -1})
 	rt := &client.Transport{Base: &http.Transport{}, UserAgent: "ExampleBot/1.0", Pacer: pacer}
 	req, err := http.NewRequest("POST", s.URL, io.NopCloser(strings.NewReader("x")))
 	if err != nil {

@@ -94,7 +94,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(5 * time.Minute) // what is read behind the callers ends, too
 				c.web.before, c.web.begin = slowly, time.Now()
-				rt := &client.Transport{Base: c.web, UserAgent: "ExampleBot/1.0", Cache: c.cache, Pacer: &client.Pacer{}}
+				rt := &client.Transport{Base: c.web, UserAgent: "ExampleBot/1.0", Cache: c.cache, Pacer: over(&client.Pacer{})}
 				var mu sync.Mutex
 				served, refused := 0, 0
 				var workers sync.WaitGroup
@@ -153,7 +153,7 @@ func TestTraceHearsOfTheDecisionAtTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nDisallow: /\n", change: 45 * time.Second, begin: time.Now()}
 		var log []string
-		rt := &client.Transport{Base: web, Pacer: &client.Pacer{}, Trace: &client.Trace{
+		rt := &client.Transport{Base: web, Pacer: over(&client.Pacer{}), Trace: &client.Trace{
 			Decided: func(_ context.Context, d client.Decided) { log = append(log, fmt.Sprint(d.Target, d.Decision.Allowed)) },
 		}}
 		for _, page := range []string{"/1", "/2"} {
@@ -182,7 +182,7 @@ func TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable(t *testing.T) {
 			},
 			page: func() *http.Response { return answer(200, "", "a body that is left open") },
 		}
-		rt := &client.Transport{Base: base, Pacer: &client.Pacer{}, Cache: &cache.Cache{Outage: cache.Strict}}
+		rt := &client.Transport{Base: base, Pacer: over(&client.Pacer{}), Cache: &cache.Cache{Outage: cache.Strict}}
 		get(t, &http.Client{Transport: rt}, "http://a.example/")
 		time.Sleep(10 * time.Minute)
 		start := time.Now()
@@ -221,7 +221,7 @@ func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(putCounter)
 		c := &cache.Cache{Store: store}
-		pacer := &client.Pacer{Delay: time.Hour}
+		pacer := over(&client.Pacer{Delay: time.Hour})
 		base := withRobots("User-agent: *\nAllow: /\n")
 		u := parse("http://a.example/")
 		pacer.Wait(t.Context(), u)
@@ -249,7 +249,7 @@ func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 func TestPacerKeepsTheLargestDelayOfTheTokensInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const robots = "User-agent: SlowBot\nCrawl-delay: 20\nAllow: /\nUser-agent: FastBot\nCrawl-delay: 2\nAllow: /\nUser-agent: *\nAllow: /\n"
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		rt := &client.Transport{Base: withRobots(robots), Pacer: pacer}
 		u := parse("http://a.example/")
 		check := func(token string, want time.Duration) {
@@ -285,7 +285,7 @@ func TestPacerLearnsOncePerTokenAndFile(t *testing.T) {
 		fmt.Fprintf(&file, "User-agent: %s\nCrawl-delay: 1\n%s\n", token, strings.Repeat("Request-rate: 1/1 0100-0200\n", 5))
 	}
 	base := withRobots(file.String())
-	pacer := &client.Pacer{Delay: -1, MaxDelay: time.Nanosecond}
+	pacer := over(&client.Pacer{Delay: -1, MaxDelay: time.Nanosecond})
 	u := parse("http://a.example/")
 	var all []func()
 	for _, rt := range []*client.Transport{{Base: base, Pacer: pacer}, {Base: base, Pacer: pacer}} {
@@ -305,7 +305,7 @@ func TestPacerLearnsOncePerTokenAndFile(t *testing.T) {
 
 // decideAllocs is what one decision allocates that nothing is learned from.
 func decideAllocs(t *testing.T) int {
-	rt := &client.Transport{Base: withRobots("User-agent: *\nAllow: /\n"), Pacer: &client.Pacer{Delay: -1}}
+	rt := &client.Transport{Base: withRobots("User-agent: *\nAllow: /\n"), Pacer: over(&client.Pacer{Delay: -1})}
 	ctx, u := client.WithToken(t.Context(), "SlowBot"), parse("http://a.example/")
 	return int(testing.AllocsPerRun(100, func() { rt.Decide(ctx, u) }))
 }
@@ -314,7 +314,7 @@ func decideAllocs(t *testing.T) int {
 func TestPacerAnOutageKeepsTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: "User-agent: *\nCrawl-delay: 20\n", after: "503", change: time.Minute, begin: time.Now()}
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		rt := &client.Transport{Base: web, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict}, Fetcher: &fetch.Fetcher{Transport: web, Retries: -1}}
 		u := parse("http://a.example/")
 		rt.Decide(t.Context(), u)
@@ -373,7 +373,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		{"connection closed on a body", "/aborts", post(strings.NewReader(strings.Repeat("x", 1<<20)), 1<<20), true},
 		{"all is well", "/", post(strings.NewReader("abc"), 3), false},
 	} {
-		pacer := &client.Pacer{Delay: -1}
+		pacer := over(&client.Pacer{Delay: -1})
 		rt := &client.Transport{Base: new(http.Transport), Pacer: pacer, UserAgent: "ExampleBot"}
 		if c.name == "no header" {
 			rt.UserAgent = ""
@@ -392,7 +392,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		}
 		rt.CloseIdleConnections()
 	}
-	closing := &client.Pacer{Delay: -1}
+	closing := over(&client.Pacer{Delay: -1})
 	body, _ := io.Pipe()
 	paced(closing, pagesOf(func(req *http.Request) (*http.Response, error) {
 		req.Body.Close() // as a connection does that has failed
@@ -402,7 +402,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 	if wait := time.Until(closing.Next(parse("http://a.example/"))); wait < time.Second {
 		t.Errorf("a body that was closed on it: next in %v", wait)
 	}
-	silent := &client.Pacer{Delay: -1}
+	silent := over(&client.Pacer{Delay: -1})
 	paced(silent, pagesOf(func(*http.Request) (*http.Response, error) { return nil, nil })).Get("http://a.example/")
 	if wait := time.Until(silent.Next(parse("http://a.example/"))); wait > 0 {
 		t.Errorf("a Base that returns nothing: next in %v", wait)
@@ -412,7 +412,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 // A turn that comes too late is a time-out as net/http has them.
 func TestPacerLateIsATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{Delay: time.Minute}, pagesOf(ok))
+		c := paced(over(&client.Pacer{Delay: time.Minute}), pagesOf(ok))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
@@ -447,14 +447,14 @@ func TestACauseIsTheErrorAsNetHTTPHasIt(t *testing.T) {
 		}},
 		{"robots.txt is being read", func() http.RoundTripper { return &client.Transport{Base: roundTrip(hang)} }},
 		{"waiting for the Pacer", func() http.RoundTripper {
-			return &client.Transport{Base: pagesOf(ok), Pacer: &client.Pacer{Delay: time.Hour}}
+			return &client.Transport{Base: pagesOf(ok), Pacer: over(&client.Pacer{Delay: time.Hour})}
 		}},
 		{"the rules are known", func() http.RoundTripper {
-			rt := &client.Transport{Base: pagesOf(hang), Pacer: &client.Pacer{Delay: -1}}
+			rt := &client.Transport{Base: pagesOf(hang), Pacer: over(&client.Pacer{Delay: -1})}
 			rt.Decide(context.Background(), parse("http://a.example/"))
 			return rt
 		}},
-		{"sent", func() http.RoundTripper { return &client.Transport{Base: pagesOf(hang), Pacer: &client.Pacer{}} }},
+		{"sent", func() http.RoundTripper { return &client.Transport{Base: pagesOf(hang), Pacer: over(&client.Pacer{})} }},
 	} {
 		for _, end := range []string{"canceled", "timed out", "ended before"} {
 			synctest.Test(t, func(t *testing.T) {
@@ -497,7 +497,7 @@ func TestPacerReadsRobotsBeforeWhoHasWaited(t *testing.T) {
 			page:  func() *http.Response { return answer(200, "", "page") },
 			begin: begin,
 		}
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		c := paced(pacer, base)
 		u := parse("http://a.example/")
 		pacer.Wait(t.Context(), u)
@@ -557,7 +557,7 @@ func TestPacerPlaceIsGivenBack(t *testing.T) {
 		}, 61 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			web := paced(&client.Pacer{}, pagesOf(func(*http.Request) (*http.Response, error) {
+			web := paced(over(&client.Pacer{}), pagesOf(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Body: c.body}, nil
 			}))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -590,7 +590,7 @@ func (failing) Read([]byte) (int, error) { return 0, errFailing }
 // A base that panics, in a program that recovers, keeps no place.
 func TestPacerPlaceIsGivenBackOnPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { panic("base") }))
 		func() {
 			defer func() {
@@ -614,7 +614,7 @@ func TestPacerPlaceIsGivenBackOnPanic(t *testing.T) {
 func TestPacerLeavesUpgradedConnectionsWhole(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
-	c := paced(&client.Pacer{Delay: -1}, pagesOf(func(*http.Request) (*http.Response, error) {
+	c := paced(over(&client.Pacer{Delay: -1}), pagesOf(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 101, Body: &halfClosing{Conn: here}}, nil
 	}))
 	res, err := c.Get("http://a.example/")
@@ -651,7 +651,7 @@ func (halfClosing) CloseWrite() error { return errHalf }
 // io.Copy takes the short way that the base's body offers.
 func TestPacerKeepsWriterTo(t *testing.T) {
 	body := &shortcut{}
-	c := paced(&client.Pacer{}, pagesOf(func(*http.Request) (*http.Response, error) {
+	c := paced(over(&client.Pacer{}), pagesOf(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: body}, nil
 	}))
 	c.Transport.(*client.Transport).Pacer.Delay = -1

@@ -182,7 +182,7 @@ func workAtRandom(t *testing.T, seed uint64) {
 		host := fmt.Sprintf("delay%d.example", delay.Milliseconds())
 		w.sites[host] = &site{crawlDelay: crawlDelay, delay: delay, most: most, live: map[*http.Request]bool{}}
 	}
-	pacer := &client.Pacer{MaxUnderway: most}
+	pacer := over(&client.Pacer{MaxUnderway: most})
 	c := &http.Client{Transport: &client.Transport{Base: w, UserAgent: "ExampleBot/1.0", Pacer: pacer}}
 	var hosts []string
 	for host := range w.sites {
@@ -287,7 +287,7 @@ func parse(s string) *url.URL {
 
 func TestPacerZeroValueSpacesRequestsByOneSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{}, pagesOf(ok))
+		c := paced(over(&client.Pacer{}), pagesOf(ok))
 		for range 3 { // the first after robots.txt
 			if _, took := get(t, c, "http://a.example/"); took != time.Second {
 				t.Errorf("waited %v, want 1s", took)
@@ -302,10 +302,10 @@ func TestPacerFieldsOfEveryValue(t *testing.T) {
 		want  time.Duration // between two requests
 	}{
 		{nil, 0},
-		{&client.Pacer{}, time.Second},
-		{&client.Pacer{Delay: -1}, 0},
-		{&client.Pacer{Delay: 250 * time.Millisecond}, 250 * time.Millisecond},
-		{&client.Pacer{Delay: time.Minute}, time.Minute}, // the cap is on what robots.txt asks
+		{over(&client.Pacer{}), time.Second},
+		{over(&client.Pacer{Delay: -1}), 0},
+		{over(&client.Pacer{Delay: 250 * time.Millisecond}), 250 * time.Millisecond},
+		{over(&client.Pacer{Delay: time.Minute}), time.Minute}, // the cap is on what robots.txt asks
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			web := paced(c.pacer, pagesOf(ok))
@@ -320,7 +320,7 @@ func TestPacerFieldsOfEveryValue(t *testing.T) {
 // Ten ask in a row while the first page is open; the third and the first waiting give up.
 func TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{}, pagesOf(ok))
+		c := paced(over(&client.Pacer{}), pagesOf(ok))
 		begin := time.Now()
 		var mu sync.Mutex
 		var served []string
@@ -355,7 +355,7 @@ func TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap(t *testing.T) {
 
 func TestPacerOneOriginNeverDelaysAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{}, pagesOf(func(req *http.Request) (*http.Response, error) {
+		c := paced(over(&client.Pacer{}), pagesOf(func(req *http.Request) (*http.Response, error) {
 			switch req.URL.Host {
 			case "pausing.example":
 				return answer(503, "3600", ""), nil
@@ -386,7 +386,7 @@ func TestPacerOneOriginNeverDelaysAnother(t *testing.T) {
 
 func TestWaitObtainsTheTurnOfTheNextRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		c := paced(pacer, pagesOf(ok))
 		u := parse("http://a.example/")
 		get(t, c, u.String())
@@ -419,7 +419,7 @@ func TestWaitObtainsTheTurnOfTheNextRequest(t *testing.T) {
 
 func TestWaitAloneSpacesStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{Delay: 100 * time.Millisecond}
+		pacer := over(&client.Pacer{Delay: 100 * time.Millisecond})
 		begin := time.Now()
 		for range 50 {
 			pacer.Wait(t.Context(), parse("ftp://a.example/file"))
@@ -432,7 +432,7 @@ func TestWaitAloneSpacesStarts(t *testing.T) {
 
 func TestWaitSaysWhyItDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{Delay: time.Minute}
+		pacer := over(&client.Pacer{Delay: time.Minute})
 		if err := pacer.Wait(t.Context(), &url.URL{Scheme: "mailto", Opaque: "a@b.example"}); err == nil {
 			t.Error("a URL without an origin: no error")
 		}
@@ -465,7 +465,7 @@ func TestWaitSaysWhyItDoesNot(t *testing.T) {
 // in time is refused at once, and the request's body is closed.
 func TestRoundTripRefusesATurnAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{}, pagesOf(func(*http.Request) (*http.Response, error) {
+		c := paced(over(&client.Pacer{}), pagesOf(func(*http.Request) (*http.Response, error) {
 			return answer(429, "120", ""), nil
 		}))
 		get(t, c, "http://a.example/")
@@ -487,7 +487,7 @@ func TestRoundTripRefusesATurnAfterTheDeadline(t *testing.T) {
 // A pause that comes up while others wait is news to them as well.
 func TestPacerTellsWaitersOfANewPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{}
+		pacer := over(&client.Pacer{})
 		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
 			return answer(503, "600", "a body that is not read"), nil
@@ -511,7 +511,7 @@ func TestPacerTellsWaitersOfANewPause(t *testing.T) {
 
 func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{Delay: 2 * time.Second}
+		pacer := over(&client.Pacer{Delay: 2 * time.Second})
 		u := parse("http://a.example/")
 		for _, s := range []string{"http://new.example/", "mailto:a@b.example", "/relative"} {
 			if got := pacer.Next(parse(s)); !got.Equal(time.Now()) {
@@ -529,7 +529,7 @@ func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
-		endless := &client.Pacer{Delay: 1 << 62}
+		endless := over(&client.Pacer{Delay: 1 << 62})
 		endless.Wait(t.Context(), u)
 		if got := time.Until(endless.Next(u)); got != 24*time.Hour {
 			t.Errorf("the longest delay there is: next in %v, want a day", got)
@@ -544,7 +544,7 @@ func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(chan string, 9)
-		c := paced(&client.Pacer{}, pagesOf(ok))
+		c := paced(over(&client.Pacer{}), pagesOf(ok))
 		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.Waited) {
 			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
 		}}
@@ -581,7 +581,7 @@ func TestPacerMaxUnderway(t *testing.T) {
 			defer cancel()
 			var mu sync.Mutex
 			underway := 0
-			web := paced(&client.Pacer{Delay: -1, MaxUnderway: c.max}, pagesOf(func(req *http.Request) (*http.Response, error) {
+			web := paced(over(&client.Pacer{Delay: -1, MaxUnderway: c.max}), pagesOf(func(req *http.Request) (*http.Response, error) {
 				mu.Lock()
 				underway++
 				mu.Unlock()

@@ -3,9 +3,14 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/turns"
@@ -33,24 +38,18 @@ type place struct {
 // lease is a place in Pacer.Turns. Pacer.mu guards it.
 type lease struct {
 	ask    turns.Ask
-	strain int           // what the store knew of when it gave the turn
-	until  time.Time     // when it lapses, by the clock of this process: no later than in the store
-	renew  *time.Timer   // nil: ended
-	told   chan struct{} // closed when the store has been told what happened last; nil: nothing has
+	strain int                     // what the store knew of when it gave the turn
+	until  time.Time               // when it lapses, by the clock of this process: no later than in the store
+	renew  *time.Timer             // nil: ended
+	told   chan struct{}           // closed when the store has been told what happened last; nil: nothing has
+	cancel context.CancelCauseFunc // ends the request; nil: not yet begun
+	gone   atomic.Bool             // lapsed before the request was sent
 }
 
 // ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. It
 // is called and returns with p.mu held, but does not hold it meanwhile.
 func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bool, error) {
-	if w.ask.Turn == "" {
-		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
-		if n := p.maxUnderway(); n < math.MaxInt {
-			w.ask.Places = n
-		}
-	}
-	if l.key == "" {
-		l.key = o.String()
-	}
+	p.name(o, l, w)
 	key := l.key
 	begin, read := time.Now(), l.read
 	w.ask.Delay = p.delay(l, begin)
@@ -61,7 +60,7 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	p.mu.Lock()
 	now := time.Now()
 	if err == nil || ctx.Err() == nil {
-		p.storeDid(err, now)
+		p.storeDid(err, begin)
 	}
 	w.due, w.early = now.Add(a.Wait), a.Wake
 	w.fault = err
@@ -86,13 +85,31 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 		// Asking again gives the turn back first.
 		return false, nil
 	}
+	p.hold(l, w, begin)
+	return true, nil
+}
+
+// name names what is asked for, unless it has been asked for before.
+func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
+	if w.ask.Turn == "" {
+		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
+		if n := p.maxUnderway(); n < math.MaxInt {
+			w.ask.Places = n
+		}
+	}
+	if l.key == "" {
+		l.key = o.String()
+	}
+}
+
+// hold keeps the turn that w was given, after asking for it at begin.
+func (p *Pacer) hold(l *lane, w *waiter, begin time.Time) {
 	if w.as != asWait {
-		pl := place{l, &lease{ask: w.ask, strain: a.Strain, until: begin.Add(leaseTime)}}
+		pl := place{l, &lease{ask: w.ask, strain: l.strain, until: begin.Add(leaseTime)}}
 		pl.lease.renew = time.AfterFunc(leaseTime/3, func() { p.renew(pl) })
 		w.lease = pl.lease
 	}
 	w.ask.Turn = "" // nothing is left to give back
-	return true, nil
 }
 
 // turnLetters is the length of the name of a turn: 40 bits, for the few turns at one origin
@@ -120,14 +137,16 @@ func (a asking) kind() turns.Kind {
 	return turns.Page
 }
 
-// storeDid takes note of how a call of Pacer.Turns ended, and says so once.
-func (p *Pacer) storeDid(err error, now time.Time) {
+// storeDid takes note of how a call of Pacer.Turns that began at some time ended, and says so once.
+// Calls that fail together are one failure.
+func (p *Pacer) storeDid(err error, begin time.Time) {
 	switch {
+	case err != nil && begin.Before(p.storeFailed):
 	case err != nil && p.storePause == 0:
-		p.storePause = firstStorePause
+		p.storePause, p.storeFailed = firstStorePause, time.Now()
 		slog.Warn("client: the store of turns fails", "alone", p.Alone, "error", err)
 	case err != nil:
-		p.storePause = min(2*p.storePause, lastStorePause)
+		p.storePause, p.storeFailed = min(2*p.storePause, lastStorePause), time.Now()
 	case p.storePause != 0:
 		p.storePause = 0
 		slog.Info("client: the store of turns works again")
@@ -183,13 +202,16 @@ func (p *Pacer) withdraw(l *lane, w *waiter) {
 }
 
 // endShared is end for a place in Pacer.Turns. In this process, too, it is given back when the
-// store has it: whoever asks next is told no more than the store knows.
+// store has it: the next who asks is told no more than the store knows.
 func (p *Pacer) endShared(pl place) {
 	if pl.lease.renew == nil {
 		return
 	}
 	pl.lease.renew.Stop()
 	pl.lease.renew = nil
+	if pl.lease.cancel != nil {
+		pl.lease.cancel(nil)
+	}
 	pl.last = time.Now()
 	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
 		p.mu.Lock()
@@ -209,7 +231,7 @@ func (p *Pacer) renew(pl place) {
 	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Renewed})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.storeDid(err, time.Now())
+	p.storeDid(err, begin)
 	next := leaseTime / 3
 	if err == nil {
 		pl.lease.until = begin.Add(leaseTime)
@@ -232,6 +254,44 @@ func (p *Pacer) noteShared(pl place, failed bool, retryAfter time.Duration) {
 	before, told := pl.lease.told, make(chan struct{})
 	pl.lease.told = told
 	p.tell(pl.key, n, before, func() { close(told) })
+}
+
+// errLost is why a request was not sent whose place lapsed while it was being connected.
+var errLost = errors.New("client: not sent: this process was stopped for longer than its turn lasts")
+
+// lost reports whether the request was not sent because the place lapsed before.
+func (pl place) lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
+
+// guard is watch for a request.
+func (p *Pacer) guard(req *http.Request, pl place) *http.Request {
+	if pl.lease == nil {
+		return req
+	}
+	return req.WithContext(p.watch(req.Context(), pl))
+}
+
+// watch returns the context of a request on the place. Its request is not sent if the place lapses
+// while it is being connected: a process that is stopped meanwhile, and wakes, has lost its turn.
+// That is looked for when net/http has the connection, right before it writes.
+func (p *Pacer) watch(ctx context.Context, pl place) context.Context {
+	if pl.lease == nil {
+		return ctx
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	pl.lease.cancel = cancel
+	p.mu.Unlock()
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if !p.lapsed(pl) {
+			return
+		}
+		pl.lease.gone.Store(true)
+		cancel(errLost)
+		// HTTP/2 looks at the context before it writes. HTTP/1 writes first.
+		if c, ok := got.Conn.(*tls.Conn); !ok || c.ConnectionState().NegotiatedProtocol != "h2" {
+			got.Conn.Close()
+		}
+	}})
 }
 
 // lapsed reports whether the place may have been given to another process meanwhile.

@@ -1,8 +1,12 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -132,6 +136,89 @@ func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same holds for one that slept while it was being connected, whatever it is about to write:
+// a page is asked for again, robots.txt too, and a body that may have been read is an error.
+func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
+	for _, what := range []string{"page", "robots.txt", "body"} {
+		synctest.Test(t, func(t *testing.T) {
+			store, base := new(memturns.Store), &starts{begin: time.Now()}
+			var asleep atomic.Bool
+			sleeps := make(chan struct{}, 1)
+			dial := func(context.Context, string, string) (net.Conn, error) {
+				select {
+				case <-sleeps:
+					asleep.Store(true)
+					time.Sleep(6500 * time.Millisecond)
+					asleep.Store(false)
+				default:
+				}
+				near, far := net.Pipe()
+				go base.serve(far)
+				return near, nil
+			}
+			wire := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+			a := paced(&client.Pacer{Turns: stopped{store, &asleep, func() {}}}, wire)
+			b := paced(&client.Pacer{Turns: store}, base)
+			page := func(c *http.Client, body io.Reader) error {
+				req, err := http.NewRequest("POST", "http://a.example/page", body)
+				if err != nil {
+					t.Error(err)
+				}
+				res, err := c.Do(req)
+				if err == nil {
+					res.Body.Close()
+				}
+				return err
+			}
+			want := 4
+			if what != "robots.txt" {
+				page(a, nil)
+			} else {
+				want--
+			}
+			page(b, nil)
+			time.Sleep(time.Millisecond)
+			sleeps <- struct{}{}
+			go func() {
+				var body io.Reader
+				if what == "body" {
+					body = strings.NewReader("body")
+				}
+				if err := page(a, body); (err != nil) != (what == "body") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}()
+			time.Sleep(1500 * time.Millisecond)
+			go page(b, nil)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if what == "body" {
+				want--
+			}
+			if len(sleeps) != 0 || len(base.at) != want {
+				t.Fatalf("%s: %d pages, want %d", what, len(base.at), want)
+			}
+			for i := 1; i < want; i++ {
+				if gap := base.at[i] - base.at[i-1]; gap < time.Second {
+					t.Errorf("%s: a page %v after the one before, want 1s", what, gap)
+				}
+			}
+		})
+	}
+}
+
+// serve answers one request, as RoundTrip does.
+func (s *starts) serve(c net.Conn) {
+	defer c.Close()
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, req.Body)
+	res, _ := s.RoundTrip(req)
+	fmt.Fprintf(c, "HTTP/1.1 %d .\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", res.StatusCode)
 }
 
 // A turn whose answer was lost is neither taken twice nor lost for longer than its lease.

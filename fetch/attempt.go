@@ -107,7 +107,7 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	if r.UserAgent != "" {
 		req.Header.Set("User-Agent", r.UserAgent)
 	}
-	if h.String() == r.stored {
+	if r.stored != "" && h.String() == r.stored {
 		setValidators(req.Header, r.prev.Header)
 	}
 	return req.WithContext(ctx)

@@ -29,12 +29,14 @@ func readFile(res *http.Response) (body []byte, err error) {
 	// A connection of ours has the same limit. This one holds for any transport: empty gzip
 	// members could go on for ever without one decoded byte.
 	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
+	length := res.ContentLength
 	if coded {
+		length = -1 // that of the coded file says little
 		if r, err = gunzip(res, r); err != nil {
 			return nil, err
 		}
 	}
-	body, err = io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	body, err = readAll(io.LimitReader(r, MaxBytes+1), length)
 	if err != nil {
 		return nil, corrupt(err)
 	}
@@ -42,6 +44,21 @@ func readFile(res *http.Response) (body []byte, err error) {
 		return nil, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
 	return body, nil
+}
+
+// usualFile is a length that few files exceed. For more, memory is had as bytes come, not on a
+// server's word.
+const usualFile = 16 << 10
+
+// readAll is io.ReadAll for a body that is said to have n bytes. If that is a usual length, it
+// reads into one piece of memory.
+func readAll(r io.Reader, n int64) ([]byte, error) {
+	if n <= 0 || n > usualFile {
+		return io.ReadAll(r)
+	}
+	b := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the

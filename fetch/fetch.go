@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -295,6 +296,11 @@ func (f *Fetcher) Reads(scheme string) bool {
 	}
 	return false
 }
+
+// Public reports whether addr is globally reachable, so that a Fetcher with PublicOnly would
+// connect to it. What sends more than requests for robots.txt to where strangers tell it can ask
+// that in the Control of its net.Dialer.
+func Public(addr netip.Addr) bool { return harden.Public(addr) }
 
 // timeout bounds one Fetch; negative if there is no such bound.
 func (f *Fetcher) timeout() time.Duration { return orDefault(f.Timeout, defaultTimeout) }

@@ -55,6 +55,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "asker":
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
+	case "engine":
+		childTriesEngine(os.Getenv("ROBOTSGATE_REDIS"))
+	case "million":
+		childMeetsMillion(os.Getenv("ROBOTSGATE_REDIS"))
+	case "meeter":
+		childMeets(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "holder":
 		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
 	case "pacer":

@@ -118,6 +118,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 )
 
 const agent = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -128,6 +129,7 @@ var (
 	_ *url.URL
 	_ cache.Cache
 	_ client.Pacer
+	_ redisturns.Store
 	_ = []any{errors.New, io.WriteString, log.Println, http.Get, httptest.NewServer, time.Now}
 	_ = []any{boltstore.Open, redisstore.Open}
 )

@@ -34,7 +34,7 @@ type redisServer struct {
 
 // startRedis starts a server that keeps nothing on disk. It skips the test where
 // redis-server is not installed (Debian, Ubuntu: apt-get install redis-server).
-func startRedis(t testing.TB) *redisServer {
+func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -43,7 +43,7 @@ func startRedis(t testing.TB) *redisServer {
 	addr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	s := &redisServer{url: "redis://" + addr, client: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
-	s.cmd = exec.Command(program, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	s.cmd = exec.Command(program, append(args, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func startRedis(t testing.TB) *redisServer {
 	for range 200 {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
-			if s.client.Ping(t.Context()).Err() == nil {
+			if err := s.client.Ping(t.Context()).Err(); err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
 				return s
 			}
 		}

@@ -23,8 +23,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
@@ -138,18 +136,16 @@ func number(name string) int {
 
 // childPaces asks for pages of all origins as fast as it may.
 func childPaces(redisURL, site string) {
-	opt, err := redis.ParseURL(redisURL)
+	values, err := redisstore.Open(redisURL)
 	if err != nil {
 		fail(err)
 	}
-	opt.ContextTimeoutEnabled, opt.MaxRetries, opt.PoolSize = true, -1, 16
-	c := redis.NewClient(opt)
-	store := &redisturns.Store{Client: c, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
+	store := &redisturns.Store{Client: values.Client, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
 	pacer := &client.Pacer{Turns: store, Delay: 100 * time.Millisecond} // until robots.txt has been read
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	httpClient := fleetClient(pacer, site)
 	transport := httpClient.Transport.(*client.Transport)
-	transport.Cache = &cache.Cache{Store: &redisstore.Store{Client: c}, StoreTimeout: 2 * time.Second}
+	transport.Cache = &cache.Cache{Store: values, StoreTimeout: 2 * time.Second}
 	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
 	ctx, cancel := context.WithDeadline(context.Background(), begin.Add(time.Duration(number("ROBOTSGATE_MS"))*time.Millisecond))
@@ -244,11 +240,22 @@ func TestFleetSurvives(t *testing.T) {
 				cmd.Process.Signal(syscall.SIGCONT)
 			}
 		}, 0},
+		{"kill -9, then a restart of Redis", func(t *testing.T, s *redisServer, all []*exec.Cmd) {
+			all[1].Process.Kill()
+			time.Sleep(time.Second)
+			s.restart(t)
+		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if strings.Contains(tt.name, ", then") && !*full {
+				t.Skip("with -full")
+			}
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{4, 8, 16, 10 * time.Second, nil}
+			if *full {
+				f = fleet{4, 64, 200, 10 * time.Second, nil}
+			}
 			all := f.start(t, s.url, w)
 			time.Sleep(3 * time.Second)
 			tt.midway(t, s, all)
@@ -262,13 +269,29 @@ func TestFleetSurvives(t *testing.T) {
 					t.Errorf("%d requests too early: %s", at[host], text)
 				}
 			}
+			killed := !all[1].ProcessState.Success()
 			for host, log := range w.log {
+				if killed && f.asksAlone(1, host) {
+					continue
+				}
 				if last := log[len(log)-1].start; last.Before(log[0].start.Add(8 * time.Second)) {
 					t.Errorf("%s: no request after %v", host, last)
 				}
 			}
 		})
 	}
+}
+
+// asksAlone reports whether no other process asks an origin for pages.
+func (f fleet) asksAlone(process int, host string) bool {
+	for p := range f.processes {
+		for i := range f.callers {
+			if p != process && siteURL((p*f.callers+i)%f.origins).Host == host {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (s *redisServer) restart(t *testing.T) {
@@ -339,16 +362,51 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 	}
 }
 
+// A password that is wrong is said, without repeating it. The cache goes on without its Store; the
+// pace waits until the password is right.
+func TestFleetSaysThatItsPasswordIsWrong(t *testing.T) {
+	s := startRedis(t)
+	admin := s.client.Conn()
+	defer admin.Close()
+	set := func(password string) {
+		if err := admin.ConfigSet(t.Context(), "requirepass", password).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("right")
+	url := strings.Replace(s.url, "://", "://:mistyped@", 1)
+	pacer := &client.Pacer{Turns: openTurns(t, url, "")}
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	err := pacer.Wait(ctx, siteURL(0))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "mistyped") {
+		t.Errorf("Wait: %v, want the end of the context, and WRONGPASS", err)
+	}
+	var log lockedLog
+	var fetches atomic.Int32
+	c := &cache.Cache{Store: openRedis(t, url), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for i := range 10 {
+		askAndCheck(t, c, i, &fetches)
+	}
+	if text := log.String(); fetches.Load() != 10 || !strings.Contains(text, "WRONGPASS") || strings.Contains(text, "mistyped") {
+		t.Errorf("%d fetches of 10 files, and the log:\n%s", fetches.Load(), text)
+	}
+	set("mistyped")
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := pacer.Wait(ctx, siteURL(0)); err != nil {
+		t.Errorf("with the right password: %v", err)
+	}
+}
+
 func openTurns(t testing.TB, url, prefix string) *redisturns.Store {
 	t.Helper()
-	opt, err := redis.ParseURL(url)
+	values, err := redisstore.Open(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
-	c := redis.NewClient(opt)
-	s := &redisturns.Store{Client: c, Prefix: prefix}
-	t.Cleanup(func() { s.Close(); c.Close() })
+	s := &redisturns.Store{Client: values.Client, Prefix: prefix}
+	t.Cleanup(func() { s.Close(); values.Close() })
 	return s
 }
 
@@ -548,47 +606,4 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 		t.Errorf("stays for %v, %v; want a lease and five delays", left, err)
 	}
 	t.Logf("%d bytes, gone in %v", size, left)
-}
-
-// BenchmarkTurns is turns taken and ended beside calls of a script that does nothing, as fast as
-// Redis answers 64 callers.
-func BenchmarkTurns(b *testing.B) {
-	s := startRedis(b)
-	store := openTurns(b, s.url, "")
-	c := store.Client
-	empty := redis.NewScript("return 0")
-	var next atomic.Int64
-	for _, bench := range []struct {
-		name string
-		call func(ctx context.Context) error
-	}{
-		{"an empty script", func(ctx context.Context) error { return empty.Run(ctx, c, []string{"key"}).Err() }},
-		{"a turn taken", func(ctx context.Context) error {
-			i := next.Add(1)
-			_, err := store.Take(ctx, fmt.Sprint("http://a", i%10_000, ".example"), turns.Ask{Turn: fmt.Sprint(i), Kind: turns.Visit})
-			return err
-		}},
-		{"a turn taken and ended", func(ctx context.Context) error {
-			i := next.Add(1)
-			origin := fmt.Sprint("http://a", i%10_000, ".example")
-			a := turns.Ask{Turn: fmt.Sprint(i), Places: 1, Lease: 5 * time.Second, Delay: time.Microsecond}
-			if _, err := store.Take(ctx, origin, a); err != nil {
-				return err
-			}
-			return store.Tell(ctx, origin, turns.News{Ask: a})
-		}},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			b.SetParallelism(32)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if err := bench.call(context.Background()); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
-		})
-	}
 }

@@ -25,24 +25,18 @@ import (
 //	           the Crawl-delay, if there is one, as two words
 //	blockSize  a sizeWord
 //	blockFrom  a fromWord
+//	blockNext  the second bytes of patterns, as a set of their five lower bits
 //	blockEnds  an endWord for where the first pattern begins, then one for each rule
 //
-// Up to smallBlock rules stand in the order of precedence: the first that matches decides.
-// A larger block has its literal rules first, sorted by pattern. Its wildcard rules follow,
-// sorted by what precedes the first wildcard (the stem) and then by precedence. After the
-// rules stands an index:
-//
-//	number of literal rules, number of stems
-//	for each literal rule: 1 + the longest other one that it begins with, or 0
-//	for each stem: its begin and its end as endWords, its parent among the stems,
-//	found in the same way, and its first rule
-//	for each wildcard rule: its signature, two words
+// The rules stand in the order of precedence: the first that matches decides. More than
+// smallBlock are followed by an index: see index.go.
 const (
 	blockSize = iota
 	blockFrom
+	blockNext
 	blockEnds
 
-	smallBlock = 32
+	smallBlock = 96
 )
 
 // A nameWord tells where a name stands in text: its offset above, its length in maxName.
@@ -63,17 +57,29 @@ func newListWord(pos uint32) blockWord  { return blockWord(pos<<1 | 1) }
 func (w blockWord) pos() uint32         { return uint32(w >> 1) }
 func (w blockWord) isList() bool        { return w&1 != 0 }
 
-// A sizeWord is the number of rules of a block, above two bits.
+// A sizeWord is the number of rules of a block, above three flags, and above it, if all rules
+// are literal, how many bytes of a target matter.
 type sizeWord uint32
 
 const (
 	blockDelay   sizeWord = 1 << iota // has a Crawl-delay
 	blockIndexed                      // has more than smallBlock rules
+	blockOpen                         // has a rule without a second byte that a target must have
 
 	sizeBits = iota
+	seenBits = sizeBits + placeBits
+	maxSeen  = 1<<(32-seenBits) - 1
 )
 
-func (w sizeWord) rules() uint32 { return uint32(w >> sizeBits) }
+func (w sizeWord) rules() uint32 { return uint32(w>>sizeBits) & (1<<placeBits - 1) }
+
+// seen returns what matters of a target: if that is in normal form, the rest may be what it is.
+func (w sizeWord) seen(target string) string {
+	if n := int(w >> seenBits); n != 0 && n < len(target) {
+		return target[:n]
+	}
+	return target
+}
 
 // A fromWord is the line at which the only group of a block begins, or how many groups it
 // combines.
@@ -84,30 +90,31 @@ func newGroupsWord(n int) fromWord     { return fromWord(n<<1 | 1) }
 func (w fromWord) number() uint32      { return uint32(w >> 1) }
 func (w fromWord) isGroups() bool      { return w&1 != 0 }
 
-// An endWord is the offset in text at which the pattern of a rule ends, and flags of the
-// rule: the lowest flagBits of them.
+// An endWord is the offset in text at which the pattern of a rule ends, what a target must
+// have in any case (a key), and flags of the rule: the lowest flagBits of them.
 type endWord uint32
 
-func newEndWord(end uint32, flags uint8) endWord {
-	return endWord(end<<flagBits | uint32(flags)&(1<<flagBits-1))
+func newEndWord(end uint32, k key, flags uint8) endWord {
+	return endWord(end<<(keyBits+flagBits)) | endWord(k)<<flagBits | endWord(flags&(1<<flagBits-1))
 }
-func (w endWord) end() uint32  { return uint32(w >> flagBits) }
+func (w endWord) end() uint32  { return uint32(w >> (keyBits + flagBits)) }
 func (w endWord) flags() uint8 { return uint8(w & (1<<flagBits - 1)) }
 
-// The words of a stem begin with where it lies in text.
+// A key is the number of a kind of bytes that a target must have if the rule matches: as its
+// second byte, or, from keyAnywhere, at any place. All targets begin with "/".
+type key uint8
+
 const (
-	stemParent = 2 + iota
-	stemFirst
-	stemWords
+	keyBits     = 7
+	keyAnywhere = key(1 << (keyBits - 1))
 )
 
 // maxText bounds what is kept of one file: patterns grow to three times their length if
 // all of their bytes must be escaped.
 const maxText = 1 << 20
 
-// maxKept bounds text and tab together: short wildcard rules, each with a stem of its own,
-// take more than twice their file. Including what a cache keeps with it, a file stays below
-// 1.25 MiB.
+// maxKept bounds text and tab together. Including what a cache keeps with it, a file stays
+// below 1.25 MiB.
 const maxKept = 1180 << 10
 
 // maxCopied bounds how many bytes of patterns are kept twice. Groups that share only some of
@@ -120,8 +127,9 @@ type compiler struct {
 	builder
 	text   []byte
 	tab    []uint32
-	sorted []sortedRule         // the rules of one block
-	keys   []uint64             // by which they are sorted
+	order  []uint64             // the rules of one block, as precedence returns them
+	slots  []link               // the hash table of its index
+	counts []uint8              // of its grams
 	width  int                  // bytes per line number
 	copied int                  // bytes of patterns that are kept twice
 	shared map[string]blockWord // of groups that were combined, by their numbers
@@ -139,17 +147,9 @@ func (c *compiler) release() {
 			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0], plain: c.plain[:0],
 			records: recordWriter{stream: c.records.stream[:0]},
 		},
-		text: c.text[:0], tab: c.tab[:0], sorted: c.sorted[:0], keys: c.keys[:0],
+		text: c.text[:0], tab: c.tab[:0], order: c.order[:0], slots: c.slots[:0], counts: c.counts[:0],
 	}
 	compilers.Put(c)
-}
-
-// sortedRule is a rule on its way to its place in a block. Keys are compared first:
-// comparing words instead of texts more than halves the time that a large file takes.
-type sortedRule struct {
-	high, low uint64 // of a large block
-	rule      uint32 // in builder.rules
-	stem      uint32 // length of what precedes the first special character
 }
 
 func (c *compiler) compile() *Policy {
@@ -289,16 +289,8 @@ func (c *compiler) combine(groups []uint32) blockWord {
 
 // block writes the rules of the groups as one block and returns its position.
 func (c *compiler) block(groups []uint32) uint32 {
-	c.sorted = c.sorted[:0]
-	delay, hasDelay := time.Duration(0), false
-	for _, g := range groups {
-		g := c.groups[g]
-		for i := g.first; i < g.last; i++ {
-			c.sorted = append(c.sorted, sortedRule{rule: i})
-		}
-		delay, hasDelay = max(delay, g.delay), hasDelay || g.hasDelay
-	}
-	size, from := sizeWord(0), newLineWord(c.groups[groups[0]].line)
+	delay, hasDelay := c.gather(groups)
+	size, from := sizeWord(len(c.order)<<sizeBits), newLineWord(c.groups[groups[0]].line)
 	if len(groups) > 1 {
 		from = newGroupsWord(len(groups))
 		for _, g := range groups {
@@ -309,180 +301,103 @@ func (c *compiler) block(groups []uint32) uint32 {
 		size |= blockDelay
 		c.tab = append(c.tab, uint32(delay), uint32(delay>>32))
 	}
-	pos := uint32(len(c.tab))
-	c.tab = append(c.tab, 0, uint32(from), uint32(newEndWord(uint32(len(c.text)), 0)))
-	indexed := len(c.sorted) > smallBlock && !c.literal
-	if indexed {
+	if len(c.order) > smallBlock {
 		size |= blockIndexed
 	}
-	literals := c.arrange(indexed)
-	c.tab[pos+blockSize] = uint32(size) | uint32(len(c.sorted))<<sizeBits
-	c.writeRules()
-	if indexed {
-		c.writeIndex(pos, literals)
+	pos := uint32(len(c.tab))
+	c.tab = append(c.tab, uint32(size), uint32(from), 0, uint32(newEndWord(uint32(len(c.text)), 0, 0)))
+	c.writeRules(int(pos))
+	if size&blockIndexed != 0 {
+		c.writeIndex()
 	}
 	return pos
 }
 
-func (c *compiler) writeRules() {
-	for _, s := range c.sorted {
-		r := c.rules[s.rule]
-		c.text = append(c.text, c.pattern(r)...)
-		c.tab = append(c.tab, uint32(newEndWord(uint32(len(c.text)), r.flags)))
-	}
-	for _, s := range c.sorted {
-		for i, line := 0, c.rules[s.rule].line; i < c.width; i, line = i+1, line>>8 {
-			c.text = append(c.text, byte(line))
+// gather brings the rules of the groups in order and returns the longest Crawl-delay.
+func (c *compiler) gather(groups []uint32) (delay time.Duration, hasDelay bool) {
+	c.order = c.order[:0]
+	for _, g := range groups {
+		g := c.groups[g]
+		for i := g.first; i < g.last; i++ {
+			c.order = append(c.order, c.precedence(i))
 		}
+		delay, hasDelay = max(delay, g.delay), hasDelay || g.hasDelay
 	}
+	slices.Sort(c.order)
+	return delay, hasDelay
 }
 
-// arrange brings the rules of a block in order and returns how many are literal.
-// Where there is an index, it leaves out repetitions, as §2.2.2 permits.
-func (c *compiler) arrange(indexed bool) (literals int) {
+// precedence returns a number by which rules sort as they decide (§2.2.2): the most octets
+// first, allow before disallow, then as in the file. Its lower half is the place of the rule.
+func (c *compiler) precedence(rule uint32) uint64 {
 	if c.literal {
-		return len(c.sorted) // as in the file
+		return uint64(rule) // the first in the file decides
 	}
-	if !indexed {
-		c.keys = c.keys[:0]
-		for _, s := range c.sorted {
-			c.keys = append(c.keys, precedence(c.rules[s.rule], s.rule))
-		}
-		slices.Sort(c.keys)
-		for i, key := range c.keys {
-			c.sorted[i].rule = uint32(key)
-		}
-		return len(c.sorted)
-	}
-	c.setKeys()
-	slices.SortFunc(c.sorted, c.byStem)
-	c.sorted = slices.CompactFunc(c.sorted, func(a, b sortedRule) bool {
-		return a.high == b.high && a.low == b.low && c.same(c.rules[a.rule], c.rules[b.rule])
-	})
-	for literals < len(c.sorted) && c.sorted[literals].high&keyWild == 0 {
-		literals++
-	}
-	return literals
-}
-
-// precedence returns a number by which rules sort as they decide (§2.2.2): the
-// most octets first, allow before disallow, then as in the file. Its lower half is
-// the place of the rule.
-func precedence(r ruleLine, place uint32) uint64 {
-	key := uint64(maxText-r.n)<<33 | uint64(place)
+	r := c.rules[rule]
+	key := uint64(maxText-r.n)<<33 | uint64(rule)
 	if r.flags&ruleAllow == 0 {
 		key |= 1 << 32
 	}
 	return key
 }
 
-func (c *compiler) same(a, b ruleLine) bool {
-	return a.n == b.n && (a.flags^b.flags)&^ruleExtra == 0 && bytes.Equal(c.pattern(a), c.pattern(b))
-}
-
-// keyWild sorts wildcard rules behind literal ones.
-const keyWild = 1 << 63
-
-// setKeys gives each rule of a large block keys that sort like its stem, as far as
-// they go: the top bit for wildcards, then fifteen bytes after what all stems
-// have in common.
-func (c *compiler) setKeys() {
-	first := c.pattern(c.rules[c.sorted[0].rule])
-	skip := len(first)
-	for i := range c.sorted {
-		s := &c.sorted[i]
-		r := c.rules[s.rule]
-		p := c.pattern(r)
-		s.stem = r.n
-		if r.flags&ruleWild != 0 {
-			s.stem = uint32(stemLen(c.plainPattern(r)))
+// writeRules writes the rules of the block at pos in order.
+func (c *compiler) writeRules(pos int) {
+	size, next, seen := sizeWord(0), uint32(0), len(robots)
+	for _, o := range c.order {
+		r := c.rules[uint32(o)]
+		c.text = append(c.text, c.pattern(r)...)
+		p, stem := c.compared(r)
+		k := keyAnywhere | rarest(p[min(stem, 2, len(p)):])
+		switch {
+		case stem < 2:
+			size |= blockOpen
+		case k > keyAnywhere|kinds['u'].key():
+			k = kinds[p[1]].key()
+			fallthrough
+		default:
+			next |= 1 << (p[1] & 31)
 		}
-		skip = commonPrefix(first[:skip], p[:s.stem])
-	}
-	for i := range c.sorted {
-		s := &c.sorted[i]
-		var octets [16]byte
-		copy(octets[1:], c.stem(*s)[skip:])
-		s.high, s.low = binary.BigEndian.Uint64(octets[:]), binary.BigEndian.Uint64(octets[8:])
-		if c.rules[s.rule].flags&ruleWild != 0 {
-			s.high |= keyWild
+		c.tab = append(c.tab, uint32(newEndWord(uint32(len(c.text)), k, r.flags)))
+		if seen = max(seen, stem); r.flags&ruleWild != 0 {
+			seen = maxSeen + 1
 		}
 	}
+	for _, o := range c.order {
+		for i, line := 0, c.rules[uint32(o)].line; i < c.width; i, line = i+1, line>>8 {
+			c.text = append(c.text, byte(line))
+		}
+	}
+	if seen <= maxSeen {
+		size |= sizeWord(seen) << seenBits
+	}
+	c.tab[pos+blockSize] |= uint32(size)
+	c.tab[pos+blockNext] = next
 }
 
-func (c *compiler) stem(s sortedRule) []byte { return c.pattern(c.rules[s.rule])[:s.stem] }
-
-// stemLen returns where the first special character of a wildcard pattern stands.
-func stemLen(p []byte) int {
+// compared returns what of a pattern is compared, with stars, but without a final "$", and how
+// many bytes precede its first star.
+func (c *compiler) compared(r ruleLine) (p []byte, stem int) {
+	p = c.plainPattern(r)
+	if r.flags&ruleWild == 0 {
+		return p, len(p)
+	}
+	if p[len(p)-1] == '$' {
+		p = p[:len(p)-1]
+	}
 	if i := bytes.IndexByte(p, '*'); i >= 0 {
-		return i
+		return p, i
 	}
-	return len(p) - 1
+	return p, len(p)
 }
 
-// byStem orders the rules of a large block: literal ones by pattern, disallow
-// first, so that the last of equal patterns is the one that counts; then wildcard
-// rules by stem, the most octets first.
-func (c *compiler) byStem(a, b sortedRule) int {
-	switch {
-	case a.high != b.high:
-		return cmp.Compare(a.high, b.high)
-	case a.low != b.low:
-		return cmp.Compare(a.low, b.low)
-	}
-	if d := bytes.Compare(c.stem(a), c.stem(b)); d != 0 {
-		return d
-	}
-	x, y := c.rules[a.rule], c.rules[b.rule]
-	if a.high&keyWild == 0 {
-		return cmp.Or(int(x.flags&ruleAllow)-int(y.flags&ruleAllow), int(a.rule)-int(b.rule))
-	}
-	return cmp.Or(int(y.n)-int(x.n), bytes.Compare(c.pattern(x), c.pattern(y)),
-		int(y.flags&^ruleExtra)-int(x.flags&^ruleExtra), int(a.rule)-int(b.rule))
-}
-
-// writeIndex writes what follows the rules of the large block at pos.
-func (c *compiler) writeIndex(pos uint32, literals int) {
-	head := len(c.tab)
-	c.tab = append(c.tab, uint32(literals), 0)
-	for i := range literals {
-		stem := c.stem(c.sorted[i])
-		link := uint32(i)
-		for link > 0 && !bytes.HasPrefix(stem, c.stem(c.sorted[link-1])) {
-			link = c.tab[head+1+int(link)]
-		}
-		c.tab = append(c.tab, link)
-	}
-	stems := len(c.tab)
-	for i := literals; i < len(c.sorted); i++ {
-		stem := c.stem(c.sorted[i])
-		if i > literals && bytes.Equal(stem, c.stem(c.sorted[i-1])) {
-			continue
-		}
-		link := c.tab[head+1]
-		for words := []uint32(nil); link > 0; link = words[stemParent] {
-			words = c.tab[stems+stemWords*int(link-1):]
-			if bytes.HasPrefix(stem, c.stem(c.sorted[words[stemFirst]])) {
-				break
-			}
-		}
-		start := endWord(c.tab[int(pos)+blockEnds+i]).end()
-		c.tab = append(c.tab, uint32(newEndWord(start, 0)), uint32(newEndWord(start+uint32(len(stem)), 0)), link, uint32(i))
-		c.tab[head+1]++
-	}
-	for _, s := range c.sorted[literals:] {
-		pairs := signature(c.plainPattern(c.rules[s.rule]), true)
-		c.tab = append(c.tab, uint32(pairs), uint32(pairs>>32))
-	}
-}
-
-// commonPrefix returns how many bytes a and b have in common at their beginning.
-func commonPrefix[A, B string | []byte](a A, b B) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
+// rarest returns the key of the rarest byte of a pattern, or else of "/".
+func rarest(p []byte) key {
+	set := kinds['/']
+	for _, b := range p {
+		if b != '*' {
+			set |= kinds[b]
 		}
 	}
-	return n
+	return set.key()
 }

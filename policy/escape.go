@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"math/bits"
 	"unsafe"
 )
 
@@ -63,6 +64,42 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
+// A kindSet is a set of kinds of bytes. There are 64 kinds. One that fewer targets have comes
+// first: it tells more.
+type kindSet uint64
+
+// key returns the number of the first kind of the set.
+func (k kindSet) key() key { return key(bits.TrailingZeros64(uint64(k))) }
+
+// isChanged is the kind of all bytes that a normal form may change, and of "%", "*" and "$".
+const isChanged = kindSet(1)
+
+// kinds has the kind of each byte. It is never written to.
+var kinds = func() (t [256]kindSet) {
+	for c := range t {
+		t[c] = isChanged
+	}
+	for c := byte('A'); c <= 'Z'; c++ {
+		t[c] = 2 << (c % 8)
+	}
+	for i, c := range []byte("?=&~!'()+,;:@[]_zqxj0123456789kvwyfbgu-hpmdclrnosiate./") {
+		t[c] = 1 << (9 + i)
+	}
+	return t
+}()
+
+// kindsOf returns the kinds of the bytes of s.
+func kindsOf(s string) (set kindSet) {
+	for len(s) >= 8 {
+		set |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]] | kinds[s[4]] | kinds[s[5]] | kinds[s[6]] | kinds[s[7]]
+		s = s[8:]
+	}
+	for i := range len(s) {
+		set |= kinds[s[i]]
+	}
+	return set
+}
+
 // classesOf returns the union of the classes of all bytes of s.
 func classesOf[S string | []byte](s S) (set uint8) {
 	for len(s) >= 8 {
@@ -96,19 +133,7 @@ func (e escaping) appendPattern(dst, value []byte) []byte {
 	case escapeDecode:
 		return appendDecoded(dst, value)
 	}
-	last := len(value) - 1
-	return appendRFC(dst, value, false, func(i int) bool { return value[i] == '*' || i == last })
-}
-
-// targetChanges reports whether a target may differ from its normal form.
-func (e escaping) targetChanges(target string) bool {
-	switch e {
-	case escapeGoogle:
-		return false
-	case escapeDecode:
-		return classesOf(target)&^(isStar|isDollar|isQuestion) != 0
-	}
-	return classesOf(target)&^isQuestion != 0
+	return appendRFC(dst, view(value), false)
 }
 
 // appendTarget appends the normal form of a target.
@@ -119,26 +144,28 @@ func (e escaping) appendTarget(dst []byte, target string) []byte {
 	case escapeDecode:
 		return appendDecoded(dst, target)
 	}
-	return appendRFC(dst, target, true, func(int) bool { return false })
+	return appendRFC(dst, target, true)
 }
 
-// appendRFC appends s in the form escapeRFC, with reserved bytes decoded that are one
-// with their escape or as they are written; special tells which "*" and "$" keep
-// their special meaning.
-func appendRFC[S string | []byte](dst []byte, s S, decode bool, special func(i int) bool) []byte {
+// appendRFC appends s, a pattern or a target, in the form escapeRFC. A target gets reserved
+// bytes decoded that are one with their escape. In a pattern "*" and a final "$" are special.
+func appendRFC(dst []byte, s string, target bool) []byte {
 	query := false
 	for i := 0; i < len(s); i++ {
+		for ; i < len(s) && classes[s[i]] == 0; i++ {
+			dst = append(dst, s[i])
+		}
+		if i == len(s) {
+			break
+		}
 		c := s[i]
 		switch classes[c] {
-		case 0:
-			dst = append(dst, c)
-			continue
 		case isQuestion:
 			query = true
 			dst = append(dst, c)
 			continue
 		case isStar, isDollar:
-			if special(i) {
+			if !target && (c == '*' || i == len(s)-1) {
 				dst = append(dst, c)
 				continue
 			}
@@ -146,7 +173,7 @@ func appendRFC[S string | []byte](dst []byte, s S, decode bool, special func(i i
 			if i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
 				c = unhex(s[i+1])<<4 | unhex(s[i+2])
 				i += 2
-				if c < 0x80 && (isUnreserved(c) || decode && isOne(c, query)) {
+				if c < 0x80 && (isUnreserved(c) || target && isOne(c, query)) {
 					dst = append(dst, c)
 					continue
 				}

@@ -36,8 +36,8 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 	}{
 		{"literal", "/section-%05d/page", 10},
 		{"stem", "/dir%05d/*/x*.php", 10},
-		{"leading wildcard", "/*?param%d=", 400},
-		{"leading wildcard, anchored", "/*-p%d.html$", 400},
+		{"leading wildcard", "/*?param%d=", 8},
+		{"leading wildcard, anchored", "/*-p%d.html$", 8},
 	} {
 		cost := func(rules int) float64 {
 			var b strings.Builder
@@ -108,9 +108,15 @@ func TestNoQuestionTakesLong(t *testing.T) {
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("with the race detector, a sync.Pool drops what it is given at random")
+	}
 	for name, body := range hostile() {
 		p := policy.Parse(body)
-		for _, target := range []string{"/", "/a%61*$é?x", "a", "https://example.com/x", "/" + strings.Repeat("%c3%a9", 1_333), "/" + strings.Repeat("a", 100_000)} {
+		for _, target := range []string{
+			"/", "/a%61*$é?x", "a", "https://example.com/x",
+			"/" + strings.Repeat("%c3%a9", 1_333), "/" + strings.Repeat("a", 100_000),
+		} {
 			if n := testing.AllocsPerRun(2, func() { decided = p.Group("b3", "b4").Decide(target) }); n > 0 && !strings.HasPrefix(target, "a") {
 				t.Errorf("%s: %.0f allocations for a target of %d bytes", name, n, len(target))
 			}

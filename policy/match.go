@@ -44,8 +44,8 @@ func (h hit) line() int {
 	width := uint32(h.p.lineWidth)
 	at := endWord(h.p.tab[h.pos+blockEnds+h.len()]).end() + h.rule*width
 	line := 0
-	for i := range width {
-		line |= int(h.p.text[at+i]) << (8 * i)
+	for i := at + width; i > at; i-- {
+		line = line<<8 | int(h.p.text[i-1])
 	}
 	return line
 }
@@ -85,142 +85,96 @@ func (h hit) precedes(o hit) bool {
 // none is the place of no rule.
 const none = ^uint32(0)
 
-// find returns the place of the rule that decides about target, or none.
-func (b block) find(target string) uint32 {
-	size := b.size()
-	if size&blockIndexed != 0 {
-		return b.search(target)
-	}
-	// The rules stand in the order of precedence: the first that matches decides.
-	text := b.p.text
-	ends := b.p.tab[b.pos+blockEnds:][:1+size.rules()]
-	start := endWord(ends[0]).end()
-	for i, word := range ends[1:] {
-		end := endWord(word).end()
-		if word&ruleWild != 0 {
-			if word&ruleTwofold != 0 {
-				if matchTwofold(text[start:end], target) {
-					return uint32(i)
-				}
-			} else if matchWild(text[start:end], target) {
-				return uint32(i)
-			}
-		} else if n := int(end - start); n <= len(target) {
-			// Most patterns differ from the target in their last byte.
-			if n == 0 || text[end-1] == target[n-1] && text[start:end] == target[:n] {
-				return uint32(i)
-			}
+// find returns the place of the rule that decides, or none. The rules stand in the order of
+// precedence: the first that matches decides.
+func (b block) find(q *question) uint32 {
+	if b.size()&blockIndexed != 0 {
+		if rule, ok := b.search(q); ok {
+			return rule
 		}
-		start = end
+	}
+	text, ends := b.p.text, b.p.tab[b.pos+blockEnds:][:1+b.len()]
+	for i, word := range ends[1:] {
+		if !q.has(endWord(word)) {
+			continue
+		}
+		pattern := text[endWord(ends[i]).end():endWord(word).end()]
+		if word&ruleWild != 0 {
+			if q.matchesWild(pattern, endWord(word)) {
+				return uint32(i)
+			}
+		} else if n := len(pattern); n <= len(q.target) && pattern == q.target[:n] {
+			return uint32(i)
+		}
 	}
 	return none
 }
 
-// search finds the deciding rule of a large block. It compares the longest literal rule that
-// target begins with and the wildcard rules whose stem target begins with.
-func (b block) search(target string) uint32 {
-	text, tab := b.p.text, b.p.tab[b.pos:]
-	total := b.len()
-	index := tab[blockEnds+1+total:]
-	literals, stems := index[0], index[1]
-	parents := index[2:][:literals]
-	index = index[2+literals:]
-
-	best := hit{rule: none}
-	if i := under(target, text, tab[blockEnds:], parents, 1, literals); i > 0 {
-		best = b.at(i - 1)
-	}
-	if stems == 0 {
-		return best.rule
-	}
-	// All rules that begin with a wildcard share one stem. Most of them contain a pair of
-	// bytes that target lacks, which a signature shows at once. Target's own signature is
-	// worth computing only if there are some rules to try.
-	const some = 8
-	var pairs uint64
-	signatures := index[stemWords*stems:]
-	for i := under(target, text, index, index[stemParent:], stemWords, stems); i > 0; {
-		stem := index[stemWords*(i-1):][:stemWords]
-		first, last := stem[stemFirst], total
-		if i < stems {
-			last = index[stemWords*i+stemFirst]
-		}
-		if pairs == 0 && last-first > some {
-			pairs = signature(target, false)
-		}
-		for r := first; r < last; r++ {
-			if at := 2 * (r - literals); pairs != 0 && (uint64(signatures[at])|uint64(signatures[at+1])<<32)&^pairs != 0 {
-				continue
-			}
-			h := b.at(r)
-			if best.found() && h.octets() < best.octets() {
-				break // the rules of a stem get shorter
-			}
-			if h.precedes(best) && h.matches(target) {
-				best = h
-			}
-		}
-		i = stem[stemParent]
-	}
-	return best.rule
+// misses reports whether no rule can match a target, for its second byte. The rest need not be
+// in normal form.
+func (b block) misses(target string) bool {
+	words := b.p.tab[b.pos:]
+	return sizeWord(words[blockSize])&blockOpen == 0 && len(target) > 1 && words[blockNext]>>(target[1]&31)&1 == 0 &&
+		kinds[target[1]] != isChanged && target != robots
 }
 
-// under returns 1 + the longest of n sorted keys that target begins with, or 0.
-// All such keys are among the parents of the last key that does not sort after
-// target. A key is what lies in text between two words of ends; the words of one
-// key stand stride apart from those of the next, as do the parents.
-func under(target, text string, ends, parents []uint32, stride, n uint32) uint32 {
-	low, high := uint32(0), n
-	for low < high {
-		mid := (low + high) / 2
-		if begin, end := between(ends[mid*stride:]); text[begin:end] <= target {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low == 0 {
-		return 0
-	}
-	begin, end := between(ends[(low-1)*stride:])
-	common := uint32(commonPrefix(text[begin:end], target))
-	for low > 0 {
-		if begin, end := between(ends[(low-1)*stride:]); end-begin <= common {
-			break
-		}
-		low = parents[(low-1)*stride]
-	}
-	return low
+// A question is a target in normal form, as far as rules see it, and what is known of it.
+type question struct {
+	target string
+	second kindSet // the kind of its second byte
+	all    kindSet // the kinds of all bytes
+	*effort
 }
 
-// between returns where the text between two words begins and ends.
-func between(ends []uint32) (begin, end uint32) {
-	return endWord(ends[0]).end(), endWord(ends[1]).end()
-}
-
-// matches reports whether a rule with ruleWild matches target.
-func (h hit) matches(target string) bool {
-	if h.word&ruleTwofold != 0 {
-		return matchTwofold(h.pattern(), target)
+// newQuestion returns the question for a target whose bytes are of the kinds in all.
+func newQuestion(target string, all kindSet, e *effort) question {
+	q := question{target: target, all: all, effort: e}
+	if len(target) > 1 {
+		q.second = kinds[target[1]]
 	}
-	return matchWild(h.pattern(), target)
+	return q
 }
 
-// matchWild reports whether a pattern with "*" or a final "$" matches target (§2.2.3). It
-// searches the pieces between the stars one after the other, each as far left as it goes.
-// Since "*" is the only operator, going back gains nothing: the time is linear for any
-// pattern.
-func matchWild(pattern, target string) bool {
-	i := 0
-	for ; pattern[i] != '*'; i++ {
+// has reports whether the target has what the key of a rule says.
+func (q *question) has(word endWord) bool {
+	set := q.second
+	if word>>flagBits&endWord(keyAnywhere) != 0 {
+		set = q.all
+	}
+	return set>>(word>>flagBits&63)&1 != 0
+}
+
+// matches reports whether a rule with the pattern matches.
+func (q *question) matches(pattern string, word endWord) bool {
+	if word&ruleWild != 0 {
+		return q.matchesWild(pattern, word)
+	}
+	return strings.HasPrefix(q.target, pattern)
+}
+
+// matchesWild is matches for a rule with ruleWild.
+func (q *question) matchesWild(pattern string, word endWord) bool {
+	if word&ruleTwofold != 0 {
+		return q.matchTwofold(pattern)
+	}
+	return q.matchWild(pattern)
+}
+
+// matchWild reports whether a pattern with "*" or a final "$" matches (§2.2.3). It searches
+// the pieces between the stars one after the other, each as far left as it goes. Since "*" is
+// the only operator, going back gains nothing: the time is linear for any pattern.
+func (q *question) matchWild(pattern string) bool {
+	target := q.target
+	at := 0
+	for ; pattern[at] != '*'; at++ {
 		switch {
-		case i == len(pattern)-1: // "$"
-			return len(target) == i
-		case i == len(target) || pattern[i] != target[i]:
+		case at == len(pattern)-1: // "$"
+			return len(target) == at
+		case at == len(target) || pattern[at] != target[at]:
 			return false
 		}
 	}
-	pattern, target = pattern[i+1:], target[i:]
+	pattern = pattern[at+1:]
 	anchored := strings.HasSuffix(pattern, "$")
 	if anchored {
 		pattern = pattern[:len(pattern)-1]
@@ -234,16 +188,16 @@ func matchWild(pattern, target string) bool {
 		if star < 0 {
 			break
 		}
-		at := strings.Index(target, pattern[:star])
-		if at < 0 {
+		i := q.index(pattern[:star], at)
+		if i < 0 {
 			return false
 		}
-		pattern, target = pattern[star+1:], target[at+star:]
+		pattern, at = pattern[star+1:], i+star
 	}
 	if anchored {
-		return strings.HasSuffix(target, pattern)
+		return strings.HasSuffix(target[at:], pattern)
 	}
-	return strings.Contains(target, pattern)
+	return pattern == "" || q.index(pattern, at) >= 0
 }
 
 // matchTwofold is matchWild for a pattern with escapes that are one with what they stand
@@ -255,7 +209,8 @@ func matchWild(pattern, target string) bool {
 // path /x%2Fa, and the query of /x?u=/a, where "/" and its escape are one. The path is
 // searched first, then the query. ("/" and "?" themselves need no second search: the query
 // holds no escapes of them.)
-func matchTwofold(pattern, target string) bool {
+func (q *question) matchTwofold(pattern string) bool {
+	target := q.target
 	i, at, query := 0, 0, false
 	for ; i < len(pattern) && pattern[i] != '*'; i++ {
 		c := pattern[i]
@@ -278,29 +233,30 @@ func matchTwofold(pattern, target string) bool {
 	case pattern == "":
 		return true
 	case len(pattern) <= 256:
-		return matchPiecesShort(pattern, target, at)
+		return q.matchPiecesShort(pattern, at)
 	}
-	return matchPiecesLong(pattern, target, at)
+	return q.matchPiecesLong(pattern, at)
 }
 
 //go:noinline
-func matchPiecesShort(pattern, target string, at int) bool {
+func (q *question) matchPiecesShort(pattern string, at int) bool {
 	var buf [256]byte
-	return matchPieces(buf[:0], pattern, target, at)
+	return q.matchPieces(buf[:0], pattern, at)
 }
 
 // matchPiecesLong is matchPiecesShort with a buffer that takes longer to clear, for
 // pieces as long as the targets of lookupLong.
 //
 //go:noinline
-func matchPiecesLong(pattern, target string, at int) bool {
+func (q *question) matchPiecesLong(pattern string, at int) bool {
 	var buf [3 * 8 << 10]byte
-	return matchPieces(buf[:0], pattern, target, at)
+	return q.matchPieces(buf[:0], pattern, at)
 }
 
-// matchPieces continues after the first star of a twofold pattern. Target is matched up to
-// at.
-func matchPieces(buf []byte, pattern, target string, at int) bool {
+// matchPieces continues after the first star of a twofold pattern. The target is matched up
+// to at.
+func (q *question) matchPieces(buf []byte, pattern string, at int) bool {
+	target := q.target
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
 		query = i + 1
@@ -314,10 +270,10 @@ func matchPieces(buf []byte, pattern, target string, at int) bool {
 		end := -1
 		if len(piece) <= 1+3*len(target) { // else it is too long, even if it is all escapes
 			compared := appendCompared(buf, piece, false)
-			end = after(target, at, view(compared), more)
+			end = q.after(view(compared), at, more)
 			if n := len(compared); end < 0 {
 				if compared = appendCompared(buf, piece, true); len(compared) < n {
-					end = after(target, max(at, query), view(compared), more)
+					end = q.after(view(compared), max(at, query), more)
 				}
 			}
 		}
@@ -328,34 +284,21 @@ func matchPieces(buf []byte, pattern, target string, at int) bool {
 	}
 }
 
-// after returns the end of the first match of piece in target that begins at or behind at,
-// or -1. The last piece, if there are no more, may end in "$".
-func after(target string, at int, piece string, more bool) int {
+// after returns the end of the first match of piece in the target that begins at or behind
+// at, or -1. The last piece, if there are no more, may end in "$".
+func (q *question) after(piece string, at int, more bool) int {
+	target := q.target
 	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
 		if strings.HasSuffix(target[at:], piece[:n]) {
 			return len(target)
 		}
 		return -1
 	}
-	i := strings.Index(target[at:], piece)
+	i := q.index(piece, at)
 	if i < 0 {
 		return -1
 	}
-	return at + i + len(piece)
-}
-
-// signature returns the set of adjacent pairs of bytes in s, as hashes. A pattern can match
-// only if its set is part of the target's.
-func signature[S string | []byte](s S, pattern bool) (set uint64) {
-	if pattern && s[len(s)-1] == '$' {
-		s = s[:len(s)-1]
-	}
-	for i := 1; i < len(s); i++ {
-		if a, b := s[i-1], s[i]; !pattern || a != '*' && b != '*' {
-			set |= 1 << ((uint32(a)<<8 | uint32(b)) * 2654435761 >> 26)
-		}
-	}
-	return set
+	return i + len(piece)
 }
 
 // blockWord returns where the blocks of a name, counted from 1, stand.

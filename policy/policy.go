@@ -239,9 +239,10 @@ func (g Group) Token() string {
 // "/robots.txt" is always allowed, also with letters percent-encoded if the dialect decodes
 // them. With a query it is another resource, and rules apply.
 //
-// Decide allocates nothing for a target in origin form of up to 8 KiB. Its time grows with
-// the length of the target. Bound that length if the target is untrusted, as package client
-// does.
+// Decide allocates nothing for a target in origin form of up to 8 KiB, except a table that
+// later questions use again if a hostile file searches a long target often. Its time grows with
+// the length of the target, hardly with the number of rules. Bound that length if the target is
+// untrusted, as package client does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
@@ -267,19 +268,53 @@ type place struct{ block, rule uint32 }
 
 // lookup brings the target to its normal form and finds the rule that decides.
 func (g Group) lookup(target string) (place, Reason) {
-	if g.p == nil {
+	if target == "" || target[0] != '/' {
+		target = originForm(target)
+	}
+	if g.name == 0 {
+		return g.lookupNone(target)
+	}
+	seen, word := target, g.p.blockWord(g.name)
+	if b := (block{g.p, word.pos()}); !word.isList() { // nearly always
+		if b.misses(target) {
+			return place{b.pos, none}, ReasonNoRule
+		}
+		seen = b.size().seen(target)
+	}
+	all := kindsOf(seen)
+	if all&isChanged != 0 {
+		if escape := g.p.dialect.reading().escape; escape != escapeGoogle {
+			return g.lookupChanged(escape, target), ReasonNoRule
+		}
+	}
+	return g.lookupNormal(target, all), ReasonNoRule
+}
+
+// lookupNone is lookup if no group applies.
+func (g Group) lookupNone(target string) (place, Reason) {
+	switch r := g.p.Reason(); {
+	case r == 0 || r == ReasonUnreachable && isRobots(target):
 		return place{}, ReasonNoRule
+	default:
+		return place{}, r
 	}
-	escape := g.p.dialect.reading().escape
-	switch {
-	case target == "" || target[0] != '/':
-		return g.lookupLong(escape, originForm(target))
-	case !escape.targetChanges(target):
-		return g.lookupNormal(target)
-	case len(target) <= 256:
-		return g.lookupShort(escape, target)
+}
+
+// robots is the target that is always allowed.
+const robots = "/robots.txt"
+
+// isRobots reports whether the RFC 9309 dialect takes a target for robots.
+func isRobots(target string) bool {
+	var buf [9 * len(robots)]byte
+	return len(target) <= 3*len(robots) && view(escapeRFC.appendTarget(buf[:0], target)) == robots
+}
+
+// lookupChanged is for targets that are not in normal form.
+func (g Group) lookupChanged(e escaping, target string) place {
+	if len(target) <= 256 {
+		return g.lookupShort(e, target)
 	}
-	return g.lookupLong(escape, target)
+	return g.lookupLong(e, target)
 }
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
@@ -302,49 +337,51 @@ func originForm(target string) string {
 // of its caller's frame.
 //
 //go:noinline
-func (g Group) lookupShort(e escaping, target string) (place, Reason) {
+func (g Group) lookupShort(e escaping, target string) place {
 	var buf [3 * 256]byte
-	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
+	target = view(e.appendTarget(buf[:0], target))
+	return g.lookupNormal(target, kindsOf(target))
 }
 
 // lookupLong is lookupShort with a buffer that takes longer to clear.
 //
 //go:noinline
-func (g Group) lookupLong(e escaping, target string) (place, Reason) {
+func (g Group) lookupLong(e escaping, target string) place {
 	var buf [3 * 8 << 10]byte
-	return g.lookupNormal(view(e.appendTarget(buf[:0], target)))
+	target = view(e.appendTarget(buf[:0], target))
+	return g.lookupNormal(target, kindsOf(target))
 }
 
-// lookupNormal takes a target in normal form.
-func (g Group) lookupNormal(target string) (place, Reason) {
-	switch p := g.p; {
-	case p.reason == ReasonUnavailable:
-		return place{}, ReasonUnavailable
-	case target == "/robots.txt":
-		return place{}, ReasonNoRule
-	case p.reason != 0:
-		return place{}, p.reason
-	case g.name == 0:
-		return place{}, ReasonNoRule
+// lookupNormal takes a target in normal form, as far as it matters, and the kinds of its bytes.
+func (g Group) lookupNormal(target string, all kindSet) place {
+	if target == robots {
+		return place{}
 	}
-	return g.find(target), ReasonNoRule
+	var e effort
+	q := newQuestion(target, all, &e)
+	var at place
+	if word := g.p.blockWord(g.name); word.isList() {
+		at = g.findInAny(&q)
+	} else {
+		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
+	}
+	e.done()
+	return at
 }
 
-// find returns the rule that decides about a target.
-func (g Group) find(target string) place {
-	word := g.p.blockWord(g.name)
-	if !word.isList() { // nearly always: one block
-		return place{word.pos(), block{g.p, word.pos()}.find(target)}
-	}
-	// Combined groups (§2.2.1) whose rules are too many to be copied, see compiler.combine.
+// findInAny returns the rule that decides in combined groups (§2.2.1) whose rules are too many
+// to be copied: see compiler.combine.
+func (g Group) findInAny(q *question) place {
 	var best hit
-	for b := range g.p.blocks(g.name) {
-		if i := b.find(target); i != none && b.at(i).precedes(best) {
+	list := g.p.tab[g.p.blockWord(g.name).pos():]
+	for _, pos := range list[1 : 1+list[0]] {
+		b := block{g.p, pos}
+		if i := b.find(q); i != none && b.at(i).precedes(best) {
 			best = b.at(i)
 		}
 	}
 	if !best.found() {
-		return place{g.p.tab[word.pos()+1], none} // the first block of the list
+		return place{list[1], none} // the first block of the list
 	}
 	return place{best.pos, best.rule}
 }

@@ -1,6 +1,12 @@
 // Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt
 // results (RFC 9309 §2.4) are shared by all processes that use the server, which fetch
 // each file once for all of them.
+//
+// The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
+// comes back without its memory, costs fetches and no more: each process goes on with what it has
+// in its own memory. If users are told apart (ACL), one for a crawler is
+//
+//	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
 
 import (
@@ -8,40 +14,36 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
 )
 
-// Store implements cache.Store and cache.Locker. It is safe for concurrent use. If the
-// server may evict values (maxmemory-policy), that costs fetches and nothing else.
+// Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be
+// copied. Calls of the same moment share a round trip. If the server may evict values
+// (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
-	// Client talks to the server. Set redis.Options.ContextTimeoutEnabled to make it:
-	// otherwise a silent server holds each call for five seconds, whatever its deadline. A
-	// *redis.Client without that option is refused, with an error from every call.
+	// Client talks to one server, to the master that Sentinels name, or to a cluster. Set
+	// ContextTimeoutEnabled in its options: otherwise a silent server holds each call for five
+	// seconds, whatever its deadline. A client without that option is refused, with an error
+	// from every call. Open makes one.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
+
+	batch redisbatch.Batch
 }
 
-// Open returns a Store for a URL such as "redis://user:password@host:6379/0". Its client
-// keeps to deadlines and does not retry, which a cache.Cache does itself. The server need
-// not run yet.
-func Open(url string) (*Store, error) {
-	opt, err := redis.ParseURL(url)
-	if err != nil {
-		// Without the cause, which quotes the URL and the password in it.
-		return nil, errors.New("redisstore: not a Redis URL, such as redis://localhost:6379/0")
-	}
-	opt.ContextTimeoutEnabled = true
-	opt.MaxRetries = -1
-	opt.DialerRetries = 1
-	return &Store{Client: redis.NewClient(opt)}, nil
+// connect has a connection made, so that those who ask first do not wait for it.
+func (s *Store) connect() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "ping"))
 }
 
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
@@ -53,14 +55,19 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	data, err := s.Client.GetRange(ctx, s.key(key), 0, cache.MaxValue).Bytes()
+	cmd := redis.NewStringCmd(ctx, "getrange", s.key(key), 0, cache.MaxValue)
+	err := s.batch.Do(ctx, s.Client, cmd)
 	switch {
-	case err == nil && len(data) == 0, err == redis.Nil, err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE"):
+	case err == redis.Nil, redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return nil, cache.ErrMiss // Put replaces it
 	case err != nil:
 		return nil, fmt.Errorf("redisstore: get: %w", err)
 	}
-	return data, nil
+	data, err := cmd.Bytes()
+	if len(data) == 0 {
+		return nil, cache.ErrMiss
+	}
+	return data, err
 }
 
 // Put implements cache.Store.
@@ -68,7 +75,8 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if err := s.Client.Set(ctx, s.key(key), data, max(ttl, time.Second)).Err(); err != nil {
+	cmd := redis.NewStatusCmd(ctx, "set", s.key(key), data, "px", max(ttl, time.Second).Milliseconds())
+	if err := s.batch.Do(ctx, s.Client, cmd); err != nil {
 		return fmt.Errorf("redisstore: put: %w", err)
 	}
 	return nil
@@ -95,11 +103,14 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 		store: s, key: s.key("lock:" + key), token: rand.Text(),
 		ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{}),
 	}
-	err = s.Client.SetArgs(ctx, l.key, l.token, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
+	err = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "set", l.key, l.token, "nx", "px", l.ttl.Milliseconds()))
 	switch {
 	case err == redis.Nil:
 		return nil, false, nil
 	case err != nil:
+		if ctx.Err() != nil {
+			go l.release() // it may yet be given
+		}
 		return nil, false, fmt.Errorf("redisstore: lock: %w", err)
 	}
 	go l.renew()
@@ -139,7 +150,7 @@ func (l *lock) release() {
 func (l *lock) run(script *redis.Script, args ...any) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(l.ttl/3, 100*time.Millisecond))
 	defer cancel()
-	return script.Run(ctx, l.store.Client, []string{l.key}, append([]any{l.token}, args...)...).Int()
+	return l.store.batch.Run(ctx, l.store.Client, script, l.key, append([]any{l.token}, args...)...).Int()
 }
 
 func (s *Store) key(key string) string {
@@ -153,8 +164,8 @@ func (s *Store) usable() error {
 	if s.Client == nil {
 		return errors.New("redisstore: Store has no Client; make one with Open")
 	}
-	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
-		return errors.New("redisstore: Client was made without ContextTimeoutEnabled; set it in redis.Options, or use Open")
+	if !keepsDeadlines(s.Client) {
+		return errors.New("redisstore: Client was made without ContextTimeoutEnabled; set it in its options, or use Open")
 	}
 	return nil
 }

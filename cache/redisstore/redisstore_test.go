@@ -15,8 +15,10 @@ import (
 func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	slow := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
 	defer slow.Close()
+	nodes := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"192.0.2.1:6379"}})
+	defer nodes.Close()
 	for name, s := range map[string]*redisstore.Store{
-		"Open": {}, "ContextTimeoutEnabled": {Client: slow},
+		"Open": {}, "ContextTimeoutEnabled": {Client: slow}, "without ContextTimeoutEnabled": {Client: nodes},
 	} {
 		_, err := s.Get(t.Context(), "https://a.example")
 		if err == nil || !strings.Contains(err.Error(), name) {
@@ -31,23 +33,78 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatAURLLooksLikeAndKeepsThePassword(t *testing.T) {
-	for _, url := range []string{"", "localhost:6379", "http://user:secret@localhost", "redis://user:secret@localhost:6379/x", "redis://user:sec%zzret@localhost"} {
-		s, err := redisstore.Open(url)
+func TestOpenSaysWhatIsWrongAndKeepsThePassword(t *testing.T) {
+	const form = "redis://user:password@localhost:6379/0"
+	for _, tt := range []struct{ url, says string }{
+		{"", form},
+		{"localhost:6379", form},
+		{"redis:localhost:6379", "redis"},
+		{"http://user:secret@localhost", form},
+		{"redis://user:sec%zzret@localhost", "%2F"},
+		{"redis://user:sec/secret@localhost:6379/0", "%2F"},
+		{"redis://user:12/secret@localhost:6379/0", "%2F"},
+		{"redis://user:12?secret@localhost:6379/0", "%2F"},
+		{"redis://user:12#secret@localhost:6379/0", "%2F"},
+		{"redis://user:secret@localhost:6379/x", `"x"; such a Redis URL is redis://localhost:6379/0`},
+		{"redis://user:secret@localhost:6379/0?pool_size=many", `"many"`},
+		{"redis://user:secret@localhost:6379/0?poolsize=3", "poolsize"},
+		{"unix://user:secret@", "socket"},
+		{"redis://user:secret@localhost:26379?master_name=", "master_name is empty"},
+		{"redis://localhost:26379?master_name=m&password=secret&user=u", "option: user; such a Redis URL is redis://localhost:26379?master_name=mymaster"},
+		{"redis://localhost:26379?master_name=m&route_randomly=true", "route_randomly"},
+		{"redis://localhost:26379?master_name=m&replica_only=1", "replica_only"},
+		{"redis://localhost:6379?addr=localhost", `localhost; such a Redis URL is redis://host1:6379?addr=host2:6379`},
+		{"redis://localhost:6379?addr=u:secret%40localhost:6379", "HOST:PORT"},
+		{"redis://user:secret@localhost:6379/3?addr=localhost:6380", `"3" of a cluster`},
+		{"redis://user:secret@localhost:6379?addr=localhost:6380&read_only=true", "read_only"},
+	} {
+		s, err := redisstore.Open(tt.url)
 		if err == nil {
-			t.Errorf("%q was opened", url)
+			t.Errorf("%q was opened", tt.url)
 			s.Close()
 			continue
 		}
-		if !strings.Contains(err.Error(), "redis://localhost:6379/0") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", url, err)
+		if text := err.Error(); !strings.Contains(text, tt.says) || strings.Contains(text, "secret") || !strings.HasPrefix(text, "redisstore: ") {
+			t.Errorf("%q: %v, want %s", tt.url, err, tt.says)
 		}
 	}
-	s, err := redisstore.Open("redis://localhost:6379/3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
+}
+
+func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
+	const master = "FailoverClient"
+	for _, tt := range []struct{ url, addr, user, password string }{
+		{"redis://localhost", "localhost:6379", "", ""},
+		{"redis://user:pass%2Fword@localhost:6380/3", "localhost:6380", "user", "pass/word"},
+		{"rediss://:word@[::1]", "[::1]:6379", "", "word"},
+		{"unix://user:word@/run/redis.sock?db=2", "/run/redis.sock", "user", "word"},
+		{"redis://their:word@localhost:26379/1?master_name=m&addr=localhost:26380&username=u&password=p", master, "u", "p"},
+		{"redis://user:word@localhost:6379?addr=localhost:6380&pool_size=3", "localhost:6379 localhost:6380", "user", "word"},
+		{"rediss://localhost:6379/0?addr=localhost:6379", "localhost:6379 localhost:6379", "", ""},
+	} {
+		s, err := redisstore.Open(tt.url)
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		var addr, user, password string
+		var deadlines, tls bool
+		var retries int
+		switch c := s.Client.(type) {
+		case *redis.Client:
+			o := c.Options()
+			addr, user, password, deadlines, tls, retries = o.Addr, o.Username, o.Password, o.ContextTimeoutEnabled, o.TLSConfig != nil, o.MaxRetries
+		case *redis.ClusterClient:
+			o := c.Options()
+			addr, user, password, deadlines, tls, retries = strings.Join(o.Addrs, " "), o.Username, o.Password, o.ContextTimeoutEnabled, o.TLSConfig != nil, o.MaxRetries
+		}
+		if addr != tt.addr || user != tt.user || password != tt.password {
+			t.Errorf("%s: %q, user %q, password %q", tt.url, addr, user, password)
+		}
+		if !deadlines || retries > 0 || tls != strings.HasPrefix(tt.url, "rediss:") {
+			t.Errorf("%s: keeps deadlines: %t, retries: %d, TLS: %t", tt.url, deadlines, retries, tls)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -58,8 +58,9 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 		}
 		return a
 	}
-	lifetime, source := seconds(lifetimeOf(res)), sourceOf(res)
-	a.Lifetime, a.Source = &lifetime, &source
+	lifetime := lifetimeOf(res)
+	whole, source := seconds(lifetime), sourceOf(res, lifetime)
+	a.Lifetime, a.Source = &whole, &source
 	return a
 }
 
@@ -91,16 +92,16 @@ const (
 )
 
 // sourceOf tells what the lifetime of res comes from. The sources are tried in the order
-// in which RFC 9111 §4.2.1 lets them count.
-func sourceOf(res *fetch.Result) string {
-	lifetime := lifetimeOf(res)
+// in which RFC 9111 §4.2.1 lets them count. What cannot be the source is not computed: a service
+// asks for each answer.
+func sourceOf(res *fetch.Result, lifetime time.Duration) string {
 	direct, gone := *res, *res
 	direct.RedirectHeaders, gone.StatusCode = nil, http.StatusNotFound
 	barred := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden // hold for an hour
 	switch {
-	case lifetimeOf(&gone) != lifetime && !barred:
+	case res.StatusCode >= 300 && !barred && lifetimeOf(&gone) != lifetime:
 		return fromStatus
-	case lifetimeOf(&direct) > lifetime:
+	case len(res.RedirectHeaders) > 0 && lifetimeOf(&direct) > lifetime:
 		return fromRedirect
 	case states(res, "Cache-Control"):
 		return fromCacheControl
@@ -113,8 +114,11 @@ func sourceOf(res *fetch.Result) string {
 	}
 }
 
-// states reports whether these fields of the header state a lifetime.
+// states reports whether these fields of the header state a lifetime. The first of them does.
 func states(res *fetch.Result, names ...string) bool {
+	if res.Header[names[0]] == nil {
+		return false
+	}
 	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
 	for _, name := range names {
 		r.Header[name] = res.Header[name]

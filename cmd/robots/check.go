@@ -28,7 +28,7 @@ func (a *app) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check URL...",
 		Short: "Say whether a crawler may fetch URLs, and why",
-		Long: `Check fetches the robots.txt of each URL's site and says whether the crawler may
+		Long: `Check fetches the robots.txt of each URL's site and reports whether the crawler may
 fetch the URL: the verdict, the rule that decided and its line, the group it is in,
 how fresh the file is, and the redirects that led to it. Sites are asked at the same
 time, each once; the answers come in the order of the URLs.

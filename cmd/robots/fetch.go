@@ -248,7 +248,7 @@ func explainLifetime(res *fetch.Result, a *answer) string {
 		fromExpires:      "stated by Expires",
 		fromVary:         "for the answer varies by more than the request says",
 		fromDefault:      "as the answer states none",
-	}[sourceOf(res)]
+	}[sourceOf(res, lifetime)]
 	if lifetimeOf(without(res, "Age")) > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}

@@ -99,9 +99,12 @@ func (g *gate) source(l load) *cache.Source {
 	return &cache.Source{Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect}
 }
 
-// until is the Until of client.Answer for res: of the cache, if it has an answer of o, else of
-// one that res is put into. It is zero if not known.
+// until is the Until of client.Answer for res, if that says that o is unreachable: of the cache,
+// if it has an answer of o, else of one that res is put into. It is zero if not known.
 func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
+	if res.Err == nil {
+		return time.Time{}
+	}
 	src := g.source(func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return res, nil })
 	src.Dialect = res.Dialect
 	if t := g.Cache.Until(o, src); !t.IsZero() {

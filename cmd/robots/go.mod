@@ -19,6 +19,8 @@ require (
 
 // Tests.
 require (
+	github.com/chromedp/cdproto v0.159.0 // its words for what Chromium is asked
+	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
 	github.com/pb33f/libopenapi v0.41.8 // openapi.json,
 	github.com/pb33f/libopenapi-validator v0.16.2 // against what serve answers
 	github.com/prometheus/client_model v0.6.3 // what was counted,
@@ -34,6 +36,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

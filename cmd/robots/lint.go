@@ -233,7 +233,16 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if res.StatusCode == 0 {
 		return r, res.Err
 	}
-	a := lint.Answer{
+	a := servedAs(o, res)
+	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
+		a.Misnamed = l.misnamed(ctx, g, o)
+	}
+	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
+}
+
+// servedAs is res as package lint judges it.
+func servedAs(o fetch.Origin, res *fetch.Result) lint.Answer {
+	return lint.Answer{
 		URL:         o.RobotsURL().String(),
 		StatusCode:  res.StatusCode,
 		ContentType: res.Header.Get("Content-Type"),
@@ -242,10 +251,6 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 		Body:        res.Body,
 		Truncated:   res.Truncated,
 	}
-	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
-		a.Misnamed = l.misnamed(ctx, g, o)
-	}
-	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
 // misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is

@@ -107,20 +107,30 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
 	group, colours := p.Group(m.agent.String()), paletteFor(m.out)
 	return func(o *output, number int, url string) {
-		target, err := readTarget(url, false)
+		v, err := m.verdict(group, number, url)
 		if err != nil {
-			m.malformed(o, verdict{Number: number, URL: url}, err)
+			m.malformed(o, v, err)
 			return
 		}
-		v := newVerdict(url, group.Decide(target))
 		o.worsen(v.status())
 		if m.json {
-			v.Number, v.Agent, v.Dialect = number, m.agent.String(), m.dialect.String()
 			o.json(v)
 			return
 		}
 		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.verdict(v.Allowed), visible(url), v.because())
 	}
+}
+
+// verdict is the answer of the crawler's group about a URL. With an error it has the question
+// alone.
+func (m *matcher) verdict(g policy.Group, number int, url string) (verdict, error) {
+	target, err := readTarget(url, false)
+	if err != nil {
+		return verdict{Number: number, URL: url}, err
+	}
+	v := newVerdict(url, g.Decide(target))
+	v.Number, v.Agent, v.Dialect = number, m.agent.String(), dialectName(m.dialect.Dialect)
+	return v, nil
 }
 
 // malformed reports a line that could not be understood. JSON has an answer to it in any

@@ -30,7 +30,7 @@ const askedByYou = `The page is fetched once because you ask for it, even if rob
 crawlers.`
 
 const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
-stands, and what they come to for a crawler and for the engines. It says whether
+stands, and what they come to for a crawler and for the engines. It reports whether
 robots.txt hides the page, so that no crawler sees them, and where engines differ.
 
 ` + urlHelp + `
@@ -223,23 +223,7 @@ func (p *pager) showPage(out *output, s *seen) {
 	for st := range s.rules.All() {
 		v.Statements = append(v.Statements, newPageStatement(st))
 	}
-	effects := map[policy.Dialect]page.Effect{}
-	for _, e := range engines {
-		tokens, name := e.tokens, dialectName(e.dialect)
-		if tokens == nil {
-			tokens, name = []string{p.agent.String()}, p.agent.String()
-		}
-		effects[e.dialect] = s.rules.For(e.dialect, tokens...)
-		v.Effects = append(v.Effects, pageEffect{name, effects[e.dialect].String()})
-	}
-	now := time.Now()
-	if !s.decision.Allowed && !effects[policy.RFC9309].MayIndex(now) {
-		v.find("RT405")
-	}
-	google, yandex := effects[policy.Google], effects[policy.Yandex]
-	if google.NoIndex != yandex.NoIndex || google.NoFollow != yandex.NoFollow {
-		v.find("RT406")
-	}
+	p.judge(s, &v)
 	switch {
 	case s.status/100 != 2:
 		out.worsen(exitUnknown)
@@ -253,11 +237,37 @@ func (p *pager) showPage(out *output, s *seen) {
 	p.printPage(out, s, v)
 }
 
+// judge fills in what the statements come to, and what is wrong with that.
+func (p *pager) judge(s *seen, v *pageRecord) {
+	effects := map[policy.Dialect]page.Effect{}
+	var hidden []string // crawlers that may not see the noindex that is for them
+	for _, e := range engines {
+		tokens, name := e.tokens, dialectName(e.dialect)
+		if tokens == nil {
+			tokens, name = []string{p.agent.String()}, p.agent.String()
+		}
+		effect := s.rules.For(e.dialect, tokens...)
+		effects[e.dialect] = effect
+		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
+		d, err := client.Decide(s.policy, tokens[0], s.url)
+		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
+			hidden = append(hidden, name)
+		}
+	}
+	if hidden != nil {
+		v.find("RT405", " ("+strings.Join(hidden, ", ")+")")
+	}
+	google, yandex := effects[policy.Google], effects[policy.Yandex]
+	if google.NoIndex != yandex.NoIndex || google.NoFollow != yandex.NoFollow {
+		v.find("RT406", "")
+	}
+}
+
 // find adds a finding in the words of package lint, which knows it from here only.
-func (v *pageRecord) find(id string) {
+func (v *pageRecord) find(id, whom string) {
 	rules := lint.Rules()
 	i := slices.IndexFunc(rules, func(r lint.Rule) bool { return r.ID == id })
-	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice})
+	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice + whom})
 }
 
 func (p *pager) printPage(out *output, s *seen, v pageRecord) {

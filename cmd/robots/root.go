@@ -116,7 +116,7 @@ wrong with them.
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.schema(), a.serve(), a.sign())
+	root.AddCommand(a.proxy(), a.schema(), a.serve(), a.sign())
 	completion(root)
 	return root
 }

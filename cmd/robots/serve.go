@@ -35,12 +35,14 @@ type server struct {
 	level   slog.LevelVar
 	drain   time.Duration
 	turn    time.Duration
+	file    string // the store that is the user's own
 	limits  limits
 }
 
 const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
 same JSON:
 
+  GET  /                                                    a page for people
   GET  /v1/decide?url=URL[&agent=TOKEN][&as=DIALECT|all]    as check --json
   POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object a line
   GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
@@ -59,14 +61,14 @@ SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // serve makes the subcommand.
 func (a *app) serve() *cobra.Command {
-	s := &server{app: a, limits: usualLimits}
+	s := &server{app: a, file: "serve.db", limits: usualLimits}
 	return s.command()
 }
 
 func (s *server) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer over HTTP, for programs in other languages and for gateways",
+		Short: "Answer over HTTP, for people, programs in other languages and gateways",
 		Long:  serveHelp,
 		Example: `  robots serve --agent ExampleBot
   curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,
@@ -79,10 +81,17 @@ func (s *server) command() *cobra.Command {
 	agentVar(cmd, &s.agent)
 	dialectVar(cmd, &s.dialect)
 	f := cmd.Flags()
-	f.StringVar(&s.address, "listen", "127.0.0.1:8411", "the `ADDRESS` to listen on")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
+	s.registerServer(cmd, "127.0.0.1:8411")
+	return cmd
+}
+
+// registerServer adds the flags of what listens at an address, until it is told to end.
+func (s *server) registerServer(cmd *cobra.Command, address string) {
+	f := cmd.Flags()
+	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on")
 	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
@@ -93,7 +102,6 @@ func (s *server) command() *cobra.Command {
 	s.register(cmd)
 	s.registerCache(cmd)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
-	return cmd
 }
 
 // run serves until ctx ends. gateways tells that --trusted was given.
@@ -102,15 +110,12 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", s.address)
+	l, err := s.listen(service.guard.Token)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	service.guard.Loopback = l.Addr().(*net.TCPAddr).IP.IsLoopback()
-	if !service.guard.Loopback && service.guard.Token == "" && !s.anyone {
-		return usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
-	}
+	service.guard.Loopback = isLoopback(l)
 	slog.SetDefault(service.log) // what the library says
 	g, err := s.openGate(service.log)
 	if err != nil {
@@ -137,21 +142,49 @@ func (v *service) use(g *gate) {
 	v.files = newFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
 
+// listen begins to listen. Anyone may ask only on a loopback address, or with --open.
+func (s *server) listen(token string) (net.Listener, error) {
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return nil, err
+	}
+	if !isLoopback(l) && token == "" && !s.anyone {
+		l.Close()
+		return nil, usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
+	}
+	return l, nil
+}
+
+func isLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+
+// logger makes the log of a program that runs on, and looks at the flags that all such have.
+func (s *server) logger() (*slog.Logger, error) {
+	if s.drain < 0 {
+		return nil, usagef("--drain is %s; the least is 0s", s.drain)
+	}
+	options := &slog.HandlerOptions{Level: &s.level}
+	switch s.logs {
+	case "text":
+		return slog.New(slog.NewTextHandler(s.err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(s.err, options)), nil
+	}
+	return nil, usagef("no format of logs is called %q: it is text or json", s.logs)
+}
+
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
 		streams: make(chan struct{}, s.limits.streams), uploads: make(chan struct{}, s.limits.files),
 		metrics: newMetrics()}
 	v.guard.Hosts = s.hosts
+	if s.turn <= 0 {
+		return nil, usagef("--turn-time is %s: give more than 0s", s.turn)
+	}
 	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = s.turn, (*client.Turn).End, make(chan struct{}, s.limits.turns)
-	options := &slog.HandlerOptions{Level: &s.level}
-	switch s.logs {
-	case "text":
-		v.log = slog.New(slog.NewTextHandler(s.err, options))
-	case "json":
-		v.log = slog.New(slog.NewJSONHandler(s.err, options))
-	default:
-		return nil, usagef("no format of logs is called %q: it is text or json", s.logs)
+	var err error
+	if v.log, err = s.logger(); err != nil {
+		return nil, err
 	}
 	for _, text := range s.trusted {
 		n, err := netip.ParsePrefix(text)
@@ -160,13 +193,6 @@ func (s *server) service(gateways bool) (*service, error) {
 		}
 		v.trusted.Trusted = append(v.trusted.Trusted, n.Masked())
 	}
-	if s.drain < 0 {
-		return nil, usagef("--drain is %s; the least is 0s", s.drain)
-	}
-	if s.turn <= 0 {
-		return nil, usagef("--turn-time is %s: give more than 0s", s.turn)
-	}
-	var err error
 	v.guard.Token, err = readToken(s.token)
 	return v, err
 }
@@ -232,7 +258,7 @@ func (s *server) cachePlace() (at string, own bool, err error) {
 		if err != nil {
 			return "", false, err
 		}
-		return filepath.Join(dir, "serve.db"), true, nil
+		return filepath.Join(dir, s.file), true, nil
 	default:
 		return s.cacheAt, false, nil
 	}
@@ -252,6 +278,22 @@ func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
+	defer v.turns.Close()
+	return drained(ctx, v.log, server, l, drain, stop)
+}
+
+// listening is an http.Server, or what ends as one does.
+type listening interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// drained has server serve on l until ctx ends. Then it calls stop, and what is under way has
+// the time of drain to end.
+func drained(
+	ctx context.Context, log *slog.Logger, server listening, l net.Listener, drain time.Duration, stop func(),
+) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -259,15 +301,14 @@ func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration
 		return err
 	case <-ctx.Done():
 	}
-	v.log.Info("draining", "at most", drain)
+	log.Info("draining", "at most", drain)
 	stop()
 	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := server.Shutdown(ends); err != nil {
-		v.log.Warn("cut off what was under way", "error", err)
+		log.Warn("cut off what was under way", "error", err)
 		server.Close()
 	}
-	v.turns.Close()
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

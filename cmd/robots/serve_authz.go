@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunglas/httpsfv"
-
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -35,65 +33,70 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if p != nil {
 		return p
 	}
-	answer, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
+	begin := time.Now()
+	c, q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
 	if err != nil {
 		return err
 	}
-	if answer.Allowed {
+	// What an allowed URL rests on is asked for by people, not by gateways.
+	if d, _, err := decide(q.result.Policy, c.agent.String(), q.url, nil); err == nil && d.Allowed {
+		v.metrics.decided(begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
+	}
+	answer, err := v.judge(begin, c, q)
+	if err != nil {
+		return err
 	}
 	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.because())
 	v.refuse(w, answer)
 	return nil
 }
 
-// about decides about a URL. If agent is empty, it is that of the service.
-func (v *service) about(ctx context.Context, text, agent string) (*verdict, error) {
-	begin := time.Now()
+// about finds what is to be known of a URL. If agent is empty, it is that of the service.
+func (v *service) about(ctx context.Context, text, agent string) (*checker, checked, error) {
 	u, o, err := askedSite("url", text)
 	if err != nil {
-		return nil, err
+		return nil, checked{}, err
 	}
 	c, err := v.asker(agent, "")
 	if err != nil {
-		return nil, err
+		return nil, checked{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
-	defer cancel()
-	res, err := v.lookup(ctx, o, c.dialect.Dialect)
-	if err != nil {
-		return nil, err
-	}
-	q := checked{1, text, u, &asked{origin: o, result: res}}
-	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, res})
+	res, err := v.find(ctx, c, o)
+	return c, checked{1, text, u, &asked{origin: o, result: res}}, err
+}
+
+// judge decides about a URL that was asked about at begin, with all that the decision rests on.
+func (v *service) judge(begin time.Time, c *checker, q checked) (*verdict, error) {
+	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, q.result})
 	if err != nil {
 		return nil, noOrigin(err)
 	}
-	v.metrics.decided(begin, answer)
+	v.metrics.decided(begin, answer.outcome())
 	return answer, nil
 }
 
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
 // stands behind the gateway.
 func (v *service) refuse(w http.ResponseWriter, answer *verdict) {
-	kind := "rule"
-	if unreachable(answer) {
-		kind = "unreachable"
-	}
+	kind := kindOf(answer)
 	p := serve.NewProblem(http.StatusForbidden, kind, "%s", answer.because())
 	if kind == "unreachable" {
 		p.RetryAfter = retryOfAnswer(answer.Robots)
 	}
-	status := httpsfv.NewItem(httpsfv.Token("robotsgate"))
-	status.Params.Add("error", httpsfv.Token("http_request_denied"))
-	status.Params.Add("details", ascii(answer.because()))
-	if field, err := httpsfv.Marshal(httpsfv.List{status}); err == nil {
-		w.Header().Set("Proxy-Status", field)
-	}
+	serve.SetProxyStatus(w.Header(), "http_request_denied", answer.because())
 	p.Write(w)
 }
 
 func unreachable(v *verdict) bool { return v.Reason == reasonName(policy.ReasonUnreachable) }
+
+// kindOf tells in one word what refuses: the rules, or that they are not known.
+func kindOf(answer *verdict) string {
+	if unreachable(answer) {
+		return "unreachable"
+	}
+	return "rule"
+}
 
 // retryOfAnswer is how long it takes until an unreachable robots.txt is asked for again.
 func retryOfAnswer(a *answer) time.Duration {
@@ -101,15 +104,4 @@ func retryOfAnswer(a *answer) time.Duration {
 		return time.Minute
 	}
 	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
-}
-
-// ascii is text as a String of RFC 9651 §3.3.3 can hold it.
-func ascii(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, text)
-	return text[:min(len(text), 200)]
 }

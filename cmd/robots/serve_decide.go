@@ -96,28 +96,41 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	begin, q := time.Now(), checked{1, query.Get("url"), u, &asked{origin: o}}
-	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
-	defer cancel()
+	if q.result, err = v.find(r.Context(), c, o); err != nil {
+		return err
+	}
 	g, media := v.gate, mediaJSON
 	if c.all {
 		g, media = v.whole, mediaNDJSON
-		q.result, err = v.files.get(ctx, o)
-	} else {
-		q.result, err = v.lookup(ctx, o, c.dialect.Dialect)
-	}
-	if err != nil {
-		return err
 	}
 	verdicts, err := c.verdicts(g, q)
 	if err != nil {
 		return noOrigin(err)
 	}
-	v.metrics.decided(begin, verdicts...)
 	var out output
-	for _, d := range verdicts {
+	outcomes := make([]string, len(verdicts))
+	for i, d := range verdicts {
 		out.json(*d)
+		outcomes[i] = d.outcome()
 	}
+	v.metrics.decided(begin, outcomes...)
 	return v.send(w, media, out.Bytes())
+}
+
+// find returns what c reads of o's robots.txt: the whole file for all dialects. What is known
+// needs no deadline.
+func (v *service) find(ctx context.Context, c *checker, o fetch.Origin) (*fetch.Result, error) {
+	if !c.all {
+		if res, err := v.lookup(ended, o, c.dialect.Dialect); err == nil {
+			return res, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
+	defer cancel()
+	if c.all {
+		return v.files.get(ctx, o)
+	}
+	return v.lookup(ctx, o, c.dialect.Dialect)
 }
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.

@@ -76,7 +76,7 @@ func TestServeKnowsItsHost(t *testing.T) {
 		"robots.internal": 404, "Robots.Internal:80": 404, "evil.example": 421, "localhost.evil.example": 421,
 		"127.0.0.1.evil.example": 421, "10.0.0.1": 421, "[::ffff:10.0.0.1]": 421, "robots.internal.evil.example": 421,
 	} {
-		for _, path := range []string{"/", "/authz"} {
+		for _, path := range []string{"/nothing", "/authz"} {
 			want := status
 			if want == 404 && path == "/authz" {
 				want = 400

@@ -80,6 +80,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("GET /v1/openapi.json", problems(v.describe))
 	mux.Handle("GET /metrics", v.metrics)
+	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)

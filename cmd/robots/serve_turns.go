@@ -99,7 +99,12 @@ func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		return nil, nil, err
 	}
 	for range 3 {
-		answer, err := v.about(ctx, q.URL, q.Agent)
+		begin := time.Now()
+		c, about, err := v.about(ctx, q.URL, q.Agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		answer, err := v.judge(begin, c, about)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 )
 
-// openStore opens what --cache names: a Redis server by its URL, else a file. The store
+// openStore opens what --cache names: a Redis by its URL, else a file. The store
 // is nil for "". The file is the same store, if it is one; a connection to Redis needs no
 // closing, it ends with the process.
 func openStore(at string) (store cache.Store, file *boltstore.Store, err error) {
 	switch {
 	case at == "":
 		return nil, nil, nil
-	case strings.HasPrefix(at, "redis://"), strings.HasPrefix(at, "rediss://"):
+	case strings.HasPrefix(at, "redis://"), strings.HasPrefix(at, "rediss://"), strings.HasPrefix(at, "unix://"):
 		logging.Disable() // the cache reports what fails, once
 		s, err := redisstore.Open(at)
 		if err != nil {
@@ -25,7 +25,9 @@ func openStore(at string) (store cache.Store, file *boltstore.Store, err error) 
 		}
 		return s, nil, nil
 	case strings.Contains(at, "://"):
-		return nil, nil, usagef("--cache is a FILE or redis://HOST:PORT, and %q is neither", at)
+		scheme, _, _ := strings.Cut(at, ":") // without what follows, which may be a password
+		return nil, nil, usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
+			"%q is no such scheme", scheme)
 	}
 	file, err = boltstore.Open(at)
 	if err != nil {

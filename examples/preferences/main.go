@@ -93,7 +93,7 @@ func why(err error) string {
 	return err.Error()
 }
 
-// keep says whether a page may be stored and used.
+// keep returns what becomes of a page, and by whose word.
 func keep(e page.Effect, said []usage.Statement) string {
 	if what, by := usage.For(said, nil, use); what == usage.Disallow {
 		return "dropped: " + by.String()

@@ -13,6 +13,7 @@ import (
 type Line struct {
 	Number int // counted from 1
 	Kind   LineKind
+	Text   string // without its end, but with all else
 
 	// Field and Value stand before and after the colon, without white space around them
 	// and without comment. Both are empty if the line has no field.
@@ -58,7 +59,7 @@ func Lines(d policy.Dialect, data []byte) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		for s := scan.New(reading, data); s.Next(); {
 			l := Line{
-				Number: s.Number, Kind: LineKind(s.Kind),
+				Number: s.Number, Kind: LineKind(s.Kind), Text: string(s.Data[s.Start:s.End]),
 				Field: string(s.Field()), Value: string(s.Value()),
 				Comment: s.Comment, Misspelt: s.Misspelt, NoColon: s.NoColon, Cut: s.Cut,
 			}

@@ -92,6 +92,7 @@ func (r *inPieces) Read(p []byte) (int, error) {
 func (r *inPieces) Close() error { return nil }
 
 var pages = []string{
+	`<?x <meta name=robots content=none> ?><meta name=robots content=nofollow>`,
 	`<!doctype html><html><head><meta charset=utf-8><title>a <meta name=robots content=none></title><META NAME=Robots CONTENT="noindex, nofollow"></head><body>`,
 	`<meta name=robots content=noindex><!-- <meta name=robots content=nofollow> --><meta name=a content=b>`,
 	`<!--><meta name=robots content=a><!---><meta name=robots content=b><!----!><meta name=robots content=c><!-- --!- --><meta name=robots content=d><!--!>-->`,

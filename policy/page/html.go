@@ -106,29 +106,36 @@ var rawElements = [...]string{"style", "title", "textarea", "xmp", "iframe", "no
 // scan passes over the next piece of the page.
 func (s *scanner) scan(piece []byte) {
 	for i := 0; i < len(piece) && !s.done; {
-		switch {
-		case s.state == inText:
-			i = s.find(piece, i, '<', afterLess)
-		case s.state == inTagName:
-			i = s.tagName(piece, i)
-		case inTagName < s.state && s.state < afterTag:
-			from := i
-			i = s.attributes(piece, i)
-			if s.inMeta {
-				s.buf.keep(piece[from:i])
-			}
-			if s.state == afterTag {
-				s.closeTag()
-			}
-		case s.state == inComment:
-			i = s.comment(piece, i)
-		case s.state >= inPlain:
-			i = s.rawText(piece, i)
-		default:
-			i = s.markup(piece, i)
-		}
+		i = s.step(piece, i)
 	}
 	s.pos += int64(len(piece)) * int64(s.width)
+}
+
+// step goes on from a place in the piece, as far as one state leads, and returns where that
+// is. It looks at no byte behind that place, so that the time for a page is that of its bytes
+// and steps.
+func (s *scanner) step(piece []byte, i int) int {
+	switch {
+	case s.state == inText:
+		return s.find(piece, i, '<', afterLess)
+	case s.state == inTagName:
+		return s.tagName(piece, i)
+	case inTagName < s.state && s.state < afterTag:
+		from := i
+		i = s.attributes(piece, i)
+		if s.inMeta {
+			s.buf.keep(piece[from:i])
+		}
+		if s.state == afterTag {
+			s.closeTag()
+		}
+		return i
+	case s.state == inComment:
+		return s.comment(piece, i)
+	case s.state >= inPlain:
+		return s.rawText(piece, i)
+	}
+	return s.markup(piece, i)
 }
 
 // find goes on behind the next c, in the state then, or to the end of the piece.
@@ -145,56 +152,53 @@ func (s *scanner) find(piece []byte, i int, c byte, then state) int {
 func (s *scanner) markup(piece []byte, i int) int {
 	c := piece[i]
 	switch s.state {
-	case afterLess:
+	case afterLess, afterLessSlash:
+		return s.open(c, i)
+	case afterLessBang, afterLessBangDash:
 		switch {
-		case isLetter(c):
-			s.state, s.length, s.end = inTagName, 0, false
-			s.offset = s.pos + int64(i-1)*int64(s.width)
-			return i
-		case c == '/':
-			s.state = afterLessSlash
-		case c == '!':
-			s.state = afterLessBang
-		case c == '?':
+		case c != '-':
 			s.state = inBogus
+			return i
+		case s.state == afterLessBang:
+			s.state = afterLessBangDash
 		default:
-			s.state = inText
-			return i
+			s.state, s.dashes, s.opening = inComment, 0, true
 		}
-	case afterLessSlash:
-		switch {
-		case isLetter(c):
-			s.state, s.length, s.end = inTagName, 0, true
-			return i
-		case c == '>':
-			s.state = inText
-		default:
-			s.state = inBogus
-		}
-	case afterLessBang:
-		if c != '-' {
-			s.state = inBogus
-			return i
-		}
-		s.state = afterLessBangDash
-	case afterLessBangDash:
-		if c != '-' {
-			s.state = inBogus
-			return i
-		}
-		s.state, s.dashes, s.opening = inComment, 0, true
 	case inBogus:
 		return s.find(piece, i, '>', inText)
 	case afterCommentBang:
+		s.dashes, s.opening = 0, false
 		switch c {
 		case '>':
 			s.state = inText
 		case '-':
 			s.state, s.dashes = inComment, 1
 		default:
-			s.state, s.dashes = inComment, 0
+			s.state = inComment
 		}
-		s.opening = false
+	}
+	return i + 1
+}
+
+// open looks at the byte behind "<" or "</".
+func (s *scanner) open(c byte, i int) int {
+	end := s.state == afterLessSlash
+	switch {
+	case isLetter(c):
+		s.state, s.length, s.end = inTagName, 0, end
+		s.offset = s.pos + int64(i-1)*int64(s.width) // of a start tag
+		return i
+	case end && c == '>':
+		s.state = inText
+	case end || c == '?':
+		s.state = inBogus
+	case c == '/':
+		s.state = afterLessSlash
+	case c == '!':
+		s.state = afterLessBang
+	default:
+		s.state = inText
+		return i
 	}
 	return i + 1
 }
@@ -254,74 +258,74 @@ func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\
 
 // attributes passes over the rest of a tag. At its ">" the state is afterTag.
 func (s *scanner) attributes(piece []byte, i int) int {
-	state, empty := s.state, s.empty
-	for i < len(piece) && state != afterTag {
-		c := piece[i]
-		switch state {
+	for i < len(piece) && s.state != afterTag {
+		switch c := piece[i]; s.state {
 		case beforeKey:
 			switch {
 			case c == '>':
-				state = afterTag
+				s.state = afterTag
 			case isBlank(c):
-				empty = false
+				s.empty = false
 			default:
-				state, s.key, empty = inKey, 0, false
+				s.state, s.key, s.empty = inKey, 0, false
 				continue
 			}
 		case inKey:
-			if s.key == 0 && c == '=' { // a first "=" is part of the key
-				s.key++
-				break
-			}
-			from := i
-			for i < len(piece) && !endsKey[piece[i]] {
-				i++
-			}
-			if s.key += i - from; i < len(piece) {
-				state = afterKey
-			}
+			i = s.attributeName(piece, i)
 			continue
-		case afterKey:
-			switch {
-			case isBlank(c):
-			case c == '/':
-				state, empty = beforeKey, true
-			case c == '=':
-				state = beforeValue
-			default:
-				state = beforeKey
+		case afterKey, beforeValue:
+			if !isBlank(c) && !s.behindKey(c) {
 				continue
-			}
-		case beforeValue:
-			switch {
-			case isBlank(c):
-			case c == '>':
-				state = beforeKey
-				continue
-			case c == '\'':
-				state = inSingle
-			case c == '"':
-				state = inDouble
-			default:
-				state = inBare
 			}
 		case inBare:
 			if isBlank(c) || c == '>' {
-				state = beforeKey
+				s.state = beforeKey
 				continue
 			}
 		case inSingle, inDouble:
-			n := bytes.IndexByte(piece[i:], quotes[state])
-			if n < 0 {
-				i = len(piece)
-				continue
-			}
-			i, state = i+n, beforeKey
+			i = s.find(piece, i, quotes[s.state], beforeKey)
+			continue
 		}
 		i++
 	}
-	s.state, s.empty = state, empty
 	return i
+}
+
+// attributeName passes over the name of an attribute, of which a first "=" is part.
+func (s *scanner) attributeName(piece []byte, i int) int {
+	if s.key == 0 && piece[i] == '=' {
+		s.key++
+		return i + 1
+	}
+	from := i
+	for i < len(piece) && !endsKey[piece[i]] {
+		i++
+	}
+	if s.key += i - from; i < len(piece) {
+		s.state = afterKey
+	}
+	return i
+}
+
+// behindKey looks at what stands between the name of an attribute and its value, if it has
+// one, and reports whether c is passed over.
+func (s *scanner) behindKey(c byte) bool {
+	switch value := s.state == beforeValue; {
+	case value && c == '\'':
+		s.state = inSingle
+	case value && c == '"':
+		s.state = inDouble
+	case value && c != '>':
+		s.state = inBare
+	case !value && c == '/':
+		s.state, s.empty = beforeKey, true
+	case !value && c == '=':
+		s.state = beforeValue
+	default:
+		s.state = beforeKey
+		return false
+	}
+	return true
 }
 
 // endsKey holds the bytes that end the name of an attribute.

@@ -307,6 +307,60 @@ func hostilePages() map[string]string {
 		"wide metas":     "<meta content " + manyKeys(2000) + ">" + fill("<meta name=a content=b>"),
 		"references":     fill("<meta name=robots content='" + strings.Repeat("&amp;", 200) + "'>"),
 		"equals":         fill("<a ====== =\" / / >"),
+		"open comments":  fill("<!-- -"),
+		"declarations":   fill("<!a <?b <!-c "),
+		"nested":         fill("<div><p>"),
+		"end tags":       fill("</a></></ "),
+		"wide attribute": "<p a='" + fill("<meta name=robots content=none>"),
+		"wide content":   "<meta name=robots content='" + fill("noindex,"),
+		"half metas":     fill("<meta <met <meta/"),
+		"zeros":          fill("\x00<\x00meta\x00 \x00=\x00>"),
+		"only zeros":     fill("\x00"),
+	}
+}
+
+// However a page is made and arrives, the scanner takes at most two steps for each of its
+// bytes and one for each piece, and hands no byte on twice.
+func TestEachByteIsLookedAtOnce(t *testing.T) {
+	for name, text := range hostilePages() {
+		text = text[:256<<10]
+		for _, size := range []int{len(text), 4093, 64, 3, 1} {
+			if size <= 64 {
+				text = text[:16<<10]
+			}
+			steps, read := page.Steps(text, size)
+			if most := 2*len(text) + len(text)/size + 1; steps > most || read > len(text) {
+				t.Errorf("%s in pieces of %d: got %d steps and %d bytes for the Tokenizer of %d bytes",
+					name, size, steps, read, len(text))
+			}
+		}
+	}
+	for _, text := range pages {
+		for size := range min(len(text), 300) {
+			steps, _ := page.Steps(text, size+1)
+			if most := 2*len(text) + len(text)/(size+1) + 1; steps > most {
+				t.Errorf("%q in pieces of %d: got %d steps", text, size+1, steps)
+			}
+		}
+	}
+}
+
+// Half a tag at the border of any two pieces is a tag all the same.
+func TestEveryBorderOfPieces(t *testing.T) {
+	for _, text := range pages {
+		if len(text) > 1000 {
+			continue
+		}
+		want := page.ParseHTML([]byte(text))
+		for i := range text {
+			r := &page.Reader{Body: &inPieces{text: text, sizes: []byte{byte(min(i+1, 255)), 255}}}
+			if _, err := io.Copy(io.Discard, struct{ io.Reader }{r}); err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Collect(r.Rules().All()); !slices.Equal(got, slices.Collect(want.All())) {
+				t.Errorf("%q, cut at %d: got %v", text, i, got)
+			}
+		}
 	}
 }
 

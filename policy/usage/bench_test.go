@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/dunglas/httpsfv"
+
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -33,6 +35,8 @@ func BenchmarkParseHeader(b *testing.B) {
 	}{
 		{"absent", http.Header{"Content-Type": {"text/html"}}},
 		{"Content-Usage", http.Header{"Content-Usage": {"train-ai=n, search=y"}}},
+		{"Content-Signal", http.Header{"Content-Signal": {"search=yes, ai-train=no"}}},
+		{"TDMRep", http.Header{"Tdm-Reservation": {"1"}}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -40,5 +44,17 @@ func BenchmarkParseHeader(b *testing.B) {
 				said = usage.ParseHeader(bb.header)
 			}
 		})
+	}
+}
+
+// BenchmarkStructuredField is what of BenchmarkParseHeader the library for structured fields
+// takes, with nothing around it.
+func BenchmarkStructuredField(b *testing.B) {
+	fields := []string{"train-ai=n, search=y"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := httpsfv.UnmarshalDictionary(fields); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

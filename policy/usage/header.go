@@ -16,19 +16,19 @@ import (
 // [ParseRules].
 func ParseHeader(h http.Header) []Statement {
 	l := list{in: inHeader}
-	if fields := h.Values(contentUsage); len(fields) > 0 {
+	if fields := h[contentUsage]; len(fields) > 0 {
 		l.dictionary(fields, Statement{Text: strings.Join(fields, ", ")})
 	}
-	for i, value := range h.Values(contentSignal) {
+	for i, value := range h[contentSignal] {
 		l.signal(Statement{Line: i + 1, Text: value})
 	}
-	for i, value := range h.Values("Tdm-Reservation") {
+	for i, value := range h["Tdm-Reservation"] {
 		l.tdm(Statement{Line: i + 1, Key: reservation, Value: value, Text: value})
 	}
-	for i, value := range h.Values("Tdm-Policy") {
+	for i, value := range h["Tdm-Policy"] {
 		l.tdm(Statement{Line: i + 1, Key: tdmPolicy, Value: value, Text: value})
 	}
-	for i, value := range h.Values("Link") {
+	for i, value := range h["Link"] {
 		l.link(value, i+1)
 	}
 	return l.said
@@ -82,7 +82,7 @@ func (l *list) link(value string, line int) {
 		}
 		end := outside(params, ',')
 		if isLicense(params[:end]) {
-			s := Statement{By: rsl, Line: line, Key: "License", Value: strings.Trim(target, space), Text: value}
+			s := Statement{By: rsl, Line: line, Key: licenseField, Value: strings.Trim(target, space), Text: value}
 			if !isAbsolute(s.Value) {
 				s.Problem = problemURL
 			}

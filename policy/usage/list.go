@@ -2,6 +2,7 @@ package usage
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,11 +80,13 @@ func (l *list) dictionary(fields []string, from Statement) {
 		l.add(from)
 		return
 	}
-	if len(d.Names()) == 0 {
+	names := d.Names()
+	if len(names) == 0 {
 		from.Problem = problemEmpty
 		l.add(from)
 	}
-	for _, name := range d.Names() {
+	l.said = slices.Grow(l.said, min(len(names), maxStatements))
+	for _, name := range names {
 		member, _ := d.Get(name)
 		from.Key, from.Value, from.Problem = name, textOf(member), ""
 		if from.Value != "y" && from.Value != "n" {
@@ -100,8 +103,10 @@ func textOf(m httpsfv.Member) string {
 	if !ok {
 		return "(…)"
 	}
-	item.Params = httpsfv.NewParams() // which say nothing
-	text, err := httpsfv.Marshal(item)
+	if token, ok := item.Value.(httpsfv.Token); ok {
+		return string(token)
+	}
+	text, err := httpsfv.Marshal(httpsfv.NewItem(item.Value)) // without parameters, which say nothing
 	if err != nil {
 		return "?"
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// records are the fields of robots.txt that are read. They are never written to.
+var records = []string{contentUsage, contentSignal, licenseField}
+
 // ParseRobots returns what a robots.txt file says about the use of a target to the crawler
 // with the product token. The target is that of [policy.Group.Decide].
 //
@@ -25,7 +28,7 @@ import (
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
-	if len(policyTokens) == 0 && !p.HasRecord(contentUsage, contentSignal, "License") {
+	if len(policyTokens) == 0 && !p.HasRecord(records...) {
 		return nil // as nearly always
 	}
 	own := p.Group(token)
@@ -35,7 +38,7 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 	for _, r := range lines {
 		l.signal(Statement{Line: r.Line, Inherited: inherited, Text: r.Value})
 	}
-	for _, r := range ownOrLoose(p, own, "License") {
+	for _, r := range ownOrLoose(p, own, licenseField) {
 		l.license(r)
 	}
 	for _, t := range policyTokens {
@@ -44,29 +47,48 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 	return l.said
 }
 
+// ParseRecord returns what a Content-Usage, Content-Signal or License record of a robots.txt
+// file says by itself, and the path of a Content-Usage record, or "" if it has none. Any other
+// record says nothing. ParseRobots knows which records hold for a crawler and a target.
+func ParseRecord(r policy.Record) (path string, said []Statement) {
+	l := list{in: inRobots}
+	switch {
+	case strings.EqualFold(r.Field, contentUsage):
+		path, _ = splitUsage(r.Value)
+		l.usageLine(r)
+	case strings.EqualFold(r.Field, contentSignal):
+		l.signal(Statement{Line: r.Line, Text: r.Value})
+	case strings.EqualFold(r.Field, licenseField):
+		l.license(r)
+	}
+	return path, l.said
+}
+
 // usageOf reads the Content-Usage lines of a group that hold for the target.
 func (l *list) usageOf(g policy.Group, target string) {
 	lines := slices.Collect(g.Records(contentUsage))
 	if lines == nil || !g.Decide(target).Allowed {
 		return
 	}
-	longest, n := 0, 0
-	for _, r := range lines {
-		path, _ := splitUsage(r.Value)
-		octets, ok := matches(path, target)
-		switch {
-		case !ok || octets < longest:
-			continue
-		case octets > longest:
-			longest, n = octets, 0
+	paths := make([]string, len(lines))
+	for i, r := range lines {
+		paths[i], _ = splitUsage(r.Value)
+	}
+	c := choose(paths, target)
+	for i, r := range lines {
+		if c.holds[paths[i]] {
+			l.usageLine(r)
 		}
-		lines[n] = r
-		n++
 	}
-	for _, r := range lines[:n] {
-		_, dictionary := splitUsage(r.Value)
-		l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
+	if c.full {
+		l.add(Statement{By: contentUsage, Problem: problemMore})
 	}
+}
+
+// usageLine reads a Content-Usage line.
+func (l *list) usageLine(r policy.Record) {
+	_, dictionary := splitUsage(r.Value)
+	l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})
 }
 
 // splitUsage divides the value of a Content-Usage line into a path, which may be empty, and
@@ -79,19 +101,6 @@ func splitUsage(value string) (path, dictionary string) {
 		return value[:i], strings.Trim(value[i:], " \t")
 	}
 	return value, ""
-}
-
-// matches reports whether a path matches a target, and how many octets it counts for. It
-// asks package policy, which knows how paths match. An absent path matches anything.
-func matches(path, target string) (octets int, ok bool) {
-	if path == "" {
-		return 0, true
-	}
-	if strings.ContainsAny(path, "\x00\r\n#") {
-		return 0, false // of a tdmrep.json: it would be more than a line
-	}
-	d := policy.Parse([]byte("user-agent: *\ndisallow: "+path)).Decide("*", target)
-	return len(d.Rule.Pattern), d.Reason == policy.ReasonRule
 }
 
 // signalsOf returns the Content-Signal lines that count for a crawler, and whether they are
@@ -119,7 +128,7 @@ func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []polic
 
 // license reads a License line (RSL 1.0).
 func (l *list) license(r policy.Record) {
-	s := Statement{By: rsl, Line: r.Line, Key: "License", Value: r.Value, Text: r.Value}
+	s := Statement{By: rsl, Line: r.Line, Key: licenseField, Value: r.Value, Text: r.Value}
 	if !isAbsolute(r.Value) {
 		s.Problem = problemURL
 	}

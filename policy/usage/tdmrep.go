@@ -25,17 +25,22 @@ func ParseTDMRep(file []byte, target string) []Statement {
 		l.add(Statement{By: tdmRep, Problem: "not a list of TDMRep entries: " + err.Error()})
 		return l.said
 	}
+	locations := make([]string, len(entries))
 	for i, e := range entries {
-		if _, ok := matches(e.Location, target); !ok || e.Location == "" {
-			continue
-		}
-		if e.Reservation != nil {
-			l.tdm(Statement{Line: i + 1, Key: reservation, Value: string(e.Reservation), Text: string(e.Reservation)})
-		}
-		if e.Policy != "" {
-			l.tdm(Statement{Line: i + 1, Key: tdmPolicy, Value: e.Policy, Text: e.Policy})
-		}
-		break
+		locations[i] = e.Location
+	}
+	if i := first(locations, target); i >= 0 {
+		l.entry(i+1, string(entries[i].Reservation), entries[i].Policy)
 	}
 	return l.said
+}
+
+// entry reads what an entry says.
+func (l *list) entry(number int, reserved, policy string) {
+	if reserved != "" {
+		l.tdm(Statement{Line: number, Key: reservation, Value: reserved, Text: reserved})
+	}
+	if policy != "" {
+		l.tdm(Statement{Line: number, Key: tdmPolicy, Value: policy, Text: policy})
+	}
 }

@@ -57,6 +57,8 @@ const (
 	pageRule      = "page rule"
 	policyToken   = "policy token"
 
+	licenseField = "License" // of RSL
+
 	inRobots = "robots.txt"
 	inFile   = "tdmrep.json"
 	inHeader = "header"

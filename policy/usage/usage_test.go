@@ -151,6 +151,10 @@ func TestStatementsAreBounded(t *testing.T) {
 	many := members.String() + "train-ai=n"
 	long := strings.Repeat("a", 64<<10) + "=n"
 	robots := "user-agent: *\n" + lines.String()
+	ties := "user-agent: *\n"
+	for i := range 100 {
+		ties += fmt.Sprintf("content-usage: /%s*%s a=n\n", strings.Repeat("a", i), strings.Repeat("a", 99-i))
+	}
 	links := strings.Repeat(`<https://e/>;rel=license;type="application/rsl+xml",`, 1_000)
 	for name, said := range map[string][]usage.Statement{
 		"members":   usage.ParseHeader(http.Header{"Content-Usage": {many}}),
@@ -161,6 +165,7 @@ func TestStatementsAreBounded(t *testing.T) {
 		"tdm":       usage.ParseHeader(http.Header{"Tdm-Reservation": slices.Repeat([]string{"1"}, 10_000)}),
 		"meta":      usage.ParseMeta("tdm-policy", "https://e/"+long, 0),
 		"lines":     usage.ParseRobots(policy.Parse([]byte(robots)), "ExampleBot", "/a"),
+		"ties":      usage.ParseRobots(policy.Parse([]byte(ties)), "ExampleBot", "/"+strings.Repeat("a", 200)),
 		"wellknown": usage.ParseTDMRep(make([]byte, 2<<20), "/a"),
 	} {
 		if n := len(said); n < 1 || n > 1025 || said[n-1].Problem != "there is more than is read" {

@@ -26,7 +26,11 @@ type Locker interface {
 }
 
 const (
-	maxReads = 32 // at a time, and as many locks; a burst of misses must not look like a slow Store
+	maxReads = 32 // at a time; a burst of misses must not look like a slow Store
+
+	// maxShared is how many reads, and as many locks, of a Store with locks run at a time. Many
+	// processes wait for each other, and such a Store sends what it is asked at one moment together.
+	maxShared = 64
 
 	// LockTTL is how long a lock outlives a process that dies.
 	LockTTL = 5 * time.Second
@@ -72,9 +76,12 @@ func New(store Store, patience time.Duration, log *slog.Logger) *Backing {
 	b := &Backing{
 		store: store, patience: patience,
 		reads: breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
-		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxReads),
+		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxShared),
 	}
-	b.locker, _ = store.(Locker)
+	var shared bool
+	if b.locker, shared = store.(Locker); shared {
+		b.reading = make(chan struct{}, maxShared)
+	}
 	b.queue.init(store, log)
 	return b
 }
@@ -148,15 +155,16 @@ func (b *Backing) close() {
 }
 
 // Turn is one look at a Store. Its calls end together, whether or not they heed their context.
+// With a Locker, each has its own time, see window.
 type Turn struct {
 	*Backing
-	before       time.Time
+	before, end  time.Time
 	reads, locks uint64 // how many calls had been answered when it began
 }
 
 // Turn begins a look at now that ends when the caller's patience does, or at end.
 func (b *Backing) Turn(now, end time.Time) Turn {
-	t := Turn{b, now.Add(b.patience), b.reads.answers(), b.locks.answers()}
+	t := Turn{b, now.Add(b.patience), end, b.reads.answers(), b.locks.answers()}
 	if end.Before(t.before) {
 		t.before = end
 	}
@@ -204,15 +212,19 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 	f func(context.Context) (T, error), late func(T),
 ) (v T, err error) {
-	left := time.Until(t.before)
+	w := window{length: time.Until(t.before), end: t.before}
+	if t.locker != nil {
+		w = window{length: min(t.patience, time.Until(t.end)), end: t.end, part: part, seen: answers}
+	}
 	switch {
-	case left <= 0: // an earlier call of the Turn took it all
+	case w.length <= 0: // an earlier call of the Turn took it all
 		err = ErrBusy
 	case !part.allow():
 		return v, errDown
 	default:
-		if v, err = within(slots, left, t.patience/2, f, late); !errors.Is(err, ErrBusy) {
-			part.done(err)
+		began := time.Now()
+		if v, err = within(slots, w, t.patience/2, f, late); !errors.Is(err, ErrBusy) {
+			part.done(began, err)
 			return v, err
 		}
 	}
@@ -222,23 +234,21 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 	return v, err
 }
 
-// within calls f and waits for it no longer than a timeout. Waiting for a slot counts against
-// that. A call that fails with less than least of the time left is ErrBusy: it had no fair
-// chance. Calls that never return are few, because each keeps its slot. If f returns after
-// the timeout, its value goes to late.
-func within[T any](slots chan struct{}, timeout, least time.Duration,
+// within calls f and waits for it no longer than w. Waiting for a slot counts against that. A
+// call that fails with less than least of the time left is ErrBusy: it had no fair chance. Calls
+// that never return are few, because each keeps its slot. If f returns after that time, its
+// value goes to late.
+func within[T any](slots chan struct{}, w window, least time.Duration,
 	f func(context.Context) (T, error), late func(T),
 ) (T, error) {
 	var none T
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
+	fair, entered := w.enter(slots, least)
+	defer w.timer.Stop()
+	if !entered {
 		return none, ErrBusy
 	}
-	fair := timeout-time.Since(start) >= least
+	ctx, cancel := context.WithDeadline(context.Background(), w.end)
+	defer cancel()
 	// Without a buffer a value has one taker: the caller, or late once the caller has left.
 	returned, left := make(chan result[T]), make(chan struct{})
 	go call(ctx, f, func(v T, err error) {
@@ -251,19 +261,22 @@ func within[T any](slots chan struct{}, timeout, least time.Duration,
 		}
 		<-slots // last: with all slots taken, nothing runs
 	})
-	select {
-	case r := <-returned:
-		if r.err != nil && !fair {
-			return none, ErrBusy
+	for over := false; !over; {
+		select {
+		case r := <-returned:
+			if r.err != nil && !fair {
+				return none, ErrBusy
+			}
+			return r.v, r.err
+		case <-w.timer.C:
+			over = w.over()
 		}
-		return r.v, r.err
-	case <-ctx.Done():
 	}
 	close(left)
 	if !fair {
 		return none, ErrBusy
 	}
-	return none, ctx.Err()
+	return none, context.DeadlineExceeded
 }
 
 type result[T any] struct {

@@ -38,7 +38,7 @@ func TestAFailureCountsOnlyAfterAFairChance(t *testing.T) {
 				if tt.queued == 0 {
 					time.Sleep(time.Millisecond)
 				}
-				v, err := within(slots, timeout, least, tt.f, nil)
+				v, err := within(slots, window{length: timeout, end: time.Now().Add(timeout)}, least, tt.f, nil)
 				if !errors.Is(err, tt.want) || (v == "value") != (err == nil) {
 					t.Errorf("%q, %v; want error %v", v, err, tt.want)
 				}

@@ -19,6 +19,7 @@ type breaker struct {
 
 	mu       sync.Mutex // guards what follows
 	failures int        // in a row
+	failed   time.Time  // when the latest of them was
 	next     time.Time  // no call before, while open
 	errors   uint64     // in all
 	answered uint64     // calls that did not fail, in all
@@ -46,16 +47,16 @@ func (b *breaker) allow() bool {
 	return true
 }
 
-// done takes note of a call's outcome.
-func (b *breaker) done(err error) {
-	if from, to := b.count(err); from < breakAfter && to == breakAfter {
+// done takes note of the outcome of a call that began at some time.
+func (b *breaker) done(began time.Time, err error) {
+	if from, to := b.count(began, err); from < breakAfter && to == breakAfter {
 		b.log.Warn("cache: the store fails and is left alone for now", "part", b.part, "error", err)
 	} else if from >= breakAfter && to == 0 {
 		b.log.Info("cache: the store works again", "part", b.part)
 	}
 }
 
-func (b *breaker) count(err error) (from, to int) {
+func (b *breaker) count(began time.Time, err error) (from, to int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	from = b.failures
@@ -64,8 +65,9 @@ func (b *breaker) count(err error) (from, to int) {
 		b.failures = 0
 		b.answered++
 		return from, 0
-	case from < breakAfter: // a call from before it opened does not count again
+	case from < breakAfter && !began.Before(b.failed): // those that fail together are one failure
 		b.failures++
+		b.failed = time.Now()
 	}
 	b.errors++
 	b.next = time.Now().Add(breakFor)

@@ -185,10 +185,11 @@ func (q *queue) start() {
 // write writes until nothing is due, or the Store is to be left alone.
 func (q *queue) write() {
 	for w := q.take(); w != nil; w = q.take() {
-		_, err := within(q.slots, writeTimeout, 0, func(ctx context.Context) (struct{}, error) {
+		limit := window{length: writeTimeout, end: time.Now().Add(writeTimeout)}
+		_, err := within(q.slots, limit, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, q.store.Put(ctx, w.key, w.data, w.ttl)
 		}, nil)
-		q.writes.done(err)
+		q.writes.done(time.Now(), err)
 		for _, then := range w.then {
 			then()
 		}

@@ -130,6 +130,15 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 		o.tellFirst(a, now)
 		return turns.Answer{Taken: true, Strain: o.strain}
 	}
+	due = o.expect(a, at, full, due, now)
+	w := waiter{a.Turn, due, make(chan struct{})}
+	o.queue = slices.Insert(o.queue, at, w)
+	o.tellFirst(a, now)
+	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Wake: w.wake}
+}
+
+// expect returns when the one who waits at a place of the queue should ask again.
+func (o *origin) expect(a turns.Ask, at int, full bool, due, now time.Time) time.Time {
 	switch {
 	case at > 0:
 		ahead := o.queue[at-1].due
@@ -139,14 +148,11 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 		if !due.After(now) { // it is late, and may be dead
 			due = ahead.Add(grace)
 		}
-	case at == 0 && full:
+	case full:
 		first := slices.MinFunc(o.held, func(a, b place) int { return a.till.Compare(b.till) })
 		due = first.till.Add(a.Delay)
 	}
-	w := waiter{a.Turn, due, make(chan struct{})}
-	o.queue = slices.Insert(o.queue, at, w)
-	o.tellFirst(a, now)
-	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Wake: w.wake}
+	return due
 }
 
 func (o *origin) tell(n turns.News, now time.Time) {
@@ -165,7 +171,9 @@ func (o *origin) tell(n turns.News, now time.Time) {
 			o.pause(n.Pause, now)
 			break
 		}
-		o.strain++
+		if o.unit(n.Delay) < time.Hour {
+			o.strain++
+		}
 		o.pause(o.unit(n.Delay), now)
 	case turns.Answered:
 		if o.strain--; o.strain > 0 {

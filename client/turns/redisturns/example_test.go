@@ -1,9 +1,8 @@
 package redisturns_test
 
 import (
+	"log"
 	"net/http"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
@@ -14,13 +13,16 @@ import (
 // All processes that use the server fetch each robots.txt once, and keep one pace at each
 // origin. One client of Redis serves both.
 func Example() {
-	server := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true, MaxRetries: -1})
-	turns := &redisturns.Store{Client: server}
+	store, err := redisstore.Open("redis://localhost:6379/0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	turns := &redisturns.Store{Client: store.Client}
 	defer turns.Close()
 	transport := &client.Transport{
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Pacer:     &client.Pacer{Turns: turns},
-		Cache:     &cache.Cache{Store: &redisstore.Store{Client: server}},
+		Cache:     &cache.Cache{Store: store},
 	}
 	_ = &http.Client{Transport: transport}
 }

@@ -1,16 +1,22 @@
 // Package redisturns is a turns.Store in Redis, or in what speaks its protocol and runs its
 // scripts: all processes that use the server keep one pace at each origin.
 //
-// Each call is one script and one round trip. Times are by the server's clock. An origin takes
-// at most 300 bytes of the server's memory while four processes wait for it, and nothing when
-// its delay and pauses have passed.
+// Each call is one script and one round trip, which it shares with those of the same moment.
+// Times are by the server's clock. An origin takes at most 300 bytes of the server's memory while
+// four processes wait for it, and nothing when its delay and pauses have passed.
+//
+// The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
+// without its memory, can give each place of an origin once too early; while there is no server,
+// requests wait (see client.Pacer).
 package redisturns
 
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	mathrand "math/rand/v2"
 	"strconv"
 	"strings"
@@ -19,6 +25,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -27,15 +34,16 @@ import (
 // maxmemory-policy allkeys-lru and its like, an origin that is evicted gets each place once too
 // early.
 type Store struct {
-	// Client talks to the server. A redisstore.Store can use the same one. Set
-	// redis.Options.ContextTimeoutEnabled to make it: a *redis.Client without that option is
-	// refused, with an error from every call.
+	// Client talks to one server, to the master that Sentinels name, or to a cluster.
+	// redisstore.Open makes one from a URL, and can share it. Set ContextTimeoutEnabled in the
+	// options of another: a client without it is refused, with an error from every call.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys and channels. Processes with different prefixes know
 	// nothing of each other's turns. If empty, "robotsgate:".
 	Prefix string
 
+	batch  redisbatch.Batch
 	once   sync.Once
 	name   string        // begins the names of all turns here
 	sub    *redis.PubSub // told when to ask again
@@ -78,7 +86,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	}
 	s.once.Do(s.init)
 	wake := s.await(a.Turn)
-	got, err := takeScript.Run(ctx, s.Client, s.keys(origin), s.args(a, int(a.Kind))...).Int64Slice()
+	got, err := s.batch.Run(ctx, s.Client, takeScript, s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
 	if err == nil && len(got) != 4 {
 		err = errors.New("an answer of another form")
 	}
@@ -104,24 +112,25 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
 	if n.Event == turns.Dropped {
 		s.forget(n.Turn)
 	}
-	jitter := 0.8 + 0.4*mathrand.Float64() // those whom one site sends away do not come back together
-	args := s.args(n.Ask, events[n.Event], max(n.Pause.Microseconds(), 0), jitter)
-	if err := tellScript.Run(ctx, s.Client, s.keys(origin), args...).Err(); err != nil {
+	args := s.args(n.Ask, int(n.Event), n.Pause)
+	if err := s.batch.Run(ctx, s.Client, tellScript, s.key(origin), args...).Err(); err != nil {
 		return fmt.Errorf("redisturns: tell: %w", err)
 	}
 	return nil
 }
 
-var events = [...]string{
-	turns.Ended: "ended", turns.Dropped: "dropped", turns.Renewed: "renewed",
-	turns.Failed: "failed", turns.Answered: "answered",
-}
-
-// args are what all scripts get, and what is of one of them.
-func (s *Store) args(a turns.Ask, more ...any) []any {
-	return append([]any{
-		s.channel(), s.name + a.Turn, max(a.Delay.Microseconds(), 0), max(a.Places, 0), a.Lease.Microseconds(),
-	}, more...)
+// args are what a script gets: the channel, the turn, and all numbers. No time of this machine is
+// among them.
+func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
+	jitter := 0.8 + 0.4*mathrand.Float64() // those whom one site sends away do not come back together
+	numbers := make([]byte, 0, 6*8)
+	for _, n := range [...]float64{
+		float64(what), float64(max(a.Delay.Microseconds(), 0)), float64(max(a.Places, 0)),
+		float64(a.Lease.Microseconds()), float64(max(pause.Microseconds(), 0)), jitter,
+	} {
+		numbers = binary.BigEndian.AppendUint64(numbers, math.Float64bits(n))
+	}
+	return []any{s.channel(), s.name + a.Turn, numbers}
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
@@ -182,10 +191,8 @@ func (s *Store) wakeAll() {
 	}
 }
 
-// keys of one origin are in one slot of a cluster.
-func (s *Store) keys(origin string) []string {
-	return []string{s.prefix() + "turns:{" + origin + "}"}
-}
+// key is the one key of an origin, so its state is in one slot of a cluster.
+func (s *Store) key(origin string) string { return s.prefix() + "turns:{" + origin + "}" }
 
 func (s *Store) channel() string { return s.prefix() + "turns:" }
 
@@ -200,8 +207,17 @@ func (s *Store) usable() error {
 	if s.Client == nil {
 		return errors.New("redisturns: Store has no Client")
 	}
-	if c, ok := s.Client.(*redis.Client); ok && !c.Options().ContextTimeoutEnabled {
-		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in redis.Options")
+	var deadlines bool
+	switch c := s.Client.(type) {
+	case *redis.Client:
+		deadlines = c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		deadlines = c.Options().ContextTimeoutEnabled
+	default:
+		deadlines = true // as far as can be seen
+	}
+	if !deadlines {
+		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in its options")
 	}
 	return nil
 }

@@ -9,41 +9,46 @@ import "github.com/redis/go-redis/v9"
 //	granted  the latest Visit, not yet used perhaps
 //	resume   the end of the pause
 //	strain   failures, less the good answers since
-//	held     places: name and end of lease, in turn
+//	places   how many are taken
+//	held     those: name and end of lease, in turn
 //	queue    who waits: name and when it was told to ask, in turn
 //
 // A name begins with the Store that has the turn: the last part of the channel on which it
-// listens.
+// listens. All values are in one row, and all numbers that a script is given in one argument,
+// because a script spends its time on tables and calls.
 //
 // A time in the far future is of a server whose clock was ahead (a failover). It counts as now,
 // or as far off as it can be.
 const preamble = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local id, delay, places, lease = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local id = ARGV[2]
+local what, delay, places, lease, asked, jitter = struct.unpack('>dddddd', ARGV[3])
 local day, grace = 86400000000, 250000
 local last, granted, resume, strain, held, queue = 0, 0, 0, 0, {}, {}
 
 local packed = redis.pcall('GET', KEYS[1])
 if type(packed) == 'string' then
-	local ok, l, g, r, s, h, q = pcall(cmsgpack.unpack, packed)
-	if ok and type(q) == 'table' then
-		last, strain = l, s
+	local v = {pcall(cmsgpack.unpack, packed)} -- from the second value on
+	if v[1] and type(v[6]) == 'number' then
+		local l = v[2]
+		last, strain = l, v[5]
 		if last > now then last = now end
-		if g ~= 0 then granted = math.min(l + g, now) end
-		if r ~= 0 then resume = math.min(l + r, now + day) end
-		for i = 1, #h, 2 do
-			local till = math.min(l + h[i + 1], now + day)
+		if v[3] ~= 0 then granted = math.min(l + v[3], now) end
+		if v[4] ~= 0 then resume = math.min(l + v[4], now + day) end
+		local first = 7 + 2 * v[6] -- of the queue
+		for i = 7, first - 1, 2 do
+			local till = math.min(l + v[i + 1], now + day)
 			if till > now then
-				held[#held + 1], held[#held + 2] = h[i], till
+				held[#held + 1], held[#held + 2] = v[i], till
 			elseif till > last then
 				last = till -- its process died: the request may have gone on until now
 			end
 		end
-		for i = 1, #q, 2 do
-			local due = math.min(l + q[i + 1], now + day)
-			if due + grace > now or q[i] == id then
-				queue[#queue + 1], queue[#queue + 2] = q[i], due
+		for i = first, #v, 2 do
+			local due = math.min(l + v[i + 1], now + day)
+			if due + grace > now or v[i] == id then
+				queue[#queue + 1], queue[#queue + 2] = v[i], due
 			end
 		end
 	end
@@ -92,35 +97,33 @@ local function save()
 		redis.call('DEL', KEYS[1])
 		return
 	end
-	local h, q = {}, {}
-	for i = 1, #held, 2 do h[i], h[i + 1] = held[i], held[i + 1] - last end
-	for i = 1, #queue, 2 do q[i], q[i + 1] = queue[i], queue[i + 1] - last end
-	local g, r = 0, 0
-	if granted > 0 then g = granted - last end
-	if resume > now then r = resume - last end
-	redis.call('SET', KEYS[1], cmsgpack.pack(last, g, r, strain, h, q), 'PX', math.ceil((till - now) / 1000))
+	local v = {last, 0, 0, strain, #held / 2}
+	if granted > 0 then v[2] = granted - last end
+	if resume > now then v[3] = resume - last end
+	for i = 1, #held, 2 do v[#v + 1], v[#v + 2] = held[i], held[i + 1] - last end
+	for i = 1, #queue, 2 do v[#v + 1], v[#v + 2] = queue[i], queue[i + 1] - last end
+	redis.call('SET', KEYS[1], cmsgpack.pack(unpack(v)), 'PX', math.ceil((till - now) / 1000))
 end
 `
 
 // takeScript answers with: whether the turn is given, when to ask again, how long the pause is,
 // and the strain.
 var takeScript = redis.NewScript(preamble + `
-local kind = tonumber(ARGV[6])
-local page, visit, visitor, robots = 0, 1, 2, 3
+local visit, visitor, robots = what == 1, what == 2, what == 3
 local lost, till = remove(held)
 local before = remove(queue)
 if not before then
 	before = #queue / 2 + 1
-	if kind == visitor or kind == robots then before = 1 end
+	if visitor or robots then before = 1 end
 end
 local from = last
-if kind ~= visitor then from = math.max(last, granted) end
-local at, wait = earliest(from), kind ~= robots and full()
+if not visitor then from = math.max(last, granted) end
+local at, wait = earliest(from), not robots and full()
 if lost and last <= till - lease then -- the answer was lost, and there was no request since
 	before, wait, at = 1, false, math.max(now, resume)
 end
 if before == 1 and not wait and at <= now then
-	if kind == visit then
+	if visit then
 		granted = now
 	else
 		last = now
@@ -142,27 +145,27 @@ end
 table.insert(queue, 2 * before - 1, id)
 table.insert(queue, 2 * before, at)
 save()
-return {0, string.format('%.0f', at - now), string.format('%.0f', math.max(resume - now, 0)), strain}
+return {0, at - now, math.max(resume - now, 0), strain}
 `)
 
 // tellScript is what has become of a turn.
 var tellScript = redis.NewScript(preamble + `
-local event, asked, jitter = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
-if event == 'ended' then
+local ended, dropped, renewed, failed, answered = 0, 1, 2, 3, 4
+if what == ended then
 	remove(held)
 	last = now
-elseif event == 'dropped' then
+elseif what == dropped then
 	remove(held)
 	remove(queue)
-elseif event == 'renewed' then
+elseif what == renewed then
 	remove(held)
 	if places > 0 then held[#held + 1], held[#held + 2] = id, now + lease end
-elseif event == 'failed' and asked > 0 then
+elseif what == failed and asked > 0 then
 	resume = math.max(resume, now + math.min(asked, day))
 else
-	if event == 'failed' and pause() < 3600000000 then
+	if what == failed and pause() < 3600000000 then
 		strain = strain + 1
-	elseif event == 'answered' and strain > 0 then
+	elseif what == answered and strain > 0 then
 		strain = strain - 1
 	end
 	if strain > 0 then resume = math.max(resume, now + math.floor(pause() * jitter)) end

@@ -44,7 +44,7 @@ func claims() []claim {
 	return []claim{
 		{"the delay runs from start to start", fleet.startToStart},
 		{"the delay runs from end to start", fleet.endToStart},
-		{"places are bounded, and whoever waits hears of one", fleet.places},
+		{"places are bounded, and those who wait hear of one", fleet.places},
 		{"a place that is not renewed lapses", fleet.lapse},
 		{"a place that is renewed lasts", fleet.renewed},
 		{"asking again takes no second place", fleet.again},

@@ -61,7 +61,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	for by, f := range map[string]faulty{
 		"the delay runs from start to start":                          {asks: func(a *turns.Ask) { a.Delay = 0 }},
 		"the delay runs from end to start":                            {news: func(n *turns.News) { n.Event = turns.Dropped }},
-		"places are bounded, and whoever waits hears of one":          {answer: func(a *turns.Answer) { a.Wake = nil }},
+		"places are bounded, and those who wait hear of one":          {answer: func(a *turns.Answer) { a.Wake = nil }},
 		"a place that is not renewed lapses":                          {asks: func(a *turns.Ask) { a.Lease = time.Hour }},
 		"a place that is renewed lasts":                               {news: func(n *turns.News) { n.Event = turns.Dropped }},
 		"asking again takes no second place":                          {asks: func(a *turns.Ask) { count++; a.Turn += string(rune('a' + count)) }},

@@ -66,6 +66,9 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 }
 
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
+	if redirects == 0 && !g.PublicOnly {
+		return nil // the caller chose it
+	}
 	p := privacyOf(addr)
 	if g.PublicOnly && p != global {
 		return Final(fmt.Sprintf("%s address %s refused: only public ones are allowed", p, addr))
@@ -131,6 +134,9 @@ func embedsAnother(addr netip.Addr) bool {
 	embeds := func(p netip.Prefix) bool { return p.Contains(addr) }
 	return embeds(nat64) || slices.ContainsFunc(tunnels[:], embeds)
 }
+
+// Public reports whether PublicOnly lets an address pass.
+func Public(addr netip.Addr) bool { return privacyOf(addr) == global }
 
 func privacyOf(addr netip.Addr) privacy {
 	addr = addr.Unmap().WithZone("")

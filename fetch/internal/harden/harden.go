@@ -63,6 +63,7 @@ func Transport(base *http.Transport) *http.Transport {
 	// Connections to a site are needed once a day. Each kept one would cost three goroutines
 	// and a descriptor; on a reused one, net/http would resend requests by itself.
 	t.DisableKeepAlives = true
+	t.WriteBufferSize = 1 << 10 // for one request, of some 200 bytes
 	t.MaxResponseHeaderBytes = smaller(t.MaxResponseHeaderBytes, MaxHeader)
 	t.TLSHandshakeTimeout = smaller(t.TLSHandshakeTimeout, tlsTimeout)
 	t.ResponseHeaderTimeout = smaller(t.ResponseHeaderTimeout, headerTimeout)

@@ -77,13 +77,14 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 			}
 		},
 		WroteHeaderField: func(name string, _ []string) {
-			name = http.CanonicalHeaderKey(name)
-			if name == "Proxy-Authorization" && (l.proxied.Load() || plain && l.detour.Load()) {
+			if !isCredential(name) {
+				return
+			}
+			field := http.CanonicalHeaderKey(name)
+			if field == "Proxy-Authorization" && (l.proxied.Load() || plain && l.detour.Load()) {
 				return // of the proxy's URL, and for that proxy only
 			}
-			if isCredential(name) {
-				l.credential.CompareAndSwap(nil, &name)
-			}
+			l.credential.CompareAndSwap(nil, &field)
 		},
 	}
 }
@@ -91,12 +92,13 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 // isCredential reports whether a field, by its name, must reach no other origin than it is
 // meant for. We set no such field ourselves.
 func isCredential(name string) bool {
-	switch name = strings.ToLower(name); name {
-	case "authorization", "proxy-authorization", "cookie":
-		return true
+	for _, field := range [...]string{"Authorization", "Proxy-Authorization", "Cookie"} {
+		if strings.EqualFold(name, field) {
+			return true
+		}
 	}
-	for _, end := range [...]string{"key", "token", "secret", "auth"} {
-		if strings.HasSuffix(name, end) {
+	for _, end := range [...]string{"Key", "Token", "Secret", "Auth"} {
+		if n := len(name) - len(end); n >= 0 && strings.EqualFold(name[n:], end) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"crypto/subtle"
+	"encoding/base64"
 	"net"
 	"net/http"
 	"net/netip"
@@ -52,11 +53,38 @@ func (g *Guard) CheckToken(r *http.Request) *Problem {
 	if g.Token == "" {
 		return nil
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1 {
+	if scheme, token := credentials(r, "Authorization"); scheme == "bearer" && g.matches(token) {
 		return nil
 	}
 	return NewProblem(http.StatusUnauthorized, "token", "the bearer token of --token-file is missing or wrong")
+}
+
+// CheckProxyToken is CheckToken for what a proxy asks its clients (RFC 9110 §11.7). Most of them
+// know the Basic scheme only: there the token is the password, of any user.
+func (g *Guard) CheckProxyToken(r *http.Request) *Problem {
+	if g.Token == "" {
+		return nil
+	}
+	scheme, token := credentials(r, "Proxy-Authorization")
+	if scheme == "basic" {
+		pair, _ := base64.StdEncoding.DecodeString(token)
+		_, token, _ = strings.Cut(string(pair), ":")
+	}
+	if (scheme == "basic" || scheme == "bearer") && g.matches(token) {
+		return nil
+	}
+	return NewProblem(http.StatusProxyAuthRequired, "token",
+		"the token of --token-file is missing or wrong: give it as the password of the proxy")
+}
+
+func (g *Guard) matches(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1
+}
+
+// credentials cuts a field of RFC 9110 §11.4 into its scheme, in lower case, and what follows.
+func credentials(r *http.Request, field string) (scheme, rest string) {
+	scheme, rest, _ = strings.Cut(r.Header.Get(field), " ")
+	return strings.ToLower(scheme), rest
 }
 
 // hostOf is a Host field without its port and without the brackets of an IPv6 address.

@@ -44,9 +44,14 @@ func BadParameter(name, format string, args ...any) *Problem {
 func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
+	p.SetRetryAfter(h)
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p)
+}
+
+// SetRetryAfter sets the field, if there is one.
+func (p *Problem) SetRetryAfter(h http.Header) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p)
 }

@@ -7,18 +7,19 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // preferenceChecks checks what the file says about use by AI: Content-Usage
-// (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0).
+// (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0). Package usage reads them.
 func (f *checker) preferenceChecks() {
-	c := &preferences{checker: f, drafts: map[string]bool{}}
+	c := &preferences{checker: f, drafts: map[string]bool{}, table: usage.Table()}
 	for _, l := range f.Loose {
 		c.record(l, nil)
 	}
 	for i := range f.Groups {
 		g := &f.Groups[i]
-		c.usages = map[usage]*model.Line{}
+		c.usages = map[preference]*model.Line{}
 		c.signals = nil
 		for _, r := range g.Records {
 			c.record(r, g)
@@ -32,13 +33,14 @@ func (f *checker) preferenceChecks() {
 // preferences is what has been said so far.
 type preferences struct {
 	*checker
+	table     []usage.Mapping
 	policy    *policy.Policy // parsed when first needed
 	drafts    map[string]bool
-	usages    map[usage]*model.Line // of the group at hand: the line that said so
-	signals   []signal              // of the group at hand
-	said      map[string]signal     // by key: the first of any group
-	train     [2]*model.Line        // the first line that refuses training (0) and that grants it (1)
-	entered   *model.Group          // that the next three are of
+	usages    map[preference]*model.Line // of the group at hand: the line that said so
+	signals   []signal                   // of the group at hand
+	said      map[string]signal          // by key: the first of any group
+	train     [2]*model.Line             // the first line that refuses training (0) and that grants it (1)
+	entered   *model.Group               // that the next three are of
 	decider   policy.Group
 	allowed   []string    // paths of its allow lines, sorted
 	wildAllow bool        // one of them has a wildcard
@@ -46,8 +48,8 @@ type preferences struct {
 	silent    *model.Line // a named group that closes not everything and has no signal
 }
 
-// usage is a label for a path.
-type usage struct{ path, label, value string }
+// preference is a label for a path, with its value.
+type preference struct{ path, label, value string }
 
 // signal is one key of a Content-Signal.
 type signal struct {
@@ -64,9 +66,9 @@ func (c *preferences) record(l *model.Line, g *model.Group) {
 	case model.ContentSignal:
 		c.contentSignal(l)
 	case model.License:
-		if !chars.AbsoluteURL(l.Value) {
+		if _, said := read(l, l.Value); said[0].Problem != "" {
 			c.add("RT508", l, l.ValueAt, "",
-				"%s is not an absolute URL, so the licence is not found", chars.Quote(l.Value))
+				"%s is %s, so the licence is not found", chars.Quote(l.Value), said[0].Problem)
 		}
 	}
 	switch l.Kind {
@@ -79,51 +81,53 @@ func (c *preferences) record(l *model.Line, g *model.Group) {
 	}
 }
 
+// read returns what a value of the line says.
+func read(l *model.Line, value string) (path string, said []usage.Statement) {
+	return usage.ParseRecord(policy.Record{Field: model.FieldName(l.Kind), Value: value, Line: l.Number})
+}
+
 // contentUsage checks a value of the form [path] label=y, label=n. Whatever does
 // not begin with a slash belongs to the dictionary (RT502 is the trap in that), and
 // a dictionary that does not parse says nothing at all.
 func (c *preferences) contentUsage(l *model.Line, g *model.Group) {
-	path, dictionary := "", l.Value
-	word, rest, ok := chars.CutWord(l.Value)
-	switch {
-	case strings.HasPrefix(l.Value, "/"):
-		path, dictionary = word, rest
-	case ok && !strings.Contains(word, "=") && strings.Contains(rest, "="):
+	path, said := read(l, l.Value)
+	dictionary := strings.Trim(l.Value[len(path):], chars.Blanks)
+	word, rest, _ := chars.CutWord(l.Value)
+	switch s := said[0]; {
+	case s.Key != "":
+		c.unheard(l, dictionary, said)
+		for _, s := range said {
+			c.usage(l, path, s)
+		}
+	case path == "" && !strings.Contains(word, "=") && strings.Index(strings.TrimLeft(rest, chars.Blanks), "=") > 0:
 		c.add("RT502", l, l.ValueAt, l.With("/"+l.Value),
 			"%s does not begin with a slash, so it is no path and the preference does not parse", chars.Quote(word))
 		return
-	}
-	if strings.Trim(dictionary, chars.Blanks) == "" {
-		c.add("RT501", l, l.ValueAt, "", "%s states no preference", chars.Quote(l.Value))
+	case dictionary == "":
+		c.add("RT501", l, l.ValueAt, "", "%s %s", chars.Quote(l.Value), s.Problem)
 		return
-	}
-	for _, member := range members(dictionary) {
-		c.usage(l, path, member)
+	default:
+		c.add("RT501", l, l.ValueAt, "", "%s: %s", chars.Quote(dictionary), s.Problem)
 	}
 	c.onDisallowed(l, g, path)
 }
 
-// usage checks one member of the dictionary (RFC 9651 §3.2; parameters are
-// ignored).
-func (c *preferences) usage(l *model.Line, path, member string) {
-	item, _, _ := strings.Cut(member, ";")
-	label, value, _ := strings.Cut(item, "=")
-	label = strings.Trim(label, chars.Blanks)
-	value = strings.Trim(value, chars.Blanks)
+// usage checks one member of the dictionary.
+func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	switch {
-	// One member that does not parse voids the line, not only itself (RFC 9651 §4.2).
-	case !validKey(label):
-		c.add("RT501", l, l.ValueAt, "",
-			"%s is no key of a structured field (lower case, no blanks), so the whole line is void", chars.Quote(label))
+	case s.Key == "":
+		c.add("RT501", l, l.ValueAt, "", "%s", s.Problem)
 		return
-	// Anything else, a bare label (which is "true") among it, means "unknown".
-	case value != "y" && value != "n":
-		c.add("RT501", l, l.ValueAt, c.yesNo(l, label, value),
+	case s.Value == "?1" && !strings.Contains(l.Value, s.Key+"="): // which stands for true
+		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", chars.Quote(s.Key))
+		return
+	case s.Problem != "":
+		c.add("RT501", l, l.ValueAt, c.yesNo(l, s.Key, s.Value),
 			"the value %s of %s is neither y nor n, so the preference is unknown",
-			chars.Quote(value), chars.Quote(label))
+			chars.Quote(s.Value), chars.Quote(s.Key))
 		return
 	}
-	c.label(l, label)
+	c.label(l, s)
 	if c.usages == nil {
 		return // before any group, where it is for no crawler
 	}
@@ -132,69 +136,76 @@ func (c *preferences) usage(l *model.Line, path, member string) {
 	if path == "" {
 		path = "/" // no path is the whole site
 	}
-	opposite := usage{path, label, "n"}
-	if value == "n" {
+	opposite := preference{path, s.Key, "n"}
+	if s.Value == "n" {
 		opposite.value = "y"
 	}
 	if was, ok := c.usages[opposite]; ok {
 		c.add("RT505", l, l.ValueAt, "",
-			"%s=%s contradicts line %d for the same path: n wins", label, value, was.Number)
+			"%s=%s contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
 	}
-	c.usages[usage{path, label, value}] = l
-	if label == "train-ai" && path == "/" {
-		c.trains(l, value == "y")
+	c.usages[preference{path, s.Key, s.Value}] = l
+	if path == "/" {
+		c.trains(l, s)
 	}
 }
 
+// unheard reports what a dictionary states without effect: behind a semicolon, where it is a
+// parameter, and before another value of the same label, of which the last counts.
+func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Statement) {
+	parts := strings.FieldsFunc(dictionary, func(r rune) bool { return r == ',' || r == ';' })
+	if len(parts) == len(said) {
+		return
+	}
+	for _, part := range parts {
+		_, alone := read(l, strings.Trim(part, chars.Blanks))
+		if len(alone) != 1 || alone[0].Problem != "" || !c.knows(alone[0].By, alone[0].Key) {
+			continue
+		}
+		s := alone[0]
+		same := func(o usage.Statement) bool { return o.Key == s.Key }
+		switch i := slices.IndexFunc(said, same); {
+		case i < 0:
+			c.add("RT501", l, l.ValueAt, strings.ReplaceAll(l.Text[:l.CommentAt], ";", ","),
+				"%s=%s stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
+		case said[i].Value != s.Value:
+			c.add("RT505", l, l.ValueAt, "",
+				"%s=%s and %s=%s stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
+		}
+	}
+}
+
+// knows reports whether a key of a mechanism means anything.
+func (c *preferences) knows(by, key string) bool {
+	return slices.ContainsFunc(c.table, func(m usage.Mapping) bool { return m.By == by && m.Key == key })
+}
+
 // label checks a label against the vocabulary of the draft.
-func (c *preferences) label(l *model.Line, label string) {
-	switch label {
-	case "train-ai", "ai-use", "search":
+func (c *preferences) label(l *model.Line, s usage.Statement) {
+	switch s.Key {
 	// From vocab-00 to vocab-04; copied from articles of that time.
 	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
-		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", chars.Quote(label))
+		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", chars.Quote(s.Key))
 	default:
-		c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", chars.Quote(label))
+		if !c.knows(s.By, s.Key) {
+			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", chars.Quote(s.Key))
+		}
 	}
 }
 
 // yesNo returns the line with yes and no as y and n, "" if that is not what it has.
 func (c *preferences) yesNo(l *model.Line, label, value string) string {
+	word, text := "", l.Text[:l.CommentAt]
 	switch strings.ToLower(strings.Trim(value, `"`)) {
 	case "yes", "y", "allow", "true", "?1":
-		return strings.Replace(l.Text[:l.CommentAt], label+"="+value, label+"=y", 1)
+		word = "y"
 	case "no", "n", "disallow", "false", "?0":
-		return strings.Replace(l.Text[:l.CommentAt], label+"="+value, label+"=n", 1)
+		word = "n"
 	}
-	return ""
-}
-
-// members splits a dictionary at its commas, of which those in quotation marks and
-// parentheses are none.
-func members(s string) []string {
-	var all []string
-	start, depth, quoted := 0, 0, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == ',' && depth == 0:
-			all = append(all, s[start:i])
-			start = i + 1
-		}
+	if word == "" || !strings.Contains(text, label+"="+value) {
+		return ""
 	}
-	return append(all, s[start:])
-}
-
-// validKey tells a key of RFC 9651 §3.1.2.
-func validKey(s string) bool {
-	return s != "" && strings.IndexByte(chars.Letters+"*", s[0]) >= 0 &&
-		strings.Trim(s, chars.Letters+"0123456789_-.*") == ""
+	return strings.Replace(text, label+"="+value, label+"="+word, 1)
 }
 
 // onDisallowed reports preferences for what may not be crawled (RT504): they attach
@@ -243,37 +254,38 @@ func (c *preferences) enter(g *model.Group) {
 func (c *preferences) contentSignal(l *model.Line) {
 	// A key without a value, "ai_train", "true": each is as if it were not there, which
 	// neither grants nor refuses anything.
-	for member := range strings.SplitSeq(l.Value, ",") {
-		key, value, _ := strings.Cut(member, "=")
-		key, value = strings.Trim(key, chars.Blanks), strings.Trim(value, chars.Blanks)
-		switch key {
-		case "search", "ai-input", "ai-train":
-			if value != "yes" && value != "no" {
-				c.add("RT506", l, l.ValueAt, "",
-					"the value %s of %s is neither yes nor no", chars.Quote(value), key)
-				continue
-			}
-		case "use":
-			if value != "immediate" && value != "reference" && value != "full" {
-				c.add("RT506", l, l.ValueAt, "",
-					"the value %s of use is none of immediate, reference, full", chars.Quote(value))
-				continue
-			}
-		default:
-			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", chars.Quote(key))
+	_, said := read(l, l.Value)
+	if said == nil {
+		c.add("RT506", l, l.ValueAt, "", "%s states no signal", chars.Quote(l.Value))
+	}
+	for _, s := range said {
+		switch {
+		case !c.knows(s.By, s.Key):
+			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", chars.Quote(s.Key))
 			continue
+		case s.Problem != "" && s.Key == "use":
+			c.add("RT506", l, l.ValueAt, "",
+				"the value %s of use is none of immediate, reference, full", chars.Quote(s.Value))
+			continue
+		case s.Problem != "":
+			c.add("RT506", l, l.ValueAt, "", "the value %s of %s is neither yes nor no", chars.Quote(s.Value), s.Key)
+			continue
+		case !strings.Contains(l.Value, s.Key) || !strings.Contains(l.Value, s.Value):
+			c.add("RT506", l, l.ValueAt, "", "%s=%s has capitals, which not every reader may ignore", s.Key, s.Value)
 		}
-		c.signals = append(c.signals, signal{key, value, l})
-		if key == "ai-train" {
-			c.trains(l, value == "yes")
-		}
+		c.signals = append(c.signals, signal{s.Key, s.Value, l})
+		c.trains(l, s)
 	}
 }
 
 // trains notes the first line that grants training and the first that refuses it.
-func (c *preferences) trains(l *model.Line, yes bool) {
+func (c *preferences) trains(l *model.Line, s usage.Statement) {
+	what, _ := usage.For([]usage.Statement{s}, c.table, "train-ai")
+	if what == usage.Unknown {
+		return
+	}
 	at := &c.train[0]
-	if yes {
+	if what == usage.Allow {
 		at = &c.train[1]
 	}
 	if *at == nil {
@@ -282,8 +294,8 @@ func (c *preferences) trains(l *model.Line, yes bool) {
 }
 
 // groupSignals compares the signals of a group with its rules and with those of
-// other groups (RT507). Nothing published says whether a signal holds for its group
-// or for the site, so only equal ones are safe.
+// other groups (RT507). No publication tells a signal of a group from one of the
+// site, so only equal ones are safe.
 func (c *preferences) groupSignals(g *model.Group) {
 	if c.said == nil {
 		c.said = map[string]signal{}

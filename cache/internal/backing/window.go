@@ -1,0 +1,94 @@
+package backing
+
+import (
+	"runtime"
+	"time"
+)
+
+const (
+	// maxLags is by how many times its own lag a process prolongs its patience with a Store: a
+	// call has its turn of the processor so often.
+	maxLags = 4
+
+	// maxLate is which part of a window a process may be late. With more, it has not given the
+	// Store its time, and the window begins again.
+	maxLate = 8
+)
+
+// window is how long a call may take. With a part that counts answers, it begins again as long
+// as the Store answers those that came before: where many callers queue, the Store is slow and
+// not silent. But a call that others overtake is not waited for: one shard of many may be silent.
+type window struct {
+	length time.Duration
+	end    time.Time // in any case
+	part   *breaker  // whose answers count; nil: no other call's do
+	seen   uint64    // how many it had when the window began
+	most   uint64    // how many it may have before this call is overtaken; zero: any number
+
+	begin time.Time
+	due   time.Time // when the timer fires
+	timer *time.Timer
+	lag   time.Duration // how late this process was to see that
+}
+
+// enter waits for a slot. fair reports whether as much as least of the time is then left.
+func (w *window) enter(slots chan<- struct{}, least time.Duration) (fair, entered bool) {
+	w.begin = time.Now()
+	w.due, w.timer = w.begin.Add(w.length), time.NewTimer(w.length)
+	for {
+		select {
+		case slots <- struct{}{}:
+			if w.answered() {
+				w.prolong(time.Now())
+			}
+			if w.part != nil {
+				w.most = w.seen + 8*uint64(cap(slots))
+			}
+			return time.Until(w.due) >= least, true
+		case <-w.timer.C:
+			if w.over() {
+				return false, false
+			}
+		}
+	}
+}
+
+// over reports whether to wait no more, now that the timer has fired. Otherwise it is set again.
+func (w *window) over() bool {
+	if w.part == nil {
+		return true
+	}
+	// Where a thousand goroutines are ready to run, so may be the one that has the answer.
+	runtime.Gosched()
+	now := time.Now()
+	w.lag = now.Sub(w.due)
+	if w.answered() && (w.most == 0 || w.seen <= w.most) || w.lag > w.length/maxLate {
+		w.begin = now
+	}
+	return !w.prolong(w.begin)
+}
+
+// prolong sets the timer for a window that begins at begin, and reports whether that is ahead.
+func (w *window) prolong(begin time.Time) bool {
+	w.begin = begin
+	w.due = begin.Add(w.length + maxLags*w.lag)
+	if w.due.After(w.end) {
+		w.due = w.end
+	}
+	left := time.Until(w.due)
+	if left <= 0 {
+		return false
+	}
+	w.timer.Reset(left)
+	return true
+}
+
+// answered reports whether the Store has answered any call since the window began.
+func (w *window) answered() bool {
+	if w.part == nil {
+		return false
+	}
+	before := w.seen
+	w.seen = w.part.answers()
+	return w.seen > before
+}

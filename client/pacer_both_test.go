@@ -1,0 +1,81 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
+)
+
+// shared says that the Pacers of a test keep their pace in a store of turns.
+var shared bool
+
+// over returns p, over a store of turns of its own if the test is run for that.
+func over(p *client.Pacer) *client.Pacer {
+	if shared && p.Turns == nil {
+		p.Turns = new(memturns.Store)
+	}
+	return p
+}
+
+// What holds for the pace of one process holds for a pace that is shared: the same tests run over
+// both.
+func TestPacerOverTurns(t *testing.T) {
+	shared = true
+	defer func() { shared = false }()
+	for name, test := range map[string]func(*testing.T){
+		"TestPacerHonoursRetryAfter":                            TestPacerHonoursRetryAfter,
+		"TestPacerDoesNotBlameTheSiteForAnImpatientCaller":      TestPacerDoesNotBlameTheSiteForAnImpatientCaller,
+		"TestPacerBacksOffAndEasesAgain":                        TestPacerBacksOffAndEasesAgain,
+		"TestPacer429OnRobotsSlowsThePages":                     TestPacer429OnRobotsSlowsThePages,
+		"TestPacerRobotsWaitsAsWell":                            TestPacerRobotsWaitsAsWell,
+		"TestPacerRobotsThatMustWaitTooLongIsUnreachable":       TestPacerRobotsThatMustWaitTooLongIsUnreachable,
+		"TestPacerNoRequestOvertakesOneThatWaits":               TestPacerNoRequestOvertakesOneThatWaits,
+		"TestPacerRobotsGoesFirst":                              TestPacerRobotsGoesFirst,
+		"TestPacerOneTurnServesOneRequest":                      TestPacerOneTurnServesOneRequest,
+		"TestPacerWhoHasWaitedGoesBeforeWhoHasNot":              TestPacerWhoHasWaitedGoesBeforeWhoHasNot,
+		"TestPacerTellsWaitersOfALesserDelay":                   TestPacerTellsWaitersOfALesserDelay,
+		"TestPacerLeavesNoRequestWaiting":                       TestPacerLeavesNoRequestWaiting,
+		"TestPacerKeepsWhatRobotsAsksFor":                       TestPacerKeepsWhatRobotsAsksFor,
+		"TestPacerRefusesWhatIsAboveTheCap":                     TestPacerRefusesWhatIsAboveTheCap,
+		"TestPacerFollowsTheWindowsOfRequestRate":               TestPacerFollowsTheWindowsOfRequestRate,
+		"TestPacerLearnsFromDecide":                             TestPacerLearnsFromDecide,
+		"TestPacerLearnsAnew":                                   TestPacerLearnsAnew,
+		"TestPacerDecidesAgainAfterAPause":                      TestPacerDecidesAgainAfterAPause,
+		"TestPacerRefusesWhatWaitsAsWell":                       TestPacerRefusesWhatWaitsAsWell,
+		"TestPacerTimeForTheTurnIsNotTheSites":                  TestPacerTimeForTheTurnIsNotTheSites,
+		"TestPacerRenewalsThatWaitHoldUpNoOthers":               TestPacerRenewalsThatWaitHoldUpNoOthers,
+		"TestPacerAPauseThatRobotsAsksForEnds":                  TestPacerAPauseThatRobotsAsksForEnds,
+		"TestPacerBlamesNoSiteForATrailer":                      TestPacerBlamesNoSiteForATrailer,
+		"TestPacerDecidesAgainWhenTheTurnComes":                 TestPacerDecidesAgainWhenTheTurnComes,
+		"TestTraceHearsOfTheDecisionAtTheTurn":                  TestTraceHearsOfTheDecisionAtTheTurn,
+		"TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable":     TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable,
+		"TestPacerItsOwnDelayIsNoFailureOfTheSite":              TestPacerItsOwnDelayIsNoFailureOfTheSite,
+		"TestPacerKeepsTheLargestDelayOfTheTokensInUse":         TestPacerKeepsTheLargestDelayOfTheTokensInUse,
+		"TestPacerLearnsOncePerTokenAndFile":                    TestPacerLearnsOncePerTokenAndFile,
+		"TestPacerAnOutageKeepsTheDelay":                        TestPacerAnOutageKeepsTheDelay,
+		"TestPacerBlamesNoSiteForWhatCouldNotBeSent":            TestPacerBlamesNoSiteForWhatCouldNotBeSent,
+		"TestPacerLateIsATimeout":                               TestPacerLateIsATimeout,
+		"TestACauseIsTheErrorAsNetHTTPHasIt":                    TestACauseIsTheErrorAsNetHTTPHasIt,
+		"TestPacerReadsRobotsBeforeWhoHasWaited":                TestPacerReadsRobotsBeforeWhoHasWaited,
+		"TestPacerPlaceIsGivenBack":                             TestPacerPlaceIsGivenBack,
+		"TestPacerPlaceIsGivenBackOnPanic":                      TestPacerPlaceIsGivenBackOnPanic,
+		"TestPacerLeavesUpgradedConnectionsWhole":               TestPacerLeavesUpgradedConnectionsWhole,
+		"TestPacerKeepsWriterTo":                                TestPacerKeepsWriterTo,
+		"TestPacerKeepsDelayAndPlacesWhateverWorkersDo":         TestPacerKeepsDelayAndPlacesWhateverWorkersDo,
+		"TestPacerZeroValueSpacesRequestsByOneSecond":           TestPacerZeroValueSpacesRequestsByOneSecond,
+		"TestPacerFieldsOfEveryValue":                           TestPacerFieldsOfEveryValue,
+		"TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap": TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap,
+		"TestPacerOneOriginNeverDelaysAnother":                  TestPacerOneOriginNeverDelaysAnother,
+		"TestWaitObtainsTheTurnOfTheNextRequest":                TestWaitObtainsTheTurnOfTheNextRequest,
+		"TestWaitAloneSpacesStarts":                             TestWaitAloneSpacesStarts,
+		"TestWaitSaysWhyItDoesNot":                              TestWaitSaysWhyItDoesNot,
+		"TestRoundTripRefusesATurnAfterTheDeadline":             TestRoundTripRefusesATurnAfterTheDeadline,
+		"TestPacerTellsWaitersOfANewPause":                      TestPacerTellsWaitersOfANewPause,
+		"TestNextIsWhenTheNextRequestStarts":                    TestNextIsWhenTheNextRequestStarts,
+		"TestTraceWaitedSaysHowLongARequestWasHeldBack":         TestTraceWaitedSaysHowLongARequestWasHeldBack,
+		"TestPacerMaxUnderway":                                  TestPacerMaxUnderway,
+	} {
+		t.Run(name, test)
+	}
+}

@@ -1,0 +1,122 @@
+// Without this script the page is a form that the server answers. With it the same answer takes
+// the place of the last one, and that about a pasted file follows what is typed.
+'use strict';
+
+const form = document.querySelector('form');
+const answer = document.getElementById('answer');
+const status = document.getElementById('status');
+const pasted = form.method === 'post';
+let shown = location.search; // the question whose answer is on the page
+let under; // the request under way
+
+// ask fetches the answer to the form. typing is true if nobody has asked for it yet.
+async function ask(typing) {
+	under?.abort();
+	const mine = under = new AbortController();
+	const question = new URLSearchParams(new FormData(form));
+	answer.setAttribute('aria-busy', 'true');
+	if (!typing) say('Asking …');
+	try {
+		const response = pasted
+			? await fetch('/', {method: 'POST', body: question, signal: mine.signal})
+			: await fetch('/?' + question, {signal: mine.signal});
+		const text = await response.text();
+		if (mine.signal.aborted) return;
+		if (!response.headers.get('Content-Type')?.startsWith('text/html')) throw new Error(reason(text));
+		show(new DOMParser().parseFromString(text, 'text/html'), question, typing);
+	} catch (e) {
+		if (mine.signal.aborted) return;
+		fail(e.message);
+	}
+	if (under === mine) answer.removeAttribute('aria-busy');
+}
+
+// show puts the answer of another document onto this page.
+function show(page, question, typing) {
+	answer.replaceChildren(...document.adoptNode(page.getElementById('answer')).childNodes);
+	document.title = page.title;
+	say(page.getElementById('status').textContent);
+	copyable();
+	const link = document.getElementById('link');
+	shown = link ? link.search : pasted ? '?source=text' : '?' + question;
+	if (shown !== location.search || location.hash) history[typing ? 'replaceState' : 'pushState'](null, '', '/' + shown);
+	if (!typing && answer.getBoundingClientRect().top > innerHeight * .6) answer.scrollIntoView();
+}
+
+// fail says why there is no answer.
+function fail(why) {
+	const p = document.createElement('p');
+	p.className = 'problem';
+	p.textContent = 'There is no answer: ' + why;
+	answer.replaceChildren(p);
+	say(p.textContent);
+}
+
+// reason is that of a problem document (RFC 9457).
+function reason(text) {
+	try { return JSON.parse(text).detail; } catch { return text; }
+}
+
+// say has a screen reader say what is new.
+function say(text) {
+	if (status.textContent !== text) status.textContent = text;
+}
+
+// copyable adds a button beside the link.
+function copyable() {
+	const link = document.getElementById('link');
+	if (!link || !navigator.clipboard) return;
+	const button = document.createElement('button');
+	button.type = 'button';
+	button.className = 'quiet';
+	button.textContent = 'Copy link';
+	button.addEventListener('click', async () => {
+		try {
+			await navigator.clipboard.writeText(link.href);
+			say('Copied');
+			button.textContent = 'Copied';
+		} catch {
+			say('The browser does not let the page copy');
+		}
+	});
+	link.after(button);
+}
+
+form.addEventListener('submit', event => {
+	event.preventDefault();
+	ask(false);
+});
+
+// Ctrl+Enter asks from where Enter begins a line.
+form.addEventListener('keydown', event => {
+	if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+});
+
+if (pasted) {
+	const largest = 64 << 10; // a longer file is asked when the button says so
+	let soon;
+	form.addEventListener('input', () => {
+		clearTimeout(soon);
+		const text = form.elements.robots.value;
+		if (text.trim() && text.length < largest) soon = setTimeout(ask, 250, true);
+	});
+}
+
+// What is in the form goes along to its other kind.
+for (const link of document.querySelectorAll('nav a')) {
+	link.addEventListener('click', () => {
+		const to = new URL(link.href);
+		for (const name of ['urls', 'agent', 'as']) {
+			const value = form.elements[name].value;
+			if (value) to.searchParams.set(name, value);
+		}
+		link.href = to;
+	});
+}
+
+// A step in the history to another question is a new page; one to a line is not.
+addEventListener('popstate', () => {
+	if (location.search !== shown) location.reload();
+});
+
+copyable();

@@ -1,0 +1,57 @@
+// Package page is the page of "robots serve": its template, style and script. It knows nothing
+// of robots.txt.
+package page
+
+import (
+	"embed"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+)
+
+// Assets is the path of the style and the script.
+const Assets = "/page/"
+
+//go:embed page.html
+var markup string
+
+//go:embed assets
+var assets embed.FS
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"thousands": thousands}).Parse(markup))
+
+// Write writes the page that shows view.
+func Write(w io.Writer, view any) error { return page.Execute(w, view) }
+
+// Files serves the style and the script.
+func Files() http.Handler {
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the name is not a path
+	}
+	return http.FileServerFS(files)
+}
+
+// policy lets the page use what Files serves and ask where it came from, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Protect sets the header fields by which a browser takes nothing of what the page quotes for
+// markup, and tells no site where its link stood.
+func Protect(h http.Header) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+}
+
+// thousands writes a number with its digits in groups of three.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+)
+
+// ErrNotPermitted says that the name constraints of an Authority leave a host out.
+var ErrNotPermitted = errors.New("the CA may not speak for this host")
+
+const (
+	maxLeaves = 1024                // some 3 KiB each
+	leafLife  = 14 * 24 * time.Hour // a leaf is used for half of it
+	clockSlip = time.Hour           // that a client's clock may be behind
+)
+
+// Authority makes certificates for hosts.
+type Authority struct {
+	ca      tls.Certificate
+	key     *ecdsa.PrivateKey // of all leaves: clients tell them apart by name
+	leaves  *lru.Cache[string, *tls.Certificate]
+	flights singleflight.Group
+	roots   *x509.CertPool
+}
+
+// NewAuthority makes an Authority of a CA's certificate and key, in PEM.
+func NewAuthority(certificate, key []byte) (*Authority, error) {
+	ca, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	if !ca.Leaf.IsCA || !ca.Leaf.BasicConstraintsValid {
+		return nil, errors.New("the certificate is not that of a CA")
+	}
+	if now := time.Now(); now.After(ca.Leaf.NotAfter) || now.Before(ca.Leaf.NotBefore) {
+		return nil, fmt.Errorf("the certificate is valid from %s to %s", ca.Leaf.NotBefore, ca.Leaf.NotAfter)
+	}
+	a := &Authority{ca: ca, roots: x509.NewCertPool()}
+	a.roots.AddCert(ca.Leaf)
+	a.leaves, _ = lru.New[string, *tls.Certificate](maxLeaves) // fails for a size below 1 only
+	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return a, err
+}
+
+// Leaf returns the certificate of a host, which is a name in lower case or an IP address. The error
+// is ErrNotPermitted, or of cryptography.
+func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
+	if c, ok := a.leaves.Get(host); ok && time.Until(c.Leaf.NotAfter) > min(leafLife/2, time.Until(a.ca.Leaf.NotAfter)/2) {
+		return c, nil
+	}
+	made, err, _ := a.flights.Do(host, func() (any, error) {
+		c, err := a.sign(host)
+		if err == nil {
+			a.leaves.Add(host, c)
+		}
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*tls.Certificate), nil
+}
+
+func (a *Authority) sign(host string) (*tls.Certificate, error) {
+	now := time.Now()
+	leaf := &x509.Certificate{
+		NotBefore:   later(now.Add(-clockSlip), a.ca.Leaf.NotBefore),
+		NotAfter:    sooner(now.Add(leafLife), a.ca.Leaf.NotAfter),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		leaf.IPAddresses = []net.IP{ip}
+	} else {
+		leaf.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.ca.Leaf, a.key.Public(), a.ca.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Certificate{Certificate: append([][]byte{der}, a.ca.Certificate...), PrivateKey: a.key}
+	if c.Leaf, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: a.roots}); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotPermitted, host, err)
+	}
+	return c, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// MakeAuthority makes a CA: its certificate and key, in PEM. If only is not empty, the CA speaks for
+// these domains and what is below them alone (RFC 5280 §4.2.1.10).
+func MakeAuthority(name string, only []string, life time.Duration) (certificate, key []byte, err error) {
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	ca := &x509.Certificate{
+		Subject:                     pkix.Name{CommonName: name},
+		NotBefore:                   now.Add(-clockSlip),
+		NotAfter:                    now.Add(life),
+		KeyUsage:                    x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		IsCA:                        true,
+		BasicConstraintsValid:       true,
+		MaxPathLenZero:              true,
+		PermittedDNSDomainsCritical: len(only) > 0,
+		PermittedDNSDomains:         only,
+	}
+	if len(only) > 0 { // names alone: all addresses are excluded
+		ca.ExcludedIPRanges = []*net.IPNet{
+			{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, own.Public(), own)
+	if err != nil {
+		return nil, nil, err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return certificate, key, nil
+}

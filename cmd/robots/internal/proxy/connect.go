@@ -1,0 +1,280 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// connect answers CONNECT. Inside the tunnel each request is decided on, if it can be seen: without
+// TLS, or with a certificate that the client takes. Else Blind decides about the tunnel.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
+	to, err := ParseTarget(r.RequestURI)
+	if err == nil {
+		err = checkPort(to.Port)
+	}
+	if err != nil {
+		s.answer(w, r, bad("%v", err))
+		return
+	}
+	if addr, err := netip.ParseAddr(to.Host); err == nil {
+		if err := s.Permit(netip.AddrPortFrom(addr, to.Port)); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+	}
+	leaf, err := s.leaf(to)
+	switch {
+	case err != nil:
+		s.refuse(w, r, err)
+	case leaf != nil || to.plain():
+		s.open(w, r, to, leaf)
+	default:
+		s.blind(w, r, to)
+	}
+}
+
+// leaf is the certificate to end the TLS of a tunnel with, or nil if there is none.
+func (s *Server) leaf(to Target) (*tls.Certificate, error) {
+	if s.Authority == nil {
+		return nil, nil
+	}
+	leaf, err := s.Authority.Leaf(to.Host)
+	if errors.Is(err, ErrNotPermitted) {
+		return nil, nil
+	}
+	return leaf, err
+}
+
+// open begins a tunnel whose requests are seen.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *tls.Certificate) {
+	c, err := s.established(w)
+	if err != nil {
+		return
+	}
+	in := &inner{Conn: c.Conn, rest: c.rest, target: to, leaf: leaf}
+	in.SetReadDeadline(time.Now().Add(s.Limits.Ask))
+	first, err := in.rest.Peek(1)
+	if err != nil {
+		in.Close()
+		return
+	}
+	in.SetReadDeadline(time.Time{})
+	const handshake = 22 // RFC 8446 §5.1: a TLS record that begins one
+	l := s.plain
+	if first[0] == handshake {
+		if l = s.ended; leaf == nil {
+			s.Log.Debug("refused", "tunnel", to, "because", "TLS on the port of HTTP, without a certificate to end it")
+			in.Close()
+			return
+		}
+	}
+	l.put(in)
+}
+
+// blind opens a tunnel that is not looked into.
+func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
+	leave, ok := s.enter()
+	if !ok {
+		s.answer(w, r, busy())
+		return
+	}
+	defer leave()
+	var site net.Conn
+	err := s.Blind(r, to)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Patience)
+		defer cancel()
+		site, err = s.Dial(ctx, "tcp", to.String())
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer site.Close()
+	c, err := s.established(w)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
+	t := tunnel{idle: s.Limits.Tunnel}
+	t.used.Store(time.Now().UnixNano())
+	var both sync.WaitGroup
+	both.Go(func() { t.copy(site, c) })
+	both.Go(func() { t.copy(c, site) })
+	both.Wait()
+}
+
+// client is the client's end of a tunnel.
+type client struct {
+	net.Conn
+	rest *bufio.Reader // the first bytes may have come with the request
+}
+
+func (c *client) Read(p []byte) (int, error) { return c.rest.Read(p) }
+
+func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
+
+// established answers that the tunnel is there.
+func (s *Server) established(w http.ResponseWriter) (*client, error) {
+	c, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	c.SetWriteDeadline(time.Now().Add(s.Limits.Ask))
+	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.SetWriteDeadline(time.Time{})
+	return &client{c, rw.Reader}, nil
+}
+
+// tunnel copies both ways. It ends if it carries nothing for the time of idle.
+type tunnel struct {
+	idle time.Duration
+	used atomic.Int64 // when it last carried something, in nanoseconds
+}
+
+func (t *tunnel) copy(to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		from.SetReadDeadline(time.Unix(0, t.used.Load()).Add(t.idle))
+		n, err := from.Read(buf)
+		if n > 0 {
+			t.used.Store(time.Now().UnixNano())
+			to.SetWriteDeadline(time.Now().Add(t.idle))
+			if _, err := to.Write(buf[:n]); err != nil {
+				from.Close()
+				to.Close()
+				return
+			}
+		}
+		timeout, _ := errors.AsType[net.Error](err)
+		switch {
+		case err == nil, timeout != nil && timeout.Timeout() && time.Since(time.Unix(0, t.used.Load())) < t.idle:
+		case err == io.EOF && closeWrite(to) == nil: // the other half goes on
+			return
+		default:
+			from.Close()
+			to.Close()
+			return
+		}
+	}
+}
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
+
+// inner is the client's end of a tunnel whose requests are seen.
+type inner struct {
+	net.Conn
+	rest   *bufio.Reader
+	target Target
+	leaf   *tls.Certificate
+}
+
+func (c *inner) Read(p []byte) (int, error) { return c.rest.Read(p) }
+
+// targetKey is the context key of the origin that a tunnel leads to.
+type targetKey struct{}
+
+// serveInner makes what serves the requests in tunnels.
+func (s *Server) serveInner() {
+	s.plain, s.ended = newHandover(), newHandover()
+	for l, scheme := range map[*handover]string{s.plain: "http", s.ended: "https"} {
+		server := s.server(s.inside(scheme))
+		server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			if t, ok := c.(*tls.Conn); ok {
+				c = t.NetConn()
+			}
+			return context.WithValue(ctx, targetKey{}, c.(*inner).target)
+		}
+		server.TLSConfig = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return hello.Conn.(*inner).leaf, nil
+		}}
+		s.inner = append(s.inner, server)
+		if scheme == "https" {
+			go server.ServeTLS(l, "", "")
+		} else {
+			go server.Serve(l)
+		}
+	}
+}
+
+// inside answers requests in a tunnel. All of them must be for the origin that it leads to.
+func (s *Server) inside(scheme string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := r.Context().Value(targetKey{}).(Target)
+		u := *r.URL
+		if u.Host == "" {
+			u.Scheme, u.Host = scheme, r.Host
+		}
+		leads := u
+		leads.Host = to.String()
+		here, err := fetch.OriginOf(&leads)
+		asked, other := fetch.OriginOf(&u)
+		same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
+		if !same || r.Method == http.MethodConnect {
+			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
+				to, cut(u.Scheme+"://"+u.Host))
+			s.answer(w, r, Refusal{p, "http_request_error"})
+			return
+		}
+		r = r.WithContext(r.Context())
+		r.URL = &u
+		s.pass(w, r)
+	})
+}
+
+// handover is a net.Listener of connections that were accepted by another.
+type handover struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newHandover() *handover {
+	return &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// put hands c over, or closes it.
+func (h *handover) put(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.closed:
+		c.Close()
+	}
+}
+
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// via is our part of a Via field, for what came in a version of HTTP (RFC 9110 §7.6.3).
+func via(major, minor int) string {
+	if major == 1 {
+		return "1." + strconv.Itoa(minor) + " robotsgate"
+	}
+	return strconv.Itoa(major) + " robotsgate"
+}
+
+// forwards counts a request down whose Max-Forwards field says so (RFC 9110 §7.6.2). It reports
+// whether we are its last recipient. Other methods than TRACE and OPTIONS have no use of the field.
+func forwards(r *http.Request) (last bool, err error) {
+	field, ok := r.Header["Max-Forwards"]
+	if !ok || r.Method != http.MethodTrace && r.Method != http.MethodOptions {
+		return false, nil
+	}
+	n, err := maxForwards(field)
+	if err != nil || n == 0 {
+		return err == nil, err
+	}
+	r.Header["Max-Forwards"] = []string{strconv.FormatUint(n-1, 10)}
+	return false, nil
+}
+
+// mostForwards is where we begin to count down what is larger.
+const mostForwards = 1 << 20
+
+func maxForwards(field []string) (uint64, error) {
+	if len(field) != 1 || field[0] == "" || strings.Trim(field[0], "0123456789") != "" {
+		return 0, fmt.Errorf("Max-Forwards is %q, not one number", cut(strings.Join(field, ", ")))
+	}
+	n, err := strconv.ParseUint(field[0], 10, 64)
+	if err != nil || n > mostForwards { // beyond its range
+		n = mostForwards
+	}
+	return n, nil
+}
+
+// secret are fields that a TRACE does not show (RFC 9110 §9.3.8).
+var secret = [...]string{"Authorization", "Cookie", "Proxy-Authorization"}
+
+// final answers a TRACE or OPTIONS that goes no further.
+func final(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "TRACE %s %s\r\nHost: %s\r\n", r.RequestURI, r.Proto, r.Host)
+	shown := r.Header.Clone()
+	for _, name := range secret {
+		shown.Del(name)
+	}
+	shown.Write(&text)
+	text.WriteString("\r\n")
+	w.Header().Set("Content-Type", "message/http")
+	w.Write(text.Bytes())
+}

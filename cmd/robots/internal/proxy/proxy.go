@@ -1,0 +1,350 @@
+// Package proxy is a forward proxy whose requests go through a gate. It knows HTTP and nothing of
+// robots.txt.
+//
+// The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
+// fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes
+// out of a tunnel is served by an http.Server of its own, with the bounds of any other.
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// Limits bound what clients and sites can make a Server hold.
+type Limits struct {
+	Underway int // requests and tunnels; more get a 503
+	Header   int // bytes of the header of a request
+
+	Ask      time.Duration // for the header of a request, and for the handshake in a tunnel
+	Idle     time.Duration // for the next request on a connection
+	Patience time.Duration // for a piece of a body to come or to be taken
+	Tunnel   time.Duration // in which a blind tunnel must carry a byte
+	Gone     time.Duration // for the answer, when a client has sent its request and hung up
+}
+
+// UsualLimits suit programs and browsers.
+var UsualLimits = Limits{
+	Underway: 4096, Header: 256 << 10,
+	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute, Tunnel: 15 * time.Minute,
+	Gone: time.Minute,
+}
+
+// Server is the proxy. Its fields must not change after Serve.
+type Server struct {
+	Gate   http.RoundTripper // sends a request, or tells why not
+	Guard  serve.Guard       // who may use it
+	Limits Limits
+	Log    *slog.Logger
+
+	// Authority makes certificates that end the TLS of tunnels. If nil, what they carry is not seen.
+	Authority *Authority
+
+	// Permit tells why there may be no connection to an address, before one is tried. Dial asks
+	// so itself.
+	Permit func(netip.AddrPort) error
+
+	// Blind tells why a tunnel must not be opened whose requests are not seen.
+	Blind func(*http.Request, Target) error
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // for such tunnels
+
+	// Explain makes the answer to a request that Gate did not send, or that Blind or Dial
+	// refused.
+	Explain func(error) Refusal
+
+	once     sync.Once
+	reverse  httputil.ReverseProxy
+	outer    *http.Server
+	inner    []*http.Server // of what is in tunnels
+	plain    *handover      // to inner, without TLS
+	ended    *handover      // to inner, with TLS
+	underway chan struct{}  // an element for each request and tunnel
+	ctx      context.Context
+	cut      context.CancelFunc // what is under way
+}
+
+func (s *Server) init() {
+	s.ctx, s.cut = context.WithCancel(context.Background())
+	s.underway = make(chan struct{}, s.Limits.Underway)
+	s.outer = s.server(http.HandlerFunc(s.asked))
+	s.serveInner()
+	s.reverse = httputil.ReverseProxy{
+		Transport: s.Gate,
+		Rewrite:   rewrite,
+		ModifyResponse: func(res *http.Response) error {
+			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
+			return nil
+		},
+		ErrorHandler:  s.refuse,
+		ErrorLog:      slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		BufferPool:    new(buffers),
+		FlushInterval: -1, // half a page is worth as much as the site thought
+	}
+}
+
+// server makes a server with the bounds of s.
+func (s *Server) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: s.Limits.Ask,
+		IdleTimeout:       s.Limits.Idle,
+		MaxHeaderBytes:    s.Limits.Header,
+		BaseContext:       func(net.Listener) context.Context { return s.ctx },
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// Serve answers what comes from l, until Shutdown or Close.
+func (s *Server) Serve(l net.Listener) error {
+	s.once.Do(s.init)
+	return s.outer.Serve(l)
+}
+
+// Shutdown ends s when what is under way has ended, or with ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.once.Do(s.init)
+	var all sync.WaitGroup
+	errs := make([]error, 1+len(s.inner))
+	for i, server := range slices.Concat(s.inner, []*http.Server{s.outer}) {
+		all.Go(func() { errs[i] = server.Shutdown(ctx) })
+	}
+	all.Wait()
+	return cmp.Or(errors.Join(errs...), s.waitAll(ctx))
+}
+
+// waitAll waits for what left its server: upgraded connections and tunnels. It takes all places, so
+// that nothing new begins.
+func (s *Server) waitAll(ctx context.Context) error {
+	for range cap(s.underway) {
+		select {
+		case s.underway <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Close ends s, and what is under way.
+func (s *Server) Close() error {
+	s.once.Do(s.init)
+	s.cut()
+	for _, server := range s.inner {
+		server.Close()
+	}
+	return s.outer.Close()
+}
+
+// asked answers a request to the proxy.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
+	if p := s.Guard.CheckProxyToken(r); p != nil {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="robotsgate", charset="UTF-8"`)
+		s.answer(w, r, Refusal{Problem: p})
+		return
+	}
+	if r.Method == http.MethodConnect {
+		s.connect(w, r)
+		return
+	}
+	if err := checkTarget(r); err != nil {
+		s.answer(w, r, bad("%s %q: %v", r.Method, cut(r.RequestURI), err))
+		return
+	}
+	s.pass(w, r)
+}
+
+// checkTarget returns what is wrong with a request that should be one to a proxy.
+func checkTarget(r *http.Request) error {
+	u := r.URL
+	switch {
+	case u.Host == "":
+		return errors.New("this is a proxy and no site: set http_proxy to its address")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("only http and https pass")
+	case u.User != nil:
+		return errors.New("a URL with a user and password does not pass (RFC 9110 section 4.2.4)")
+	}
+	if port := u.Port(); port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return err
+		}
+		return checkPort(uint16(n))
+	}
+	return nil
+}
+
+// pass sends a request on, if there is a place for it.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+	leave, ok := s.enter()
+	if !ok {
+		s.answer(w, r, busy())
+		return
+	}
+	defer leave()
+	last, err := forwards(r)
+	switch {
+	case err != nil:
+		s.answer(w, r, bad("%v", err))
+	case last:
+		final(w, r)
+	default:
+		s.forward(w, r)
+	}
+}
+
+// enter takes a place for a request or tunnel.
+func (s *Server) enter() (leave func(), ok bool) {
+	select {
+	case s.underway <- struct{}{}:
+		return func() { <-s.underway }, true
+	default:
+		return nil, false
+	}
+}
+
+// forward sends r on. Neither body may stall.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
+	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), patience: s.Limits.Patience}
+	out.control.SetWriteDeadline(time.Time{}) // that of the request before
+	if r.Body != http.NoBody {
+		body := &body{Duplex: serve.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
+		defer body.Start()()
+		ctx := r.Context()
+		if r.ProtoMajor == 1 { // there, a client that closes its half has not gone
+			var done func()
+			ctx, done = outlive(ctx, s.Limits.Gone)
+			defer done()
+			out.body = body
+		}
+		r = r.WithContext(ctx)
+		r.Body = body
+	}
+	s.reverse.ServeHTTP(out, r)
+}
+
+// body is that of a request. The server closes it.
+type body struct {
+	serve.Duplex
+	ended atomic.Bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Duplex.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return nil }
+
+// outlive is a context that ends some time after its parent.
+func outlive(parent context.Context, after time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		select {
+		case <-time.After(after):
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// rewrite puts back what httputil.ReverseProxy changes for a gateway, but a proxy must not: fields
+// about the way here, a query that is no form, and trailers, which come with the end of the body.
+func rewrite(p *httputil.ProxyRequest) {
+	for _, name := range [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := p.In.Header[name]; ok && !httpguts.HeaderValuesContainsToken(p.In.Header["Connection"], name) {
+			p.Out.Header[name] = values
+		}
+	}
+	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	p.Out.Trailer = p.In.Trailer
+	p.Out.Header.Add("Via", via(p.In.ProtoMajor, p.In.ProtoMinor))
+}
+
+// refuse answers a request that was not sent, or not answered.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	why := s.Explain(err)
+	s.Log.Debug("refused", "method", r.Method, "url", cut(r.URL.Redacted()), "because", why.Problem.Detail)
+	s.answer(w, r, why)
+}
+
+// answer writes a refusal.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Limits.Patience))
+	why.write(w, r)
+}
+
+// writer answers a client. Its client may not stall, and what the site sent stays as it is.
+type writer struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+	body     *body // of the request over HTTP/1.1, or nil
+}
+
+func (w *writer) WriteHeader(status int) {
+	h := w.Header()
+	if status >= 200 && len(h["Content-Type"]) == 0 {
+		h["Content-Type"] = nil // or net/http would guess one
+	}
+	if status >= 200 && w.body != nil && !w.body.ended.Load() {
+		h.Set("Connection", "close") // what is left of the body must not pass for the next request
+	}
+	w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// buffers are for httputil.ReverseProxy.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return *p
+	}
+	return make([]byte, 32<<10)
+}
+
+func (b *buffers) Put(p []byte) { b.pool.Put(&p) }
+
+// cut bounds what a client adds to a text.
+func cut(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,253 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// full makes the test of certificates ask for 100,000 names, which takes a machine half a minute.
+var full = flag.Bool("full", false, "make certificates for 100,000 names")
+
+var targets = map[string]string{ // "" is refused
+	"a.example:443": "a.example:443", "A.Example.:8443": "a.example.:8443", "a_b-c.example:80": "a_b-c.example:80",
+	"192.0.2.1:443": "192.0.2.1:443", "[2001:DB8::1]:443": "[2001:db8::1]:443",
+	"[::ffff:192.0.2.1]:1":      "[::ffff:192.0.2.1]:1",
+	"xn--bcher-kva.example:443": "xn--bcher-kva.example:443", "127.1:443": "127.1:443",
+	"": "", "a.example": "", ":443": "", "a.example:": "", "a.example:0": "", "a.example:65536": "", "a.example:+443": "",
+	"a.example:0443": "", "a.example:https": "", "a.example:443:443": "", "2001:db8::1:443": "", "[2001:db8::1]": "",
+	"[192.0.2.1]:443": "", "[a.example]:443": "", "[fe80::1%25eth0]:443": "", "[fe80::1%eth0]:443": "",
+	"u@a.example:443": "", "a.example/:443": "", "a.example:443/": "", "/a.example:443": "", "a.example?:443": "",
+	"http://a.example:443": "", "a.example#:443": "", "a%2eexample:443": "", "bücher.example:443": "",
+	"a.example:443\r\nX: y": "", "a.example\r\nX: y:443": "", "a.example :443": "", "a.example: 443": "", "a\x00b:443": "",
+	".example:443": "", "*.example:443": "", "a\\b:443": "", strings.Repeat("a", 255) + ":443": "",
+}
+
+func TestParseTarget(t *testing.T) {
+	for text, want := range targets {
+		got, err := ParseTarget(text)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q: %v, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// What passes names one host and one port, and in one way only.
+func FuzzParseTarget(f *testing.F) {
+	for text := range targets {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		to, err := ParseTarget(text)
+		if err != nil {
+			if len(err.Error()) > 1500 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		again, err := ParseTarget(to.String())
+		if err != nil || again != to || strings.ContainsAny(to.Host, "\r\n\t /\\?#@%*") || to.Port == 0 {
+			t.Errorf("%q: %q, then %q, %v", text, to, again, err)
+		}
+		if _, err := netip.ParseAddr(to.Host); err != nil && strings.Contains(to.Host, ":") {
+			t.Errorf("%q: host %q", text, to.Host)
+		}
+	})
+}
+
+func TestMaxForwards(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		field  []string
+		last   bool
+		err    bool
+		left   string
+	}{
+		{"OPTIONS", nil, false, false, ""},
+		{"OPTIONS", []string{"0"}, true, false, "0"},
+		{"TRACE", []string{"000"}, true, false, "000"},
+		{"TRACE", []string{"3"}, false, false, "2"},
+		{"TRACE", []string{"99999999999999999999999999"}, false, false, "1048575"},
+		{"GET", []string{"0"}, false, false, "0"},
+		{"TRACE", []string{"-1"}, false, true, "-1"},
+		{"TRACE", []string{"1.5"}, false, true, "1.5"},
+		{"TRACE", []string{""}, false, true, ""},
+		{"TRACE", []string{"1", "2"}, false, true, "1"},
+	} {
+		r := httptest.NewRequest(c.method, "/", nil)
+		if c.field != nil {
+			r.Header["Max-Forwards"] = c.field
+		}
+		last, err := forwards(r)
+		if last != c.last || (err != nil) != c.err || r.Header.Get("Max-Forwards") != c.left {
+			t.Errorf("%s %q: %v %v %q", c.method, c.field, last, err, r.Header.Get("Max-Forwards"))
+		}
+	}
+}
+
+// A count goes down by one, or the request goes no further.
+func FuzzMaxForwards(f *testing.F) {
+	for _, text := range []string{"0", "1", "10", "-1", "99999999999999999999", "1,2", "", "٣"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r := httptest.NewRequest("TRACE", "/", nil)
+		r.Header["Max-Forwards"] = []string{text}
+		before, err := maxForwards([]string{text})
+		last, again := forwards(r)
+		after, _ := maxForwards(r.Header["Max-Forwards"])
+		switch {
+		case (err == nil) != (again == nil):
+			t.Errorf("%q: %v and %v", text, err, again)
+		case err == nil && last != (before == 0), err == nil && !last && after != before-1:
+			t.Errorf("%q: %d, then %d, last %v", text, before, after, last)
+		}
+	})
+}
+
+func newAuthority(t testing.TB, only ...string) *Authority {
+	certificate, key, err := MakeAuthority("test", only, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewAuthority(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestLeaves(t *testing.T) {
+	a := newAuthority(t)
+	for _, host := range []string{"a.example", "192.0.2.1", "2001:db8::1", "localhost"} {
+		c, err := a.Leaf(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Leaf.VerifyHostname(host); err != nil || c.Leaf.IsCA || c.Leaf.NotAfter.After(a.ca.Leaf.NotAfter) {
+			t.Errorf("%s: %v, %v", host, err, c.Leaf)
+		}
+		if again, _ := a.Leaf(host); again != c {
+			t.Errorf("%s: made again", host)
+		}
+	}
+	some := newAuthority(t, "example.com")
+	for host, permitted := range map[string]bool{"example.com": true, "a.example.com": true, "example.org": false,
+		"badexample.com": false, "192.0.2.1": false, "2001:db8::1": false} {
+		if _, err := some.Leaf(host); (err == nil) != permitted || err != nil && !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if !some.ca.Leaf.PermittedDNSDomainsCritical {
+		t.Error("clients may overlook the constraints")
+	}
+}
+
+// Long-running proxies outlive their leaves.
+func TestLeavesAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		certificate, key, err := MakeAuthority("test", nil, 365*24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := NewAuthority(certificate, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := a.Leaf("a.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(leafLife/2 - time.Hour)
+		if c, err := a.Leaf("a.example"); err != nil || c != first {
+			t.Errorf("half its life is not over: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		if c, err := a.Leaf("a.example"); err != nil || c == first {
+			t.Errorf("half its life is over: %v", err)
+		}
+		time.Sleep(366 * 24 * time.Hour)
+		if _, err := NewAuthority(certificate, key); err == nil {
+			t.Error("a CA is used that is no longer valid")
+		}
+	})
+}
+
+func TestNoAuthorityWithoutACA(t *testing.T) {
+	certificate, key, _ := MakeAuthority("a", nil, time.Hour)
+	_, other, _ := MakeAuthority("b", nil, time.Hour)
+	leaf, err := newAuthority(t).Leaf("a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leafKey, _ := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	for name, pair := range map[string][2][]byte{
+		"the key of another": {certificate, other}, "nothing": {nil, nil}, "the wrong way round": {key, certificate},
+		"no CA": {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}),
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: leafKey})},
+	} {
+		if _, err := NewAuthority(pair[0], pair[1]); err == nil {
+			t.Error(name)
+		}
+	}
+}
+
+func TestLeavesAreBounded(t *testing.T) {
+	names := maxLeaves + 500
+	if *full {
+		names = 100_000
+	}
+	a := newAuthority(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(names); i = next.Add(1) {
+				if _, err := a.Leaf(fmt.Sprintf("n%d.example", i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d names: %d leaves, %d KiB", names, a.leaves.Len(), grown>>10)
+	if a.leaves.Len() != maxLeaves || grown > 32<<20 {
+		t.Errorf("%d names: %d leaves of %d bytes are kept", names, a.leaves.Len(), grown)
+	}
+	runtime.KeepAlive(a)
+}
+
+func TestWantsHTML(t *testing.T) {
+	for accept, want := range map[string]bool{"text/html": true, "a/b, TEXT/HTML ; q=0.1": true, "text/html;q=0": false,
+		"text/html;q=0.000": false, "": false, "*/*": false, "text/htmlx": false, "text/html;level=1": true} {
+		if got := wantsHTML([]string{accept}); got != want {
+			t.Errorf("%q: %v", accept, got)
+		}
+	}
+}
+
+func TestVia(t *testing.T) {
+	for proto, want := range map[[2]int]string{{1, 0}: "1.0 robotsgate", {1, 1}: "1.1 robotsgate", {2,
+		0}: "2 robotsgate"} {
+		if got := via(proto[0], proto[1]); got != want {
+			t.Errorf("%v: %s", proto, got)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// proxying is "robots proxy".
+type proxying struct {
+	server
+	each   bool // --agent-from-client
+	uses   usesFlag
+	paced  bool
+	blind  string
+	ca     string // the file of the certificate
+	caKey  string
+	bounds proxy.Limits
+}
+
+const proxyHelp = `Proxy passes on what robots.txt allows, for any program that can use a proxy:
+
+  http_proxy=http://127.0.0.1:3128 wget -r http://example.com/
+
+All else is answered with 403: a page for browsers, a problem document (RFC 9457)
+for programs, and a Proxy-Status field (RFC 9209). If robots.txt is unreachable,
+Retry-After says when it is asked for again. What passes is not changed: redirects
+and cookies are the client's, and so is the User-Agent.
+
+With a CA that the client trusts (robots proxy ca), each request over https is decided
+on too. Without one only a tunnel is seen. Then --blind=origin opens it if the site
+forbids the agent nothing at all; refuse opens none, and allow opens all.
+
+It listens on a loopback address, and connects to public networks only, unless told
+otherwise. With --token-file, the token is the password of the proxy:
+http_proxy=http://robots:TOKEN@HOST:3128.
+
+SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
+
+// proxy makes the subcommand.
+func (a *app) proxy() *cobra.Command {
+	p := &proxying{server: server{app: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
+	return p.command()
+}
+
+func (p *proxying) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "proxy",
+		Short: "Pass on what robots.txt allows, for programs that use a proxy",
+		Long:  proxyHelp,
+		Example: `  robots proxy --agent ExampleBot --pace
+  curl --proxy http://127.0.0.1:3128 http://example.com/private`,
+		Args:              none("proxy takes no arguments"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.RunE = runs(func(ctx context.Context, _ []string) error {
+		switch {
+		case p.each && cmd.Flags().Changed("agent"):
+			return usagef("--agent and --agent-from-client say different things: give one of them")
+		case (p.ca == "") != (p.caKey == ""):
+			return usagef("--ca and --ca-key are two halves: give both, or none")
+		}
+		if err := p.checkBlind(cmd.Flags().Changed("blind")); err != nil {
+			return err
+		}
+		return p.run(ctx)
+	})
+	agentVar(cmd, &p.agent)
+	dialectVar(cmd, &p.dialect)
+	usesVar(cmd, &p.uses)
+	f := cmd.Flags()
+	f.BoolVar(&p.each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
+	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
+	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
+	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
+	f.StringVar(&p.blind, "blind", blindOrigin, "open tunnels that are not looked into: origin, refuse or allow;\n"+
+		"refuse with --pace, --uses or --sign-key, which cannot be kept there")
+	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
+	p.registerServer(cmd, "127.0.0.1:3128")
+	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
+	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
+	cmd.AddCommand(p.proxyCA())
+	return cmd
+}
+
+// run is a proxy until ctx ends.
+func (p *proxying) run(ctx context.Context) error {
+	log, err := p.logger()
+	if err != nil {
+		return err
+	}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain}
+	if s.Guard.Token, err = readToken(p.token); err != nil {
+		return err
+	}
+	if s.Authority, err = p.authority(); err != nil {
+		return err
+	}
+	l, err := p.listen(s.Guard.Token)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	g, err := p.openGate(log)
+	if err != nil {
+		return err
+	}
+	defer g.end(ctx, p.app)
+	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
+	fmt.Fprintf(p.out, "robots proxy: http://%s\n", l.Addr())
+	return drained(ctx, log, s, l, p.drain, func() {})
+}
+
+// open makes g, which answers questions, one that requests are sent through. own is where the proxy
+// listens.
+func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
+	g.Sign, g.Uses = g.Fetcher.Sign, p.uses
+	if p.each {
+		g.Token = ""
+	}
+	if p.paced {
+		g.Pacer = new(client.Pacer)
+	}
+	base := g.Base.(*http.Transport).Clone()
+	base.DisableCompression = true // bodies pass as they are
+	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
+	base.MaxResponseHeaderBytes = 1 << 20
+	s.Permit = func(to netip.AddrPort) error { return p.permit(to, own) }
+	base.DialContext = guarded(base.DialContext, s.Permit)
+	g.Base = sender{base}
+	s.Gate, s.Dial = g.Transport, base.DialContext
+	s.Blind = func(r *http.Request, to proxy.Target) error { return p.decideBlind(g, r, to) }
+}
+
+// permit refuses to connect to where this proxy listens, and, without --private, to a network that is
+// not public.
+func (p *proxying) permit(to, own netip.AddrPort) error {
+	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
+	switch {
+	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
+		return sendError{errItself}
+	case !p.private && !fetch.Public(addr):
+		return sendError{fmt.Errorf("%s: %w", addr, errPrivate)}
+	}
+	return nil
+}
+
+// dial is the signature of (*net.Dialer).DialContext.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil:
+// then check is asked before there is a connection, too.
+func guarded(via dial, check func(netip.AddrPort) error) dial {
+	if via == nil {
+		d := net.Dialer{Timeout: 30 * time.Second}
+		d.Control = func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return check(to)
+		}
+		via = d.DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := via(ctx, network, address)
+		if err != nil {
+			return nil, sendError{err}
+		}
+		if err := check(c.RemoteAddr().(*net.TCPAddr).AddrPort()); err != nil {
+			c.Close()
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// isOwn reports whether an address is one of this machine.
+func isOwn(addr netip.Addr) bool {
+	if addr.IsLoopback() || addr.IsUnspecified() {
+		return true
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(addr.AsSlice()) {
+			return true
+		}
+	}
+	return false
+}
+
+// sender sends what the gate lets pass.
+type sender struct{ *http.Transport }
+
+func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodOptions && req.URL.Path == "" && req.URL.RawQuery == "" && !req.URL.ForceQuery {
+		whole := *req // RFC 9112 §3.2.4: about the server, decided on as its first page
+		u := *req.URL
+		u.Path, whole.URL = "*", &u
+		req = &whole
+	}
+	res, err := s.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, sendError{err}
+	}
+	return res, nil
+}

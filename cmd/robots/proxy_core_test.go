@@ -1,0 +1,92 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The core is used as it is: what is asked of it is seen to arrive there.
+
+func TestProxyKeepsThePace(t *testing.T) {
+	var mu sync.Mutex
+	var starts []time.Time
+	v := startProxy(t, "--private", "--pace", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		starts = append(starts, time.Now())
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: *\nCrawl-delay: 0.3\n")
+		}
+	}))
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() { v.do("GET", "http://s.example/a") })
+	}
+	all.Wait()
+	for i := 1; i < len(starts); i++ {
+		if d := starts[i].Sub(starts[i-1]); d < 290*time.Millisecond {
+			t.Errorf("request %d came after %v", i, d)
+		}
+	}
+	if len(starts) != 4 {
+		t.Errorf("%d requests", len(starts))
+	}
+}
+
+func TestProxySigns(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "bot.pem")
+	stdoutOf(t, "", "sign", "keygen", key)
+	flags, pool := testCA(t)
+	var mu sync.Mutex
+	signed := map[string]bool{}
+	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		signed[r.URL.Path] = r.Header.Get("Signature") != "" && r.Header.Get("Signature-Input") != ""
+	})
+	v := startProxy(t, append(flags, "--private", "--sign-key="+key, "--sign-agent=https://bot.example", to)...)
+	c := v.client()
+	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	res, err := c.RoundTrip(httptest.NewRequest("GET", "https://a.example.com/a", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if !signed["/a"] || !signed["/robots.txt"] {
+		t.Errorf("signed: %v", signed)
+	}
+}
+
+// What was read before a restart is read no more.
+func TestProxyStartsWarm(t *testing.T) {
+	var mu sync.Mutex
+	reads := 0
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.URL.Path == "/robots.txt" {
+			reads++
+		}
+	})
+	file := filepath.Join(t.TempDir(), "proxy.db")
+	for range 2 {
+		v := startProxy(t, "--private", "--cache="+file, to)
+		v.do("GET", "http://s.example/a")
+		v.stop()
+		v.end <- <-v.end
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if _, err := os.Stat(file); err != nil || reads != 1 {
+		t.Errorf("robots.txt was read %d times; %v", reads, err)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// sendError is one of sending, not of the gate.
+type sendError struct{ error }
+
+func (e sendError) Unwrap() error { return e.error }
+
+var (
+	errItself  = errors.New("the request leads back to this proxy")
+	errPrivate = errors.New("the address is not in a public network: see --private")
+)
+
+// explain makes the answer to a request that was refused, or failed.
+func explain(err error) proxy.Refusal {
+	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
+		return refused(e.URL, e.Answer, nil)
+	}
+	if e, ok := errors.AsType[*client.UseError](err); ok {
+		return refused(e.URL, e.Answer, e)
+	}
+	if p, ok := errors.AsType[*serve.Problem](err); ok {
+		return proxy.Refusal{Problem: p}
+	}
+	if _, sent := errors.AsType[sendError](err); !sent {
+		return unsent(err)
+	}
+	status, kind := failureOf(err)
+	return notReached(status, kind, err)
+}
+
+func notReached(status int, kind string, err error) proxy.Refusal {
+	p := serve.NewProblem(status, "failure", "the site was not reached: %s", visible(err.Error()))
+	return proxy.Refusal{Problem: p, Error: kind}
+}
+
+// refused is an answer of the gate.
+func refused(u *url.URL, a client.Answer, use *client.UseError) proxy.Refusal {
+	if a.Reason == policy.ReasonUnreachable && untrusted(a.Err) {
+		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Err)
+	}
+	v := newVerdict(u.Redacted(), a.Decision)
+	v.refuse(use)
+	if o, err := fetch.OriginOf(u); err == nil && a.Err != nil {
+		v.Error, v.Robots = a.Err.Error(), &answer{URL: o.RobotsURL().String()}
+	}
+	p := serve.NewProblem(http.StatusForbidden, kindOf(&v), "%s", v.because())
+	if a.Reason == policy.ReasonUnreachable {
+		p.RetryAfter = time.Minute
+		if !a.Until.IsZero() {
+			p.RetryAfter = max(time.Until(a.Until), time.Second)
+		}
+	}
+	return proxy.Refusal{Problem: p}
+}
+
+// unsent is what cannot be decided on, or not now.
+func unsent(err error) proxy.Refusal {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
+		return proxy.Refusal{Problem: unavailable(visible(err.Error())), Error: "proxy_internal_error"}
+	}
+	p := serve.NewProblem(http.StatusBadRequest, "target", "%s", visible(err.Error()))
+	return proxy.Refusal{Problem: p, Error: "http_request_error"}
+}
+
+// failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
+func failureOf(err error) (status int, kind string) {
+	dns, _ := errors.AsType[*net.DNSError](err)
+	timeout, _ := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, errPrivate):
+		return http.StatusForbidden, "destination_ip_prohibited"
+	case errors.Is(err, errItself):
+		return http.StatusLoopDetected, "proxy_loop_detected"
+	case untrusted(err):
+		return http.StatusBadGateway, "tls_certificate_error"
+	case dns != nil && dns.IsTimeout:
+		return http.StatusGatewayTimeout, "dns_timeout"
+	case dns != nil:
+		return http.StatusBadGateway, "dns_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return http.StatusBadGateway, "connection_refused"
+	case timeout != nil && timeout.Timeout():
+		return http.StatusGatewayTimeout, "connection_timeout"
+	}
+	return http.StatusBadGateway, "http_response_incomplete"
+}
+
+// untrusted reports whether err says that a certificate was not accepted. Of why robots.txt is
+// unreachable only the text is kept.
+func untrusted(err error) bool {
+	_, is := errors.AsType[*tls.CertificateVerificationError](err)
+	return is || err != nil && strings.Contains(err.Error(), notVerified)
+}
+
+var notVerified = (&tls.CertificateVerificationError{Err: errors.New("")}).Error()

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// relay is a running "robots proxy".
+type relay struct {
+	t    *testing.T
+	url  *url.URL
+	stop context.CancelFunc
+	end  chan int // its exit status
+	log  *locked
+}
+
+// locked is a buffer that is read while it is written to.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// startProxy runs "robots proxy" in this process, with flags.
+func startProxy(t *testing.T, args ...string) *relay {
+	return startProxyWith(t, proxy.UsualLimits, args...)
+}
+
+func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
+	t.Helper()
+	out, in := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	v := &relay{t: t, stop: cancel, end: make(chan int, 1), log: new(locked)}
+	p := &proxying{server: server{app: &app{streams: streams{out: in, err: v.log}}}, bounds: l}
+	cmd := p.command()
+	cmd.SetArgs(append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	go func() {
+		status := exitOK
+		if err := cmd.ExecuteContext(ctx); err != nil {
+			fmt.Fprintln(in, err)
+			status = exitUnknown
+		}
+		in.Close()
+		v.end <- max(status, p.status)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		go io.Copy(io.Discard, out)
+		select {
+		case v.end <- <-v.end:
+		case <-time.After(15 * time.Second):
+			t.Error("it does not end")
+		}
+	})
+	line := make([]byte, 200)
+	n, _ := out.Read(line)
+	at, ok := strings.CutPrefix(string(line[:n]), "robots proxy: ")
+	if v.url, _ = url.Parse(strings.TrimSpace(at)); !ok {
+		t.Fatalf("it says %q", line[:n])
+	}
+	return v
+}
+
+// client is one that uses the proxy, and follows no redirect.
+func (v *relay) client() *http.Transport {
+	tr := &http.Transport{Proxy: http.ProxyURL(v.url), DisableCompression: true} // a nil URL is no proxy
+	v.t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
+// do sends a request through the proxy; fields are lines "Name: value".
+func (v *relay) do(method, target string, fields ...string) (*http.Response, string) {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), method, target, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, f := range fields {
+		if name, value, ok := strings.Cut(f, ": "); ok {
+			req.Header.Add(name, value)
+		}
+	}
+	res, err := v.client().RoundTrip(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return res, string(data)
+}
+
+// proxySite is what proxied sites answer. "down.example" is down, others have rules.
+func proxySite(w http.ResponseWriter, r *http.Request) {
+	name, _, _ := strings.Cut(r.Host, ":")
+	switch {
+	case name == "down.example":
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.URL.Path != "/robots.txt":
+		fmt.Fprintf(w, "%s %s for %q via %q", r.Method, r.RequestURI, r.UserAgent(), r.Header["Via"])
+	case name == "use.example":
+		io.WriteString(w, "User-agent: *\nAllow: /\nContent-Signal: ai-train=no\n")
+	case name == "open.example":
+		io.WriteString(w, "User-agent: *\nDisallow:\nUser-agent: badbot\nDisallow: /x\n")
+	default:
+		io.WriteString(w, "User-agent: *\nDisallow: /private\nUser-agent: guest\nAllow: /\nDisallow: /cellar\n")
+	}
+}
+
+func TestProxyPassesWhatIsAllowed(t *testing.T) {
+	to := siteServer(t, proxySite)
+	one := startProxy(t, "--private", "--agent=ExampleBot", "--uses=train-ai", to)
+	each := startProxy(t, "--private", "--agent-from-client", to)
+	for _, c := range []struct {
+		proxy          *relay
+		method, target string
+		fields         string // separated by |
+		status         int
+		says, problem  string
+	}{
+		{one, "GET", "http://s.example/a?b=;&c", "User-Agent: X/1", 200, `GET /a?b=;&c for "X/1" via ["1.1 robotsgate"]`, ""},
+		{one, "GET", "http://s.example/a", "User-Agent: ", 200, `for ""`, ""},
+		{one, "GET", "http://s.example/robots.txt", "", 200, "Disallow: /private", ""},
+		{one, "GET", "http://s.example/private", "", 403, "line 2: Disallow: /private", "rule"},
+		{one, "POST", "http://s.example/private", "User-Agent: guest", 403, "line 2: Disallow: /private", "rule"},
+		{one, "GET", "http://s.example/a/../private", "", 403, "line 2: Disallow: /private", "rule"},
+		{one, "GET", "http://S.EXAMPLE:80/%70rivate", "", 403, "line 2: Disallow: /private", "rule"},
+		{one, "GET", "http://use.example/", "", 403, "train-ai is disallowed by", "rule"},
+		{one, "GET", "http://down.example/", "", 403, "robots.txt is unreachable: status 503", "unreachable"},
+		{one, "GET", "http://s.example/" + strings.Repeat("a", 17<<10), "", 400, "shorten them", "target"},
+		{one, "GET", "http://s.example:22/", "", 400, "not one of the web's", "target"},
+		{one, "GET", "http://s.example:6000/", "", 400, "not one of the web's", "target"},
+		{one, "OPTIONS", "http://s.example/", "Max-Forwards: 1", 200, "OPTIONS / ", ""},
+		{one, "OPTIONS", "http://s.example/", "Max-Forwards: 0", 204, "", ""},
+		{one, "TRACE", "http://s.example/a", "Max-Forwards: 0|X-A: b|Cookie: c=d", 200, "TRACE http://s.example/a HTTP/1.1",
+			""},
+		{one, "TRACE", "http://s.example/a", "Max-Forwards: 1, 2", 400, "Max-Forwards", "target"},
+		{each, "GET", "http://s.example/private", "User-Agent: Guest/1.0 (+x)", 200, `for "Guest/1.0 (+x)"`, ""},
+		{each, "GET", "http://s.example/cellar", "User-Agent: guest", 403, "line 5: Disallow: /cellar", "rule"},
+		{each, "GET", "http://s.example/private", "User-Agent: other/guest", 403, "line 2", "rule"},
+		{each, "GET", "http://s.example/private", "User-Agent: ", 403, "line 2", "rule"},
+		{each, "GET", "http://use.example/", "", 200, "GET /", ""},
+	} {
+		res, body := c.proxy.do(c.method, c.target, strings.Split(c.fields, "|")...)
+		if res.StatusCode != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %.80s: %s: %.300s, want %d: %s", c.method, c.target, res.Status, body, c.status, c.says)
+			continue
+		}
+		if c.problem == "" {
+			if strings.Contains(body, "c=d") || res.Header.Get("Proxy-Status") != "" {
+				t.Errorf("%s %s: %v %s", c.method, c.target, res.Header, body)
+			}
+			continue
+		}
+		var p serve.Problem
+		json.Unmarshal([]byte(body), &p)
+		if !strings.HasSuffix(p.Type,
+			"#problem-"+c.problem) || res.Header.Get("Content-Type") != "application/problem+json" ||
+			!strings.HasPrefix(res.Header.Get("Proxy-Status"), "robotsgate;error=http_request_") {
+			t.Errorf("%s %.80s: %v %s", c.method, c.target, res.Header, body)
+		}
+		if retry := res.Header.Get("Retry-After"); (retry != "") != (c.problem == "unreachable") {
+			t.Errorf("%s %.80s: Retry-After: %s", c.method, c.target, retry)
+		}
+	}
+}
+
+func TestProxyTellsBrowsersInHTML(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, proxySite))
+	direct := &relay{t: t, url: nil}
+	for accept, html := range map[string]bool{
+		"text/html,application/xhtml+xml;q=0.9,*/*;q=0.8": true, "*/*": false, "application/json": false, "": false,
+		"text/html;q=0": false, "image/png, Text/HTML;level=1": true,
+	} {
+		res, body := v.do("GET", "http://s.example/private", "Accept: "+accept)
+		is := strings.HasPrefix(res.Header.Get("Content-Type"), "text/html")
+		if res.StatusCode != 403 || is != html || !strings.Contains(body, "line 2: Disallow: /private") {
+			t.Errorf("Accept: %s: %s %v %s", accept, res.Status, res.Header, body)
+		}
+		// What a client or site can choose is no markup.
+		res, body = direct.do("GET", v.url.String()+"/?<script>\"é", "Accept: "+accept)
+		if res.StatusCode != 400 || is && !strings.Contains(body, "&lt;script&gt;") ||
+			strings.Contains(body, "<script") || !strings.Contains(res.Header.Get("Proxy-Status"), `<script>\\\"?`) {
+			t.Errorf("Accept: %s: %s %v %s", accept, res.Status, res.Header, body)
+		}
+	}
+}
+
+// Robots.txt is asked for by the proxy itself, whoever's request it decides on.
+func TestProxyAsksForRobotsInItsOwnName(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]string{}
+	v := startProxy(t, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path] += r.UserAgent() + r.Header.Get("Cookie") + r.Header.Get("Via")
+	}))
+	v.do("GET", "http://s.example/a", "User-Agent: Crawler/1", "Cookie: ;a=b")
+	mu.Lock()
+	defer mu.Unlock()
+	if asked["/robots.txt"] != userAgent || asked["/a"] != "Crawler/1;a=b1.1 robotsgate" {
+		t.Errorf("%q", asked)
+	}
+}
+
+func TestProxyAsksForItsToken(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/token", []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := startProxy(t, "--private", "--token-file="+dir+"/token", siteServer(t, proxySite))
+	for user, status := range map[string]int{":": 407, "any:0123456789abcdef": 200, "any:0123456789abcdeg": 407,
+		":0123456789abcdef": 200} {
+		name, word, _ := strings.Cut(user, ":")
+		v.url.User = url.UserPassword(name, word)
+		if res, body := v.do("GET", "http://s.example/a"); res.StatusCode != status ||
+			(res.Header.Get("Proxy-Authenticate") != "") != (status == 407) {
+			t.Errorf("%q: %s %v %s", user, res.Status, res.Header, body)
+		}
+	}
+	v.url.User = nil
+	for field, status := range map[string]int{"Bearer 0123456789abcdef": 200, "Basic 0123456789abcdef": 407,
+		"0123456789abcdef": 407} {
+		if res, body := v.do("GET", "http://s.example/a", "Proxy-Authorization: "+field); res.StatusCode != status {
+			t.Errorf("%q: %s %s", field, res.Status, body)
+		}
+	}
+}
+
+func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
+	for _, args := range []string{"--listen=0.0.0.0:0", "--log=xml", "--drain=-1s", "--agent=A --agent-from-client",
+		"--uses=x", "argument"} {
+		var errs strings.Builder
+		args := append([]string{"proxy", "--cache=none"}, strings.Fields(args)...)
+		if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {
+			t.Errorf("%q: status %d: %s", args, status, &errs)
+		}
+	}
+	v := startProxy(t, "--listen=0.0.0.0:0", "--open", "--private", siteServer(t, proxySite))
+	v.url.Host = strings.Replace(v.url.Host, "[::]", "127.0.0.1", 1)
+	if res, body := v.do("GET", "http://s.example/a"); res.StatusCode != 200 {
+		t.Errorf("%s %s", res.Status, body)
+	}
+}
+
+// Whatever names the site, and however the address is written, no private network is reached, not
+// even for robots.txt itself, which needs no permission.
+func TestProxyReachesPublicNetworksOnly(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
+	defer inner.Close()
+	t.Setenv("HTTP_PROXY", inner.URL)
+	v := startProxy(t, "--timeout=2s")
+	_, port, _ := strings.Cut(inner.Listener.Addr().String(), ":")
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "10.0.0.1",
+		"169.254.169.254", "[fe80::1]", "[fd00::1]", "192.168.0.1", "100.64.0.1", "127.1", "2130706433", "0x7f000001",
+	} {
+		for _, path := range []string{"/", "/robots.txt"} {
+			res, body := v.do("GET", "http://"+host+":"+port+path)
+			if res.StatusCode != 403 && res.StatusCode != 400 {
+				t.Errorf("%s%s: %s %s", host, path, res.Status, body)
+			}
+			if path == "/robots.txt" && res.StatusCode == 403 &&
+				!strings.Contains(res.Header.Get("Proxy-Status"), "error=destination_ip_prohibited") {
+				t.Errorf("%s: %v", host, res.Header)
+			}
+		}
+	}
+}
+
+func TestProxyDoesNotAskItself(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
+		v := startProxy(t, "--private", "--open", "--listen="+listen, "--timeout=2s")
+		v.url.Host = strings.Replace(v.url.Host, "[::]", "127.0.0.1", 1)
+		for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
+			res, body := v.do("GET", "http://"+host+":"+v.url.Port()+"/robots.txt")
+			if res.StatusCode != 508 || !strings.Contains(res.Header.Get("Proxy-Status"), "proxy_loop_detected") {
+				t.Errorf("%s on %s: %s %s", host, listen, res.Status, body)
+			}
+		}
+	}
+}

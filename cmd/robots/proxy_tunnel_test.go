@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// trust makes this process trust a certificate.
+func trust(t *testing.T, c *x509.Certificate) {
+	pool := x509.NewCertPool()
+	pool.AddCert(c)
+	base := http.DefaultTransport.(*http.Transport)
+	before := base.TLSClientConfig
+	base.TLSClientConfig = &tls.Config{RootCAs: pool}
+	t.Cleanup(func() { base.TLSClientConfig = before })
+}
+
+// tlsSites serves h over https for all names below example.com, which httptest has a certificate
+// for, and returns the flag that leads there.
+func tlsSites(t *testing.T, h http.HandlerFunc) string {
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	trust(t, server.Certificate())
+	return "--connect-to=::" + server.Listener.Addr().String()
+}
+
+// testCA makes a CA with "robots proxy ca", and returns the flags for it and what its clients trust.
+func testCA(t *testing.T, args ...string) (flags []string, pool *x509.CertPool) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+	var errs strings.Builder
+	args = append([]string{"proxy", "ca", cert, key}, args...)
+	if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitOK {
+		t.Fatalf("%q: status %d: %s", args, status, &errs)
+	}
+	data, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(data)
+	return []string{"--ca=" + cert, "--ca-key=" + key}, pool
+}
+
+func tunnelSite(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" {
+		proxySite(w, r)
+		return
+	}
+	fmt.Fprintf(w, "%s %s over %s via %q", r.Method, r.Host, r.Proto, r.Header["Via"])
+}
+
+func TestProxyLooksIntoTLS(t *testing.T) {
+	flags, pool := testCA(t)
+	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		c := v.client()
+		c.TLSClientConfig = &tls.Config{RootCAs: pool}
+		c.ForceAttemptHTTP2 = proto == "HTTP/2.0"
+		for path, want := range map[string]string{
+			"/a": `200 OK: GET example.com over HTTP/2.0 via ["` + strings.TrimSuffix(proto[5:], ".0") + ` robotsgate"]`,
+			"/private": `403 Forbidden: {"type":"https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-rule",` +
+				`"title":"Forbidden","status":403,"detail":"line 2: Disallow: /private"}` + "\n",
+		} {
+			res, err := c.RoundTrip(httptest.NewRequest("GET", "https://example.com"+path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := res.Status + ": " + string(body); got != want || res.Proto != proto {
+				t.Errorf("%s %s: got %s %s\nwant %s", proto, path, res.Proto, got, want)
+			}
+		}
+	}
+}
+
+// An origin that cannot show who it is gets nothing, and its answer is not taken.
+func TestProxyAcceptsNoBadCertificate(t *testing.T) {
+	flags, pool := testCA(t)
+	reached := false
+	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) { reached = true })
+	for _, blind := range []string{"origin", "allow"} {
+		v := startProxy(t, append(flags, "--private", "--blind="+blind, to)...)
+		c := v.client()
+		c.TLSClientConfig = &tls.Config{RootCAs: pool}
+		for _, path := range []string{"/", "/robots.txt"} {
+			res, err := c.RoundTrip(httptest.NewRequest("GET", "https://other.example"+path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error=tls_certificate_error") {
+				t.Errorf("%s: %s %v", path, res.Status, res.Header)
+			}
+		}
+	}
+	if reached {
+		t.Error("it was asked")
+	}
+}
+
+// connectTo asks for a tunnel, in words of its own choice, and returns the status and the body.
+func (v *relay) connectTo(target, fields string) (c net.Conn, status int, body string) {
+	v.t.Helper()
+	c, err := net.Dial("tcp", v.url.Host)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, strings.TrimSpace(target), fields)
+	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: "CONNECT"})
+	if err != nil {
+		return c, 0, err.Error()
+	}
+	if res.StatusCode == 200 {
+		return c, 200, ""
+	}
+	data, _ := io.ReadAll(io.LimitReader(res.Body, res.ContentLength))
+	return c, res.StatusCode, string(data)
+}
+
+func TestProxyOpensATunnelOnlyWhereNothingIsForbidden(t *testing.T) {
+	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "down.example.com" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		r.Host = strings.Replace(r.Host, ".com", "", 1)
+		tunnelSite(w, r)
+	})
+	for _, c := range []struct {
+		flags, fields, target string
+		status                int
+		says                  string
+	}{
+		{"", "", "open.example.com:443", 0, ""},
+		{"", "", "example.com:443", 403, "line 2 of its robots.txt, Disallow: /private, forbids * something"},
+		{"--agent=badbot", "", "open.example.com:443", 403,
+			"line 4 of its robots.txt, Disallow: /x, forbids badbot something"},
+		{"--agent-from-client", "User-Agent: badbot/1\r\n", "open.example.com:443", 403, "forbids badbot something"},
+		{"--agent-from-client", "User-Agent: goodbot\r\n", "open.example.com:443", 200, ""},
+		{"", "", "down.example.com:443", 403, "robots.txt is unreachable: status 503"},
+		{"", "", "bad.example:443", 502, "certificate"},
+		{"--blind=refuse", "", "open.example.com:443", 403, "requests in it cannot be decided on"},
+		{"--blind=allow", "", "example.com:443", 200, ""},
+		{"--pace", "", "open.example.com:443", 403, "cannot be decided on"},
+		{"--uses=search", "", "open.example.com:443", 403, "cannot be decided on"},
+		{"--pace --blind=allow", "", "open.example.com:443", 200, ""},
+	} {
+		v := startProxy(t, append(strings.Fields(c.flags), "--private", to)...)
+		if c.status == 0 {
+			c.status = 200
+		}
+		conn, status, body := v.connectTo(c.target, c.fields)
+		if status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.flags, c.target, status, body, c.status, c.says)
+		}
+		if status != 200 {
+			continue
+		}
+		inner := tls.Client(conn, &tls.Config{RootCAs: http.DefaultTransport.(*http.Transport).TLSClientConfig.RootCAs,
+			ServerName: "example.com"})
+		io.WriteString(inner, "GET /any HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+		if data, err := io.ReadAll(inner); err != nil || !strings.HasSuffix(string(data), "over HTTP/1.1 via []") {
+			t.Errorf("%s %s: %s %v", c.flags, c.target, data, err)
+		}
+	}
+}
+
+// A tunnel without TLS, as browsers open for ws://, is looked into without a CA.
+func TestProxyLooksIntoTunnelsWithoutTLS(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, proxySite))
+	for request, want := range map[string]string{
+		"GET /a HTTP/1.1\r\nHost: s.example\r\n":                       "HTTP/1.1 200 OK",
+		"GET /private HTTP/1.1\r\nHost: S.example:80\r\n":              "HTTP/1.1 403 Forbidden",
+		"GET http://s.example/private HTTP/1.1\r\nHost: s.example\r\n": "HTTP/1.1 403 Forbidden",
+		"GET http://s.example/a HTTP/1.1\r\nHost: t.example\r\n":       "HTTP/1.1 200 OK",
+		"GET /a HTTP/1.1\r\nHost: t.example\r\n":                       "HTTP/1.1 421 Misdirected Request",
+		"GET /a HTTP/1.1\r\nHost: s.example:81\r\n":                    "HTTP/1.1 421 Misdirected Request",
+		"GET https://s.example/a HTTP/1.1\r\nHost: s.example\r\n":      "HTTP/1.1 421 Misdirected Request",
+		"GET http://u@s.example/a HTTP/1.1\r\nHost: s.example\r\n":     "HTTP/1.1 421 Misdirected Request",
+		"CONNECT s.example:80 HTTP/1.1\r\nHost: s.example:80\r\n":      "HTTP/1.1 421 Misdirected Request",
+		"\x16\x03\x01\x00\x01\x01":                                     "",
+	} {
+		c, status, body := v.connectTo("s.example:80", "")
+		if status != 200 {
+			t.Fatal(status, body)
+		}
+		io.WriteString(c, request+"Connection: close\r\n\r\n")
+		data, _ := io.ReadAll(c)
+		if line, _, _ := strings.Cut(string(data), "\r\n"); line != want {
+			t.Errorf("%q: %q, want %s", request, data, want)
+		}
+	}
+}
+
+func TestProxyCAWithConstraints(t *testing.T) {
+	flags, pool := testCA(t, "--only=example.com")
+	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
+	c := v.client()
+	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	res, err := c.RoundTrip(httptest.NewRequest("GET", "https://www.example.com/private", nil))
+	if err != nil || res.StatusCode != 403 {
+		t.Fatalf("%v %v", res, err)
+	}
+	res.Body.Close()
+	// A host that it may not speak for is that of a blind tunnel.
+	for target, status := range map[string]int{"open.example:443": 502, "127.0.0.1:443": 403, "[::1]:443": 403} {
+		if _, got, body := v.connectTo(target, ""); got != status {
+			t.Errorf("%s: %d %s, want %d", target, got, body, status)
+		}
+	}
+}
+
+func TestProxyCAOverwritesNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	make := func(args ...string) (int, string) {
+		var errs strings.Builder
+		status := run(t.Context(), append([]string{"proxy", "ca"}, args...), streams{nil, io.Discard, &errs})
+		return status, errs.String()
+	}
+	if status, said := make("ca.pem", "ca.key"); status != exitOK {
+		t.Fatal(status, said)
+	}
+	if info, err := os.Stat("ca.key"); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	before, _ := os.ReadFile("ca.pem")
+	for args, want := range map[string]int{
+		"ca.pem new.key": exitUnknown, "new.pem ca.key": exitUnknown, "ca.pem": exitUsage, "a b c": exitUsage,
+		"a b --days=0": exitUsage, "a b --only=*.example.com": exitUsage, "none/a b": exitUnknown,
+	} {
+		if status, said := make(strings.Fields(args)...); status != want {
+			t.Errorf("%s: status %d: %s", args, status, said)
+		}
+	}
+	if after, _ := os.ReadFile("ca.pem"); string(after) != string(before) {
+		t.Error("the certificate was overwritten")
+	}
+	if left, _ := filepath.Glob("*"); len(left) != 2 {
+		t.Errorf("%q", left)
+	}
+	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}, {"--blind=x"},
+		{"--blind=origin", "--pace"}} {
+		var errs strings.Builder
+		args := append([]string{"proxy", "--cache=none"}, flags...)
+		if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {
+			t.Errorf("%q: status %d: %s", flags, status, &errs)
+		}
+	}
+}
+
+// Where no rule forbids, no target is decided against, in any dialect.
+func TestForbidsSeesEachRule(t *testing.T) {
+	targets := []string{"/", "/a", "/a?b", "/index.html", "/robots.txt?", "/%2F", "/*", "/$", "//", "/private/x"}
+	for text, open := range map[string]bool{
+		"": true, "User-agent: *\nDisallow:\n": true, "User-agent: *\nAllow: /\n": true,
+		"User-agent: *\nDisallow: /\nUser-agent: bot\nDisallow:\n":               true,
+		"User-agent: *\nDisallow:\nUser-agent: bot\nDisallow: /x\n":              false,
+		"User-agent: *\nDisallow: *\n":                                           false,
+		"User-agent: *\nAllow: /\nDisallow: /\n":                                 false,
+		"User-agent: bot\nDisallow:\nDisallow: /a$\n":                            false,
+		"User-agent: bot\nCrawl-delay: 2\n":                                      true,
+		"User-agent: *\nDisallow: /a\nUser-agent: bot\nCrawl-delay: 2\nAllow: /": true,
+	} {
+		for _, d := range dialects {
+			p := d.Parse([]byte(text))
+			_, is := forbids(p, "bot")
+			if is == open {
+				t.Errorf("%v: %q: forbids is %v", d, text, is)
+			}
+			for _, target := range targets {
+				if !is && !p.Group("bot").Decide(target).Allowed {
+					t.Errorf("%v: %q: %s is forbidden", d, text, target)
+				}
+			}
+		}
+	}
+	if _, is := forbids(policy.Unreachable(), "bot"); !is {
+		t.Error("the unreachable forbids nothing")
+	}
+	for name, text := range sharedCorpus(t) {
+		for _, d := range dialects {
+			p := d.Parse(text)
+			if _, is := forbids(p, "bot"); is {
+				continue
+			}
+			for _, target := range targets {
+				if !p.Group("bot").Decide(target).Allowed {
+					t.Errorf("%v: %s: %s is forbidden", d, name, target)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,545 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// chromium starts a browser without a window, and skips the test if there is none.
+func chromium(t *testing.T) context.Context {
+	t.Helper()
+	binary, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skipf("%v: apt-get install chromium", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(binary), chromedp.UserDataDir(t.TempDir()), chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(func() { chromedp.Cancel(ctx); end(); stop() })
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab is a page of a browser. What the console and the Content-Security-Policy complain of fails
+// the test.
+type tab struct {
+	t     *testing.T
+	ctx   context.Context
+	mu    sync.Mutex
+	wrong []string
+}
+
+func newTab(t *testing.T, browser context.Context, width int) *tab {
+	t.Helper()
+	ctx, end := chromedp.NewContext(browser)
+	p := &tab{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		end()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, w := range p.wrong {
+			t.Error(w)
+		}
+	})
+	if err := chromedp.Listen(ctx, p.listen); err != nil {
+		t.Fatal(err)
+	}
+	call(p, log.Enable, cdp.Empty{})
+	call(p, audits.Enable, cdp.Empty{})
+	p.run(chromedp.EmulateViewport(int64(width), 900))
+	return p
+}
+
+func (p *tab) listen(event any) {
+	said := ""
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		// What the page answers with a 4xx is in the log of the network.
+		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "status of 4") {
+			said = "log: " + e.Entry.Text + " " + e.Entry.URL
+		}
+	case *runtime.EventExceptionThrown:
+		said = fmt.Sprintf("exception: %+v", e.ExceptionDetails)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
+			said = fmt.Sprintf("console: %s", e.Args[0].Value)
+		}
+	case *audits.EventIssueAdded:
+		if d := e.Issue.Details.ContentSecurityPolicyIssueDetails; d != nil {
+			said = fmt.Sprintf("CSP: %+v", d)
+		}
+	}
+	if said != "" {
+		p.mu.Lock()
+		p.wrong = append(p.wrong, said)
+		p.mu.Unlock()
+	}
+}
+
+func (p *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// call gives the browser a command of its protocol.
+func call[P, R any](p *tab, c cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	defer cancel()
+	r, err := chromedp.Call(ctx, c, params)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r
+}
+
+// eval returns the value of a JavaScript expression, and waits for it if it is a promise.
+func eval[T any](p *tab, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatal(expression, err)
+	}
+	return value
+}
+
+// await waits until an expression is true, on whatever page the tab is then.
+func (p *tab) await(expression string) {
+	p.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for last := time.Now().Add(10 * time.Second); ; <-tick.C {
+		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if err == nil && is {
+			return
+		}
+		if time.Now().After(last) {
+			p.t.Fatal(expression, err, eval[string](p, `document.body.innerText.slice(0, 1000)`))
+		}
+	}
+}
+
+// shoot keeps a picture of the whole page, as high as a reader would scroll.
+func (p *tab) shoot(name string) {
+	p.t.Helper()
+	dir := os.Getenv("ROBOTSGATE_SCREENSHOTS")
+	if dir == "" {
+		dir = p.t.ArtifactDir()
+	}
+	size := call(p, page.GetLayoutMetrics, cdp.Empty{}).CSSContentSize
+	whole := true
+	shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &whole,
+		Clip: &page.Viewport{Width: size.Width, Height: min(size.Height, 3000), Scale: 1}})
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), shot.Data, 0o600); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// shopFile is the file of shop.example.
+const shopFile = `# The shop
+User-agent: Googlebot
+User-agent: Bingbot
+Disallow: /search
+Allow: /search/about$
+Crawl-delay: 10
+
+User-agent: *
+Disallow: /cart/
+Disallow: /private/
+Allow: /private/press/
+Disallow /tmp
+Noindex: /old
+
+Sitemap: https://shop.example/sitemap.xml
+`
+
+// hostileFile tries what a file can do to the page that quotes it.
+var hostileFile = "User-agent: *\nDisallow: /<script>pwned=1</script>\n</pre></code></li></ol></script><img src=x onerror=pwned=1>\n" +
+	"<style>*{display:none}</style><base href=//evil.example><meta http-equiv=refresh content=0;url=//evil.example>\n" +
+	"# \x1b[31mred\x1b[0m \u202eevil\u202c \u2066x\u2069 \x00 nul \x07 {{.}} ${x} <!-- ]]> -->\n" +
+	"Sitemap: javascript:pwned=1\nSitemap: data:text/html,<script>pwned=1</script>\nDisallow: /\"onmouseover=\"pwned=1\n" +
+	"User-agent: \"><svg onload=pwned=1>\nDisallow: /private\n\xff\xfe\xc3\x28\n" +
+	"Allow: /" + strings.Repeat("<b>x</b>&#60;", 40<<10) + "\n"
+
+// bigFile has 10,000 rules.
+var bigFile = func() string {
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for i := range 9999 {
+		fmt.Fprintf(&b, "Disallow: /directory-%d/page-%d # why\n", i%97, i)
+	}
+	return b.String()
+}()
+
+func pageSite(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	switch r.Host {
+	case "moved.example":
+		http.Redirect(w, r, "http://shop.example/robots.txt", http.StatusFound)
+	case "down.example":
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case "none.example":
+		w.WriteHeader(http.StatusNotFound)
+	case "hostile.example":
+		w.Header().Set("ETag", `"<script>pwned=1</script>"`)
+		w.Write([]byte(hostileFile))
+	case "big.example":
+		w.Write([]byte(bigFile))
+	default:
+		w.Write([]byte(shopFile))
+	}
+}
+
+const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/search/about%0A/private/press/2024%0A/tmp/x%0A" +
+	"http://other.example/a%0A//"
+
+func TestPageInChromium(t *testing.T) {
+	browser := chromium(t)
+	v := startServe(t, usualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))
+	for name, test := range map[string]func(*testing.T, context.Context, string){
+		"looks":         pageLooks,
+		"keyboard":      pageByKeyboard,
+		"typing":        pageFollowsTyping,
+		"asking":        pageAsksWithoutReload,
+		"no script":     pageWithoutScript,
+		"hostile":       pageQuotesHostileFiles,
+		"10,000 lines":  pageShows10000Lines,
+		"accessibility": pageHasRolesAndNames,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, browser, v.url+"/") })
+	}
+}
+
+// contrasts is what contrast returns.
+type contrasts struct {
+	N   int
+	Bad []string
+}
+
+// contrast returns the texts of the page whose contrast to what is behind them is below 4.5
+// (WCAG 2.2 §1.4.3), and counts all.
+const contrast = `(() => {
+	const rgb = c => c.match(/[\d.]+/g).map(Number);
+	const light = c => { const [r, g, b] = rgb(c).map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+		return .2126 * r + .7152 * g + .0722 * b; };
+	const bad = []; let n = 0;
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		const e = walk.currentNode.parentElement;
+		if (!walk.currentNode.data.trim() || !e.checkVisibility() || e.closest('.aside, option')) continue;
+		let behind = e;
+		while (behind && rgb(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+		const a = light(getComputedStyle(e).color), b = light(getComputedStyle(behind ?? document.body).backgroundColor);
+		const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+		n++;
+		if (!(ratio >= 4.5)) bad.push(ratio.toFixed(2) + ': ' + walk.currentNode.data.slice(0, 40));
+	}
+	return {n, bad};
+})()`
+
+func pageLooks(t *testing.T, browser context.Context, at string) {
+	for name, question := range map[string]string{
+		"empty": "", "pasting": "?source=text", "one": "?site=http://shop.example/private/x&agent=ExampleBot", "many": manyURLs,
+		"down": "?site=http://down.example/x", "none": "?site=http://none.example", "wrong": "?site=mailto:x",
+		"hostile": "?site=http://hostile.example/private%0A",
+		"group":   "?site=http://shop.example/search/about&agent=googlebot&as=google",
+		"pasted":  "?source=text&urls=/private/x%0A/&robots=User-agent:*%0ADisallow:/private/%0ANoindex:/x",
+	} {
+		p := newTab(t, browser, 360)
+		p.run(chromedp.Navigate(at + question))
+		eval[any](p, `document.querySelectorAll('.answer:nth-child(3) details, section > details').forEach(d => d.open = true)`)
+		for _, width := range []int{360, 800, 1400} {
+			p.run(chromedp.EmulateViewport(int64(width), 900))
+			if over := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+				t.Errorf("%s at %d: %d pixels are beside the page", name, width, over)
+			}
+			for _, scheme := range []string{"light", "dark"} {
+				p.prefer(scheme)
+				if found := eval[contrasts](p, contrast); found.N < 10 || len(found.Bad) > 0 {
+					t.Errorf("%s at %d, %s: %d texts, below 4.5: %q", name, width, scheme, found.N, found.Bad)
+				}
+				if name == "many" || os.Getenv("ROBOTSGATE_SCREENSHOTS") != "" {
+					p.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+				}
+			}
+		}
+	}
+}
+
+// prefer has the page shown in a colour scheme.
+func (p *tab) prefer(scheme string) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// focused describes what has the focus.
+const focused = `(() => { const e = document.activeElement; return e === document.body ? '' :
+	(e.labels?.[0]?.textContent ?? e.textContent).replace(/\s+/g, ' ').trim() +
+	(getComputedStyle(e).outlineStyle === 'none' || parseFloat(getComputedStyle(e).outlineWidth) < 2 ? ' WITHOUT OUTLINE' : ''); })()`
+
+func pageByKeyboard(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 800)
+	p.run(chromedp.Navigate(at))
+	tabs := func(n int) (names []string) {
+		for range n {
+			p.run(chromedp.KeyEvent(kb.Tab))
+			names = append(names, eval[string](p, focused))
+		}
+		return names
+	}
+	want := []string{"Ask a site", "Paste a file", "Site or URL"}
+	if got := tabs(3); !slices.Equal(got, want) {
+		t.Errorf("the focus goes to %q, want %q", got, want)
+	}
+	p.run(chromedp.KeyEvent("http://shop.example/private/press/1"), chromedp.KeyEvent(kb.Enter))
+	p.await(`document.getElementById('status').textContent === 'Allowed by line 11'`)
+	want = []string{"More URLs or paths of it, one on each line", "Crawler", "Read as", "Ask the site", "line 11"}
+	if got := tabs(5); !slices.Equal(got, want) {
+		t.Errorf("the focus goes to %q, want %q", got, want)
+	}
+	p.run(chromedp.KeyEvent(kb.Enter))
+	p.await(`location.hash === '#L11' && document.querySelector('#L11').getBoundingClientRect().top < innerHeight`)
+	// From there on to the end, and round: nothing keeps the focus.
+	seen := map[string]bool{}
+	for range 60 {
+		if name := tabs(1)[0]; name == "Ask a site" {
+			seen[name] = true
+			break
+		} else if strings.Contains(name, "WITHOUT") {
+			t.Errorf("%s", name)
+		}
+	}
+	if !seen["Ask a site"] {
+		t.Error("the focus does not come round")
+	}
+}
+
+func pageFollowsTyping(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 1400)
+	p.run(chromedp.Navigate(at+"?urls=/cart/1&agent=ExampleBot"), chromedp.Click(chromedp.CSS("nav a:last-child")),
+		chromedp.SendKeys(chromedp.CSS("#robots"), "User-agent: *\nDisallow: /ca"))
+	p.await(`document.getElementById('status').textContent === 'Refused by line 2'`)
+	p.run(chromedp.SendKeys(chromedp.CSS("#robots"), "x"))
+	p.await(`document.getElementById('status').textContent === 'Allowed: no rule matches'`)
+	link := eval[string](p, `document.getElementById('link').href`)
+	if here := eval[string](p, `location.href`); here != link {
+		t.Errorf("the page is at %s, want %s", here, link)
+	}
+	other := newTab(t, browser, 1400)
+	other.run(chromedp.Navigate(link))
+	for _, id := range []string{"robots", "urls", "agent", "as"} {
+		get := fmt.Sprintf("document.getElementById(%q).value", id)
+		if got, want := eval[string](other, get), eval[string](p, get); got != want {
+			t.Errorf("%s is %q behind the link, want %q", id, got, want)
+		}
+	}
+	const answer = `document.getElementById('answer').textContent`
+	if got, want := eval[string](other, answer), eval[string](p, answer); got != want {
+		t.Errorf("behind the link: %s\nwant %s", got, want)
+	}
+}
+
+func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 360)
+	p.run(chromedp.Navigate(at))
+	eval[any](p, `window.here = true`)
+	ask := func(site, want string) {
+		p.run(chromedp.SetValue(chromedp.CSS("#site"), site), chromedp.Click(chromedp.CSS("button")))
+		p.await(fmt.Sprintf(`document.getElementById('status').textContent.startsWith(%q)`, want))
+		if below := eval[float64](p, `document.querySelector('#answer :is(h3, .problem)').getBoundingClientRect().bottom - innerHeight`); below > 0 {
+			t.Errorf("%s: the answer ends %g pixels below the window", site, below)
+		}
+	}
+	ask("http://shop.example/cart/", "Refused by line 9")
+	ask("http://none.example", "Allowed: robots.txt is unavailable")
+	ask("mailto:x", `"mailto:x" is no http`)
+	ask("http://down.example", "Refused: robots.txt is unreachable")
+	if !eval[bool](p, `here`) {
+		t.Error("the page was loaded again")
+	}
+	p.run(chromedp.NavigateBack())
+	p.await(`document.getElementById('site')?.value === 'mailto:x' && document.getElementById('said').textContent === 'Not answered'`)
+	p.run(chromedp.NavigateBack())
+	p.await(`document.getElementById('site')?.value === 'http://none.example' && document.title.startsWith('Allowed')`)
+}
+
+func pageWithoutScript(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 800)
+	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	says := func(selector, want string) {
+		t.Helper()
+		got := eval[string](p, fmt.Sprintf(`document.querySelector(%q).textContent.trim()`, selector))
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s is %q, want %q", selector, got, want)
+		}
+	}
+	p.run(chromedp.Navigate(at), chromedp.SendKeys(chromedp.CSS("#site"), "http://shop.example/cart/1"),
+		chromedp.Click(chromedp.CSS("button")), chromedp.WaitVisible(chromedp.CSS("#u1")))
+	says("#u1 h3 .say", "Refused by line 9: Disallow: /cart/")
+	p.run(chromedp.Click(chromedp.CSS("nav a:last-child")), chromedp.WaitVisible(chromedp.CSS("#robots")),
+		chromedp.SendKeys(chromedp.CSS("#robots"), "User-agent: *\nDisallow: /a\nDisallow: /ab"),
+		chromedp.SendKeys(chromedp.CSS("#urls"), "/abc\n/b"),
+		chromedp.Click(chromedp.CSS("button")), chromedp.WaitVisible(chromedp.CSS("#u2")))
+	says("#u1 h3 .say", "Refused by line 3: Disallow: /ab")
+	says("#u2 h3 .say", "Allowed: no rule matches")
+	says("#L2 .tag", "matches 1, but loses")
+	says("#robots", "User-agent: *")
+	if n := eval[int](p, `document.querySelectorAll('button').length`); n != 1 {
+		t.Errorf("%d buttons, want the one that the server answers", n)
+	}
+}
+
+func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 800)
+	p.run(chromedp.Navigate(at))
+	check := func(how string) {
+		t.Helper()
+		if got := eval[string](p, `typeof pwned`); got != "undefined" {
+			t.Errorf("%s: the file ran a script", how)
+		}
+		if got := eval[string](p, `[...document.querySelectorAll('#answer :is(script, img, style, svg, base, meta, pre, b)')].map(e => e.outerHTML).join()`); got != "" {
+			t.Errorf("%s: the file made %.200s", how, got)
+		}
+		for _, link := range eval[[]string](p, `[...document.querySelectorAll('a')].map(a => a.href)`) {
+			if !strings.HasPrefix(link, at) && !strings.HasPrefix(link, "https://github.com/robotsgate/robotsgate/") {
+				t.Errorf("%s: a link to %s", how, link)
+			}
+		}
+		if got := eval[string](p, `document.getElementById('answer').textContent.match(/[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/)?.[0] ?? ''`); got != "" {
+			t.Errorf("%s: the page shows %q", how, got)
+		}
+		if got := eval[string](p, `document.querySelector('#answer').textContent`); !strings.Contains(got, `<script>pwned=1</script>`) ||
+			!strings.Contains(got, `\u202eevil`) || !strings.Contains(got, `\x1b[31mred`) {
+			t.Errorf("%s: the file is not shown: %.2000s", how, got)
+		}
+	}
+	fill := func(id, value string) {
+		eval[any](p, fmt.Sprintf(`document.getElementById(%q).value = new TextDecoder().decode(Uint8Array.from(atob(%q), c => c.charCodeAt(0)))`,
+			id, base64.StdEncoding.EncodeToString([]byte(value))))
+	}
+	fill("site", `http://hostile.example/private?<script>pwned=1</script>`)
+	fill("urls", `/"><img src=x onerror=pwned=1>`+"\n/</textarea><script>pwned=1</script>")
+	fill("agent", "svg")
+	p.run(chromedp.Click(chromedp.CSS("button")))
+	p.await(`document.querySelector('#L5')`)
+	check("fetched by the script")
+	p.run(chromedp.Reload())
+	p.await(`document.querySelector('#L5')`)
+	check("written by the server")
+	p.run(chromedp.Navigate(at + "?source=text"))
+	fill("robots", "</textarea><script>pwned=1</script>\n"+hostileFile)
+	p.run(chromedp.Click(chromedp.CSS("button")))
+	p.await(`document.querySelector('#L5')`)
+	check("pasted")
+}
+
+func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 1400)
+	p.run(chromedp.Navigate(at))
+	start := time.Now()
+	p.run(chromedp.Navigate(at + "?site=http://big.example/directory-8/page-8641"))
+	loaded := time.Since(start)
+	p.await(`document.querySelectorAll('.file li').length === 10000`)
+	took := eval[map[string]float64](p, `(async () => {
+		const frame = () => new Promise(requestAnimationFrame);
+		const took = {};
+		let start = performance.now();
+		document.querySelector('h3 a').click();
+		await frame(); await frame();
+		took.jump = performance.now() - start;
+		const at = document.querySelector('.decides.no[id]').getBoundingClientRect();
+		took.seen = at.top > 0 && at.bottom < innerHeight ? 1 : 0;
+		scrollTo(0, 0);
+		await frame(); await frame();
+		let worst = 0, frames = 0;
+		const all = start = performance.now();
+		for (let y = 0; y < document.documentElement.scrollHeight; y += 3000) {
+			const before = performance.now();
+			scrollTo(0, y);
+			await frame();
+			worst = Math.max(worst, performance.now() - before);
+			frames++;
+		}
+		return {...took, worst, frames, scroll: performance.now() - all};
+	})()`)
+	t.Logf("10,000 lines: loaded in %v; a jump took %.0f ms; %.0f steps of 3000 pixels took %.0f ms, the slowest %.0f ms",
+		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
+	if loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000 || took["seen"] != 1 || took["frames"] < 50 {
+		t.Errorf("loaded in %v, %v", loaded, took)
+	}
+	p.shoot("big-1400")
+}
+
+// spoken is what a screen reader says of a property.
+func spoken(v *accessibility.Value) (text string) {
+	if v != nil {
+		json.Unmarshal(v.Value, &text)
+	}
+	return text
+}
+
+func pageHasRolesAndNames(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 1400)
+	p.run(chromedp.Navigate(at + "?site=http://shop.example/private/press/x"))
+	nodes := call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
+	found := map[string]bool{}
+	unnamed := []string{"button", "link", "textbox", "combobox", "form", "region", "navigation", "table", "list"}
+	for _, n := range nodes {
+		if n.Ignored || n.Role == nil {
+			continue
+		}
+		role, name := spoken(n.Role), spoken(n.Name)
+		found[role+" "+name] = true
+		if name == "" && slices.Contains(unnamed, role) {
+			t.Errorf("a %s has no name", role)
+		}
+	}
+	for _, want := range []string{
+		"banner ", "navigation Where the file is from", "main ", "form Question", "contentinfo ", "status ",
+		"heading Which line of robots.txt decides?", "heading Allowed by line 11: Allow: /private/press/",
+		"textbox Site or URL", "textbox More URLs or paths of it, one on each line", "combobox Crawler", "combobox Read as",
+		"button Ask the site", "button Copy link", "link Link to this question", "list Answers", "list Lines 1 to 15",
+		"list Lines that the answer rests on", "region The file 15 lines, 255 bytes", "link line 11", "link it",
+		"table Crawlers read this differently", "columnheader Read as", "columnheader Because", "rowheader google",
+	} {
+		if !found[want] {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// document is a page as a browser reads it.
+type document struct{ *html.Node }
+
+func (v *serving) page(method, query, body string) (*http.Response, document) {
+	v.t.Helper()
+	res, text := v.do(method, "/"+query, body, "Content-Type: application/x-www-form-urlencoded")
+	if is := res.Header.Get("Content-Type"); is != "text/html; charset=utf-8" {
+		v.t.Fatalf("%s: %s: %.200s", is, res.Status, text)
+	}
+	doc, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return res, document{doc}
+}
+
+// all returns the elements of a kind that have a class, if one is given.
+func (d document) all(element, class string) (found []document) {
+	for n := range d.Descendants() {
+		if n.Type == html.ElementNode && n.Data == element &&
+			(class == "" || strings.Contains(" "+attr(n, "class")+" ", " "+class+" ")) {
+			found = append(found, document{n})
+		}
+	}
+	return found
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// text is what is written in an element.
+func (d document) text() string {
+	var b strings.Builder
+	for n := range d.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// says is how the page words a record.
+func says(r *decisionRecord) string {
+	v := verdict{Allowed: r.Allowed, Reason: r.Reason, Robots: r.Robots}
+	if r.Line != nil {
+		v.Line, v.Rule = *r.Line, *r.Rule
+	}
+	if r.Error != nil {
+		v.Error = *r.Error
+	}
+	answer := pageVerdict{Allowed: v.Allowed}
+	if v.Line > 0 {
+		return fmt.Sprintf("%s by %s", answer.Word(), v.because())
+	}
+	return fmt.Sprintf("%s: %s", answer.Word(), v.because())
+}
+
+func TestPageSaysWhatTheRecordsSay(t *testing.T) {
+	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+	for _, name := range schemaSites {
+		for _, as := range dialectNames() {
+			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
+				query := "=" + url.QueryEscape("http://"+name+".example"+path) + "&agent=ExampleBot/1.0&as=" + as
+				_, record := v.do("GET", "/v1/decide?url"+query, "")
+				var r decisionRecord
+				if err := json.Unmarshal([]byte(record), &r); err != nil {
+					t.Fatal(err, record)
+				}
+				_, doc := v.page("GET", "?site"+query, "")
+				if got := doc.all("span", "say"); len(got) != 1 || got[0].text() != says(&r) {
+					t.Errorf("%s%s as %s: the page says %q, want %q", name, path, as, doc.text(), says(&r))
+				}
+			}
+		}
+	}
+}
+
+// Real files, pasted: each answer is that of /v1/match, and each line of the file is there once.
+func TestPageQuotesRealFiles(t *testing.T) {
+	files := sharedCorpus(t)
+	v := startServe(t, usualLimits)
+	urls := []string{"/", "/search?q=a", "/wp-admin/admin-ajax.php", "/private/x", "/*", "https://example.com/a/b.php?x=1"}
+	for _, name := range slices.Sorted(maps.Keys(files))[:30] {
+		text := files[name]
+		text = bytes.ToValidUTF8(text, []byte("?"))
+		question, _ := json.Marshal(map[string]any{"robots": string(text), "urls": urls, "agent": "Googlebot"})
+		_, want := v.do("POST", "/v1/match", string(question), "Content-Type: application/json")
+		form := url.Values{"source": {"text"}, "robots": {string(text)}, "urls": {strings.Join(urls, "\r\n")}, "agent": {"Googlebot"}}
+		_, doc := v.page("POST", "", form.Encode())
+		answers, lines := doc.all("span", "say"), doc.lines()
+		for i, record := range strings.Split(strings.TrimSpace(want), "\n") {
+			var r decisionRecord
+			if err := json.Unmarshal([]byte(record), &r); err != nil || i >= len(answers) || answers[i].text() != says(&r) {
+				t.Fatalf("%s: %d answers, want %s", name, len(answers), record)
+			}
+			if r.Line == nil {
+				continue
+			}
+			if line := lines[*r.Line]; !strings.Contains(line.text(), map[bool]string{true: "allows", false: "refuses"}[r.Allowed]) {
+				t.Errorf("%s: line %d is marked %q", name, *r.Line, line.text())
+			}
+		}
+		for i, l := range strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text)), "\n") {
+			line, ok := lines[i+1]
+			if !ok {
+				line.Node = new(html.Node)
+			}
+			want, _ := shorten(l)
+			want = strings.TrimSpace(strings.TrimPrefix(want, `\ufeff`))
+			if got := line.code(); got != want {
+				t.Errorf("%s: line %d is %q, want %q", name, i+1, got, want)
+			}
+		}
+	}
+}
+
+// lines are those of the file, by number.
+func (d document) lines() map[int]document {
+	lines := map[int]document{}
+	for _, l := range d.all("li", "") {
+		if n, err := strconv.Atoi(strings.TrimPrefix(attr(l.Node, "id"), "L")); err == nil {
+			lines[n] = l
+		}
+	}
+	return lines
+}
+
+// code is the line itself, without what stands beside it.
+func (d document) code() string {
+	for _, c := range d.all("code", "") {
+		return c.text()
+	}
+	return ""
+}
+
+func TestPageProblems(t *testing.T) {
+	v := startServe(t, usualLimits)
+	form := func(values ...string) string {
+		q := url.Values{}
+		for i := 0; i < len(values); i += 2 {
+			q.Set(values[i], values[i+1])
+		}
+		return q.Encode()
+	}
+	for _, c := range []struct {
+		method, query, body string
+		status              int
+		says                string
+	}{
+		{"GET", "", "", 200, ""},
+		{"GET", "?source=text", "", 200, ""},
+		{"GET", "?site=", "", 200, ""},
+		{"GET", "?site=mailto:x", "", 422, "mailto:x"},
+		{"GET", "?site=/private", "", 422, "names no site"},
+		{"GET", "?site=example.com&agent=a%20b", "", 400, "holds a blank"},
+		{"GET", "?site=example.com&as=altavista", "", 400, "altavista"},
+		{"GET", "?site=example.com&as=all", "", 400, "as is the one for the file"},
+		{"GET", "?site=example.com&urls=" + strings.Repeat("/%0A", 51), "", 400, "51 URLs"},
+		{"GET", "?url=example.com", "", 400, "no parameter is called"},
+		{"GET", "?site=a.example&site=b.example", "", 400, "2 times"},
+		{"GET", "?source=tape", "", 400, "tape"},
+		{"GET", "?site=%1b[31m%E2%80%AE", "", 422, `\x1b[31m\u202e`},
+		{"POST", "", "robots=%zz", 400, "invalid URL escape"},
+		{"POST", "", form("source", "text", "robots", strings.Repeat("x", 1<<20+1)), 413, "larger than"},
+		{"POST", "", form("source", "text", "robots", "Disallow: /", "urls", "private"), 200, "neither a URL nor a path"},
+		{"POST", "", form("source", "text", "robots", "x", "site", "y"), 200, "no rule matches"},
+	} {
+		res, doc := v.page(c.method, c.query, c.body)
+		answer := ""
+		for n := range doc.Descendants() {
+			if attr(n, "id") == "answer" {
+				answer = document{n}.text()
+			}
+		}
+		if res.StatusCode != c.status || !strings.Contains(answer, c.says) {
+			t.Errorf("%s %s %.60s: %s, %q, want %d, %q", c.method, c.query, c.body, res.Status, answer, c.status, c.says)
+		}
+		if csp := res.Header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: Content-Security-Policy is %q", c.query, csp)
+		}
+	}
+	for _, c := range []struct {
+		path, field string
+		status      int
+	}{
+		{"/", "Host: evil.example", 421}, {"/page/page.js", "Host: evil.example", 421}, {"/page/page.js", "X: y", 200},
+		{"/page/page.css", "X: y", 200}, {"/page/page.html", "X: y", 404},
+	} {
+		if res, _ := v.do("GET", c.path, "", c.field); res.StatusCode != c.status {
+			t.Errorf("%s, %s: status %d, want %d", c.path, c.field, res.StatusCode, c.status)
+		}
+	}
+	for _, field := range []string{"Origin: http://evil.example", "Sec-Fetch-Site: cross-site"} {
+		if res, _ := v.do("POST", "/", "source=text", field, "Content-Type: application/x-www-form-urlencoded"); res.StatusCode != 403 {
+			t.Errorf("%s: status %d, want 403", field, res.StatusCode)
+		}
+	}
+	if res, _ := v.do("POST", "/", "{}", "Content-Type: application/json"); res.StatusCode != 415 {
+		t.Errorf("JSON: status %d, want 415", res.StatusCode)
+	}
+}
+
+// However long a file or its lines are, the page is not, and what decides is on it.
+func TestPageOfLargeFilesIsBounded(t *testing.T) {
+	v := startServe(t, usualLimits)
+	urls := strings.Repeat("/a\n", maxPageURLs)
+	files := map[string]string{
+		"one line":    "User-agent: *\nDisallow: /a" + strings.Repeat("<", 490<<10),
+		"far down":    "User-agent: *\n" + strings.Repeat("\n", 100000) + "Disallow: /a\n",
+		"controls":    strings.Repeat("\x01", 500<<10),
+		"half a rune": strings.Repeat("€", 170<<10),
+	}
+	if *million {
+		maps.Copy(files, map[string]string{
+			"line ends": strings.Repeat("\n", 1<<20),
+			"rules":     "User-agent: *\n" + strings.Repeat("Allow:/a\n", 60000),
+			"agents":    strings.Repeat("User-agent: *\n", 30000) + "Disallow: /a\n",
+			"bad lines": strings.Repeat("x\n", 250<<10),
+		})
+	}
+	for name, text := range files {
+		form := url.Values{"source": {"text"}, "robots": {text}, "urls": {urls}}
+		start := time.Now()
+		res, page := v.do("POST", "/", form.Encode(), "Content-Type: application/x-www-form-urlencoded")
+		took := time.Since(start)
+		t.Logf("%s: %v, %d bytes of page for %d of file", name, took.Round(time.Millisecond), len(page), len(text))
+		if page = page[strings.Index(page, `<div id="answer">`):]; res.StatusCode != 200 || len(page) > 12<<20 {
+			t.Errorf("%s: %s, %d bytes besides the form", name, res.Status, len(page))
+		}
+		if took > 20*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
+		if name == "far down" && (!strings.Contains(page, `id="L100002" class="bound decides no"`) || !strings.Contains(page, "are left out")) {
+			t.Errorf("%s: the line that decides is not there", name)
+		}
+	}
+}
+
+// One command, on a machine that knows nothing of it, and the page is there.
+func TestPageIsThereAtOnce(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", home)
+	t.Setenv("HOME", home)
+	_, at := process(t)
+	said := time.Now()
+	page := get(t, at+"/?source=text&robots=User-agent:*%0ADisallow:/&urls=/x")
+	if took := time.Since(said); !strings.Contains(page, "Refused") || took > time.Second {
+		t.Errorf("%v after it has said where it is: %.300s", took, page)
+	}
+	if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,465 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/cachetest"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+)
+
+// engines are the ways to a Redis. says is what the error has to contain; if empty, there is
+// none.
+var engines = []struct {
+	name  string
+	start func(t *testing.T) (url string, env []string)
+	says  string
+}{
+	{"a password", func(t *testing.T) (string, []string) {
+		s := startRedis(t)
+		s.do(t, "CONFIG", "SET", "requirepass", "pass/word")
+		return "redis://:pass%2Fword@" + s.client.Options().Addr, nil
+	}, ""},
+	{"a wrong password", func(t *testing.T) (string, []string) {
+		s := startRedis(t)
+		s.do(t, "CONFIG", "SET", "requirepass", "right")
+		return "redis://:wrong@" + s.client.Options().Addr, nil
+	}, "WRONGPASS"},
+	{"a user of the ACL", func(t *testing.T) (string, []string) {
+		s := startRedis(t)
+		// As the documentation of redisstore has it.
+		s.do(t, "ACL", "SETUSER", "crawler", "on", ">word", "~robotsgate:*", "&robotsgate:*", "+@all", "-@admin", "-@dangerous")
+		return "redis://crawler:word@" + s.client.Options().Addr, nil
+	}, ""},
+	{"a user without the keys", func(t *testing.T) (string, []string) {
+		s := startRedis(t)
+		s.do(t, "ACL", "SETUSER", "crawler", "on", ">word", "~others:*", "&*", "+@all")
+		return "redis://crawler:word@" + s.client.Options().Addr, nil
+	}, "NOPERM"},
+	{"a database", func(t *testing.T) (string, []string) { return startRedis(t).url + "/3", nil }, ""},
+	{"a unix socket", func(t *testing.T) (string, []string) {
+		_, socket := startRedisOnSocket(t)
+		return socket + "?db=1", nil
+	}, ""},
+	{"TLS", func(t *testing.T) (string, []string) {
+		addr, roots := startRedisWithTLS(t)
+		return "rediss://" + addr, []string{"SSL_CERT_FILE=" + roots}
+	}, ""},
+	{"TLS of an unknown authority", func(t *testing.T) (string, []string) {
+		addr, _ := startRedisWithTLS(t)
+		return "rediss://" + addr, nil
+	}, "x509: certificate signed by unknown authority"},
+	{"TLS, not verified", func(t *testing.T) (string, []string) {
+		addr, _ := startRedisWithTLS(t)
+		return "rediss://" + addr + "?skip_verify=true", nil
+	}, ""},
+	{"a Sentinel", func(t *testing.T) (string, []string) { return startSentinel(t).url, nil }, ""},
+	{"a Sentinel that knows no such master", func(t *testing.T) (string, []string) {
+		return strings.Replace(startSentinel(t).url, "mymaster", "another", 1), nil
+	}, "redis: all sentinels specified in configuration are unreachable"},
+	{"a cluster", func(t *testing.T) (string, []string) { return startCluster(t).url, nil }, ""},
+	{"a cluster of which one node is known", func(t *testing.T) (string, []string) {
+		addr := startCluster(t).nodes[1].client.Options().Addr
+		return "redis://" + addr + "?addr=" + addr, nil
+	}, ""},
+	{"one node of a cluster", func(t *testing.T) (string, []string) {
+		return startCluster(t).nodes[1].url, nil
+	}, "MOVED"},
+}
+
+// Values, locks and turns go over any way to a Redis that a URL can name.
+func TestRedisServesOverEveryWayToIt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range engines {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url, env := tt.start(t)
+			cmd, out := child(t, "engine", append(env, "ROBOTSGATE_REDIS="+url)...)
+			said := ""
+			for out.Scan() {
+				said += out.Text()
+			}
+			if err := cmd.Wait(); err != nil || tt.says == "" && said != "" || !strings.Contains(said, tt.says) {
+				t.Errorf("%v, %s; want %q", err, said, tt.says)
+			}
+		})
+	}
+}
+
+// childTriesEngine uses each of what the stores do once, and prints what fails.
+func childTriesEngine(redisURL string) {
+	values, err := redisstore.Open(redisURL)
+	if err != nil {
+		fail(err)
+	}
+	defer values.Close()
+	shared := &redisturns.Store{Client: values.Client}
+	defer shared.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for i := range 10 { // in several slots of a cluster
+		if err := tryEngine(ctx, values, shared, siteURL(i).Host); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+}
+
+func tryEngine(ctx context.Context, values *redisstore.Store, shared *redisturns.Store, key string) error {
+	if err := values.Put(ctx, key, []byte(key), time.Minute); err != nil {
+		return err
+	}
+	if got, err := values.Get(ctx, key); err != nil || string(got) != key {
+		return fmt.Errorf("got %q: %w", got, err)
+	}
+	unlock, ok, err := values.Lock(ctx, key, time.Minute)
+	if err != nil || !ok {
+		return fmt.Errorf("locked %t: %w", ok, err)
+	}
+	unlock()
+	if unlock, ok, err = values.Lock(ctx, key, time.Minute); err != nil || !ok {
+		return fmt.Errorf("locked again %t: %w", ok, err)
+	}
+	unlock()
+	first, second := turns.Ask{Turn: "first", Places: 1, Lease: time.Minute}, turns.Ask{Turn: "second", Places: 1, Lease: time.Minute}
+	if got, err := shared.Take(ctx, key, first); err != nil || !got.Taken {
+		return fmt.Errorf("taken %t: %w", got.Taken, err)
+	}
+	got, err := shared.Take(ctx, key, second)
+	if err != nil || got.Taken {
+		return fmt.Errorf("taken twice %t: %w", got.Taken, err)
+	}
+	if err := shared.Tell(ctx, key, turns.News{Ask: first}); err != nil {
+		return err
+	}
+	select {
+	case <-got.Wake:
+	case <-ctx.Done():
+		return fmt.Errorf("not told of the place that is free: %w", ctx.Err())
+	}
+	if got, err = shared.Take(ctx, key, second); err != nil || !got.Taken {
+		return fmt.Errorf("not taken after the end: %w", err)
+	}
+	return nil
+}
+
+func TestAClusterPassesTheSuites(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	empty := func(t *testing.T) {
+		for _, n := range c.nodes {
+			n.do(t, "FLUSHALL")
+		}
+	}
+	cachetest.TestStore(t, func(t *testing.T) cache.Store {
+		empty(t)
+		return openRedis(t, c.url)
+	})
+	turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
+		empty(t)
+		return openTurns(t, c.url, ""), openTurns(t, c.url, "")
+	})
+}
+
+// A master that dies under Sentinel costs each origin one request too early at most. A slot of a
+// cluster that moves costs none. The cache gives the right answers all along.
+func TestFleetOverItsEngine(t *testing.T) {
+	t.Parallel()
+	const origins = 8
+	for _, tt := range []struct {
+		name  string
+		start func(t *testing.T) (url string, midway func(t *testing.T))
+		early int // at each origin
+	}{
+		{"failover", func(t *testing.T) (string, func(t *testing.T)) {
+			s := startSentinel(t)
+			return s.url, s.failover
+		}, 1},
+		{"moved slots", func(t *testing.T) (string, func(t *testing.T)) {
+			c := startCluster(t)
+			return c.url, func(t *testing.T) {
+				for i := range origins {
+					c.move(t, "{"+siteURL(i).Scheme+"://"+siteURL(i).Host+"}")
+				}
+			}
+		}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url, midway := tt.start(t)
+			w := newWitness(t, 100*time.Millisecond)
+			f := fleet{3, 8, origins, 8 * time.Second, nil}
+			all := f.start(t, url, w)
+			answers := keepAnswering(t, url)
+			time.Sleep(2 * time.Second)
+			midway(t)
+			f.wait(t, all)
+			asked, errors := answers()
+			early, least, part := w.early()
+			t.Logf("%d early, least gap %v, %.1f %% of the possible; %d questions to a cache, %d errors of its store",
+				len(early), least, 100*part, asked, errors)
+			at := map[string]int{}
+			for _, text := range early {
+				host, _, _ := strings.Cut(text, "/")
+				if at[host]++; at[host] > tt.early {
+					t.Errorf("%d requests too early: %s", at[host], text)
+				}
+			}
+			for host, log := range w.log {
+				if last := log[len(log)-1].start; last.Before(log[0].start.Add(6 * time.Second)) {
+					t.Errorf("%s: no request after %v", host, last)
+				}
+			}
+		})
+	}
+}
+
+// keepAnswering asks a cache over the store for new origins, until the result is called: it
+// returns how many, and how many errors of the store there were. Its last values are stored.
+func keepAnswering(t *testing.T, url string) func() (asked int, errors uint64) {
+	values := openRedis(t, url)
+	c := &cache.Cache{Store: values}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan int)
+	go func() {
+		var fetches atomic.Int32
+		i := 1000
+		for ; ctx.Err() == nil; i++ {
+			askAndCheck(t, c, i, &fetches)
+			time.Sleep(20 * time.Millisecond)
+		}
+		if n := int(fetches.Load()); n != i-1000 {
+			t.Errorf("%d fetches for %d origins", n, i-1000)
+		}
+		done <- i
+	}()
+	return func() (int, uint64) {
+		cancel()
+		next := <-done
+		errors := c.Stats().StoreErrors
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		again := openRedis(t, url)
+		for _, i := range []int{1000, next - 1} { // the first may have been lost with its master
+			_, err := again.Get(context.Background(), siteURL(i).Scheme+"://"+siteURL(i).Host)
+			if err != nil && (err != cache.ErrMiss || i != 1000) {
+				t.Errorf("origin %d of %d to %d: %v", i, 1000, next-1, err)
+			}
+		}
+		return next - 1000, errors
+	}
+}
+
+// startRedisOnSocket returns a server and the URL of its socket.
+func startRedisOnSocket(t *testing.T) (s *redisServer, url string) {
+	dir, err := os.MkdirTemp("", "redis") // that of the test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "socket")
+	return startRedis(t, "--unixsocket", path), "unix://" + path
+}
+
+// startRedisWithTLS returns the address of a server, and a file with the root to trust.
+func startRedisWithTLS(t *testing.T) (addr, roots string) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	roots = filepath.Join(dir, "roots")
+	root, rootKey := certify(t, roots, "", nil, nil)
+	certify(t, cert, key, root, rootKey)
+	addr = freeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	startRedis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", roots, "--tls-auth-clients", "no")
+	return addr, roots
+}
+
+// certify writes a certificate, and its key if that has a file. Without a signer, it is one.
+func certify(t *testing.T, file, keyFile string, signer *x509.Certificate, signerKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
+	}
+	if signer == nil {
+		c.IsCA, c.KeyUsage = true, x509.KeyUsageCertSign
+		signer, signerKey = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, signer, &key.PublicKey, signerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{file: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if name == "" {
+			continue
+		}
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, key
+}
+
+// sentinel is a master, a replica, and a Sentinel that watches them; the servers have one
+// password, and the Sentinel another.
+type sentinel struct {
+	url             string
+	master, replica *redisServer
+}
+
+func startSentinel(t *testing.T) *sentinel {
+	s := &sentinel{master: startRedis(t, "--repl-diskless-sync-delay", "0"), replica: startRedis(t)}
+	_, port, _ := net.SplitHostPort(s.master.client.Options().Addr)
+	s.replica.do(t, "REPLICAOF", "127.0.0.1", port)
+	await(t, "a replica", func() bool { return strings.Contains(s.replica.info(t, "replication"), "master_link_status:up") })
+	for _, server := range []*redisServer{s.master, s.replica} {
+		server.do(t, "CONFIG", "SET", "masterauth", "word")
+		server.do(t, "CONFIG", "SET", "requirepass", "word")
+		server.identify("word")
+	}
+	file := filepath.Join(t.TempDir(), "conf") // which a Sentinel rewrites
+	err := os.WriteFile(file, []byte("sentinel monitor mymaster 127.0.0.1 "+port+` 1
+sentinel auth-pass mymaster word
+sentinel down-after-milliseconds mymaster 500
+sentinel failover-timeout mymaster 5000
+requirepass another
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := startRedis(t, file, "--sentinel")
+	watch.identify("another")
+	await(t, "a Sentinel that knows both", func() bool {
+		return strings.Contains(watch.info(t, "sentinel"), "status=ok,address=127.0.0.1:"+port+",slaves=1")
+	})
+	s.url = "redis://:another@" + watch.client.Options().Addr + "?master_name=mymaster&password=word"
+	return s
+}
+
+func (s *sentinel) failover(t *testing.T) {
+	start := time.Now()
+	s.master.kill()
+	await(t, "a new master", func() bool { return strings.Contains(s.replica.info(t, "replication"), "role:master") })
+	t.Logf("a new master after %v", time.Since(start).Round(time.Millisecond))
+}
+
+// cluster is three nodes, each with a third of the slots.
+type cluster struct {
+	url   string
+	nodes []*redisServer
+	ids   []string
+}
+
+func startCluster(t *testing.T) *cluster {
+	c := &cluster{}
+	const slots = 16384
+	for i := range 3 {
+		_, bus, _ := net.SplitHostPort(freeAddr(t))
+		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "5000")
+		n.do(t, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+		n.do(t, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1)
+		if i > 0 {
+			_, port, _ := net.SplitHostPort(n.client.Options().Addr)
+			c.nodes[0].do(t, "CLUSTER", "MEET", "127.0.0.1", port, bus)
+		}
+		id, err := n.client.Do(t.Context(), "CLUSTER", "MYID").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nodes, c.ids = append(c.nodes, n), append(c.ids, id)
+	}
+	for _, n := range c.nodes {
+		await(t, "a cluster", func() bool {
+			info, err := n.client.ClusterInfo(t.Context()).Result()
+			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		})
+	}
+	c.url = c.nodes[0].url + "?addr=" + c.nodes[1].client.Options().Addr
+	return c
+}
+
+// move takes the slot of a key to the next node, its keys one after the other, while it is in
+// use.
+func (c *cluster) move(t *testing.T, key string) {
+	slot, err := c.nodes[0].client.ClusterKeySlot(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := int(slot) * 3 / 16384
+	to := (from + 1) % 3
+	c.nodes[to].do(t, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
+	c.nodes[from].do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
+	time.Sleep(100 * time.Millisecond) // what is new goes to one, what is old is with the other
+	host, port, _ := net.SplitHostPort(c.nodes[to].client.Options().Addr)
+	moved := 0
+	for {
+		keys, err := c.nodes[from].client.ClusterGetKeysInSlot(t.Context(), int(slot), 1).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) == 0 {
+			break
+		}
+		c.nodes[from].do(t, "MIGRATE", host, port, keys[0], 0, 1000)
+		moved++
+	}
+	time.Sleep(100 * time.Millisecond)
+	for _, i := range []int{to, from, 3 - from - to} {
+		c.nodes[i].do(t, "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
+	}
+	t.Logf("slot %d: %d keys moved", slot, moved)
+}
+
+// identify makes the test use the server with a password.
+func (s *redisServer) identify(password string) {
+	s.client.Close()
+	s.client = redis.NewClient(&redis.Options{Addr: s.client.Options().Addr, Password: password})
+}
+
+func (s *redisServer) info(t *testing.T, section string) string {
+	t.Helper()
+	info, err := s.client.Info(t.Context(), section).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func await(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	for range 500 {
+		if ready() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("after 10 s there is not yet " + what)
+}

@@ -1,0 +1,104 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+)
+
+// TestTurnsBesideRedisBenchmark compares the turns that one process takes and ends in a second, each
+// in two calls of a script, with the calls of an empty script that redis-benchmark makes, which
+// come 50 at a time and, to see what the server itself can do, 16 in each of its pipelines. Both sides
+// are measured in turns.
+func TestTurnsBesideRedisBenchmark(t *testing.T) {
+	program, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		t.Skip("redis-benchmark is not installed")
+	}
+	if slowdown > 1 {
+		t.Skip("a measurement, which the race detector would distort")
+	}
+	rounds, span := 1, 500*time.Millisecond
+	if *full {
+		rounds, span = 5, 2*time.Second
+	}
+	s := startRedis(t)
+	empty, err := s.client.ScriptLoad(t.Context(), "return 0").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := openTurns(t, s.url, "")
+	var ratios, deep []float64
+	for range rounds {
+		one := redisBenchmark(t, program, s, 1, empty, span)
+		piped := redisBenchmark(t, program, s, 16, empty, span)
+		pairs := turnsASecond(t, store, span)
+		ratios, deep = append(ratios, pairs/one), append(deep, pairs/piped)
+		t.Logf("%.0f turns a second; %.0f empty scripts, %.0f in pipelines of 16", pairs, one, piped)
+	}
+	slices.Sort(ratios)
+	slices.Sort(deep)
+	t.Logf("turns for each empty script: %.2f (%.2f to %.2f); in pipelines: %.2f",
+		ratios[rounds/2], ratios[0], ratios[rounds-1], deep[rounds/2])
+	if *full && ratios[rounds/2] < 0.5 {
+		t.Errorf("%.2f turns for each empty script, want 0.5", ratios[rounds/2])
+	}
+}
+
+// redisBenchmark returns the calls a second of an empty script.
+func redisBenchmark(t *testing.T, program string, s *redisServer, pipeline int, script string, span time.Duration) float64 {
+	t.Helper()
+	_, port, _ := strings.Cut(s.client.Options().Addr, ":")
+	calls := int(40_000 * span.Seconds())
+	out, err := exec.Command(program, "-p", port, "-n", strconv.Itoa(calls*pipeline), "-P", strconv.Itoa(pipeline),
+		"--csv", "EVALSHA", script, "1", "key").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	fields := strings.Split(lines[len(lines)-1], `","`)
+	n, err := strconv.ParseFloat(fields[1], 64)
+	if err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	return n
+}
+
+// turnsASecond lets 64 callers take and end turns at 10,000 origins.
+func turnsASecond(t *testing.T, store *redisturns.Store, span time.Duration) float64 {
+	t.Helper()
+	var next, done atomic.Int64
+	var callers sync.WaitGroup
+	begin := time.Now()
+	for range 64 {
+		callers.Go(func() {
+			for time.Since(begin) < span {
+				i := next.Add(1)
+				origin := fmt.Sprint("http://a", i%10_000, ".example")
+				a := turns.Ask{Turn: fmt.Sprint(i), Places: 1, Lease: 5 * time.Second, Delay: time.Millisecond}
+				got, err := store.Take(context.Background(), origin, a)
+				if err == nil && got.Taken {
+					if err = store.Tell(context.Background(), origin, turns.News{Ask: a}); err == nil {
+						done.Add(1)
+					}
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	return float64(done.Load()) / time.Since(begin).Seconds()
+}

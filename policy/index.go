@@ -1,0 +1,255 @@
+package policy
+
+import (
+	"bytes"
+	"iter"
+	"math/bits"
+)
+
+// This file finds the few rules of a large block that a target can match. Each rule is found
+// by one gram: four bytes of its pattern without a wildcard. A gram before the first wildcard
+// is fixed: the target must have it at the same place. Any other gram floats: the target may
+// have it anywhere. So the time depends on the length of the target, not on the number of
+// rules.
+//
+// The index follows the words of the rules:
+//
+//	the places at which fixed grams begin, a set of two words
+//	the kinds of the bytes with which floating grams begin, a set of two words
+//	the number of rules that have no gram of their own: all targets try them
+//	links to these rules
+//	a hash table of links to the others: see indexSlots
+const (
+	indexPlaces = 2 * iota
+	indexFirsts
+	indexCommon
+	indexLinks = indexCommon + 1
+
+	gramSize = 4
+	maxFixed = 64 // fixed grams begin before it
+	maxGrams = 32 // bytes of a pattern in which a gram is sought
+	maxProbe = 16 // slots in which a link may stand
+)
+
+// A link is 0, or 1 + the place of a rule, and above it linkMore and the tag of the hash of
+// its gram. Most other grams of the same slot have another tag.
+type link uint32
+
+const (
+	placeBits = 17 // a file has at most 500 KiB / len("allow:\n") rules
+
+	// linkMore: links of this slot, or of one before it, stand in the next one.
+	linkMore = link(1 << placeBits)
+	linkTag  = ^(linkMore<<1 - 1)
+)
+
+func newLink(hash, rule uint32) link { return link(hash<<(placeBits+1)) | link(rule+1) }
+func (l link) rule() uint32          { return uint32(l)&(1<<placeBits-1) - 1 } // none for 0
+func (l link) has(hash uint32) bool  { return (l^newLink(hash, 0))&linkTag == 0 }
+
+// gramAt returns the gram of s at a place.
+func gramAt(s string, i int) uint32 {
+	s = s[i : i+gramSize]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+// gramHash hashes a gram. Where is 0 if it floats, else 1 + its place. The lower bits are the
+// tag; the slot depends on the upper ones.
+func gramHash(gram uint32, where int) uint32 {
+	return uint32((uint64(gram) | uint64(where)<<32) * 0x9E3779B97F4A7C15 >> 32)
+}
+
+// indexSlots returns how many slots the index of so many rules has.
+func indexSlots(rules uint32) uint32 { return rules + rules/2 + maxProbe }
+
+// slotOf returns the first of maxProbe slots in which a link may stand.
+func slotOf(hash, slots uint32) uint32 {
+	return uint32(uint64(hash) * uint64(slots-maxProbe) >> 32)
+}
+
+// A set of kinds or places takes two words of the index.
+func setAt(words []uint32) uint64 { return uint64(words[0]) | uint64(words[1])<<32 }
+
+func addTo(words []uint32, set uint64) {
+	words[0] |= uint32(set)
+	words[1] |= uint32(set >> 32)
+}
+
+// writeIndex writes the index of the block whose rules were written last.
+func (c *compiler) writeIndex() {
+	head := len(c.tab)
+	c.tab = append(c.tab, make([]uint32, indexLinks)...)
+	n := indexSlots(uint32(len(c.order)))
+	c.slots = append(c.slots[:0], make([]link, n)...)
+	c.countGrams()
+	for i, o := range c.order {
+		index := c.tab[head:]
+		g, ok := c.gram(index, c.rules[uint32(o)])
+		if !ok {
+			c.tab = append(c.tab, uint32(newLink(0, uint32(i))))
+			c.tab[head+indexCommon]++
+			continue
+		}
+		if g.where == 0 {
+			addTo(index[indexFirsts:], uint64(g.first))
+		} else {
+			addTo(index[indexPlaces:], 1<<(g.where-1))
+		}
+		slots := c.slots[slotOf(g.hash, n):]
+		for at := range g.probes {
+			slots[at] |= linkMore
+		}
+		slots[g.probes] = newLink(g.hash, uint32(i))
+	}
+	for _, l := range c.slots {
+		c.tab = append(c.tab, uint32(l))
+	}
+}
+
+// grams yields the places of a pattern at which grams begin, and each time its where, as in
+// gramHash.
+func grams(p []byte, stem int) iter.Seq2[int, int] {
+	return func(yield func(i, where int) bool) {
+		for i := 0; i <= min(stem-gramSize, maxFixed-1); i += 1 + min(i/8, gramSize-1) {
+			if !yield(i, i+1) {
+				return
+			}
+		}
+		for i := stem + 1; i <= min(len(p), stem+maxGrams)-gramSize; i++ {
+			if star := bytes.LastIndexByte(p[i:i+gramSize], '*'); star >= 0 {
+				i += star
+			} else if !yield(i, 0) {
+				return
+			}
+		}
+	}
+}
+
+// countGrams counts which grams how many rules of the block have. Grams may share a count.
+func (c *compiler) countGrams() {
+	n := min(bits.Len(uint(len(c.order)))+3, 18)
+	c.counts = append(c.counts[:0], make([]uint8, 1<<n)...)
+	for _, o := range c.order {
+		p, stem := c.compared(c.rules[uint32(o)])
+		for i, where := range grams(p, stem) {
+			if at := c.countOf(gramHash(gramAt(view(p), i), where)); *at < 255 {
+				*at++
+			}
+		}
+	}
+}
+
+func (c *compiler) countOf(hash uint32) *uint8 { return &c.counts[int(hash)&(len(c.counts)-1)] }
+
+// gram is one by which a rule can be found.
+type gram struct {
+	hash   uint32
+	where  int     // as in gramHash
+	first  kindSet // of its first byte
+	probes int     // slots that are taken already
+	cost   int     // of finding the rule by it
+}
+
+// What it costs to find a rule by a gram.
+const (
+	costShared = 32 // for each other rule that has it: it may be tried in vain
+	costOpen   = 16 // if none begins at the same place, or with the same byte: one more to look at
+	costProbe  = 1  // for each slot that is taken
+	costLittle = 4  // no other gram is sought
+	costAll    = 1 << 30
+)
+
+// gram returns a gram of a pattern that costs little, if there is one with a slot that is free.
+func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
+	p, stem := c.compared(r)
+	best.cost = costAll
+	for i, where := range grams(p, stem) {
+		g := gram{hash: gramHash(gramAt(view(p), i), where), where: where, first: kinds[p[i]]}
+		g.cost = costShared * int(*c.countOf(g.hash)-1)
+		open := uint64(g.first) & setAt(index[indexFirsts:])
+		if where > 0 {
+			open = 1 << i & setAt(index[indexPlaces:])
+		}
+		if open == 0 {
+			g.cost += costOpen
+		}
+		slots := c.slots[slotOf(g.hash, uint32(len(c.slots))):]
+		for g.probes < maxProbe && slots[g.probes] != 0 && g.cost < best.cost {
+			g.probes++
+			g.cost += costProbe
+		}
+		if g.probes < maxProbe && g.cost < best.cost {
+			best = g
+		}
+		if best.cost <= costLittle {
+			break
+		}
+	}
+	return best, best.cost < costAll
+}
+
+// search returns the place of the rule that decides. It gives up if the target has the grams
+// of more than a few rules.
+func (b block) search(q *question) (rule uint32, ok bool) {
+	index := b.p.tab[b.pos+blockEnds+1+b.len():]
+	common := index[indexLinks:][:index[indexCommon]]
+	if len(common) > patience {
+		return none, false
+	}
+	s := searched{block: b, best: none, slots: index[indexLinks+len(common):][:indexSlots(b.len())]}
+	for _, l := range common {
+		s.try(link(l).rule(), q)
+	}
+	places := setAt(index[indexPlaces:])
+	if len(q.target) < 2 || b.p.tab[b.pos+blockNext]>>(q.target[1]&31)&1 == 0 {
+		places = 0
+	}
+	for set := places; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		if i+gramSize > len(q.target) {
+			break
+		}
+		s.probe(gramHash(gramAt(q.target, i), i+1), q)
+	}
+	if firsts := kindSet(setAt(index[indexFirsts:])); firsts&q.all != 0 {
+		for i := range len(q.target) - gramSize + 1 {
+			if firsts&kinds[q.target[i]] != 0 {
+				s.probe(gramHash(gramAt(q.target, i), 0), q)
+			}
+		}
+	}
+	return s.best, s.tried <= patience
+}
+
+// patience is how many rules a search tries before it gives up. It may try a rule again for
+// each gram of the target.
+const patience = 64
+
+// searched is what a search found.
+type searched struct {
+	block
+	slots []uint32
+	best  uint32 // the first rule that matches, or none
+	tried int
+}
+
+// probe tries the rules with the gram of a hash.
+func (s *searched) probe(hash uint32, q *question) {
+	for _, l := range s.slots[slotOf(hash, uint32(len(s.slots))):][:maxProbe] {
+		if link(l).has(hash) && s.tried <= patience {
+			s.try(link(l).rule(), q)
+		}
+		if link(l)&linkMore == 0 {
+			return
+		}
+	}
+}
+
+func (s *searched) try(rule uint32, q *question) {
+	if rule < s.best {
+		s.tried++
+		if h := s.at(rule); q.has(h.word) && q.matches(h.pattern(), h.word) {
+			s.best = rule
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package usage_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
+)
+
+// pattern returns a path as a regular expression (RFC 9309 §2.2.3).
+func pattern(path string) *regexp.Regexp {
+	text := regexp.QuoteMeta(path)
+	text = strings.ReplaceAll(text, `\*`, ".*")
+	if strings.HasSuffix(text, `\$`) {
+		text = strings.TrimSuffix(text, `\$`) + "$"
+	}
+	return regexp.MustCompile("^" + text)
+}
+
+// randomPaths returns up to 12 paths with wildcards, of few lengths.
+func randomPaths(rnd *rand.Rand) (paths []string) {
+	for range rnd.IntN(12) {
+		path := []byte("/")
+		for range rnd.IntN(5) {
+			path = append(path, "ab*"[rnd.IntN(3)])
+		}
+		if rnd.IntN(4) == 0 {
+			path = append(path, '$')
+		}
+		paths = append(paths, string(path))
+	}
+	return paths
+}
+
+// P-51, P-52, P-74: however paths have wildcards, those of robots.txt hold that are the
+// longest, and of a tdmrep.json the first.
+func TestWildcardPathsEqualAnEvaluator(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(51, 74))
+	ties, firsts := 0, 0
+	for range 3_000 {
+		paths := randomPaths(rnd)
+		lines, entries := "user-agent: *\n", ""
+		for i, path := range paths {
+			lines += fmt.Sprintf("content-usage: %s l%d=n\n", path, i)
+			entries += fmt.Sprintf(`,{"location":%q,"tdm-reservation":1}`, path)
+		}
+		p, file := policy.Parse([]byte(lines)), []byte("["+strings.TrimPrefix(entries, ",")+"]")
+		for _, target := range []string{"/", "/a", "/ab", "/abab", "/bbbb", "/aabb?b"} {
+			longest, first := 0, 0
+			for i, path := range paths {
+				if !pattern(path).MatchString(target) {
+					continue
+				}
+				if longest = max(longest, len(path)); first == 0 {
+					first = i + 1
+				}
+			}
+			var want, got []string
+			different := map[string]bool{}
+			for i, path := range paths {
+				if len(path) == longest && pattern(path).MatchString(target) {
+					want = append(want, fmt.Sprintf("l%d", i))
+					different[path] = true
+				}
+			}
+			for _, s := range usage.ParseRobots(p, "ExampleBot", target) {
+				got = append(got, s.Key)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("%s: got %v, want %v\n%s", target, got, want, lines)
+			}
+			entry := 0
+			if said := usage.ParseTDMRep(file, target); said != nil {
+				entry = said[0].Line
+			}
+			if entry != first {
+				t.Fatalf("%s: got entry %d, want %d\n%s", target, entry, first, file)
+			}
+			if len(different) > 1 {
+				ties++
+			}
+			if first > 1 {
+				firsts++
+			}
+		}
+	}
+	if ties < 200 || firsts < 2_000 { // or the test says nothing
+		t.Errorf("got %d ties and %d later entries", ties, firsts)
+	}
+}
+
+// hostilePaths are ways to make n different paths cost much for a target of a's.
+var hostilePaths = []struct {
+	name string
+	path func(i int) string
+}{
+	{"none matches", func(i int) string { return fmt.Sprintf("/a*%d*b", i) }},
+	{"partly", func(i int) string { return fmt.Sprintf("/*aaaaaaaaaaaaaaaab%06d", i) }},
+	{"ever longer", func(i int) string { return "/*a" + strings.Repeat("*", i%50) + "a" }},
+	{"all as long", func(i int) string {
+		return "/" + strings.NewReplacer("0", "a", "1", "*").Replace(fmt.Sprintf("%015b", i)) + "a"
+	}},
+	{"as long, but one", func(i int) string { return "/a*" + strings.ReplaceAll(fmt.Sprintf("%06d", i), "000000", "aaaaaa") }},
+	{"escapes", func(i int) string { return fmt.Sprintf("/a%%%02X%%61*%06d", 0x80+i%100, i) }},
+}
+
+// hostileFiles returns n paths in a robots.txt, as rules of one, and in a tdmrep.json.
+func hostileFiles(path func(int) string, n int) (robots *policy.Policy, rules, file []byte) {
+	const agent = "user-agent: *\n"
+	var lines, same, entries strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, "content-usage: %s a=n\n", path(i))
+		fmt.Fprintf(&same, "disallow: %s\n", path(i))
+		fmt.Fprintf(&entries, `{"location":%q},`, path(i))
+	}
+	return policy.Parse([]byte(agent + lines.String())), []byte(agent + same.String()),
+		[]byte("[" + entries.String() + `{"location":"/a"}]`)
+}
+
+// longTarget is as long as the gate lets one be.
+var longTarget = "/" + strings.Repeat("a", 16<<10-1)
+
+// allocated returns how many bytes f allocates: all that is built of a file for package
+// policy among them.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// P-42: eight times as many paths take eight times as many bytes, whatever they are.
+func TestManyPathsAreBuiltInProportion(t *testing.T) {
+	const n = 6_400
+	for _, h := range hostilePaths {
+		few, _, fewEntries := hostileFiles(h.path, n/8)
+		many, _, manyEntries := hostileFiles(h.path, n)
+		for _, c := range []struct {
+			name       string
+			less, more uint64
+		}{
+			{
+				"robots.txt",
+				allocated(func() { usage.ParseRobots(few, "ExampleBot", longTarget) }),
+				allocated(func() { usage.ParseRobots(many, "ExampleBot", longTarget) }),
+			}, {
+				"tdmrep.json",
+				allocated(func() { usage.ParseTDMRep(fewEntries, longTarget) }),
+				allocated(func() { usage.ParseTDMRep(manyEntries, longTarget) }),
+			},
+		} {
+			if c.more > 12*c.less+(1<<20) || c.more > 3_000*n {
+				t.Errorf("%s, %s: got %d bytes for %d paths, %d for %d", h.name, c.name, c.less, n/8, c.more, n)
+			}
+		}
+	}
+}
+
+// Paths take a few times as long as a robots.txt with the same patterns: the parse, and one
+// question. Asked about one by one, they take up to some hundred times as long.
+func TestManyPathsTakeAsLongAsRules(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("compares times")
+	}
+	const bound = 25
+	for _, h := range hostilePaths {
+		robots, rules, file := hostileFiles(h.path, 6_400)
+		for name, ask := range map[string]func(){
+			"robots.txt":  func() { usage.ParseRobots(robots, "ExampleBot", longTarget) },
+			"tdmrep.json": func() { usage.ParseTDMRep(file, longTarget) },
+		} {
+			paths, same := math.Inf(1), math.Inf(1)
+			for try := 0; try < 5 && !(paths < bound*same); try++ {
+				paths = min(paths, fastest(5, ask))
+				same = min(same, fastest(5, func() { policy.Parse(rules).Decide("ExampleBot", longTarget) }))
+			}
+			t.Logf("%-16s %-11s %4.1f", h.name, name, paths/same)
+			if paths > bound*same {
+				t.Errorf("%s, %s: it takes %.1f times as long as rules do", h.name, name, paths/same)
+			}
+		}
+	}
+}
+
+// fastest returns the shortest of several runs: what the work takes when nothing else
+// disturbs it.
+func fastest(runs int, f func()) float64 {
+	best := math.Inf(1)
+	for range runs {
+		start := time.Now()
+		f()
+		best = min(best, float64(time.Since(start)))
+	}
+	return best
+}
+
+// BenchmarkHostilePaths compares paths with a robots.txt with the same patterns as rules.
+func BenchmarkHostilePaths(b *testing.B) {
+	for _, h := range hostilePaths {
+		robots, rules, file := hostileFiles(h.path, 6_400)
+		for name, ask := range map[string]func(){
+			"rules":       func() { policy.Parse(rules).Decide("ExampleBot", longTarget) },
+			"robots.txt":  func() { said = usage.ParseRobots(robots, "ExampleBot", longTarget) },
+			"tdmrep.json": func() { said = usage.ParseTDMRep(file, longTarget) },
+		} {
+			b.Run(h.name+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					ask()
+				}
+			})
+		}
+	}
+}
