@@ -181,7 +181,8 @@ func (s *server) logger() (*slog.Logger, error) {
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics()}
+		streams: make(chan struct{}, s.limits.streams), uploads: make(chan struct{}, s.limits.files),
+		metrics: newMetrics()}
 	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
 	v.outputs.New = func() any { return new(output) }
 	v.guard.Hosts = s.hosts

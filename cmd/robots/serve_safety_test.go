@@ -7,12 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -101,36 +100,6 @@ func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
 		if res, _ := v.do("POST", "/v1/decide", "", "Content-Type: text/plain", field); res.StatusCode != status {
 			t.Errorf("%s: a stream: status %d, want %d", field, res.StatusCode, status)
 		}
-	}
-}
-
-// Whatever names the site, and however the address is written, a private network is not asked.
-func TestServeAsksPublicNetworksOnly(t *testing.T) {
-	var asked atomic.Int64
-	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	defer inner.Close()
-	t.Setenv("HTTP_PROXY", inner.URL) // a proxy would resolve names out of our sight
-	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
-	v := startServe(t, usualLimits, "--timeout=2s")
-	for _, host := range []string{
-		"127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
-		"[64:ff9b::7f00:1]", "10.0.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "192.168.0.1", "100.64.0.1",
-	} {
-		site := "http://" + host + ":" + port + "/"
-		for _, answer := range []string{
-			second(v.do("GET", "/v1/decide?url="+url.QueryEscape(site), "")),
-			second(v.do("GET", "/v1/decide?as=all&url="+url.QueryEscape(site), "")),
-			second(v.do("GET", "/v1/robots?origin="+url.QueryEscape(site), "")),
-			second(v.do("POST", "/v1/decide", site+"\n", "Content-Type: text/plain")),
-			second(v.do("GET", "/authz", "", "X-Original-URL: "+site)),
-		} {
-			if !strings.Contains(answer, "unreachable") && !strings.Contains(answer, "not an IPv4 address") {
-				t.Errorf("%s: %s", site, answer)
-			}
-		}
-	}
-	if n := asked.Load(); n > 0 {
-		t.Errorf("a private network was asked %d times", n)
 	}
 }
 
@@ -247,6 +216,52 @@ func TestServeAnswersBesideIdleConnections(t *testing.T) {
 	t.Logf("1,000 questions beside %d idle connections: %v", most, time.Since(before))
 	if took := time.Since(before); took > 10*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// Slow clients, wherever they stop, leave the others at their pace.
+func TestServeAnswersBesideSlowConnections(t *testing.T) {
+	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+	ask := func() time.Duration {
+		begin := time.Now()
+		for range 500 {
+			res, got := v.do("GET", "/v1/decide?url=http://rules.example/", "")
+			if res.StatusCode != 200 {
+				t.Fatal(got)
+			}
+		}
+		return time.Since(begin)
+	}
+	ask()
+	alone := ask()
+	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 9999\r\n\r\nfoo bar"
+	var slow []net.Conn
+	for i := range 1000 {
+		slow = append(slow, v.dial([]string{
+			"GET /v1/decide?url=http", "POST /v1/lint" + head,
+			"POST /v1/match" + strings.Replace(head, "text/plain", mediaJSON, 1), "POST /v1/decide" + head,
+		}[i%4]))
+	}
+	var trickles sync.WaitGroup
+	done := make(chan struct{})
+	trickles.Go(func() {
+		for {
+			for _, c := range slow {
+				io.WriteString(c, "x")
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	})
+	beside := ask()
+	close(done)
+	trickles.Wait()
+	t.Logf("500 questions: alone %v, beside 1,000 slow connections %v", alone, beside)
+	if beside > 5*alone+time.Second {
+		t.Errorf("500 questions: alone %v, beside 1,000 slow connections %v", alone, beside)
 	}
 }
 

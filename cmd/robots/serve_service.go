@@ -27,6 +27,7 @@ const (
 type limits struct {
 	questions int // under way; more get a 429
 	streams   int // of POST /v1/decide; each holds some MiB
+	files     int // in bodies, which may be slow to come; each holds some MiB
 	turns     int // waited for, or not ended yet
 
 	header   time.Duration // for a request without its body
@@ -38,7 +39,7 @@ type limits struct {
 }
 
 var usualLimits = limits{
-	questions: 1024, streams: 32, turns: 4096,
+	questions: 1024, streams: 32, files: 32, turns: 4096,
 	header: 10 * time.Second, body: 30 * time.Second, answer: 30 * time.Second,
 	question: 2*time.Minute + 10*time.Second, stream: 2 * time.Minute, idle: 2 * time.Minute,
 }
@@ -58,6 +59,7 @@ type service struct {
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
+	uploads  chan struct{}
 	turns    serve.Leases[*client.Turn]
 	metrics  *metrics
 }
@@ -75,8 +77,8 @@ func (v *service) handler() http.Handler {
 	mux.Handle("GET /v1/decide", v.question(v.decide))
 	mux.Handle("POST /v1/decide", v.question(v.stream))
 	mux.Handle("GET /v1/robots", v.question(v.robots))
-	mux.Handle("POST /v1/match", v.question(v.match))
-	mux.Handle("POST /v1/lint", v.question(v.lint))
+	mux.Handle("POST /v1/match", v.upload(v.match))
+	mux.Handle("POST /v1/lint", v.upload(v.lint))
 	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
 	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
@@ -122,8 +124,14 @@ func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 }
 
 // question makes a handler of one that asks. Those under way are bounded.
-func (v *service) question(h handler) http.Handler {
-	return problems(func(w http.ResponseWriter, r *http.Request) error { return v.ask(h, w, r) })
+func (v *service) question(h handler) http.Handler { return v.bounded(v.underway, h) }
+
+// upload makes a handler of one that reads a file from the body. Slow clients must not take the
+// places of questions that need none.
+func (v *service) upload(h handler) http.Handler { return v.bounded(v.uploads, h) }
+
+func (v *service) bounded(places chan struct{}, h handler) http.Handler {
+	return problems(func(w http.ResponseWriter, r *http.Request) error { return v.ask(places, h, w, r) })
 }
 
 // problems makes an http.Handler of h.
@@ -135,13 +143,13 @@ func problems(h handler) http.Handler {
 	})
 }
 
-func (v *service) ask(h handler, w http.ResponseWriter, r *http.Request) error {
+func (v *service) ask(places chan struct{}, h handler, w http.ResponseWriter, r *http.Request) error {
 	if v.draining.Err() != nil {
 		return unavailable("the service is ending")
 	}
 	select {
-	case v.underway <- struct{}{}:
-		defer func() { <-v.underway }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	default:
 		return busy()
 	}

@@ -135,6 +135,33 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 	}
 }
 
+// The same 10,000 questions, one by one here, and a hundred to a command: it tells the seconds until a
+// site is asked again from when it answers, not from when it asked.
+func TestServeDecidesAsCheckDoesTenThousandTimes(t *testing.T) {
+	to := siteServer(t, schemaSite)
+	v := startServe(t, usualLimits, "--private", "--agent=ExampleBot", to)
+	args := []string{"check", "--json", "--agent=ExampleBot", to}
+	var urls []string
+	for i := range 10000 {
+		path := []string{"/private/", "/%70rivate/", "/", "/p?q=/private&r=", "//private/", "/ä/"}[i%6]
+		urls = append(urls, fmt.Sprintf("http://%s.example%s%d", schemaSites[i%len(schemaSites)], path, i))
+	}
+	number := regexp.MustCompile(`^{"number":\d+`)
+	i := 0
+	for some := range slices.Chunk(urls, 100) {
+		for line := range bytes.Lines(stdoutOf(t, "", append(slices.Clone(args), some...)...)) {
+			want := number.ReplaceAllString(timeless(string(line)), `{"number":1`)
+			if got := timeless(second(v.do("GET", "/v1/decide?url="+url.QueryEscape(urls[i]), ""))); got != want {
+				t.Fatalf("%s:\ngot  %swant %s", urls[i], got, want)
+			}
+			i++
+		}
+	}
+	if i != 10000 {
+		t.Errorf("%d answers, want 10,000", i)
+	}
+}
+
 // What the Cache holds in another dialect, for a day, does not tell when a site that is down is asked again.
 func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 	var down atomic.Bool

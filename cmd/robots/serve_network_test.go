@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// questionsAbout are requests that make a service ask a site: one for each parameter.
+func questionsAbout(site string) map[string]*http.Request {
+	ask := func(method, path, body, field, value string) *http.Request {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Host = "localhost"
+		r.Header.Set(field, value)
+		r.RemoteAddr = "127.0.0.1:1"
+		return r
+	}
+	u, media := url.QueryEscape(site), "Content-Type"
+	parts, _ := url.Parse(site)
+	caddy := ask("GET", "/authz", "", "X-Forwarded-Host", parts.Host)
+	caddy.Header.Set("X-Forwarded-Proto", "http")
+	caddy.Header.Set("X-Forwarded-Uri", "/")
+	envoy := ask("GET", "/authz/", "", "X-Forwarded-Proto", "http")
+	envoy.Host = parts.Host
+	return map[string]*http.Request{
+		"decide":        ask("GET", "/v1/decide?url="+u, "", "X", "y"),
+		"decide as=all": ask("GET", "/v1/decide?as=all&url="+u, "", "X", "y"),
+		"robots":        ask("GET", "/v1/robots?origin="+u, "", "X", "y"),
+		"a line":        ask("POST", "/v1/decide", site+"\n", media, "text/plain"),
+		"an object":     ask("POST", "/v1/decide", `{"url":"`+site+`"}`, media, mediaNDJSON),
+		"turns":         ask("POST", "/v1/turns", `{"url":"`+site+`"}`, media, mediaJSON),
+		"X-Original":    ask("GET", "/authz", "", "X-Original-URL", site),
+		"X-Forwarded":   caddy,
+		"Envoy":         envoy,
+	}
+}
+
+// flaggedService is what "robots serve" makes of its flags, without a socket. change may be nil.
+func flaggedService(t *testing.T, change func(*gate), args ...string) http.Handler {
+	s := &server{app: &app{streams: streams{err: t.Output()}}, limits: usualLimits}
+	cmd := s.command()
+	if err := cmd.ParseFlags(append([]string{"--cache=none", "--trusted=127.0.0.0/8"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.service(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.openGate(v.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(g)
+	}
+	v.use(g)
+	t.Cleanup(func() { g.end(context.Background(), s.app) })
+	v.draining, v.guard.Loopback = t.Context(), true
+	return v.handler()
+}
+
+// Whatever names the site, and however the address is written, a private network is not asked.
+func TestServeAsksPublicNetworksOnly(t *testing.T) {
+	var asked atomic.Int64
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer inner.Close()
+	t.Setenv("HTTP_PROXY", inner.URL) // a proxy would resolve names out of our sight
+	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
+	resolve(t, map[string][]string{
+		"loopback.example": {"127.0.0.1"}, "six.example": {"::1"}, "metadata.example": {"169.254.169.254"},
+		"mapped.example": {"::ffff:127.0.0.1"}, "nat64.example": {"64:ff9b::7f00:1"},
+		"both.example":    {"10.0.0.1", "127.0.0.1"},
+		"rebinds.example": {"192.0.2.1", "then", "127.0.0.1"}, "zero.example": {"0.0.0.0"}, "6to4.example": {"2002:7f00:1::"},
+	})
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
+		"[64:ff9b::7f00:1]", "10.0.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "192.168.0.1", "100.64.0.1",
+		"loopback.example", "six.example", "metadata.example", "mapped.example", "nat64.example", "both.example",
+		"rebinds.example", "rebinds.example", "zero.example", "6to4.example",
+	} {
+		for name := range questionsAbout("http://x/") { // a new service for each: it has nothing in its cache
+			r := questionsAbout("http://" + host + ":" + port + "/")[name]
+			w := httptest.NewRecorder()
+			flaggedService(t, nil, "--timeout=2s").ServeHTTP(w, r)
+			answer := w.Body.String()
+			if !strings.Contains(answer, "unreachable") && !strings.Contains(answer, "not an IPv4 address") {
+				t.Errorf("%s, %s: %d %s", host, name, w.Code, answer)
+			}
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("a private network was asked %d times", n)
+	}
+	w := httptest.NewRecorder() // the test would see it
+	flaggedService(t, nil, "--private").ServeHTTP(w, questionsAbout("http://loopback.example:" + port + "/")["decide"])
+	if asked.Load() == 0 {
+		t.Errorf("with --private it is not asked: %s", w.Body)
+	}
+}
+
+// resolve makes names of this process's resolver. Addresses behind "then" are those of later questions.
+func resolve(t *testing.T, names map[string][]string) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before; c.Close() })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", c.LocalAddr().String())
+	}}
+	go func() {
+		buffer, asked := make([]byte, 1<<10), map[string]bool{}
+		for {
+			n, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if err := m.Unpack(buffer[:n]); err != nil || len(m.Questions) != 1 {
+				continue
+			}
+			q := m.Questions[0]
+			name := strings.TrimSuffix(q.Name.String(), ".")
+			m.Response, m.Additionals = true, nil
+			now, then, changes := cutAt(names[name], "then")
+			if changes && asked[name] {
+				now = then
+			}
+			asked[name] = asked[name] || q.Type == dnsmessage.TypeA
+			m.Answers = records(q, now)
+			if packed, err := m.Pack(); err == nil {
+				c.WriteTo(packed, from)
+			}
+		}
+	}()
+}
+
+func cutAt(all []string, at string) (before, after []string, found bool) {
+	for i, s := range all {
+		if s == at {
+			return all[:i], all[i+1:], true
+		}
+	}
+	return all, nil, false
+}
+
+// records are the addresses of the type that is asked for, for no time at all.
+func records(q dnsmessage.Question, addresses []string) (rr []dnsmessage.Resource) {
+	h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+	for _, text := range addresses {
+		switch a := netip.MustParseAddr(text); {
+		case a.Is4() && q.Type == dnsmessage.TypeA:
+			rr = append(rr, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
+		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+			rr = append(rr, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+		}
+	}
+	return rr
+}
+
+// claimed is a connection to an address that it only claims.
+type claimed struct {
+	net.Conn
+	addr netip.AddrPort
+}
+
+func (c claimed) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.addr) }
+
+// redirects are where public sites send the service, which asks none of these.
+var redirects = map[string]string{
+	"a.public.example": "http://127.0.0.1/robots.txt", "b.public.example": "http://[::1]/",
+	"c.public.example": "http://10.0.0.1/",
+	"d.public.example": "http://localhost/", "e.public.example": "http://169.254.169.254/latest/meta-data/",
+	"f.public.example": "http://inner.example/robots.txt", "g.public.example": "http://nat64.example/",
+	"h.public.example": "http://[64:ff9b::a00:1]/", "i.public.example": "http://mapped.example/",
+	"j.public.example": "http://[::ffff:127.0.0.1]/", "k.public.example": "//127.0.0.1/",
+	"l.public.example": "http://m.public.example/robots.txt?to=http://10.0.0.1/", "n.public.example": "http://0.0.0.0/",
+}
+
+// A public site cannot send the service into a private network.
+func TestServeFollowsNoRedirectIntoPrivateNetworks(t *testing.T) {
+	places := map[string]string{ // what is not here is public
+		"localhost": "127.0.0.1", "inner.example": "10.0.0.1", "nat64.example": "64:ff9b::a00:1",
+		"mapped.example": "::ffff:169.254.169.254",
+	}
+	var inner, public atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.Host, "public.example") {
+			inner.Add(1)
+			return
+		}
+		public.Add(1)
+		if to := r.URL.Query().Get("to"); to != "" { // a second hop
+			w.Header().Set("Location", to)
+		} else {
+			w.Header().Set("Location", redirects[r.Host])
+		}
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer server.Close()
+	base := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		host, _, _ := net.SplitHostPort(addr)
+		at, err := netip.ParseAddr(host)
+		switch place, ok := places[host]; {
+		case ok:
+			at = netip.MustParseAddr(place)
+		case err != nil:
+			at = netip.MustParseAddr("93.184.215.14")
+		}
+		return claimed{c, netip.AddrPortFrom(at, 80)}, nil
+	}}
+	for host := range redirects {
+		for name := range questionsAbout("http://x/") {
+			r, w := questionsAbout("http://" + host + "/")[name], httptest.NewRecorder()
+			change := func(g *gate) { g.Base, g.Fetcher.Transport = base, base }
+			flaggedService(t, change, "--timeout=2s").ServeHTTP(w, r)
+			answer := w.Body.String()
+			if !strings.Contains(answer, "unreachable") || strings.Contains(answer, `"allowed":true`) {
+				t.Errorf("%s to %s, %s: %d %s", host, redirects[host], name, w.Code, answer)
+			}
+		}
+	}
+	if i, p := inner.Load(), public.Load(); i > 0 || p < int64(len(redirects)) {
+		t.Errorf("private hosts were asked %d times, public ones %d times", i, p)
+	}
+}
