@@ -135,6 +135,7 @@ func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	base.DisableCompression = true // bodies pass as they are
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
 	base.MaxResponseHeaderBytes = 1 << 20
+	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	s.Permit = func(to netip.AddrPort) error { return p.permit(to, own) }
 	base.DialContext = guarded(base.DialContext, s.Permit)
 	g.Base = sender{base}

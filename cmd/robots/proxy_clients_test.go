@@ -117,7 +117,7 @@ func TestCurlUsesTheProxy(t *testing.T) {
 func TestPythonUsesTheProxy(t *testing.T) {
 	flags, _ := testCA(t)
 	sites := bothSites(t, clientSite)
-	const denied = `robotsgate;error=http_request_denied;details="line 2: Disallow: /private"`
+	const denied = `robotsgate;error=http_request_denied;details="robots.txt, line 2: Disallow: /private"`
 	urls := []string{"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a",
 		"https://a.example.com/private"}
 	args := append([]string{"testdata/proxy/client.py", strings.TrimPrefix(flags[0], "--ca=")}, urls...)
@@ -141,7 +141,7 @@ func TestNodeUsesTheProxy(t *testing.T) {
 	flags, _ := testCA(t)
 	sites := bothSites(t, clientSite)
 	v := startProxy(t, slices.Concat(flags, sites, []string{"--private"})...)
-	const denied = `403 robotsgate;error=http_request_denied;details="line 2: Disallow: /private"` + "\n"
+	const denied = `403 robotsgate;error=http_request_denied;details="robots.txt, line 2: Disallow: /private"` + "\n"
 	got := v.program(t, "node", "testdata/proxy/client.js", v.url.String(), strings.TrimPrefix(flags[0], "--ca="),
 		"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a", "https://a.example.com/private")
 	want := "200 GET /a of 0 bytes over HTTP/1.1, <nil>\n" + denied +
@@ -246,7 +246,7 @@ func TestChromiumUsesTheProxy(t *testing.T) {
 				"--ca=")),
 			"--virtual-time-budget=10000", "--dump-dom", scheme+"://a.example.com/")
 		for _, want := range []string{"<title>start and /a.js</title>", "script refused", "image refused", "image loaded",
-			`fetch 403 robotsgate;error=http_request_denied;details="line 2: Disallow: /private/"`,
+			`fetch 403 robotsgate;error=http_request_denied;details="robots.txt, line 2: Disallow: /private/"`,
 			"fetch 200 /data over HTTP/"} {
 			if !strings.Contains(dom, want) {
 				t.Errorf("%s: no %q in\n%s", scheme, want, dom)

@@ -61,7 +61,11 @@ func refused(u *url.URL, a client.Answer, use *client.UseError) proxy.Refusal {
 	if o, err := fetch.OriginOf(u); err == nil && a.Err != nil {
 		v.Error, v.Robots = a.Err.Error(), &answer{URL: o.RobotsURL().String()}
 	}
-	p := serve.NewProblem(http.StatusForbidden, kindOf(&v), "%s", v.because())
+	why := v.because()
+	if v.Line > 0 && use == nil {
+		why = "robots.txt, " + why
+	}
+	p := serve.NewProblem(http.StatusForbidden, kindOf(&v), "%s", why)
 	if a.Reason == policy.ReasonUnreachable {
 		p.RetryAfter = time.Minute
 		if !a.Until.IsZero() {

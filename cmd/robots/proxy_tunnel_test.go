@@ -78,7 +78,7 @@ func TestProxyLooksIntoTLS(t *testing.T) {
 		for path, want := range map[string]string{
 			"/a": `200 OK: GET example.com over HTTP/2.0 via ["` + strings.TrimSuffix(proto[5:], ".0") + ` robotsgate"]`,
 			"/private": `403 Forbidden: {"type":"https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-rule",` +
-				`"title":"Forbidden","status":403,"detail":"line 2: Disallow: /private"}` + "\n",
+				`"title":"Forbidden","status":403,"detail":"robots.txt, line 2: Disallow: /private"}` + "\n",
 		} {
 			res, err := c.RoundTrip(httptest.NewRequest("GET", "https://example.com"+path, nil))
 			if err != nil {

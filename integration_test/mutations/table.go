@@ -168,7 +168,7 @@ var table = []mutation{
 	{"cmd/robots/proxy.go", "case to.Port() == own.Port() && (", "case false && (", "the proxy asks itself", "./cmd/robots", "TestProxyDoesNotAskItself"},
 	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Sign = g.Fetcher.Sign", "the proxy knows no uses", "./cmd/robots", "TestProxyPassesWhatIsAllowed"},
 	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Uses = p.uses", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
-	{"cmd/robots/proxy_explain.go", "return is || err != nil && ", "return false && ", "a bad certificate passes for robots.txt that says no", "./cmd/robots", "TestProxyAcceptsNoBadCertificate"},
+	{"cmd/robots/proxy_explain.go", "return is || err != nil && ", "return is && err != nil && ", "a bad certificate passes for robots.txt that says no", "./cmd/robots", "TestProxyAcceptsNoBadCertificate"},
 	{"cmd/robots/internal/proxy/proxy.go", "if p := s.Guard.CheckProxyToken(r); p != nil {", "if p := s.Guard.CheckProxyToken(r); false {", "anyone may use the proxy", "./cmd/robots", "TestProxyAsksForItsToken"},
 	{"cmd/robots/internal/proxy/proxy.go", "h.Set(\"Connection\", \"close\")", "_ = h", "the rest of a body passes for a request", "./cmd/robots", "TestProxySmugglesNothing"},
 	{"cmd/robots/internal/proxy/proxy.go", "p.Out.URL.RawQuery = p.In.URL.RawQuery", "_ = p", "a query that is no form is changed", "./cmd/robots", "TestProxyChangesNothing"},
