@@ -15,19 +15,22 @@ var (
 )
 
 // BenchmarkDecidePerFile asks each file the questions of the corpus, the crawler's
-// group found before, and prints the distribution over the files.
+// group found before, and prints the distribution over the files. Beside it stands the floor: what
+// temoto takes beside our answer from a file that has only the rule which decides.
 func BenchmarkDecidePerFile(b *testing.B) {
 	all := sites(b)
-	var us, them, ratios []float64
+	var us, them, ratios, floors []float64
 	for b.Loop() {
-		us, them, ratios = us[:0], them[:0], ratios[:0]
+		us, them, ratios, floors = us[:0], them[:0], ratios[:0], floors[:0]
 		for _, s := range all {
 			groups := make([]policy.Group, len(s.questions))
 			theirs := make([]*robotstxt.Group, len(s.questions))
+			alone := make([]policy.Group, len(s.questions))
 			for i, q := range s.questions {
 				groups[i], theirs[i] = s.policy.Group(q.token), s.temoto.FindGroup(q.token)
+				alone[i] = onlyRule(groups[i].Decide(q.target))
 			}
-			var r, x, y []float64
+			var r, x, y, f []float64
 			for range 9 {
 				const rounds = 20
 				u := stopwatch(func() {
@@ -44,9 +47,17 @@ func BenchmarkDecidePerFile(b *testing.B) {
 						}
 					}
 				}) / rounds / float64(len(s.questions))
-				x, y, r = append(x, u), append(y, v), append(r, v/u)
+				w := stopwatch(func() {
+					for range rounds {
+						for i, q := range s.questions {
+							decision = alone[i].Decide(q.target)
+						}
+					}
+				}) / rounds / float64(len(s.questions))
+				x, y, r, f = append(x, u), append(y, v), append(r, v/u), append(f, v/w)
 			}
 			us, them, ratios = append(us, median(x)), append(them, median(y)), append(ratios, median(r))
+			floors = append(floors, median(f))
 		}
 	}
 	for _, q := range []struct {
@@ -56,8 +67,19 @@ func BenchmarkDecidePerFile(b *testing.B) {
 		b.ReportMetric(quantile(us, q.q), "ns-policy-"+q.name)
 		b.ReportMetric(quantile(them, q.q), "ns-temoto-"+q.name)
 		b.ReportMetric(quantile(ratios, q.q), "x-"+q.name)
+		b.ReportMetric(quantile(floors, q.q), "x-one-rule-"+q.name)
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// onlyRule is the group of a file that has the rule that decided and no other: the least that
+// there is to do for the same answer.
+func onlyRule(d policy.Decision) policy.Group {
+	rule := "Disallow: " + d.Rule.Pattern
+	if d.Rule.Allow {
+		rule = "Allow: " + d.Rule.Pattern
+	}
+	return policy.Parse([]byte("User-agent: *\n" + rule + "\n")).Group("*")
 }
 
 // path77 is what the growth benchmarks ask for; no rule matches it.
