@@ -460,6 +460,8 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 			if len(early) > 0 {
 				t.Errorf("%d requests came too early, such as %v", len(early), early[:min(5, len(early))])
 			}
+			w.mu.Lock() // a robots.txt may still be on its way
+			defer w.mu.Unlock()
 			for host, log := range w.log {
 				if len(log) < tt.pages {
 					t.Errorf("%s: %d pages, want %d", host, len(log), tt.pages)
