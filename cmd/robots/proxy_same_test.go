@@ -547,7 +547,11 @@ func (p played) summary(e exchange, proxied bool) string {
 			fmt.Fprintln(&b, err)
 			return b.String()
 		}
-		fmt.Fprintf(&b, "%d, length %d\n%s", res.StatusCode, res.ContentLength, p.fields(e, res.Header, proxied))
+		// A body without a byte may come as "0" or as no chunk, whichever net/http is sooner with.
+		if res.Header.Get("Content-Length") == "0" {
+			res.Header.Del("Content-Length")
+		}
+		fmt.Fprintf(&b, "%d, length %d\n%s", res.StatusCode, max(res.ContentLength, 0), p.fields(e, res.Header, proxied))
 		if res.StatusCode == http.StatusSwitchingProtocols {
 			rest, _ := io.ReadAll(in)
 			fmt.Fprintf(&b, "%q\n", rest)

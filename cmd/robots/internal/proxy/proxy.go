@@ -281,6 +281,9 @@ func rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	p.Out.Trailer = p.In.Trailer
+	if httpguts.HeaderValuesContainsToken(p.In.Header["Expect"], "100-continue") {
+		p.Out.Close = true // or net/http would read the body that a site has refused, to keep the connection
+	}
 	p.Out.Header.Add("Via", via(p.In.ProtoMajor, p.In.ProtoMinor))
 }
 
@@ -309,6 +312,9 @@ type writer struct {
 }
 
 func (w *writer) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return // net/http sends it when the body is read for the site, which is now
+	}
 	h := w.Header()
 	if status >= 200 && len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = nil // or net/http would guess one
