@@ -70,7 +70,7 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	case err != nil && p.Alone:
 		return true, nil
 	case err != nil:
-		w.due = now.Add(jittered(p.storePause))
+		w.due = now.Add(jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
 		return false, nil
 	}
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))

@@ -275,6 +275,56 @@ func TestPacerTurnsThatFail(t *testing.T) {
 	})
 }
 
+// The pause after a failure is the same for all origins, so a good answer to one ends it for another.
+func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &starts{begin: time.Now()}
+		c := paced(&client.Pacer{Turns: &fitful{}}, base)
+		for _, page := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
+			go func() {
+				res, err := c.Get(page)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			}()
+		}
+		time.Sleep(time.Minute)
+		if len(base.at) != 3 {
+			t.Errorf("%d pages, want 3", len(base.at))
+		}
+	})
+}
+
+// fitful fails at first for a.example and, later, b.example. Between these it works for c.example.
+type fitful struct {
+	memturns.Store
+	mu    sync.Mutex // guards asked
+	asked map[byte]bool
+}
+
+func (s *fitful) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+	site := origin[strings.Index(origin, ".example")-1]
+	s.mu.Lock()
+	again := s.asked[site]
+	s.mu.Unlock()
+	if again {
+		return s.Store.Take(ctx, origin, a)
+	}
+	time.Sleep(map[byte]time.Duration{'a': 1, 'c': 2, 'b': 3}[site] * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil {
+		s.asked = map[byte]bool{}
+	}
+	s.asked[site] = true
+	if site == 'c' {
+		return s.Store.Take(ctx, origin, a)
+	}
+	return turns.Answer{}, errors.New("away")
+}
+
 // A body that is open for longer than a lease keeps its place, even in a store that has
 // forgotten it.
 func TestPacerTurnsAreRenewed(t *testing.T) {

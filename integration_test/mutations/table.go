@@ -113,6 +113,7 @@ var table = []mutation{
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
 	{"client/turn.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
+	{"client/pacer_turns.go", "jittered(max(p.storePause, firstStorePause))", "jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
 	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
 	{"client/pacer_turns.go", "if !p.lapsed(pl) {", "if p.Turns != nil || !p.lapsed(pl) {", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"cache/internal/backing/window.go", "if w.answered() && (w.most == 0 || w.seen <= w.most) ||", "if", "a Store that is busy is taken for a silent one", "./cache/internal/backing", "TestAWindowBeginsAgainWhileTheStoreAnswersOthers"},
