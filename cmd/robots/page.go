@@ -30,8 +30,8 @@ const askedByYou = `The page is fetched once because you ask for it, even if rob
 crawlers.`
 
 const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
-stands, and what they come to for a crawler and for the engines. It reports whether
-robots.txt hides the page, so that no crawler sees them, and where engines differ.
+stands, and what they come to for a crawler and for the engines. It reports from which of
+these robots.txt hides the page, so that they do not see them, and where engines differ.
 
 ` + urlHelp + `
 
@@ -145,14 +145,15 @@ func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
 	return s, err
 }
 
-// engines are those whose effect page shows, by the tokens that they answer to.
+// engines are those whose effect page shows, by the tokens that they answer to, the narrowest
+// first.
 var engines = []struct {
 	dialect policy.Dialect
 	tokens  []string
 }{
 	{policy.RFC9309, nil}, // the crawler of --agent
 	{policy.Google, []string{"googlebot"}},
-	{policy.Yandex, []string{"yandex", "yandexbot"}},
+	{policy.Yandex, []string{"yandexbot", "yandex"}},
 	{policy.Bing, []string{"bingbot", "msnbot"}},
 }
 
@@ -239,17 +240,21 @@ func (p *pager) showPage(out *output, s *seen) {
 
 // judge fills in what the statements come to, and what is wrong with that.
 func (p *pager) judge(s *seen, v *pageRecord) {
-	effects := map[policy.Dialect]page.Effect{}
 	var hidden []string // crawlers that may not see the noindex that is for them
+	conflict := false
 	for _, e := range engines {
 		tokens, name := e.tokens, dialectName(e.dialect)
 		if tokens == nil {
 			tokens, name = []string{p.agent.String()}, p.agent.String()
 		}
 		effect := s.rules.For(e.dialect, tokens...)
-		effects[e.dialect] = effect
 		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
-		d, err := client.Decide(s.policy, tokens[0], s.url)
+		if e.dialect == policy.Yandex { // it alone lets positive words win, over what is for it
+			strict := s.rules.For(policy.RFC9309, tokens...)
+			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
+				strict.NoArchive != effect.NoArchive
+		}
+		d, err := client.Decide(s.policy, named(s.policy, tokens), s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
 			hidden = append(hidden, name)
 		}
@@ -257,10 +262,19 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 	if hidden != nil {
 		v.find("RT405", " ("+strings.Join(hidden, ", ")+")")
 	}
-	google, yandex := effects[policy.Google], effects[policy.Yandex]
-	if google.NoIndex != yandex.NoIndex || google.NoFollow != yandex.NoFollow {
+	if conflict {
 		v.find("RT406", "")
 	}
+}
+
+// named returns the first of an engine's tokens that has a group of its own, or else the first.
+func named(p *policy.Policy, tokens []string) string {
+	for _, token := range tokens {
+		if group := p.Group(token).Token(); group != "" && group != "*" {
+			return token
+		}
+	}
+	return tokens[0]
 }
 
 // find adds a finding in the words of package lint, which knows it from here only.
@@ -347,6 +361,12 @@ func (p *pager) showUsage(out *output, s *seen) {
 	}
 	agent := p.agent.String()
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
+	for _, label := range usageLabels() {
+		// What a server may make of dot segments counts too, as it does for the gate.
+		if _, e, _ := decide(s.policy, agent, s.url, []string{label}); e != nil && !slices.Contains(said, e.By) {
+			said = append(said, e.By)
+		}
+	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
 	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
 	for _, st := range said {
