@@ -52,7 +52,8 @@ func (a *app) page() *cobra.Command {
 const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as their
 input, or for search: what they come to, and which statement says so. It reads
 Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
-and Applebot-Extended, the page's header and its meta elements.
+and Applebot-Extended, the page's header and its meta elements. If --agent is a crawler of
+an engine, such as Googlebot, page rules are read as that engine reads them.
 
 ` + urlHelp + `
 
@@ -350,6 +351,16 @@ type preferenceRecord struct {
 	by         usage.Statement
 }
 
+// readingOf returns how an agent reads page rules, and the names that it answers to.
+func readingOf(agent string) (policy.Dialect, []string) {
+	for _, e := range engines {
+		if slices.ContainsFunc(e.tokens, func(token string) bool { return strings.EqualFold(token, agent) }) {
+			return e.dialect, e.tokens
+		}
+	}
+	return policy.RFC9309, []string{agent}
+}
+
 // showUsage writes for which uses a page may be used.
 func (p *pager) showUsage(out *output, s *seen) {
 	table := usage.Table()
@@ -367,7 +378,8 @@ func (p *pager) showUsage(out *output, s *seen) {
 			said = append(said, e.By)
 		}
 	}
-	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
+	dialect, names := readingOf(agent)
+	said = append(append(said, s.said...), usage.ParseRules(s.rules, dialect, names...)...)
 	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
 	for _, st := range said {
 		v.Statements = append(v.Statements, newStatement(st))

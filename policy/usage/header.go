@@ -54,13 +54,15 @@ func ParseMeta(name, content string, offset int64) []Statement {
 // tokens, as the engine behind the dialect reads them; see [page.Rules.For].
 func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 	var l list
-	lifted := !r.For(d, tokens...).NoIndex // of none, "index" at Yandex leaves nofollow
+	lifted := !r.For(d, tokens...).NoIndex
 	for rule, why := range r.Explain(d, tokens...) {
-		if why != "" || lifted && rule.Rule == "none" {
+		switch {
+		case why != "":
 			continue
-		}
-		if rule.Rule == "max-snippet" && strings.Trim(rule.Value, "0") == "" {
-			rule.Value = "0" // of any length, as the table has it
+		case rule.Rule == "none" && lifted:
+			rule.Rule = "nofollow" // is what "index" leaves of it at Yandex
+		case rule.Rule == "max-snippet" && strings.Trim(rule.Value, "0") == "":
+			rule.Value = "0" // however it is written
 		}
 		s := Statement{By: pageRule, Key: rule.Rule, Value: rule.Value, Engine: d.String(), Text: rule.Text}
 		if l.in = inHeader; rule.Line == 0 {
