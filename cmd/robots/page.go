@@ -257,6 +257,9 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 		}
 		d, err := client.Decide(s.policy, named(s.policy, tokens), s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
+			if d.Rule.Line > 0 {
+				name += fmt.Sprintf(": line %d", d.Rule.Line)
+			}
 			hidden = append(hidden, name)
 		}
 	}
@@ -418,8 +421,11 @@ func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Sta
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
 	}
 	for _, st := range said {
-		if st.Problem != "" {
+		switch {
+		case st.Problem != "":
 			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", visible(st.String()), visible(st.Problem))
+		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
+			fmt.Fprintf(out, "  %-14s %s\n", "terms", visible(st.String()))
 		}
 	}
 }
