@@ -53,7 +53,7 @@ const usageHelp = `Usage shows the preferences about the use of a page, by train
 input, or for search: what they come to, and which statement says so. It reads
 Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
 and Applebot-Extended, the page's header and its meta elements. If --agent is a crawler of
-an engine, such as Googlebot, page rules are read as that engine reads them.
+an engine, such as Googlebot, page rules also count for what that engine takes them for.
 
 ` + urlHelp + `
 
@@ -354,14 +354,15 @@ type preferenceRecord struct {
 	by         usage.Statement
 }
 
-// readingOf returns how an agent reads page rules, and the names that it answers to.
-func readingOf(agent string) (policy.Dialect, []string) {
+// asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
+// some rules are about use at one engine only.
+func asEngine(rules page.Rules, agent string) []usage.Statement {
 	for _, e := range engines {
 		if slices.ContainsFunc(e.tokens, func(token string) bool { return strings.EqualFold(token, agent) }) {
-			return e.dialect, e.tokens
+			return usage.ParseRules(rules, e.dialect, e.tokens...)
 		}
 	}
-	return policy.RFC9309, []string{agent}
+	return nil
 }
 
 // showUsage writes for which uses a page may be used.
@@ -381,8 +382,8 @@ func (p *pager) showUsage(out *output, s *seen) {
 			said = append(said, e.By)
 		}
 	}
-	dialect, names := readingOf(agent)
-	said = append(append(said, s.said...), usage.ParseRules(s.rules, dialect, names...)...)
+	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
+	said = append(said, asEngine(s.rules, agent)...)
 	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
 	for _, st := range said {
 		v.Statements = append(v.Statements, newStatement(st))
