@@ -102,6 +102,8 @@ func (a *app) pager(show func(*pager, *output, *seen)) *cobra.Command {
 	return cmd
 }
 
+const moreUnread = "perhaps more: not all of it was read"
+
 // seen is what one page and its robots.txt say.
 type seen struct {
 	url      *url.URL // of the final response
@@ -299,7 +301,7 @@ func (p *pager) printPage(out *output, s *seen, v pageRecord) {
 		fmt.Fprintln(out)
 	}
 	if v.Incomplete {
-		fmt.Fprintf(out, "  %-10s %s\n", "says", "perhaps more: not all of it was read")
+		fmt.Fprintf(out, "  %-10s %s\n", "says", moreUnread)
 	}
 	for _, e := range v.Effects {
 		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
@@ -320,6 +322,7 @@ type usageRecord struct {
 	seenRecord
 	Preferences []preferenceRecord `json:"preferences"`
 	Statements  []*statementRecord `json:"statements"`
+	Incomplete  bool               `json:"incomplete"`
 }
 
 // statementRecord is a usage.Statement in JSON.
@@ -384,7 +387,7 @@ func (p *pager) showUsage(out *output, s *seen) {
 	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
 	said = append(said, asEngine(s.rules, agent)...)
-	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
+	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}, Incomplete: s.rules.Incomplete()}
 	for _, st := range said {
 		v.Statements = append(v.Statements, newStatement(st))
 	}
@@ -428,5 +431,8 @@ func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Sta
 		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
 			fmt.Fprintf(out, "  %-14s %s\n", "terms", visible(st.String()))
 		}
+	}
+	if v.Incomplete {
+		fmt.Fprintf(out, "  %-14s %s\n", "says", moreUnread)
 	}
 }
