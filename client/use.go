@@ -77,8 +77,9 @@ func (g *gate) checkUse(r *ruling, u *url.URL, target string, d *policy.Decision
 // for [usage.ParseMeta].
 //
 // Only a final 2xx answer is a page. Any other leaves resp as it is, and the Reader has no
-// rules. A body that is still encoded, with gzip for example, is not read either: the rules
-// are those of the header, and Incomplete.
+// rules. A body that is still encoded, with gzip for example, is not read either, nor is a part
+// of a page (206) or the answer to a HEAD: the rules are those of the header, and Incomplete
+// if the page may have meta elements.
 func Watch(resp *http.Response) *page.Reader {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return new(page.Reader)
@@ -86,7 +87,10 @@ func Watch(resp *http.Response) *page.Reader {
 	body := &page.Reader{
 		Body: resp.Body, ContentType: resp.Header.Get("Content-Type"), Header: resp.Header.Values("X-Robots-Tag"),
 	}
-	if coding := resp.Header.Get("Content-Encoding"); coding == "" || strings.EqualFold(coding, "identity") {
+	coding := resp.Header.Get("Content-Encoding")
+	plain := coding == "" || strings.EqualFold(coding, "identity")
+	head := resp.Request != nil && resp.Request.Method == http.MethodHead
+	if plain && !head && resp.StatusCode != http.StatusPartialContent {
 		resp.Body = body
 	}
 	return body

@@ -162,29 +162,37 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 	})
 }
 
+// P-36, P-37, P-43: of redirects, errors and a 304 there are no rules; of what is not the whole
+// page those of the header; nothing that is read is changed.
 func TestWatchReadsFinalPagesOnly(t *testing.T) {
 	const text = `<meta name="robots" content="nofollow"><meta name="tdm-reservation" content="1">`
 	for _, row := range []struct {
 		name             string
+		method           string
 		status           int
 		contentType      string
 		coding           string
 		want             string
 		wrapped, partial bool
 	}{
-		{"a page", 200, "text/html", "", "noindex, nofollow", true, false},
-		{"without a type", 203, "", "identity", "noindex, nofollow", true, false},
-		{"no HTML", 200, "application/pdf", "", "noindex", true, false},
-		{"gzipped", 200, "text/html", "gzip", "noindex", false, true},
-		{"another protocol", 101, "text/html", "", "all", false, false},
-		{"a redirect", 301, "text/html", "", "all", false, false},
-		{"not modified", 304, "text/html", "", "all", false, false},
-		{"an error", 404, "text/html", "", "all", false, false},
-		{"a failure", 503, "text/html", "", "all", false, false},
+		{"a page", "GET", 200, "text/html", "", "noindex, nofollow", true, false},
+		{"without a type", "GET", 203, "", "identity", "noindex, nofollow", true, false},
+		{"no HTML", "GET", 200, "application/pdf", "", "noindex", true, false},
+		{"gzipped", "GET", 200, "text/html", "gzip", "noindex", false, true},
+		{"another protocol", "GET", 101, "text/html", "", "all", false, false},
+		{"a redirect", "GET", 301, "text/html", "", "all", false, false},
+		{"not modified", "GET", 304, "text/html", "", "all", false, false},
+		{"an error", "GET", 404, "text/html", "", "all", false, false},
+		{"a failure", "GET", 503, "text/html", "", "all", false, false},
+		{"a part of a page", "GET", 206, "text/html", "", "noindex", false, true},
+		{"a part of no page", "GET", 206, "video/mp4", "", "noindex", false, false},
+		{"no body", "HEAD", 200, "text/html", "", "noindex", false, true},
+		{"an answer to a form", "POST", 201, "Text/HTML;charset=utf-8", "", "noindex, nofollow", true, false},
 	} {
 		body := io.NopCloser(strings.NewReader(text))
 		resp := &http.Response{
 			StatusCode: row.status, Body: body, Header: http.Header{"X-Robots-Tag": {"noindex", "otherbot: none"}},
+			Request: &http.Request{Method: row.method},
 		}
 		if row.contentType != "" {
 			resp.Header.Set("Content-Type", row.contentType)

@@ -30,8 +30,8 @@ const askedByYou = `The page is fetched once because you ask for it, even if rob
 crawlers.`
 
 const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
-stands, and what they come to for a crawler and for the engines. It reports whether
-robots.txt hides the page, so that no crawler sees them, and where engines differ.
+stands, and what they come to for a crawler and for the engines. It reports from which of
+these robots.txt hides the page, so that they do not see them, and where engines differ.
 
 ` + urlHelp + `
 
@@ -52,7 +52,8 @@ func (a *app) page() *cobra.Command {
 const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as their
 input, or for search: what they come to, and which statement says so. It reads
 Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
-and Applebot-Extended, the page's header and its meta elements.
+and Applebot-Extended, the page's header and its meta elements. If --agent is a crawler of
+an engine, such as Googlebot, page rules also count for what that engine takes them for.
 
 ` + urlHelp + `
 
@@ -101,6 +102,8 @@ func (a *app) pager(show func(*pager, *output, *seen)) *cobra.Command {
 	return cmd
 }
 
+const moreUnread = "perhaps more: not all of it was read"
+
 // seen is what one page and its robots.txt say.
 type seen struct {
 	url      *url.URL // of the final response
@@ -145,14 +148,15 @@ func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
 	return s, err
 }
 
-// engines are those whose effect page shows, by the tokens that they answer to.
+// engines are those whose effect page shows, by the tokens that they answer to, the narrowest
+// first.
 var engines = []struct {
 	dialect policy.Dialect
 	tokens  []string
 }{
 	{policy.RFC9309, nil}, // the crawler of --agent
 	{policy.Google, []string{"googlebot"}},
-	{policy.Yandex, []string{"yandex", "yandexbot"}},
+	{policy.Yandex, []string{"yandexbot", "yandex"}},
 	{policy.Bing, []string{"bingbot", "msnbot"}},
 }
 
@@ -239,28 +243,44 @@ func (p *pager) showPage(out *output, s *seen) {
 
 // judge fills in what the statements come to, and what is wrong with that.
 func (p *pager) judge(s *seen, v *pageRecord) {
-	effects := map[policy.Dialect]page.Effect{}
 	var hidden []string // crawlers that may not see the noindex that is for them
+	conflict := false
 	for _, e := range engines {
 		tokens, name := e.tokens, dialectName(e.dialect)
 		if tokens == nil {
 			tokens, name = []string{p.agent.String()}, p.agent.String()
 		}
 		effect := s.rules.For(e.dialect, tokens...)
-		effects[e.dialect] = effect
 		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
-		d, err := client.Decide(s.policy, tokens[0], s.url)
+		if e.dialect == policy.Yandex { // it alone lets positive words win, over what is for it
+			strict := s.rules.For(policy.RFC9309, tokens...)
+			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
+				strict.NoArchive != effect.NoArchive
+		}
+		d, err := client.Decide(s.policy, named(s.policy, tokens), s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
+			if d.Rule.Line > 0 {
+				name += fmt.Sprintf(": line %d", d.Rule.Line)
+			}
 			hidden = append(hidden, name)
 		}
 	}
 	if hidden != nil {
 		v.find("RT405", " ("+strings.Join(hidden, ", ")+")")
 	}
-	google, yandex := effects[policy.Google], effects[policy.Yandex]
-	if google.NoIndex != yandex.NoIndex || google.NoFollow != yandex.NoFollow {
+	if conflict {
 		v.find("RT406", "")
 	}
+}
+
+// named returns the first of an engine's tokens that has a group of its own, or else the first.
+func named(p *policy.Policy, tokens []string) string {
+	for _, token := range tokens {
+		if group := p.Group(token).Token(); group != "" && group != "*" {
+			return token
+		}
+	}
+	return tokens[0]
 }
 
 // find adds a finding in the words of package lint, which knows it from here only.
@@ -281,7 +301,7 @@ func (p *pager) printPage(out *output, s *seen, v pageRecord) {
 		fmt.Fprintln(out)
 	}
 	if v.Incomplete {
-		fmt.Fprintf(out, "  %-10s %s\n", "says", "perhaps more: not all of it was read")
+		fmt.Fprintf(out, "  %-10s %s\n", "says", moreUnread)
 	}
 	for _, e := range v.Effects {
 		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
@@ -302,6 +322,7 @@ type usageRecord struct {
 	seenRecord
 	Preferences []preferenceRecord `json:"preferences"`
 	Statements  []*statementRecord `json:"statements"`
+	Incomplete  bool               `json:"incomplete"`
 }
 
 // statementRecord is a usage.Statement in JSON.
@@ -336,6 +357,17 @@ type preferenceRecord struct {
 	by         usage.Statement
 }
 
+// asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
+// some rules are about use at one engine only.
+func asEngine(rules page.Rules, agent string) []usage.Statement {
+	for _, e := range engines {
+		if slices.ContainsFunc(e.tokens, func(token string) bool { return strings.EqualFold(token, agent) }) {
+			return usage.ParseRules(rules, e.dialect, e.tokens...)
+		}
+	}
+	return nil
+}
+
 // showUsage writes for which uses a page may be used.
 func (p *pager) showUsage(out *output, s *seen) {
 	table := usage.Table()
@@ -347,8 +379,15 @@ func (p *pager) showUsage(out *output, s *seen) {
 	}
 	agent := p.agent.String()
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
+	for _, label := range usageLabels() {
+		// What a server may make of dot segments counts too, as it does for the gate.
+		if _, e, _ := decide(s.policy, agent, s.url, []string{label}); e != nil && !slices.Contains(said, e.By) {
+			said = append(said, e.By)
+		}
+	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
-	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}}
+	said = append(said, asEngine(s.rules, agent)...)
+	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}, Incomplete: s.rules.Incomplete()}
 	for _, st := range said {
 		v.Statements = append(v.Statements, newStatement(st))
 	}
@@ -386,8 +425,14 @@ func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Sta
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
 	}
 	for _, st := range said {
-		if st.Problem != "" {
+		switch {
+		case st.Problem != "":
 			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", visible(st.String()), visible(st.Problem))
+		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
+			fmt.Fprintf(out, "  %-14s %s\n", "terms", visible(st.String()))
 		}
+	}
+	if v.Incomplete {
+		fmt.Fprintf(out, "  %-14s %s\n", "says", moreUnread)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -15,6 +16,9 @@ func sayingSite(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("User-agent: *\nContent-Usage: /page train-ai=n, search=1\nContent-Signal: ai-input=no\n" +
 			"License: https://a.example/l.xml\nUser-agent: Google-Extended\nDisallow: /\n"))
 		return
+	}
+	if r.URL.Path == "/coded" {
+		w.Header().Set("Content-Encoding", "br")
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.Header().Set("X-Robots-Tag", "bingbot: noarchive, noai, max-snippet: 5, : x")
@@ -40,6 +44,29 @@ func TestWhatAPageSaysFitsTheSchema(t *testing.T) {
 		refusesLess(t, c.definition, good)
 		if c.definition != "decision" {
 			checkSchema(t, c.definition, 1, stdoutOf(t, "", append(c.args, "http://a.example/other", "--json", to)...))
+		}
+	}
+}
+
+// P-42: page and usage say so if not all of a page was read, here because of its coding.
+func TestWhatWasNotReadIsTold(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(sayingSite))
+	defer server.Close()
+	to := "--connect-to=::" + server.Listener.Addr().String()
+	for _, c := range []struct {
+		path string
+		told bool
+	}{{"/other", false}, {"/coded", true}} {
+		for _, command := range []string{"page", "usage"} {
+			text := stdoutOf(t, "", command, "http://a.example"+c.path, to)
+			if bytes.Contains(text, []byte(moreUnread)) != c.told {
+				t.Errorf("%s of %s: got\n%s", command, c.path, text)
+			}
+			object := stdoutOf(t, "", command, "http://a.example"+c.path, "--json", to)
+			checkSchema(t, command, 1, object)
+			if bytes.Contains(object, []byte(`"incomplete":true`)) != c.told {
+				t.Errorf("%s of %s: got %s", command, c.path, object)
+			}
 		}
 	}
 }

@@ -278,7 +278,7 @@ var rules = [...]Rule{
 	{"RT404", "noindex-in-robots", Error, All, "indexing rules in robots.txt, where no engine reads them",
 		"send X-Robots-Tag or a robots meta element with the page, and let the page be crawled", "",
 		"User-agent: *\nNoindex: /tmp/"},
-	{"RT405", "noindex-but-blocked", Error, All, "a page says noindex and is disallowed, so no crawler sees it",
+	{"RT405", "noindex-but-blocked", Error, All, "a page says noindex to a crawler that may not fetch it",
 		"let the page be crawled until it has left the index", "it is seen in pages, not in robots.txt",
 		"Disallow: /old, and in the page /old <meta name=\"robots\" content=\"noindex\">"},
 	{"RT406", "meta-conflict", Warning, Google | Yandex,

@@ -127,7 +127,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// A piece is the caller's as soon as it is the Reader's: there is no reading ahead.
+// P-43: a piece is the caller's as soon as it is the Reader's: there is no reading ahead.
 func TestReaderDoesNotReadAhead(t *testing.T) {
 	in, out := io.Pipe()
 	r := &page.Reader{Body: in}
@@ -262,7 +262,7 @@ func TestMayIndex(t *testing.T) {
 	}
 }
 
-// A page's memory is the memory of its statements, however large it is and however
+// P-43: a page's memory is the memory of its statements, however large it is and however
 // its parts are made.
 func TestReaderMemoryIsFlat(t *testing.T) {
 	for name, text := range hostilePages() {

@@ -1,7 +1,9 @@
 package usage
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -49,12 +51,19 @@ func ParseMeta(name, content string, offset int64) []Statement {
 }
 
 // ParseRules returns the page rules that have an effect for a crawler with the product
-// tokens, as the engine behind the dialect reads them; see [page.Rules.For].
+// tokens, as the engine behind the dialect reads them; see [page.Rules.For]. A none of which
+// only nofollow is in force has that Key.
 func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 	var l list
+	lifted := !r.For(d, tokens...).NoIndex
 	for rule, why := range r.Explain(d, tokens...) {
-		if why != "" {
+		switch {
+		case why != "":
 			continue
+		case rule.Rule == "none" && lifted:
+			rule.Rule = "nofollow" // is what "index" leaves of it at Yandex
+		case rule.Rule == "max-snippet" && strings.Trim(rule.Value, "0") == "":
+			rule.Value = "0" // however it is written
 		}
 		s := Statement{By: pageRule, Key: rule.Rule, Value: rule.Value, Engine: d.String(), Text: rule.Text}
 		if l.in = inHeader; rule.Line == 0 {
@@ -92,24 +101,25 @@ func (l *list) link(value string, line int) {
 	}
 }
 
-// isLicense reports whether the parameters of a link say rel=license and the type of RSL.
+// isLicense reports whether the parameters of a link say rel=license and the type of RSL. Of
+// several rel or type the first counts (RFC 8288 §3.3, §3.4.1).
 func isLicense(params string) bool {
-	related, typed := false, false
+	var rel, media string
 	for params != "" {
 		end := outside(params, ';')
 		name, value, _ := strings.Cut(params[:end], "=")
 		value = strings.Trim(value, space+`"`)
 		switch lower(name) {
 		case "rel":
-			for _, word := range strings.Fields(value) {
-				related = related || lower(word) == "license"
-			}
+			rel = cmp.Or(rel, value)
 		case "type":
-			media, _, _ := strings.Cut(value, ";")
-			typed = typed || lower(media) == "application/rsl+xml"
+			media = cmp.Or(media, value)
 		}
 		params = params[min(end+1, len(params)):]
 	}
+	media, _, _ = strings.Cut(media, ";")
+	typed := lower(media) == "application/rsl+xml"
+	related := slices.ContainsFunc(strings.Fields(rel), func(word string) bool { return lower(word) == "license" })
 	return related && typed
 }
 

@@ -9,9 +9,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Limits of what is read.
+// Limits of what is read. Those of P-42, 64 lines and 256 statements, are package page's: the
+// page rules that come here have been held to them.
 const (
-	maxText       = 64 << 10 // bytes of all fields or lines of one mechanism
+	maxText       = 64 << 10 // bytes of all fields or lines that are read at once
 	maxFile       = 1 << 20  // bytes of a tdmrep.json
 	maxStatements = 1024     // RFC 9651 §3.2: as many members as a parser must support
 )

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 )
@@ -20,7 +21,7 @@ func ParseTDMRep(file []byte, target string) []Statement {
 		l.add(Statement{By: tdmRep, Problem: problemMore})
 		return l.said
 	}
-	err := json.Unmarshal(file, &entries)
+	err := json.Unmarshal(bytes.TrimPrefix(file, []byte("\ufeff")), &entries) // as RFC 8259 §8.1 lets a parser
 	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!mistyped || entries == nil) {
 		l.add(Statement{By: tdmRep, Problem: "not a list of TDMRep entries: " + err.Error()})
 		return l.said

@@ -118,6 +118,7 @@ func TestNoFileSaysNothing(t *testing.T) {
 	}
 }
 
+// P-56, P-81: what was said can be stored with the asset, as JSON has it.
 func TestPreferencesAreText(t *testing.T) {
 	for _, p := range []usage.Preference{usage.Unknown, usage.Disallow, usage.Allow} {
 		text, err := json.Marshal(p)
@@ -141,7 +142,8 @@ func TestPreferencesAreText(t *testing.T) {
 	}
 }
 
-// A flood of statements costs no more than its bound, and the last of them says so.
+// A flood of statements costs no more than its bound, and the last of them says so. It is that
+// of a dictionary (RFC 9651 §3.2), not that of a page's rules (P-42).
 func TestStatementsAreBounded(t *testing.T) {
 	var members, lines strings.Builder
 	for i := range 3_000 {
@@ -212,7 +214,7 @@ func TestNoFileTakesLong(t *testing.T) {
 	}
 }
 
-// A file without preferences costs no allocation, nor does a question about what was said.
+// P-83: a file without preferences costs no allocation, nor does a question about what was said.
 func TestNoAllocationWhereNothingIsSaid(t *testing.T) {
 	p := policy.Parse([]byte(silent))
 	header := http.Header{"Content-Type": {"text/html"}, "Server": {"x"}}
