@@ -344,22 +344,7 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 	c.flights.loading.Add(1)
 	c.flights.loads.Go(func() {
 		defer c.flights.loading.Add(-1)
-		var a *arrival
-		why := errExited
-		defer func() {
-			if p := recover(); p != nil {
-				why = fmt.Errorf("cache: load panicked: %v", p)
-			}
-			if why != nil {
-				a = c.arrived(s, unreachable(src.Dialect, why))
-			}
-			loaded <- a
-		}()
-		res, err := src.Load(ctx, o, prev)
-		if !errors.Is(err, fetch.ErrNoTurn) {
-			a = c.arrived(s, src.checked(res, err))
-		}
-		why = nil
+		c.load(ctx, o, s, prev, src, loaded)
 	})
 	hangs := time.NewTimer(flightTimeout)
 	defer hangs.Stop()
@@ -375,6 +360,28 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 	case <-c.flights.closed:
 		return nil, ErrClosed
 	}
+}
+
+// load has src load, and sends what came of it to loaded, whatever Load does.
+func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.Result, src *Source,
+	loaded chan<- *arrival,
+) {
+	var a *arrival
+	why := errExited
+	defer func() {
+		if p := recover(); p != nil {
+			why = fmt.Errorf("cache: load panicked: %v", p)
+		}
+		if why != nil {
+			a = c.arrived(s, unreachable(src.Dialect, why))
+		}
+		loaded <- a
+	}()
+	res, err := src.Load(ctx, o, prev)
+	if !errors.Is(err, fetch.ErrNoTurn) {
+		a = c.arrived(s, src.checked(res, err))
+	}
+	why = nil
 }
 
 // errExited is why there is no result, unless Load returns or panics.

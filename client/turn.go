@@ -11,8 +11,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Turn is the turn of one request, for a program that has it sent by other means: by another
-// process, or by a library that takes no http.RoundTripper. [Transport.Turn] gives it.
+// Turn is the turn of one request that a Transport does not send itself: another process does, or
+// a library that takes no http.RoundTripper. [Transport.Turn] returns it.
 //
 // A Turn takes a place at the origin until End. Its methods may be called concurrently.
 type Turn struct {
@@ -22,11 +22,11 @@ type Turn struct {
 }
 
 // Turn waits for the turn of a GET of u, as RoundTrip does, and sends nothing. The request
-// should start at once. The caller must call End when the answer is read to its end, or will
-// not be: until then, with MaxUnderway 1, no other request to the origin starts.
+// should start at once. The caller must call End when it has read the answer or given up: until
+// then, with MaxUnderway 1, no other request to the origin starts.
 //
-// With a context of WithoutRobots it returns at once. The error is one of RoundTrip. It is an
-// error, too, if the Transport has no Pacer, or if u has a scheme that RoundTrip does not gate.
+// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without
+// a Pacer, or with a scheme that RoundTrip does not gate, Turn fails.
 func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 	g, err := t.open()
 	switch {
@@ -54,7 +54,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 }
 
 // turn waits for a turn at o, the origin of u, and tells Trace of it. The error is errAgain if
-// the request has to be decided on anew.
+// the request needs a new decision.
 func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) (*Turn, error) {
 	p := g.pacer
 	l, held, err := p.turn(ctx, o, asPage, r)
@@ -85,7 +85,8 @@ func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) 
 	return turn, nil
 }
 
-// Delay returns the distance that the Pacer keeps between requests to the origin at present.
+// Delay returns the time that the Pacer now keeps between requests to the origin. It is zero
+// with a context of WithoutRobots.
 func (t *Turn) Delay() time.Duration {
 	if t.pacer == nil {
 		return 0
@@ -97,7 +98,7 @@ func (t *Turn) Delay() time.Duration {
 
 // Answered tells the Pacer how the site answered: a 429 or 5xx makes it pause, for the
 // Retry-After of header if there is one. Status 0 means that no answer came, which counts like
-// a 5xx. Call it before End; if nothing is known about the site, do not call it.
+// a 5xx. Call it before End, and not at all for a request that was not sent.
 func (t *Turn) Answered(status int, header http.Header) {
 	if t.pacer != nil {
 		t.pacer.note(t.place, status, fetch.RetryAfter(status, header, time.Now()))

@@ -297,9 +297,9 @@ func (f *Fetcher) Reads(scheme string) bool {
 	return false
 }
 
-// Public reports whether addr is globally reachable, so that a Fetcher with PublicOnly would
-// connect to it. What sends more than requests for robots.txt to where strangers tell it can ask
-// that in the Control of its net.Dialer.
+// Public reports whether addr is globally reachable: a Fetcher with PublicOnly connects to such
+// addresses alone. A program that fetches pages of strangers' URLs can hold itself to the same, in
+// the Control of its net.Dialer.
 func Public(addr netip.Addr) bool { return harden.Public(addr) }
 
 // timeout bounds one Fetch; negative if there is no such bound.

@@ -57,7 +57,8 @@ var classes = func() (t [256]uint8) {
 			t[c] = isQuestion
 		case c >= 0x80:
 			t[c] = isHigh
-		case c <= ' ', c == 0x7F, c == '"', c == '#', c == '<', c == '>', c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
+		case c <= ' ', c == 0x7F, c == '"', c == '#', c == '<', c == '>',
+			c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
 			t[c] = isBarred
 		}
 	}

@@ -53,8 +53,8 @@ func gramAt(s string, i int) uint32 {
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-// gramHash hashes a gram. Where is 0 if it floats, else 1 + its place. The lower bits are the
-// tag; the slot depends on the upper ones.
+// gramHash hashes a gram. For one that floats, where is 0; for a fixed one, 1 + its place. The
+// lower bits are the tag; the upper ones choose the slot.
 func gramHash(gram uint32, where int) uint32 {
 	return uint32((uint64(gram) | uint64(where)<<32) * 0x9E3779B97F4A7C15 >> 32)
 }

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// An effort is what was spent on searching a target.
+// An effort counts the steps of searching a target.
 type effort struct {
 	steps int    // see question.index
 	table *table // of the target, once it was searched often
 }
 
-// A table tells where in a target a byte stands: in 64 places each, as bits, for each byte
-// below 0x80. Patterns have no others. With it, the time to find a piece of a pattern anywhere
-// is that of comparing it with a 64th of the target, whatever the two consist of.
+// A table tells where in a target each byte stands, for the bytes below 0x80: patterns have no
+// others. An element has 64 places as bits. With a table, finding a piece of a pattern takes as
+// long as comparing it with a 64th of the target, whatever the two consist of.
 type table [][128]uint64
 
 // tables keeps what earlier questions are done with.

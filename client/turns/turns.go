@@ -1,5 +1,5 @@
-// Package turns says what several processes need in order to keep one pace at each origin: a
-// store of turns, for the field Turns of a client.Pacer. Package redisturns keeps one in Redis;
+// Package turns is what several processes need to keep one pace at each origin: the interface
+// of a store of turns, for the field Turns of a client.Pacer. Package redisturns keeps one in Redis;
 // package turnstest tests an implementation.
 //
 // A store knows nothing of HTTP or robots.txt. For each origin it keeps the latest start and
@@ -23,8 +23,8 @@ import (
 // A store forgets an origin when its delay and its pauses have passed. One that lost its memory
 // gives each place of an origin once too early, and then keeps the pace again.
 type Store interface {
-	// Take asks for a turn at an origin, and takes a place for it. It does not wait: who may
-	// not go is told when to ask again. If the last answer to a turn of the same name was
+	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the
+	// turn has not come, the Answer says when to ask again. If the last answer to a turn of the same name was
 	// lost, asking again takes no second place.
 	Take(ctx context.Context, origin string, a Ask) (Answer, error)
 

@@ -131,5 +131,7 @@ func (n *network) register(cmd *cobra.Command) {
 
 // registerCache adds the flag for subcommands that need not ask the server each time.
 func (n *network) registerCache(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&n.cacheAt, "cache", "", "keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README)")
+	cmd.Flags().StringVar(&n.cacheAt, "cache", "",
+		"keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n"+
+			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README)")
 }

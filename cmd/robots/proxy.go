@@ -83,7 +83,7 @@ func (p *proxying) command() *cobra.Command {
 	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	f.StringVar(&p.blind, "blind", blindOrigin, "open tunnels that are not looked into: origin, refuse or allow;\n"+
+	f.StringVar(&p.blind, "blind", blindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
 		"refuse with --pace, --uses or --sign-key, which cannot be kept there")
 	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
 	p.registerServer(cmd, "127.0.0.1:3128")

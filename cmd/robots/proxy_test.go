@@ -215,7 +215,7 @@ func TestProxyTellsBrowsersInHTML(t *testing.T) {
 	}
 }
 
-// Robots.txt is asked for by the proxy itself, whoever's request it decides on.
+// The proxy asks for robots.txt in its own name, whichever client's request it decides on.
 func TestProxyAsksForRobotsInItsOwnName(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]string{}

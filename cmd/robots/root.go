@@ -112,7 +112,9 @@ wrong with them.
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(a.help())
-	for _, cmd := range []*cobra.Command{a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage(), a.version()} {
+	for _, cmd := range []*cobra.Command{
+		a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage(), a.version(),
+	} {
 		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		root.AddCommand(cmd)
 	}

@@ -47,7 +47,7 @@ same JSON:
 
   GET  /                                                    a page for people
   GET  /v1/decide?url=URL[&agent=TOKEN][&as=DIALECT|all]    as check --json
-  POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object a line
+  POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object on each line
   GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
   POST /v1/match   {"robots", "urls", "agent", "as"}        as match --json
   POST /v1/lint[?format=sarif]                              as lint --json
@@ -87,6 +87,8 @@ func (s *server) command() *cobra.Command {
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
+	f.DurationVar(&s.turn, "turn-time", 2*time.Minute,
+		"`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.registerServer(cmd, "127.0.0.1:8411")
 	return cmd
 }
@@ -101,7 +103,6 @@ func (s *server) registerServer(cmd *cobra.Command, address string) {
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
-	f.DurationVar(&s.turn, "turn-time", 2*time.Minute, "`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.register(cmd)
 	s.registerCache(cmd)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -32,7 +33,8 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 		switch {
 		case !slices.Contains(names, name):
 			return nil, serve.BadParameter(brief(name),
-				"no parameter is called %s: they are %q. In the value of another, write & as %%26", quoted(name), names)
+				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
+				quoted(name), strings.Join(names, ", "))
 		case len(values) > 1:
 			return nil, serve.BadParameter(name, "%s is given %d times", name, len(values))
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -212,7 +213,7 @@ func accepts(r *http.Request, types ...string) error {
 		}
 	}
 	return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
-		quoted(is), strings.Join(types, " or "))
+		quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
 }
 
 func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {

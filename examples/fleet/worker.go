@@ -29,7 +29,7 @@ const (
 
 	callers    = 16              // pages under way in a worker
 	pageTime   = 2 * time.Second // for robots.txt, the wait for a turn, and a page
-	claimAfter = 5 * time.Second // whoever holds a URL for longer is dead; more than twice pageTime
+	claimAfter = 5 * time.Second // a worker that holds a URL for longer is dead; more than twice pageTime
 )
 
 // worker visits pages whose URLs it takes from the stream.

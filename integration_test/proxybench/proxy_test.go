@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 // BenchmarkProxy is a page of 16 KiB through "robots proxy", beside goproxy and beside the parts of
-// net/http that it is made of, which ask nobody. Each proxy is a process of its own; the site and the
+// net/http that it is made of, which gate nothing. Each proxy is a process of its own; the site and the
 // clients, on connections that are kept, are in this one. All share the machine.
 //
 //	go test -run XXX -bench Proxy -benchtime 21x -count 3
@@ -186,7 +186,7 @@ func load(b *testing.B, proxy *child, ca, target string, size int) func() time.D
 	return sides.Took(func() { side(perRound) })
 }
 
-// transport is that of a proxy that asks nobody, with the limits that "robots proxy" has.
+// transport is the transport of a proxy that gates nothing, with the limits that "robots proxy" has.
 func transport() *http.Transport {
 	dialer := net.Dialer{}
 	return &http.Transport{

@@ -1,5 +1,7 @@
 // Package redisbatch sends the commands of concurrent callers to Redis together: a thousand
-// callers of one moment are a few round trips and not a thousand.
+// callers of one moment cost a few round trips.
+//
+// It is public because redisstore and redisturns share it. Programs use those.
 package redisbatch
 
 import (
@@ -12,19 +14,20 @@ import (
 )
 
 const (
-	// few is how many pipelines wait for their answers at a time: more would each carry less. If
-	// that takes long, because the server is far away, another is sent every so often.
+	// few is how many pipelines wait for their answers at a time: more would each carry less.
+	// While none is answered, because the server is far away, another goes out every so often.
 	few, often = 2, 25 * time.Millisecond
 
 	// maxCommands bounds what one pipeline carries, and so what a long answer holds up.
 	maxCommands = 128
 
-	// longest is how long a pipeline waits for its answers if no caller's deadline says.
+	// longest is how long a pipeline waits for its answers, unless all its callers have
+	// earlier deadlines.
 	longest = 5 * time.Second
 )
 
-// Batch is the commands that are about to be sent. The zero value is ready to use, by any number
-// of goroutines. It waits for no others: who comes alone is sent alone.
+// Batch holds the commands that are about to be sent. The zero value is ready to use, and safe for
+// concurrent use. A command waits only while others are on their way: one alone is sent at once.
 type Batch struct {
 	mu       sync.Mutex
 	waiting  []*call
@@ -32,15 +35,15 @@ type Batch struct {
 	overdue  *time.Timer // sends what has waited for too long; nil: nothing waits
 }
 
-// call is a command and who waits for its answer.
+// call is a command and its caller, who waits for the answer.
 type call struct {
 	ctx  context.Context
 	cmd  redis.Cmder
 	done chan struct{} // closed when cmd has its answer
 }
 
-// Do sends a command of one key and waits for its answer, no longer than ctx. The error is that
-// of the answer, or of ctx: then cmd must not be used any more.
+// Do sends a command about one key and waits for its answer, no longer than ctx. The error comes
+// from the answer or from ctx. If it comes from ctx, the caller must not use cmd any more.
 func (b *Batch) Do(ctx context.Context, c redis.UniversalClient, cmd redis.Cmder) error {
 	own := &call{ctx, cmd, make(chan struct{})}
 	b.mu.Lock()
@@ -61,7 +64,7 @@ func (b *Batch) Do(ctx context.Context, c redis.UniversalClient, cmd redis.Cmder
 	}
 }
 
-// Run is Do for a script, which the server is given if it does not know it.
+// Run is Do for a script. If the server does not know the script, Run sends it whole.
 func (b *Batch) Run(ctx context.Context, c redis.UniversalClient, script *redis.Script, key string,
 	args ...any,
 ) *redis.Cmd {
@@ -76,7 +79,7 @@ func (b *Batch) Run(ctx context.Context, c redis.UniversalClient, script *redis.
 	return cmd
 }
 
-// another sends what the others have left waiting.
+// another adds a sender, for what the others have left waiting.
 func (b *Batch) another(c redis.UniversalClient) {
 	b.mu.Lock()
 	b.overdue = nil
@@ -85,14 +88,14 @@ func (b *Batch) another(c redis.UniversalClient) {
 	b.send(c)
 }
 
-// send sends what waits until nothing does.
+// send sends what waits, until nothing does.
 func (b *Batch) send(c redis.UniversalClient) {
 	for calls := b.take(c); calls != nil; calls = b.take(c) {
 		exchange(c, calls)
 	}
 }
 
-// take returns what is to be sent next, or nil if this sender is to end.
+// take returns the calls to send next, or nil if this sender should end.
 func (b *Batch) take(c redis.UniversalClient) []*call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,8 +144,8 @@ func exchange(c redis.UniversalClient, calls []*call) {
 	}
 }
 
-// settle sees to it that each command has its error. go-redis gives them none if what failed is
-// the greeting of a new connection, such as a password.
+// settle gives each command its error. go-redis gives them none if the greeting of a new
+// connection failed, over a wrong password for example.
 func settle(cmds []redis.Cmder, err error) {
 	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return

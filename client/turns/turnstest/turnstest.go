@@ -334,7 +334,8 @@ func (f fleet) strain() error {
 			return err
 		}
 		if got.Strain != i+1 || got.Pause < want*4/5-slack || got.Pause > want*6/5 {
-			return fmt.Errorf("store: after %d failures: strain %d and a pause of %v, want %v give or take a fifth", i+1, got.Strain, got.Pause, want)
+			return fmt.Errorf("store: after %d failures: strain %d and a pause of %v, want %v give or take a fifth",
+				i+1, got.Strain, got.Pause, want)
 		}
 	}
 	for want := 2; want >= 0; want-- {
