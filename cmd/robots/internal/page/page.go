@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strconv"
+	"sync"
 )
 
 // Assets is the path of the style and the script.
@@ -20,10 +21,13 @@ var markup string
 //go:embed assets
 var assets embed.FS
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"thousands": thousands}).Parse(markup))
+// page is parsed when it is first asked for: other commands start sooner without it.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{"thousands": thousands}).Parse(markup))
+})
 
 // Write writes the page that shows view.
-func Write(w io.Writer, view any) error { return page.Execute(w, view) }
+func Write(w io.Writer, view any) error { return page().Execute(w, view) }
 
 // Files serves the style and the script.
 func Files() http.Handler {
