@@ -205,9 +205,9 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 	blind := startProxyWith(t, l, append(sites, "--private")...)
 	const post = "POST http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: 9\r\n\r\nabc"
 	for name, open := range map[string]func() net.Conn{
-		"a header without an end": func() net.Conn { return v.send("GET http://a.example.com/ HTTP/1.1\r\n") },
-		"nothing at all":          func() net.Conn { return v.send("") },
-		"half a body":             func() net.Conn { return v.send(post) },
+		"a header without an end":          func() net.Conn { return v.send("GET http://a.example.com/ HTTP/1.1\r\n") },
+		"nothing at all":                   func() net.Conn { return v.send("") },
+		"half a body":                      func() net.Conn { return v.send(post) },
 		"half a body of what is refused":   func() net.Conn { return v.send(strings.Replace(post, "/ ", "/private ", 1)) },
 		"half a body of what is no target": func() net.Conn { return v.send(strings.Replace(post, "http:", "ftp:", 1)) },
 		"half a body of what goes no further": func() net.Conn {

@@ -87,6 +87,7 @@ func (s *server) command() *cobra.Command {
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
+	f.DurationVar(&s.turn, "turn-time", 2*time.Minute, "`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.registerServer(cmd, "127.0.0.1:8411")
 	return cmd
 }
@@ -101,7 +102,6 @@ func (s *server) registerServer(cmd *cobra.Command, address string) {
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
-	f.DurationVar(&s.turn, "turn-time", 2*time.Minute, "`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.register(cmd)
 	s.registerCache(cmd)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
@@ -239,7 +239,7 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
-	g.answers, _ = lru.New[*fetch.Result, *answer](maxAnswers) // fails for a size below 1 only
+	g.answers, _ = lru.New[answerOf, *answer](maxAnswers) // fails for a size below 1 only
 	if !s.private {
 		// The Fetcher sees the addresses of names only without a proxy, and before it connects
 		// only without a dialer.
