@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/net/http/httpguts"
@@ -25,11 +26,15 @@ import (
 // asked and not sent through.
 type gate struct {
 	*client.Transport
-	fetches atomic.Int64                       // by lookup
-	file    *boltstore.Store                   // nil: there is none
-	turns   *redisturns.Store                  // nil: there is none
-	answers *lru.Cache[*fetch.Result, *answer] // nil: none is asked for again
+	fetches atomic.Int64                  // by lookup
+	file    *boltstore.Store              // nil: there is none
+	turns   *redisturns.Store             // nil: there is none
+	answers *lru.Cache[answerOf, *answer] // nil: none is asked for again
 }
+
+// answerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what
+// it has dropped must not stay in memory for its answer.
+type answerOf = weak.Pointer[fetch.Result]
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
 // URLs may come back to an origin after any number of others. Beyond that an origin
@@ -114,7 +119,10 @@ func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
 	}
 	var empty cache.Cache
 	empty.Get(context.Background(), o, src) // no cache keeps a proxy's 407
-	return empty.Until(o, src)
+	if t := empty.Until(o, src); !t.IsZero() {
+		return t.Add(-time.Since(res.Time)) // it takes res for one of now
+	}
+	return time.Time{}
 }
 
 // answer is what the server of o said. What does not change is computed once for each result.
@@ -122,10 +130,11 @@ func (g *gate) answer(o fetch.Origin, res *fetch.Result) *answer {
 	if res.Err != nil || g.answers == nil {
 		return newAnswer(o, res, g.until(o, res))
 	}
-	a, ok := g.answers.Get(res)
+	key := weak.Make(res)
+	a, ok := g.answers.Get(key)
 	if !ok {
 		a = newAnswer(o, res, time.Time{})
-		g.answers.Add(res, a)
+		g.answers.Add(key, a)
 	}
 	now := *a
 	now.Age = ageOf(res)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -111,6 +113,7 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
+	slog.SetDefault(log) // what the library says
 	g, err := p.openGate(log)
 	if err != nil {
 		return err
@@ -130,6 +133,7 @@ func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	}
 	if p.paced {
 		g.Pacer = new(client.Pacer)
+		g.share(func(s turns.Store) turns.Store { return s })
 	}
 	base := g.Base.(*http.Transport).Clone()
 	base.DisableCompression = true // bodies pass as they are

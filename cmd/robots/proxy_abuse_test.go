@@ -191,6 +191,7 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 	flags, _ := testCA(t)
 	sites := bothSites(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: *\nDisallow: /private\n")
 			return
 		}
 		io.Copy(io.Discard, r.Body)
@@ -204,9 +205,14 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 	blind := startProxyWith(t, l, append(sites, "--private")...)
 	const post = "POST http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: 9\r\n\r\nabc"
 	for name, open := range map[string]func() net.Conn{
-		"a header without an end": func() net.Conn { return v.send("GET http://a.example.com/ HTTP/1.1\r\n") },
-		"nothing at all":          func() net.Conn { return v.send("") },
-		"half a body":             func() net.Conn { return v.send(post) },
+		"a header without an end":          func() net.Conn { return v.send("GET http://a.example.com/ HTTP/1.1\r\n") },
+		"nothing at all":                   func() net.Conn { return v.send("") },
+		"half a body":                      func() net.Conn { return v.send(post) },
+		"half a body of what is refused":   func() net.Conn { return v.send(strings.Replace(post, "/ ", "/private ", 1)) },
+		"half a body of what is no target": func() net.Conn { return v.send(strings.Replace(post, "http:", "ftp:", 1)) },
+		"half a body of what goes no further": func() net.Conn {
+			return v.send("OPTIONS" + strings.Replace(post[len("POST"):], "\r\n", "\r\nMax-Forwards: 0\r\n", 1))
+		},
 		"an answer that is not taken": func() net.Conn {
 			return v.send("GET http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\n\r\n")
 		},

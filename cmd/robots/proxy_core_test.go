@@ -40,6 +40,36 @@ func TestProxyKeepsThePace(t *testing.T) {
 	}
 }
 
+// Two proxies with one Redis server are one visitor.
+func TestProxyPaceHoldsForTheFleet(t *testing.T) {
+	var mu sync.Mutex
+	var starts []time.Time
+	to, at := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		starts = append(starts, time.Now())
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: *\nCrawl-delay: 0.3\n")
+		}
+	}), redis(t)
+	var all sync.WaitGroup
+	for range 2 {
+		v := startProxy(t, "--private", "--pace", "--cache="+at, to)
+		for range 3 {
+			all.Go(func() { v.do("GET", "http://s.example/a") })
+		}
+	}
+	all.Wait()
+	for i := 1; i < len(starts); i++ {
+		if d := starts[i].Sub(starts[i-1]); d < 250*time.Millisecond {
+			t.Errorf("request %d came after %v", i, d)
+		}
+	}
+	if len(starts) != 7 {
+		t.Errorf("%d requests", len(starts))
+	}
+}
+
 func TestProxySigns(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "bot.pem")
 	stdoutOf(t, "", "sign", "keygen", key)

@@ -257,7 +257,7 @@ func TestProxyAsksForItsToken(t *testing.T) {
 }
 
 func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
-	for _, args := range []string{"--listen=0.0.0.0:0", "--log=xml", "--drain=-1s", "--agent=A --agent-from-client",
+	for _, args := range []string{"--listen=0.0.0.0:0", "--log=xml", "--drain=-1s", "--turn-time=1m", "--agent=A --agent-from-client",
 		"--uses=x", "argument"} {
 		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, strings.Fields(args)...)

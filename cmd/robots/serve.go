@@ -240,7 +240,7 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
-	g.answers, _ = lru.New[*fetch.Result, *answer](maxAnswers) // fails for a size below 1 only
+	g.answers, _ = lru.New[answerOf, *answer](maxAnswers) // fails for a size below 1 only
 	if !s.private {
 		// The Fetcher sees the addresses of names only without a proxy, and before it connects
 		// only without a dialer.

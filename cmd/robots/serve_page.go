@@ -24,8 +24,8 @@ const (
 // pages adds the page to mux.
 func (v *service) pages(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", v.question(v.page))
-	mux.Handle("POST /{$}", v.question(v.page))
-	mux.Handle("GET "+page.Assets, http.StripPrefix(page.Assets, page.Files()))
+	mux.Handle("POST /{$}", v.upload(v.page))
+	mux.Handle("GET "+page.Assets+"{name}", http.StripPrefix(page.Assets, page.Files()))
 }
 
 // pageForm is the question in the form of the page.

@@ -214,7 +214,7 @@ func TestPageProblems(t *testing.T) {
 		status      int
 	}{
 		{"/", "Host: evil.example", 421}, {"/page/page.js", "Host: evil.example", 421}, {"/page/page.js", "X: y", 200},
-		{"/page/page.css", "X: y", 200}, {"/page/page.html", "X: y", 404},
+		{"/page/page.css", "X: y", 200}, {"/page/page.html", "X: y", 404}, {"/page/", "X: y", 404},
 	} {
 		if res, _ := v.do("GET", c.path, "", c.field); res.StatusCode != c.status {
 			t.Errorf("%s, %s: status %d, want %d", c.path, c.field, res.StatusCode, c.status)

@@ -192,6 +192,21 @@ func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 	s.Close()
 }
 
+// A form that is slow to come takes no place of the questions that need no body.
+func TestServeAnswersBesideASlowForm(t *testing.T) {
+	l := usualLimits
+	l.questions = 1
+	v := startServe(t, l, "--private", siteServer(t, schemaSite))
+	c := v.dial("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
+		"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+	if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 100"))); err != nil { // it waits for the body
+		t.Fatal(err)
+	}
+	if res, got := v.do("GET", "/v1/decide?url=http://rules.example/", ""); res.StatusCode != 200 {
+		t.Errorf("%s %s", res.Status, got)
+	}
+}
+
 func TestServeAnswersBesideIdleConnections(t *testing.T) {
 	most := 10000
 	var files syscall.Rlimit

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -180,6 +181,8 @@ func (a *answer) why() string {
 	switch {
 	case a == nil || a.Status == nil:
 		return ""
+	case a.Truncated:
+		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
 	case *a.Status >= 300 && *a.Status < 400:
 		return ": too many redirects"
 	default:

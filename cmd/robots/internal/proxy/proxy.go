@@ -206,6 +206,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.answer(w, r, bad("%v", err))
 	case last:
+		s.patient(w, r)
 		final(w, r)
 	default:
 		s.forward(w, r)
@@ -299,8 +300,18 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // answer writes a refusal.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Limits.Patience))
+	s.patient(w, r)
 	why.write(w, r)
+}
+
+// patient bounds an answer of our own. net/http reads what is left of the body for it, which must not
+// stall either.
+func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
+	control, end := http.NewResponseController(w), time.Now().Add(s.Limits.Patience)
+	control.SetWriteDeadline(end)
+	if r.Body != http.NoBody {
+		control.SetReadDeadline(end)
+	}
 }
 
 // writer answers a client. Its client may not stall, and what the site sent stays as it is.

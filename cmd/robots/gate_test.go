@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func answeringGate() *gate {
+	g := &gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
+	g.answers, _ = lru.New[answerOf, *answer](maxAnswers)
+	return g
+}
+
+// However late the answer, the seconds until the next try count from when the site was asked.
+func TestRetryCountsFromTheFetch(t *testing.T) {
+	for _, ago := range []time.Duration{0, 700 * time.Millisecond, 30 * time.Second, time.Hour} {
+		res := &fetch.Result{
+			Policy: policy.Unreachable(), StatusCode: http.StatusServiceUnavailable, Err: errors.New("status 503"),
+			Time: time.Now().Add(-ago), RetryAfter: 2 * time.Minute,
+		}
+		if a := answeringGate().answer(fetch.Origin{}, res); a.Retry == nil || *a.Retry != 120 {
+			t.Errorf("%s ago: %v, want 120", ago, a)
+		}
+	}
+}
+
+// An answer that is kept keeps no rules in memory that the Cache has dropped.
+func TestKeptAnswersHoldNoRules(t *testing.T) {
+	g := answeringGate()
+	ask := func() weak.Pointer[policy.Policy] {
+		p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
+		res := &fetch.Result{Policy: p, StatusCode: http.StatusOK, Time: time.Now()}
+		if first, again := g.answer(fetch.Origin{}, res), g.answer(fetch.Origin{}, res); *first.Lifetime != *again.Lifetime {
+			t.Errorf("%v and %v", first, again)
+		}
+		return weak.Make(p)
+	}
+	p := ask()
+	runtime.GC()
+	if g.answers.Len() != 1 || p.Value() != nil {
+		t.Errorf("%d answers; the rules are there: %v", g.answers.Len(), p.Value() != nil)
+	}
+}
+
+func TestBecauseOfAFileThatIsNotRead(t *testing.T) {
+	d := policy.Decision{Allowed: true, Reason: policy.ReasonUnavailable}
+	for want, a := range map[string]*answer{
+		"robots.txt is unavailable":                           nil,
+		"robots.txt is unavailable: 404 Not Found":            {Status: orNull(404)},
+		"robots.txt is unavailable: too many redirects":       {Status: orNull(302)},
+		"robots.txt is unavailable: longer than 512000 bytes": {Status: orNull(200), Truncated: true}, // for Yandex
+	} {
+		v := newVerdict("/", d)
+		if v.Robots = a; v.because() != want {
+			t.Errorf("%s, want %s", v.because(), want)
+		}
+	}
+}
