@@ -291,6 +291,7 @@ func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(base.at) != 3 {
 			t.Errorf("%d pages, want 3", len(base.at))
 		}
