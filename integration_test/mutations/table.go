@@ -153,7 +153,7 @@ var table = []mutation{
 	{"policy/usage/usage.go", "if s.isReservation() && rank(s.In) < closest {", "if s.isReservation() && rank(s.In) > closest {", "a use: the farthest reservation counts", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/list.go", "if from.Value != \"y\" && from.Value != \"n\" {", "if from.Value == \"\" {", "a use: values that are none have no problem", "./policy/usage", "ExampleStatement TestOwnFacts"},
 	{"policy/usage/list.go", "if l.read+n <= maxText && !l.full {", "if !l.full {", "a use: text of any length is read", "./policy/usage", "TestStatementsAreBounded"},
-	{"policy/usage/header.go", "return related && typed", "return related", "a use: any license is one of RSL", "./policy/usage", "TestOwnFacts"},
+	{"policy/usage/header.go", "return related && typed", "return related && (typed || true)", "a use: any license is one of RSL", "./policy/usage", "TestOwnFacts"},
 	{"policy/index.go", "'*'); star >= 0 {", "'*'); star >= gramSize {", "an index: a rule is sought by its wildcards", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/match.go", "kinds[target[1]] != isChanged && target != robots", "target != robots", "a rule is missed for an escape in a target", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/compile.go", "size |= blockOpen", "size |= 0", "a rule that begins with a wildcard is missed", "./policy", "TestTheSearchDecidesAsBefore"},
