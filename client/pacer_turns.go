@@ -223,7 +223,8 @@ func (p *Pacer) endShared(pl place) {
 }
 
 // renew says that a request goes on. A call that fails is repeated while the lease lasts and
-// after: a place that is in use is taken.
+// after: a place that is in use is taken. A place that lapsed before the request was sent stays lost:
+// a process that was stopped renews first thing when it wakes.
 func (p *Pacer) renew(pl place) {
 	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
@@ -233,10 +234,10 @@ func (p *Pacer) renew(pl place) {
 	defer p.mu.Unlock()
 	p.storeDid(err, begin)
 	next := leaseTime / 3
-	if err == nil {
-		pl.lease.until = begin.Add(leaseTime)
-	} else {
+	if err != nil {
 		next = jittered(lastStorePause)
+	} else if time.Now().Before(pl.lease.until) { // else another may have had a turn in between
+		pl.lease.until = begin.Add(leaseTime)
 	}
 	if pl.lease.renew != nil {
 		pl.lease.renew.Reset(next)

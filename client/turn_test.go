@@ -116,7 +116,7 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 			robots: func() *http.Response { return answer(200, "", robots) },
 			page:   func() *http.Response { t.Error("a turn sends nothing"); return answer(200, "", "") },
 		}
-		rt := &client.Transport{Base: base, Token: "ExampleBot", Pacer: &client.Pacer{Delay: 3 * time.Hour}}
+		rt := &client.Transport{Base: base, Token: "ExampleBot", Pacer: &client.Pacer{Delay: 15 * time.Hour}}
 		ctx := t.Context()
 		_, err := rt.Turn(ctx, parse("http://a.example/private"))
 		if e, ok := errors.AsType[*client.DisallowedError](err); !ok || e.Token != "ExampleBot" || e.Rule.Line != 2 {
@@ -148,9 +148,10 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 		}
 		free.Answered(503, nil)
 		free.End()
-		// The rules of the time when the turn comes.
+		// The rules of the time when the turn comes. The file is used as it is for 17 hours at least, and
+		// for 24 at most: the first turn is given by the old one, the next 15 hours later by the new one.
 		robots = "User-agent: *\nDisallow: /\n"
-		time.Sleep(22 * time.Hour) // the turn comes when the file is renewed, or after
+		time.Sleep(16 * time.Hour)
 		waits := make(chan error)
 		first, _ := turnOf(t, rt, "http://a.example/")
 		go func() {

@@ -116,6 +116,7 @@ var table = []mutation{
 	{"client/pacer_turns.go", "jittered(max(p.storePause, firstStorePause))", "jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
 	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
 	{"client/pacer_turns.go", "if !p.lapsed(pl) {", "if p.Turns != nil || !p.lapsed(pl) {", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
+	{"client/pacer_turns.go", "} else if time.Now().Before(pl.lease.until) {", "} else {", "a process that slept wins its turn back by renewing it", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"cache/internal/backing/window.go", "if w.answered() && (w.most == 0 || w.seen <= w.most) ||", "if", "a Store that is busy is taken for a silent one", "./cache/internal/backing", "TestAWindowBeginsAgainWhileTheStoreAnswersOthers"},
 	{"client/pacer_lane.go", "return false, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
 	{"cache/cache.go", "if !e.place().suits(r, src) {", "if false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
