@@ -425,7 +425,7 @@ func (g *gate) compareClocks(req *http.Request, res *http.Response) {
 		return
 	}
 	if ahead := time.Since(date); ahead.Abs() > maxClockError && g.clockTold.CompareAndSwap(false, true) {
-		slog.Warn("client: a signed request was refused, and this machine's clock differs from the site's",
+		say(slog.LevelWarn, "client: a signed request was refused, and this machine's clock differs from the site's",
 			"site", req.URL.Host, "status", res.StatusCode, "ahead", ahead.Round(time.Second))
 	}
 }

@@ -57,11 +57,11 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	call, cancel := context.WithTimeout(ctx, storePatience)
 	a, err := p.Turns.Take(call, key, w.ask)
 	cancel()
-	p.mu.Lock()
-	now := time.Now()
 	if err == nil || ctx.Err() == nil {
 		p.storeDid(err, begin)
 	}
+	p.mu.Lock()
+	now := time.Now()
 	w.due, w.early = now.Add(a.Wait), a.Wake
 	w.fault = err
 	switch {
@@ -138,18 +138,24 @@ func (a asking) kind() turns.Kind {
 }
 
 // storeDid takes note of how a call of Pacer.Turns that began at some time ended, and says so once.
-// Calls that fail together are one failure.
+// Calls that fail together are one failure. It says so without the lock: a log handler may use the Pacer.
 func (p *Pacer) storeDid(err error, begin time.Time) {
+	p.mu.Lock()
+	before := p.storePause
 	switch {
-	case err != nil && begin.Before(p.storeFailed):
-	case err != nil && p.storePause == 0:
-		p.storePause, p.storeFailed = firstStorePause, time.Now()
-		slog.Warn("client: the store of turns fails", "alone", p.Alone, "error", err)
-	case err != nil:
-		p.storePause, p.storeFailed = min(2*p.storePause, lastStorePause), time.Now()
-	case p.storePause != 0:
+	case err == nil:
 		p.storePause = 0
-		slog.Info("client: the store of turns works again")
+	case begin.Before(p.storeFailed):
+	default:
+		p.storePause, p.storeFailed = min(max(2*before, firstStorePause), lastStorePause), time.Now()
+	}
+	after := p.storePause
+	p.mu.Unlock()
+	switch {
+	case before == 0 && after != 0:
+		say(slog.LevelWarn, "client: the store of turns fails", "alone", p.Alone, "error", err)
+	case before != 0 && after == 0:
+		say(slog.LevelInfo, "client: the store of turns works again")
 	}
 }
 
@@ -230,9 +236,9 @@ func (p *Pacer) renew(pl place) {
 	defer cancel()
 	begin := time.Now()
 	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Renewed})
+	p.storeDid(err, begin)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.storeDid(err, begin)
 	next := leaseTime / 3
 	if err != nil {
 		next = jittered(lastStorePause)

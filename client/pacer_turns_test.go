@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -278,6 +279,27 @@ func TestPacerTurnsThatFail(t *testing.T) {
 			t.Errorf("alone: four turns in %v, want 3s", took)
 		}
 		time.Sleep(time.Minute) // what is told behind the callers is given up
+	})
+}
+
+// A log handler may use the Pacer, and its panic harms no one who waits.
+func TestPacerTurnsThatFailAreLoggedWithoutALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, logged, u := time.Now(), 0, parse("http://a.example/")
+		pacer := &client.Pacer{Turns: &memturns.Store{Fault: func(context.Context, string, bool) error {
+			if time.Since(begin) < time.Second {
+				return errors.New("no memory")
+			}
+			return nil
+		}}}
+		logTo(t, func(slog.Record) {
+			logged++
+			pacer.Next(u)
+			panic("the log's own")
+		})
+		if err := pacer.Wait(t.Context(), u); err != nil || logged != 2 {
+			t.Errorf("%d records, %v; want one of the failure, one of its end, and a turn", logged, err)
+		}
 	})
 }
 

@@ -123,9 +123,8 @@ func TestAClockThatIsWrongIsTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
-			was := slog.Default()
-			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-			defer slog.SetDefault(was)
+			text := slog.NewTextHandler(&log, nil)
+			logTo(t, func(r slog.Record) { text.Handle(t.Context(), r) })
 			gate := &client.Transport{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path == "/robots.txt" {
 					return answer(404, "", ""), nil

@@ -88,8 +88,13 @@ func (g *gate) logPanic(name string, err error) {
 	if _, logged := g.panicked.LoadOrStore(name, true); logged {
 		return
 	}
-	defer func() { _ = recover() }() // a handler's own panic cannot be logged
-	slog.Error(err.Error(), "stack", string(debug.Stack()))
+	say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
+}
+
+// say logs. A panic of the handler must not become one of a request, and cannot be logged.
+func say(level slog.Level, text string, args ...any) {
+	defer func() { _ = recover() }()
+	slog.Log(context.Background(), level, text, args...)
 }
 
 // textOf returns the text of a panic's value, which may panic in turn.

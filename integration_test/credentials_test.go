@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -28,10 +29,19 @@ func (a adds) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // logged has slog.Default write to what it returns, until the test ends.
 func logged(t *testing.T) *lockedBuffer {
-	former, b := slog.Default(), new(lockedBuffer)
-	slog.SetDefault(slog.New(slog.NewTextHandler(b, nil)))
-	t.Cleanup(func() { slog.SetDefault(former) })
+	b := new(lockedBuffer)
+	logTo(t, b)
 	return b
+}
+
+func logTo(t *testing.T, w io.Writer) {
+	former, to, flags := slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(slog.NewTextHandler(w, nil))) // which has package log write there as well
+	t.Cleanup(func() {
+		slog.SetDefault(former)
+		log.SetOutput(to)
+		log.SetFlags(flags)
+	})
 }
 
 type lockedBuffer struct {
@@ -200,9 +210,7 @@ func TestAClientCertificateIsNotPresentedToAnotherOriginOfARedirect(t *testing.T
 
 // A handler of the log that panics harms no decision.
 func TestALogThatPanicsAtCredentialsHarmsNothing(t *testing.T) {
-	former := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(panicking{}, nil)))
-	defer slog.SetDefault(former)
+	logTo(t, panicking{})
 	origin, _ := serve(t, text(rules))
 	check(t, &client.Transport{Base: adds{http.DefaultTransport, "Cookie"}, UserAgent: userAgent}, origin, byRules)
 }
