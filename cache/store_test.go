@@ -363,9 +363,17 @@ func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
 	}
 }
 
+// wickedLog keeps what is logged, and panics.
+type wickedLog struct{ strings.Builder }
+
+func (l *wickedLog) Write(p []byte) (int, error) {
+	l.Builder.Write(p)
+	panic("the log's own")
+}
+
 func TestAFailingStoreIsLeftAloneAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log wickedLog
 		store := &memStore{before: func(context.Context, string) error { return errors.New("READONLY") }}
 		s := &site{serve: always(rules("/private"))}
 		c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -49,6 +49,7 @@ func (b *breaker) allow() bool {
 
 // done takes note of the outcome of a call that began at some time.
 func (b *breaker) done(began time.Time, err error) {
+	defer func() { _ = recover() }() // of a log handler, whose panic would end the process
 	if from, to := b.count(began, err); from < breakAfter && to == breakAfter {
 		b.log.Warn("cache: the store fails and is left alone for now", "part", b.part, "error", err)
 	} else if from >= breakAfter && to == 0 {
