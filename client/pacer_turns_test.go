@@ -281,6 +281,36 @@ func TestPacerTurnsThatFail(t *testing.T) {
 	})
 }
 
+// A context ends some time after its deadline, if the machine is busy. Why no turn came is said all the same.
+func TestPacerTurnsSayWhyBeforeTheContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := (&client.Pacer{Turns: slowlyBroken{}}).Wait(dueSoon{late, time.Now().Add(time.Second)}, parse("http://a.example/"))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
+			t.Errorf("got %v, want the end of the context and the reason", err)
+		}
+	})
+}
+
+// dueSoon is a context that ends later than its deadline.
+type dueSoon struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c dueSoon) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// slowlyBroken is a store that fails after a while, whatever the context.
+type slowlyBroken struct{ turns.Store }
+
+func (slowlyBroken) Take(context.Context, string, turns.Ask) (turns.Answer, error) {
+	time.Sleep(1500 * time.Millisecond)
+	return turns.Answer{}, errors.New("no memory")
+}
+
+func (slowlyBroken) Tell(context.Context, string, turns.News) error { return nil }
+
 // The pause after a failure is the same for all origins, so a good answer to one ends it for another.
 func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
