@@ -148,7 +148,7 @@ var table = []mutation{
 	{"policy/page/reader.go", "if room := maxPage - r.scan.pos - int64(r.halves); int64(len(p)) > room {", "if room := maxPage - r.scan.pos; false {", "a page: no end of scanning", "./policy/page", "TestReaderStopsWhereItSays"},
 	{"policy/lint/internal/checks/preferences.go", "case said[i].Value != s.Value:", "case false:", "lint: a label stands twice in a line", "./policy/lint", "TestEachRuleReportsItsBadCasesAndNoGoodOne"},
 	{"policy/usage/robots.go", "if lines == nil || !g.Decide(target).Allowed {", "if lines == nil {", "a use: preferences for what may not be crawled", "./policy/usage", "TestUsageFacts TestOwnFacts"},
-	{"policy/usage/path.go", "case octets < c.octets:", "case octets == 0:", "a use: shorter paths fill in", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
+	{"policy/usage/path.go", "case bytes < c.bytes:", "case bytes == 0:", "a use: shorter paths fill in", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
 	{"policy/usage/path.go", "low = middle", "low = middle + 1", "a use: a later location counts", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
 	{"policy/usage/robots.go", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), true", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), false", "a use: inherited signals are not marked", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/robots.go", "if g.Token() == \"\" || g.Token() == \"*\" {", "if g.Token() == \"\" {", "a use: * stands in for a policy token", "./policy/usage", "TestOwnFacts"},
