@@ -40,6 +40,15 @@ func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(200, "", "page"), nil
 }
 
+func visit(t *testing.T, c *http.Client, page string) {
+	res, err := c.Get(page)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	res.Body.Close()
+}
+
 // Two processes share one pace: start to start, end to start, one place.
 func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -47,14 +56,7 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 		a, b := paced(&client.Pacer{Turns: store}, base), paced(&client.Pacer{Turns: store}, base)
 		for range 3 {
 			for _, c := range []*http.Client{a, b} {
-				go func() {
-					res, err := c.Get("http://a.example/page")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					res.Body.Close()
-				}()
+				go visit(t, c, "http://a.example/page")
 			}
 		}
 		time.Sleep(time.Minute)
@@ -317,14 +319,7 @@ func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
 		base := &starts{begin: time.Now()}
 		c := paced(&client.Pacer{Turns: &fitful{}}, base)
 		for _, page := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
-			go func() {
-				res, err := c.Get(page)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				res.Body.Close()
-			}()
+			go visit(t, c, page)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
