@@ -204,8 +204,8 @@ func (c *Cache) offer(o place, s *state, now time.Time) {
 }
 
 // renew starts a flight for an entry behind its readers, unless the entry has one, or there are
-// too many. An origin that hangs, and is asked for again and again, must not take the places of
-// others.
+// too many. An origin that hangs or has no turn, and is asked for again and again, must not take the
+// places of others.
 func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	if !e.renewing.CompareAndSwap(false, true) {
 		return
@@ -219,9 +219,13 @@ func (c *Cache) renew(e *entry, seen *state, src *Source) {
 	landed := c.fly(e.place(), seen, src)
 	// Not in the flight: this may have joined one that was under way.
 	go func() {
-		<-landed // it does: a flight has a deadline
-		e.renewing.Store(false)
+		flown := <-landed // it does: a flight has a deadline
 		<-c.flights.renewals
+		if flown.Err == errNoTurn {
+			time.AfterFunc(turnPause, func() { e.renewing.Store(false) })
+			return
+		}
+		e.renewing.Store(false)
 	}()
 }
 

@@ -50,7 +50,7 @@ type entry struct {
 	cost  int64                 // guarded by memory.mu
 	agent *string               // of its place; nil: that for all
 
-	renewing atomic.Bool // a fetch that no reader waits for is under way
+	renewing atomic.Bool // a fetch that no reader waits for is under way, or has just had no turn
 	overdue  atomic.Bool // a fetch is under way that readers have waited for long enough
 }
 

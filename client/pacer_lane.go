@@ -167,6 +167,9 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case hasDeadline && at.After(deadline):
+			if !at.After(now) { // ctx has ended, and does not say so yet
+				return pl, held, w.because(context.DeadlineExceeded)
+			}
 			return pl, held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
 		case !mayGo || later(at, w.due).After(now):
 			checked = false

@@ -340,6 +340,9 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		case "/aborts":
 			io.Copy(io.Discard, io.LimitReader(r.Body, 10))
 			panic(http.ErrAbortHandler)
+		case "/silent": // an answer may be there before the client has seen that its body is too long
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
 		default:
 			io.Copy(io.Discard, r.Body)
 		}
@@ -368,7 +371,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		{"body that fails", "/", post(io.MultiReader(strings.NewReader("ab"), failing{}), 10), false},
 		{"body that fails, length unknown", "/", post(io.MultiReader(strings.NewReader("ab"), failing{}), -1), false},
 		{"body too short", "/", post(strings.NewReader("ab"), 10), false},
-		{"body too long", "/", post(strings.NewReader("abcdef"), 3), false},
+		{"body too long", "/silent", post(strings.NewReader("abcdef"), 3), false},
 		{"connection closed", "/aborts", func(*http.Request) {}, true},
 		{"connection closed on a body", "/aborts", post(strings.NewReader(strings.Repeat("x", 1<<20)), 1<<20), true},
 		{"all is well", "/", post(strings.NewReader("abc"), 3), false},

@@ -41,6 +41,15 @@ func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(200, "", "page"), nil
 }
 
+func visit(t *testing.T, c *http.Client, page string) {
+	res, err := c.Get(page)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	res.Body.Close()
+}
+
 // Two processes share one pace: start to start, end to start, one place.
 func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -48,14 +57,7 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 		a, b := paced(&client.Pacer{Turns: store}, base), paced(&client.Pacer{Turns: store}, base)
 		for range 3 {
 			for _, c := range []*http.Client{a, b} {
-				go func() {
-					res, err := c.Get("http://a.example/page")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					res.Body.Close()
-				}()
+				go visit(t, c, "http://a.example/page")
 			}
 		}
 		time.Sleep(time.Minute)
@@ -303,20 +305,43 @@ func TestPacerTurnsThatFailAreLoggedWithoutALock(t *testing.T) {
 	})
 }
 
+// A context ends some time after its deadline, if the machine is busy. Why no turn came is said all the same.
+func TestPacerTurnsSayWhyBeforeTheContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := (&client.Pacer{Turns: slowlyBroken{}}).Wait(dueSoon{late, time.Now().Add(time.Second)}, parse("http://a.example/"))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
+			t.Errorf("got %v, want the end of the context and the reason", err)
+		}
+	})
+}
+
+// dueSoon is a context that ends later than its deadline.
+type dueSoon struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c dueSoon) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// slowlyBroken is a store that fails after a while, whatever the context.
+type slowlyBroken struct{ turns.Store }
+
+func (slowlyBroken) Take(context.Context, string, turns.Ask) (turns.Answer, error) {
+	time.Sleep(1500 * time.Millisecond)
+	return turns.Answer{}, errors.New("no memory")
+}
+
+func (slowlyBroken) Tell(context.Context, string, turns.News) error { return nil }
+
 // The pause after a failure is the same for all origins, so a good answer to one ends it for another.
 func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &starts{begin: time.Now()}
 		c := paced(&client.Pacer{Turns: &fitful{}}, base)
 		for _, page := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
-			go func() {
-				res, err := c.Get(page)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				res.Body.Close()
-			}()
+			go visit(t, c, page)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

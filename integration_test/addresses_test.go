@@ -1,16 +1,28 @@
 package integration_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
+
+// resolver answers what this process asks for names; nil: that of the machine.
+var resolver atomic.Pointer[net.Resolver]
+
+func dialNames(ctx context.Context, network, address string) (net.Conn, error) {
+	if r := resolver.Load(); r != nil {
+		return r.Dial(ctx, network, address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
 
 // A name with many addresses does not make us call on all of them.
 func TestOnlyEightAddressesOfANameAreTried(t *testing.T) {
@@ -18,9 +30,8 @@ func TestOnlyEightAddressesOfANameAreTried(t *testing.T) {
 	for i := range 200 {
 		addrs = append(addrs, netip.AddrFrom4([4]byte{127, 0, 1, byte(i)}))
 	}
-	former := net.DefaultResolver
-	net.DefaultResolver = origins.Resolver(0, addrs...)
-	defer func() { net.DefaultResolver = former }()
+	resolver.Store(origins.Resolver(0, addrs...))
+	defer resolver.Store(nil)
 	for answering, want := range map[int]origins.Verdict{0: origins.Rules, 7: origins.Rules, 8: origins.Disallow, 199: origins.Disallow} {
 		l, err := net.Listen("tcp", netip.AddrPortFrom(addrs[answering], 0).String())
 		if err != nil {
@@ -49,9 +60,8 @@ func TestAddressesOfEachFamilyAreCountedApart(t *testing.T) {
 	for range 8 {
 		addrs = append(addrs, netip.IPv6Loopback())
 	}
-	former := net.DefaultResolver
-	net.DefaultResolver = origins.Resolver(0, addrs...)
-	defer func() { net.DefaultResolver = former }()
+	resolver.Store(origins.Resolver(0, addrs...))
+	defer resolver.Store(nil)
 	f := fetch.Fetcher{Transport: &http.Transport{}, Retries: -1}
 	r, err := f.Fetch(t.Context(), originOf(t, "http://many.test:"+port), nil)
 	if err != nil || verdictOf(r.Policy) != origins.Rules {

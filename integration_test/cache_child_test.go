@@ -52,6 +52,8 @@ func TestMain(m *testing.M) {
 	redis.SetLogger(silent{}) // by default go-redis reports every failed dial
 	switch os.Getenv("ROBOTSGATE_CHILD") {
 	case "":
+		// Set before anything may read it: a client of Redis that has no server dials on when its test is over.
+		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
 		os.Exit(m.Run())
 	case "asker":
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
@@ -77,6 +79,12 @@ func (silent) Printf(context.Context, string, ...any) {}
 // child starts a copy of this test binary in a role.
 func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
+	cmd := childCommand(t, role, env...)
+	return cmd, startChild(t, cmd)
+}
+
+func childCommand(t *testing.T, role string, env ...string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +92,12 @@ func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner)
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), "ROBOTSGATE_CHILD="+role), env...)
 	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// startChild returns the lines that the child writes.
+func startChild(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +105,7 @@ func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, bufio.NewScanner(out)
+	return bufio.NewScanner(out)
 }
 
 func fail(err error) {

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -56,26 +55,13 @@ func startSimChildren(t *testing.T, redisURL, life string) (all []*simChild) {
 // childWithInput is a child that is given orders.
 func childWithInput(t *testing.T, role string, env ...string) (*exec.Cmd, io.WriteCloser, func() (string, bool)) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(append(os.Environ(), "ROBOTSGATE_CHILD="+role), env...)
-	cmd.Stderr = os.Stderr
+	cmd := childCommand(t, role, env...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lines := startChild(t, cmd)
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	lines := bufio.NewScanner(out)
 	return cmd, in, func() (string, bool) { ok := lines.Scan(); return lines.Text(), ok }
 }
 

@@ -21,7 +21,10 @@ import (
 // needs a machine's whole attention for some seconds, and no race detector.
 var million = flag.Bool("million", false, "filter 1,000,000 URLs on 2,000 origins, and ask all that is known of real files")
 
+// The resolver is set before anything may read it: a client of Redis that has no server dials on
+// when its test is over.
 func TestMain(m *testing.M) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
 	testscript.Main(m, map[string]func(){"robots": main})
 }
 

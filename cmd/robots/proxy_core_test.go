@@ -2,7 +2,7 @@ package main
 
 import (
 	"crypto/tls"
-	"io"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,44 +14,50 @@ import (
 
 // The core is used as it is: what is asked of it is seen to arrive there.
 
-func TestProxyKeepsThePace(t *testing.T) {
-	var mu sync.Mutex
-	var starts []time.Time
-	v := startProxy(t, "--private", "--pace", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		starts = append(starts, time.Now())
-		if r.URL.Path == "/robots.txt" {
-			io.WriteString(w, "User-agent: *\nCrawl-delay: 0.5\n")
+// visits are when a site was asked that wants a distance between requests.
+type visits struct {
+	delay time.Duration
+	mu    sync.Mutex // guards at
+	at    []time.Time
+}
+
+func (v *visits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.at = append(v.at, time.Now())
+	if r.URL.Path == "/robots.txt" {
+		fmt.Fprintf(w, "User-agent: *\nCrawl-delay: %v\n", v.delay.Seconds())
+	}
+}
+
+// check is called when so many requests are done.
+func (v *visits) check(t *testing.T, requests int) {
+	t.Helper()
+	for i := 1; i < len(v.at); i++ {
+		if d := v.at[i].Sub(v.at[i-1]); d < v.delay-50*time.Millisecond {
+			t.Errorf("request %d came after %v", i, d)
 		}
-	}))
+	}
+	if len(v.at) != requests {
+		t.Errorf("%d requests, want %d", len(v.at), requests)
+	}
+}
+
+func TestProxyKeepsThePace(t *testing.T) {
+	site := &visits{delay: 500 * time.Millisecond}
+	v := startProxy(t, "--private", "--pace", siteServer(t, site.ServeHTTP))
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() { v.do("GET", "http://s.example/a") })
 	}
 	all.Wait()
-	for i := 1; i < len(starts); i++ {
-		if d := starts[i].Sub(starts[i-1]); d < 300*time.Millisecond {
-			t.Errorf("request %d came after %v", i, d)
-		}
-	}
-	if len(starts) != 3 {
-		t.Errorf("%d requests", len(starts))
-	}
+	site.check(t, 3)
 }
 
 // Two proxies with one Redis server are one visitor.
 func TestProxyPaceHoldsForTheFleet(t *testing.T) {
-	var mu sync.Mutex
-	var starts []time.Time
-	to, at := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		starts = append(starts, time.Now())
-		if r.URL.Path == "/robots.txt" {
-			io.WriteString(w, "User-agent: *\nCrawl-delay: 0.3\n")
-		}
-	}), redis(t)
+	site := &visits{delay: 300 * time.Millisecond}
+	to, at := siteServer(t, site.ServeHTTP), redis(t)
 	var all sync.WaitGroup
 	for range 2 {
 		v := startProxy(t, "--private", "--pace", "--cache="+at, to)
@@ -60,14 +66,7 @@ func TestProxyPaceHoldsForTheFleet(t *testing.T) {
 		}
 	}
 	all.Wait()
-	for i := 1; i < len(starts); i++ {
-		if d := starts[i].Sub(starts[i-1]); d < 250*time.Millisecond {
-			t.Errorf("request %d came after %v", i, d)
-		}
-	}
-	if len(starts) != 7 {
-		t.Errorf("%d requests", len(starts))
-	}
+	site.check(t, 7)
 }
 
 func TestProxySigns(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -53,36 +52,14 @@ func startProxy(t *testing.T, args ...string) *relay {
 
 func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	t.Helper()
-	out, in := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	v := &relay{t: t, stop: cancel, end: make(chan int, 1), log: new(locked)}
-	p := &proxying{server: server{app: &app{streams: streams{out: in, err: v.log}}}, bounds: l}
-	cmd := p.command()
-	cmd.SetArgs(append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	go func() {
-		status := exitOK
-		if err := cmd.ExecuteContext(ctx); err != nil {
-			fmt.Fprintln(in, err)
-			status = exitUnknown
-		}
-		in.Close()
-		v.end <- max(status, p.status)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		go io.Copy(io.Discard, out)
-		select {
-		case v.end <- <-v.end:
-		case <-time.After(15 * time.Second):
-			t.Error("it does not end")
-		}
-	})
-	line := make([]byte, 200)
-	n, _ := out.Read(line)
-	at, ok := strings.CutPrefix(string(line[:n]), "robots proxy: ")
+	v := &relay{t: t, log: new(locked)}
+	p := &proxying{server: server{app: &app{streams: streams{err: v.log}}}, bounds: l}
+	var said string
+	said, v.stop, v.end = startCommand(t, p.command(), p.app,
+		append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
+	at, ok := strings.CutPrefix(said, "robots proxy: ")
 	if v.url, _ = url.Parse(strings.TrimSpace(at)); !ok {
-		t.Fatalf("it says %q", line[:n])
+		t.Fatalf("it says %q", said)
 	}
 	return v
 }

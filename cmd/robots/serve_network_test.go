@@ -106,18 +106,25 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 	}
 }
 
+// names is the server of names that resolve has started; nil: that of the machine.
+var names atomic.Pointer[net.UDPAddr]
+
+func dialNames(ctx context.Context, network, address string) (net.Conn, error) {
+	if at := names.Load(); at != nil {
+		network, address = at.Network(), at.String()
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
 // resolve makes names of this process's resolver. Addresses behind "then" are those of later questions.
-func resolve(t *testing.T, names map[string][]string) {
+func resolve(t *testing.T, sites map[string][]string) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = before; c.Close() })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", c.LocalAddr().String())
-	}}
+	names.Store(c.LocalAddr().(*net.UDPAddr))
+	t.Cleanup(func() { names.Store(nil); c.Close() })
 	go func() {
 		buffer, asked := make([]byte, 1<<10), map[string]bool{}
 		for {
@@ -132,7 +139,7 @@ func resolve(t *testing.T, names map[string][]string) {
 			q := m.Questions[0]
 			name := strings.TrimSuffix(q.Name.String(), ".")
 			m.Response, m.Additionals = true, nil
-			now, then, changes := cutAt(names[name], "then")
+			now, then, changes := cutAt(sites[name], "then")
 			if changes && asked[name] {
 				now = then
 			}

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // serving is a running "robots serve".
@@ -34,13 +36,28 @@ type serving struct {
 // startServe runs "robots serve" in this process, with limits and flags.
 func startServe(t *testing.T, l limits, args ...string) *serving {
 	t.Helper()
+	v := &serving{t: t, log: new(bytes.Buffer)}
+	s := &server{app: &app{streams: streams{err: v.log}}, limits: l}
+	var said string
+	said, v.stop, v.end = startCommand(t, s.command(), s.app,
+		append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
+	v.url = strings.TrimSuffix(strings.TrimPrefix(said, "robots serve: "), "\n")
+	if !strings.HasPrefix(v.url, "http://") {
+		t.Fatalf("it says %q", said)
+	}
+	v.addr = strings.TrimPrefix(v.url, "http://")
+	return v
+}
+
+// startCommand runs a command of a in this process until the test ends, and returns what it says first.
+func startCommand(t *testing.T, cmd *cobra.Command, a *app, args []string,
+) (said string, stop context.CancelFunc, end chan int) {
+	t.Helper()
 	out, in := io.Pipe()
+	a.out = in
 	ctx, cancel := context.WithCancel(t.Context())
-	v := &serving{t: t, stop: cancel, end: make(chan int, 1), log: new(bytes.Buffer)}
-	a := &app{streams: streams{out: in, err: v.log}}
-	s := &server{app: a, limits: l}
-	cmd := s.command()
-	cmd.SetArgs(append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
+	end = make(chan int, 1) // its exit status
+	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	go func() {
 		status := exitOK
@@ -49,25 +66,20 @@ func startServe(t *testing.T, l limits, args ...string) *serving {
 			status = exitUnknown
 		}
 		in.Close()
-		v.end <- max(status, a.status)
+		end <- max(status, a.status)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		go io.Copy(io.Discard, out)
 		select {
-		case v.end <- <-v.end:
+		case end <- <-end:
 		case <-time.After(15 * time.Second):
 			t.Error("it does not end")
 		}
 	})
 	line := make([]byte, 200)
 	n, _ := out.Read(line)
-	v.url = strings.TrimSuffix(strings.TrimPrefix(string(line[:n]), "robots serve: "), "\n")
-	if !strings.HasPrefix(v.url, "http://") {
-		t.Fatalf("it says %q", line[:n])
-	}
-	v.addr = strings.TrimPrefix(v.url, "http://")
-	return v
+	return string(line[:n]), cancel, end
 }
 
 // do sends a request; fields are lines "Name: value".
@@ -108,7 +120,7 @@ func siteServer(t *testing.T, h http.HandlerFunc) string {
 
 // moment is what depends on when a question was asked, and on how long robots.txt was on its way: what
 // is left of a max-age of 5 (RFC 9111 §4.2.3 counts from Date, in whole seconds).
-var moment = regexp.MustCompile(`"fetched":"[^"]*","age_seconds":\d+|"lifetime_seconds":[1-5],`)
+var moment = regexp.MustCompile(`"fetched":"[^"]*","age_seconds":\d+|"lifetime_seconds":[1-5],|"Date":\["[^"]*"\]`)
 
 func timeless(text string) string { return moment.ReplaceAllString(text, "") }
 

@@ -102,6 +102,9 @@ var table = []mutation{
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
 	// The Pacer.
+	{"cache/redisstore/redisbatch/redisbatch.go", "one.cmd.SetErr(err) // its caller", "// its caller", "what was never sent to Redis counts as done", "./cache/redisstore/redisbatch", "TestACallerThatLeavesHoldsUpNoOther"},
+	{"client/pacer_lane.go", "return pl, held, w.because(context.DeadlineExceeded)", "return pl, held, context.DeadlineExceeded", "at the deadline the reason for waiting is lost", "./client", "TestPacerTurnsSayWhyBeforeTheContextEnds"},
+	{"cache/flight.go", "if flown.Err == errNoTurn {", "if false {", "origins without a turn take the places of renewals each second", "./client", "TestPacerRenewalsThatWaitHoldUpNoOthers"},
 	{"client/pacer_lane.go", "return later(p.spaced(l, from, now), l.resume), full", "return p.spaced(l, from, now), full", "Retry-After delays no request", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_lane.go", "if full = as != asRobots && l.underway >= p.maxUnderway(); full {", "if full = as != asRobots && l.underway > p.maxUnderway(); full {", "one request too many is under way", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "d = max(d, min(asked, p.maxDelay()))", "d = max(d, asked)", "robots.txt may ask for any delay", "./client", "TestPacerKeepsWhatRobotsAsksFor"},
@@ -145,7 +148,7 @@ var table = []mutation{
 	{"policy/page/reader.go", "if room := maxPage - r.scan.pos - int64(r.halves); int64(len(p)) > room {", "if room := maxPage - r.scan.pos; false {", "a page: no end of scanning", "./policy/page", "TestReaderStopsWhereItSays"},
 	{"policy/lint/internal/checks/preferences.go", "case said[i].Value != s.Value:", "case false:", "lint: a label stands twice in a line", "./policy/lint", "TestEachRuleReportsItsBadCasesAndNoGoodOne"},
 	{"policy/usage/robots.go", "if lines == nil || !g.Decide(target).Allowed {", "if lines == nil {", "a use: preferences for what may not be crawled", "./policy/usage", "TestUsageFacts TestOwnFacts"},
-	{"policy/usage/path.go", "case octets < c.octets:", "case octets == 0:", "a use: shorter paths fill in", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
+	{"policy/usage/path.go", "case bytes < c.bytes:", "case bytes == 0:", "a use: shorter paths fill in", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
 	{"policy/usage/path.go", "low = middle", "low = middle + 1", "a use: a later location counts", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
 	{"policy/usage/robots.go", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), true", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), false", "a use: inherited signals are not marked", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/robots.go", "if g.Token() == \"\" || g.Token() == \"*\" {", "if g.Token() == \"\" {", "a use: * stands in for a policy token", "./policy/usage", "TestOwnFacts"},

@@ -18,18 +18,18 @@ const maxRules = 64 << 10
 const maxTies = 64
 
 // longest returns which of the paths is the longest that matches a target, the first of
-// several, and how many octets it counts for. If none matches, it returns -1 and 0, as for a
+// several, and how many bytes it counts for. If none matches, it returns -1 and 0, as for a
 // path that is empty.
-func longest(paths []string, target string) (at, octets int) {
+func longest(paths []string, target string) (at, bytes int) {
 	at = -1
 	for from, n := 0, 0; from < len(paths); from = n {
 		var d policy.Decision
 		d, n = decide(paths, from, target)
-		if more := len(d.Rule.Pattern); d.Reason == policy.ReasonRule && more > octets {
-			at, octets = from+d.Rule.Line-2, more
+		if more := len(d.Rule.Pattern); d.Reason == policy.ReasonRule && more > bytes {
+			at, bytes = from+d.Rule.Line-2, more
 		}
 	}
-	return at, octets
+	return at, bytes
 }
 
 // decide asks about the paths from a place on, and returns where the next question begins.
@@ -64,7 +64,7 @@ func first(paths []string, target string) int {
 // A choice is what of many paths counts for a target: the longest that match.
 type choice struct {
 	target string
-	octets int
+	bytes  int
 	holds  map[string]bool // by path
 	tied   int             // how many hold beside the first
 	full   bool            // there may be more
@@ -73,14 +73,14 @@ type choice struct {
 // choose returns those of the paths that are the longest that match. If none matches, these
 // are the empty ones.
 func choose(paths []string, target string) choice {
-	at, octets := longest(paths, target)
+	at, bytes := longest(paths, target)
 	if at < 0 {
 		return choice{holds: map[string]bool{"": true}}
 	}
-	c := choice{target: target, octets: octets, holds: map[string]bool{paths[at]: true}}
+	c := choice{target: target, bytes: bytes, holds: map[string]bool{paths[at]: true}}
 	var others []string
 	for _, path := range paths {
-		if _, seen := c.holds[path]; !seen && mayCount(octets, path) {
+		if _, seen := c.holds[path]; !seen && mayCount(bytes, path) {
 			c.holds[path] = false
 			others = append(others, path)
 		}
@@ -94,9 +94,9 @@ func (c *choice) ties(paths []string) {
 	if len(paths) == 0 || c.full {
 		return
 	}
-	at, octets := longest(paths, c.target)
+	at, bytes := longest(paths, c.target)
 	switch {
-	case octets < c.octets:
+	case bytes < c.bytes:
 	case c.tied == maxTies:
 		c.full = true
 	case len(paths) == 1:
@@ -108,12 +108,12 @@ func (c *choice) ties(paths []string) {
 	}
 }
 
-// mayCount reports whether a path may count for a number of octets: those of its normal
-// form, in which an escape may stand for one octet, and an octet for an escape.
-func mayCount(octets int, path string) bool {
+// mayCount reports whether a path may count for a number of bytes: those of its normal
+// form, in which an escape may stand for one byte, and a byte for an escape.
+func mayCount(bytes int, path string) bool {
 	const unchanged = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~*?=&"
 	if strings.Trim(path, unchanged) == "" {
-		return len(path) == octets
+		return len(path) == bytes
 	}
-	return len(path) <= 3*octets && octets <= 3*len(path)
+	return len(path) <= 3*bytes && bytes <= 3*len(path)
 }

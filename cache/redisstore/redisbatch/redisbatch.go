@@ -122,8 +122,9 @@ func exchange(c redis.UniversalClient, calls []*call) {
 	var latest time.Time
 	pipe := c.Pipeline()
 	for _, one := range calls {
-		if one.ctx.Err() != nil {
-			continue // its caller has left
+		if err := one.ctx.Err(); err != nil {
+			one.cmd.SetErr(err) // its caller leaves, but may take done for an answer
+			continue
 		}
 		end, bounded := one.ctx.Deadline()
 		if most := time.Now().Add(longest); !bounded || end.After(most) {

@@ -101,8 +101,10 @@ func TestACallerThatLeavesHoldsUpNoOther(t *testing.T) {
 		c, b := l.client(t), new(redisbatch.Batch)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := ping(gone, b, c); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the end of the context", err)
+		for _, ctx := range []context.Context{gone, leaving{t.Context()}} {
+			if err := ping(ctx, b, c); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the end of the context", err)
+			}
 		}
 		synctest.Wait()
 		if len(l.sent) != 0 {
@@ -127,6 +129,11 @@ func TestACallerThatLeavesHoldsUpNoOther(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// leaving is a context that has ended, of which its caller is told last.
+type leaving struct{ context.Context }
+
+func (leaving) Err() error { return context.Canceled }
 
 // Each command has its own answer.
 func TestAnErrorIsOfItsCommand(t *testing.T) {
