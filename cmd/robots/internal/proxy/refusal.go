@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"html/template"
+	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,18 +52,46 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantsHTML reports whether an Accept field names text/html, and does not rule it out.
+// wantsHTML reports whether an Accept field prefers HTML to a problem document (RFC 9110 §12.5.1). What takes both
+// as well has to name it.
 func wantsHTML(accept []string) bool {
+	html, json := preference{}, preference{}
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		media, params, _ := strings.Cut(part, ";")
-		if !strings.EqualFold(strings.TrimSpace(media), "text/html") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil {
 			continue
 		}
-		name, weight, _ := strings.Cut(strings.TrimSpace(params), "=")
-		q, err := strconv.ParseFloat(weight, 64)
-		return !strings.EqualFold(name, "q") || err != nil || q > 0
+		weight := 1.0
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			weight = q
+		}
+		html.add(media, weight, "text/html", "text/*", "*/*")
+		json.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
 	}
-	return false
+	switch {
+	case html.weight != json.weight:
+		return html.weight > json.weight
+	default:
+		return html.weight > 0 && html.exact
+	}
+}
+
+// preference is how much a client wants a form.
+type preference struct {
+	weight float64
+	ranks  int  // that are left: a more specific range is what counts
+	exact  bool // the form itself is named
+}
+
+// add counts a range in. ranges are those that hold the form, the most specific first.
+func (p *preference) add(media string, weight float64, ranges ...string) {
+	at := slices.Index(ranges, media)
+	if rank := len(ranges) - at; at >= 0 && rank >= p.ranks {
+		if rank > p.ranks {
+			p.weight = 0
+		}
+		*p = preference{max(p.weight, weight), rank, at == 0}
+	}
 }
 
 var page = template.Must(template.New("refusal").Parse(`<!DOCTYPE html>
