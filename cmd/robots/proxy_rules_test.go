@@ -100,6 +100,31 @@ func TestProxyAnswersAClientThatClosedItsHalf(t *testing.T) {
 	}
 }
 
+// Many clients send all of a body before they read that it was refused.
+func TestProxyRefusesWhatIsStillSent(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, new(rulesSite).ServeHTTP))
+	body := strings.Repeat("x", 8<<20) // more than sockets hold
+	const get = "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: close\r\n\r\n"
+	for head, status := range map[string]string{
+		"POST http://s.example/private": "403 Forbidden", "PUT ftp://s.example/": "400 Bad Request",
+	} {
+		for _, framed := range []string{
+			fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+		} {
+			c := v.send("")
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			_, err := io.WriteString(c, head+" HTTP/1.1\r\nHost: s.example\r\n"+framed)
+			io.WriteString(c, get) // it may be answered, and ends the connection
+			data, readErr := io.ReadAll(c)
+			if !strings.HasPrefix(string(data), "HTTP/1.1 "+status+"\r\n") || !strings.Contains(string(data), `"detail":"`) {
+				t.Errorf("%s, %.20s: %.300q, %v, %v", head, framed, data, err, readErr)
+			}
+			c.Close()
+		}
+	}
+}
+
 // A site that speaks HTTP/2 upgrades nothing there, but perhaps over HTTP/1.1.
 func TestProxyUpgradesBesideHTTP2(t *testing.T) {
 	flags, pool := testCA(t)

@@ -350,14 +350,26 @@ func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 	return s.Explain(err)
 }
 
-// answer writes a refusal.
+// answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
+// read, and would find the connection reset. One that expects 100 sends nothing.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 	s.patient(w, r)
+	rest := r.Body
+	if out, ok := w.(*writer); ok && out.body != nil {
+		rest = out.body.Request.Body
+	}
+	if rest == nil || rest == http.NoBody || r.Header.Get("Expect") != "" {
+		why.write(w, r)
+		return
+	}
+	control := http.NewResponseController(w)
+	control.EnableFullDuplex()
 	why.write(w, r)
+	control.Flush()
+	io.Copy(io.Discard, rest)
 }
 
-// patient bounds an answer of our own. net/http reads what is left of the body for it, which must not
-// stall either.
+// patient bounds an answer of our own, and the reading of what is left of the body.
 func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	control, end := http.NewResponseController(w), time.Now().Add(s.Limits.Patience)
 	control.SetWriteDeadline(end)

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+	"encoding/json"
 	"html/template"
 	"mime"
 	"net/http"
@@ -39,23 +41,25 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 		kind = "http_request_denied"
 	}
 	serve.SetProxyStatus(h, kind, f.Detail)
-	if !wantsHTML(r.Header.Values("Accept")) {
-		f.Problem.Write(w)
-		return
-	}
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	f.SetRetryAfter(h)
-	w.WriteHeader(f.Status)
-	if r.Method != http.MethodHead {
-		page.Execute(w, f.Problem)
+	var text bytes.Buffer
+	if wantsHTML(r.Header.Values("Accept")) {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+		page.Execute(&text, f.Problem)
+	} else {
+		h.Set("Content-Type", "application/problem+json")
+		json.NewEncoder(&text).Encode(f.Problem)
 	}
+	h.Set("Content-Length", strconv.Itoa(text.Len())) // it is read before the connection is done with
+	w.WriteHeader(f.Status)
+	w.Write(text.Bytes()) // net/http sends none to HEAD
 }
 
 // wantsHTML reports whether an Accept field prefers HTML to a problem document (RFC 9110 §12.5.1). What takes both
 // as well has to name it.
 func wantsHTML(accept []string) bool {
-	html, json := preference{}, preference{}
+	html, problem := preference{}, preference{}
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		media, params, err := mime.ParseMediaType(part)
 		if err != nil {
@@ -66,11 +70,11 @@ func wantsHTML(accept []string) bool {
 			weight = q
 		}
 		html.add(media, weight, "text/html", "text/*", "*/*")
-		json.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
+		problem.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
 	}
 	switch {
-	case html.weight != json.weight:
-		return html.weight > json.weight
+	case html.weight != problem.weight:
+		return html.weight > problem.weight
 	default:
 		return html.weight > 0 && html.exact
 	}
