@@ -142,7 +142,7 @@ func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	s.Permit = func(to netip.AddrPort) error { return p.permit(to, own) }
 	base.DialContext = guarded(base.DialContext, s.Permit)
-	g.Base = sender{base}
+	g.Base = sender{base, withoutHTTP2(base)}
 	s.Gate, s.Dial = g.Transport, base.DialContext
 	s.Blind = func(r *http.Request, to proxy.Target) error { return p.decideBlind(g, r, to) }
 }
@@ -205,7 +205,20 @@ func isOwn(addr netip.Addr) bool {
 }
 
 // sender sends what the gate lets pass.
-type sender struct{ *http.Transport }
+type sender struct {
+	*http.Transport
+	old *http.Transport // for requests to upgrade, which HTTP/2 has not (RFC 9113 §8.6)
+}
+
+func withoutHTTP2(base *http.Transport) *http.Transport {
+	t := base.Clone()
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = nil // those of base
+	}
+	return t
+}
 
 func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodOptions && req.URL.Path == "" && req.URL.RawQuery == "" && !req.URL.ForceQuery {
@@ -214,7 +227,11 @@ func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		u.Path, whole.URL = "*", &u
 		req = &whole
 	}
-	res, err := s.Transport.RoundTrip(req)
+	way := s.Transport
+	if req.Header.Get("Upgrade") != "" {
+		way = s.old
+	}
+	res, err := way.RoundTrip(req)
 	if err != nil {
 		return nil, sendError{err}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -79,7 +80,12 @@ for some domains alone, and clients hold it to that.`,
 
 const maxDays = 3650
 
-func noDomain(name string) bool { return name == "" || strings.ContainsAny(name, "*/:@ ") }
+// noDomain reports whether a CA for name would speak for no host: constraints of addresses are others, and a
+// final dot is no part of a name in a certificate.
+func noDomain(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || name == "" || strings.ContainsAny(name, "*/:@ ") || strings.HasSuffix(name, ".")
+}
 
 // writeBoth writes both files, or none. Neither may exist.
 func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {

@@ -97,6 +97,7 @@ func TestCurlUsesTheProxy(t *testing.T) {
 		{seen, "-H Transfer-Encoding:chunked -H Expect:100-continue --http1.1 -T LARGE https://a.example.com/a" + told,
 			"PUT /a of 3145728 bytes over HTTP/2.0, <nil>|200|1.1"},
 		{seen, "--http2 -T LARGE https://a.example.com/a" + told, "PUT /a of 3145728 bytes over HTTP/2.0, <nil>|200|2"},
+		{seen, "--http2 -T LARGE https://b.example.com/private" + told, "line 2: Disallow: /private\"}\n|403|2"},
 		{seen, "-p http://a.example.com/private" + told, "|403|1.1"},
 		{blind, "https://a.example.com/a" + told, "|000|"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -88,6 +89,7 @@ func unsent(err error) proxy.Refusal {
 func failureOf(err error) (status int, kind string) {
 	dns, _ := errors.AsType[*net.DNSError](err)
 	timeout, _ := errors.AsType[net.Error](err)
+	op, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, errPrivate):
 		return http.StatusForbidden, "destination_ip_prohibited"
@@ -101,10 +103,20 @@ func failureOf(err error) (status int, kind string) {
 		return http.StatusBadGateway, "dns_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return http.StatusBadGateway, "connection_refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return http.StatusBadGateway, "destination_ip_unroutable"
 	case timeout != nil && timeout.Timeout():
 		return http.StatusGatewayTimeout, "connection_timeout"
+	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
+		return http.StatusBadGateway, "tls_alert_received"
+	case errors.Is(err, http.ErrSchemeMismatch), strings.HasPrefix(err.Error(), "tls: "):
+		return http.StatusBadGateway, "tls_protocol_error"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return http.StatusBadGateway, "connection_terminated"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return http.StatusBadGateway, "http_response_incomplete"
 	}
-	return http.StatusBadGateway, "http_response_incomplete"
+	return http.StatusBadGateway, "http_protocol_error"
 }
 
 // untrusted reports whether err says that a certificate was not accepted. Of why robots.txt is

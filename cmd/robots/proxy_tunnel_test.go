@@ -195,6 +195,8 @@ func TestProxyLooksIntoTunnelsWithoutTLS(t *testing.T) {
 		"GET /private HTTP/1.1\r\nHost: S.example:80\r\n":              "HTTP/1.1 403 Forbidden",
 		"GET http://s.example/private HTTP/1.1\r\nHost: s.example\r\n": "HTTP/1.1 403 Forbidden",
 		"GET http://s.example/a HTTP/1.1\r\nHost: t.example\r\n":       "HTTP/1.1 200 OK",
+		"OPTIONS * HTTP/1.1\r\nHost: s.example\r\n":                    "HTTP/1.1 200 OK",
+		"GET * HTTP/1.1\r\nHost: s.example\r\n":                        "HTTP/1.1 400 Bad Request",
 		"GET /a HTTP/1.1\r\nHost: t.example\r\n":                       "HTTP/1.1 421 Misdirected Request",
 		"GET /a HTTP/1.1\r\nHost: s.example:81\r\n":                    "HTTP/1.1 421 Misdirected Request",
 		"GET https://s.example/a HTTP/1.1\r\nHost: s.example\r\n":      "HTTP/1.1 421 Misdirected Request",
@@ -248,7 +250,8 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 	before, _ := os.ReadFile("ca.pem")
 	for args, want := range map[string]int{
 		"ca.pem new.key": exitUnknown, "new.pem ca.key": exitUnknown, "ca.pem": exitUsage, "a b c": exitUsage,
-		"a b --days=0": exitUsage, "a b --only=*.example.com": exitUsage, "none/a b": exitUnknown,
+		"a b --days=0": exitUsage, "a b --only=192.0.2.1": exitUsage, "a b --only=example.com.": exitUsage,
+		"a b --only=*.example.com": exitUsage, "none/a b": exitUnknown,
 	} {
 		if status, said := make(strings.Fields(args)...); status != want {
 			t.Errorf("%s: status %d: %s", args, status, said)

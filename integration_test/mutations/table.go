@@ -177,6 +177,8 @@ var table = []mutation{
 	{"cmd/robots/internal/proxy/proxy.go", "if p := s.Guard.CheckProxyToken(r); p != nil {", "if p := s.Guard.CheckProxyToken(r); false {", "anyone may use the proxy", "./cmd/robots", "TestProxyAsksForItsToken"},
 	{"cmd/robots/internal/proxy/proxy.go", "h.Set(\"Connection\", \"close\")", "_ = h", "the rest of a body passes for a request", "./cmd/robots", "TestProxySmugglesNothing"},
 	{"cmd/robots/internal/proxy/proxy.go", "p.Out.URL.RawQuery = p.In.URL.RawQuery", "_ = p", "a query that is no form is changed", "./cmd/robots", "TestProxyChangesNothing"},
+	{"cmd/robots/internal/proxy/proxy.go", "u.RawPath = escaper.Replace(u.RawPath)", "_ = escaper", "a path is unescaped on its way", "./cmd/robots", "TestProxyKeepsTheRulesOfHTTP"},
+	{"cmd/robots/internal/proxy/fields.go", "\"HTTP\", \"TLS\", \"h2c\", \"h2\"", "\"HTTP\"", "requests pass unseen after an upgrade", "./cmd/robots", "TestProxyKeepsTheRulesOfHTTP"},
 	{"cmd/robots/internal/proxy/connect.go", "&& here == asked &&", "&& (here == asked || true) &&", "what is in a tunnel goes anywhere", "./cmd/robots", "TestProxyLooksIntoTunnelsWithoutTLS"},
 	{"cmd/robots/internal/proxy/connect.go", "\terr := s.Blind(r, to)\n", "\tvar err error\n", "any tunnel opens", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
 	{"cmd/robots/internal/proxy/target.go", "return fmt.Errorf(\"port %d: %w\", port, errPort)", "return nil", "a request reaches what speaks another protocol", "./cmd/robots", "TestProxyTunnelsToWebOriginsOnly"},

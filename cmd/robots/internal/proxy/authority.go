@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -84,7 +85,7 @@ func (a *Authority) sign(host string) (*tls.Certificate, error) {
 	if ip := net.ParseIP(host); ip != nil {
 		leaf.IPAddresses = []net.IP{ip}
 	} else {
-		leaf.DNSNames = []string{host}
+		leaf.DNSNames = []string{strings.TrimSuffix(host, ".")} // RFC 5280 §4.2.1.6
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, a.ca.Leaf, a.key.Public(), a.ca.PrivateKey)
 	if err != nil {

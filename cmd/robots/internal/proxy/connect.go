@@ -223,6 +223,9 @@ func (s *Server) inside(scheme string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := r.Context().Value(targetKey{}).(Target)
 		u := *r.URL
+		if r.Method == http.MethodOptions && u.Path == "*" {
+			u.Path = "" // RFC 9112 §3.2.4, as it comes outside of tunnels
+		}
 		if u.Host == "" {
 			u.Scheme, u.Host = scheme, r.Host
 		}

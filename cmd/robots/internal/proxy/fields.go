@@ -2,10 +2,14 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // via is our part of a Via field, for what came in a version of HTTP (RFC 9110 §7.6.3).
@@ -43,6 +47,43 @@ func maxForwards(field []string) (uint64, error) {
 		n = mostForwards
 	}
 	return n, nil
+}
+
+// carriers are protocols whose connections carry requests (RFC 9113 §11.1, RFC 2817 §3): inside nothing would
+// be decided on.
+var carriers = [...]string{"HTTP", "TLS", "h2c", "h2"}
+
+// offer leaves of an Upgrade field the first protocol that may pass. A server takes one or none, and none
+// of HTTP/1.0, whose Expect it ignores as well (RFC 9110 §7.8, §10.1.1).
+func offer(r *http.Request) {
+	fields := strings.Join(r.Header["Upgrade"], ",")
+	r.Header.Del("Upgrade")
+	if !r.ProtoAtLeast(1, 1) {
+		r.Header.Del("Expect")
+		return
+	}
+	for protocol := range strings.SplitSeq(fields, ",") {
+		protocol = strings.Trim(protocol, " \t")
+		name, _, _ := strings.Cut(protocol, "/")
+		carries := func(other string) bool { return strings.EqualFold(name, other) }
+		if protocol != "" && !slices.ContainsFunc(carriers[:], carries) {
+			r.Header.Set("Upgrade", protocol)
+			return
+		}
+	}
+}
+
+// errSwitch: a site that does so has not understood the request.
+var errSwitch = errors.New("the site switched to a protocol that it was not asked for")
+
+// checkSwitch looks at a response of status 101 (RFC 9110 §7.8).
+func checkSwitch(res *http.Response) error {
+	asked, got := res.Request.Header.Get("Upgrade"), res.Header.Get("Upgrade")
+	if asked == "" || !strings.EqualFold(got, asked) ||
+		!httpguts.HeaderValuesContainsToken(res.Header["Connection"], "Upgrade") {
+		return errSwitch
+	}
+	return nil
 }
 
 // secret are fields that a TRACE does not show (RFC 9110 §9.3.8).

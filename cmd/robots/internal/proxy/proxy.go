@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -38,13 +39,14 @@ type Limits struct {
 	Patience time.Duration // for a piece of a body to come or to be taken
 	Tunnel   time.Duration // in which a blind tunnel must carry a byte
 	Gone     time.Duration // for the answer, when a client has sent its request and hung up
+	Left     time.Duration // the same of a request without a body: then it is likely to have gone
 }
 
 // UsualLimits suit programs and browsers.
 var UsualLimits = Limits{
 	Underway: 4096, Header: 256 << 10,
 	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute, Tunnel: 15 * time.Minute,
-	Gone: time.Minute,
+	Gone: time.Minute, Left: 2 * time.Second,
 }
 
 // Server is the proxy. Its fields must not change after Serve.
@@ -89,6 +91,11 @@ func (s *Server) init() {
 		Transport: s.Gate,
 		Rewrite:   rewrite,
 		ModifyResponse: func(res *http.Response) error {
+			if res.StatusCode == http.StatusSwitchingProtocols {
+				if err := checkSwitch(res); err != nil {
+					return err
+				}
+			}
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
 			return nil
 		},
@@ -225,20 +232,24 @@ func (s *Server) enter() (leave func(), ok bool) {
 
 // forward sends r on. Neither body may stall.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
-	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), patience: s.Limits.Patience}
+	offer(r)
+	out := &writer{ResponseWriter: w, request: r, control: http.NewResponseController(w), patience: s.Limits.Patience}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
 		body := &body{Duplex: serve.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
 		defer body.Start()()
-		ctx := r.Context()
-		if r.ProtoMajor == 1 { // there, a client that closes its half has not gone
-			var done func()
-			ctx, done = outlive(ctx, s.Limits.Gone)
-			defer done()
-			out.body = body
-		}
-		r = r.WithContext(ctx)
+		out.body = body
+		r = r.WithContext(r.Context())
 		r.Body = body
+	}
+	if r.ProtoMajor == 1 { // there, a client that closes its half has not gone
+		after := s.Limits.Gone
+		if r.Body == http.NoBody {
+			after = s.Limits.Left
+		}
+		ctx, done := outlive(r.Context(), after)
+		defer done()
+		r = r.WithContext(ctx)
 	}
 	s.reverse.ServeHTTP(out, r)
 }
@@ -246,13 +257,24 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 // body is that of a request. The server closes it.
 type body struct {
 	serve.Duplex
-	ended atomic.Bool
+	end atomic.Pointer[error] // what reading ended with
+}
+
+// ended reports whether all of it was read.
+func (b *body) ended() bool { return b.cause() == io.EOF }
+
+// cause is why reading ended, or nil.
+func (b *body) cause() error {
+	if err := b.end.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.Duplex.Read(p)
-	if err == io.EOF {
-		b.ended.Store(true)
+	if err != nil {
+		b.end.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }
@@ -281,6 +303,9 @@ func rewrite(p *httputil.ProxyRequest) {
 		}
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	if u := p.Out.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
+		u.RawPath = escaper.Replace(u.RawPath) // or net/http would unescape a %2F because there is a "|"
+	}
 	p.Out.Trailer = p.In.Trailer
 	if httpguts.HeaderValuesContainsToken(p.In.Header["Expect"], "100-continue") {
 		p.Out.Close = true // or net/http would read the body that a site has refused, to keep the connection
@@ -288,53 +313,105 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Add("Via", via(p.In.ProtoMajor, p.In.ProtoMinor))
 }
 
+// escaper escapes what no path may have (RFC 3986 §3.3), but many clients send.
+var escaper = newEscaper()
+
+func newEscaper() *strings.Replacer {
+	var pairs []string
+	for c := range 256 {
+		if c >= 0x80 || strings.IndexByte("\"#<>\\^`{|}", byte(c)) >= 0 {
+			pairs = append(pairs, string([]byte{byte(c)}), fmt.Sprintf("%%%02X", c))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
 // refuse answers a request that was not sent, or not answered.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
-	why := s.Explain(err)
+	why := s.explain(w, err)
 	s.Log.Debug("refused", "method", r.Method, "url", cut(r.URL.Redacted()), "because", why.Problem.Detail)
 	s.answer(w, r, why)
 }
 
-// answer writes a refusal.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
-	s.patient(w, r)
-	why.write(w, r)
+// explain makes the answer to what went wrong. Of a body that cannot be read (RFC 9112 §8) the client is told, and
+// the site is not blamed.
+func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
+	if errors.Is(err, errSwitch) {
+		return Refusal{serve.NewProblem(http.StatusBadGateway, "failure", "%v", err), "http_upgrade_failed"}
+	}
+	if out, ok := w.(*writer); ok && out.body != nil {
+		if cause := out.body.cause(); cause != nil && cause != io.EOF && errors.Is(err, cause) {
+			return bad("the body of the request: %v", cause)
+		}
+	}
+	return s.Explain(err)
 }
 
-// patient bounds an answer of our own. net/http reads what is left of the body for it, which must not
-// stall either.
+// answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
+// read, and would find the connection reset. One that expects 100 sends nothing.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
+	s.patient(w, r)
+	rest := r.Body
+	if out, ok := w.(*writer); ok && out.body != nil {
+		rest = out.body.Request.Body
+	}
+	if rest == nil || rest == http.NoBody || r.Header.Get("Expect") != "" {
+		why.write(w, r)
+		return
+	}
+	control := http.NewResponseController(w)
+	control.EnableFullDuplex()
+	why.write(w, r)
+	control.Flush()
+	io.Copy(io.Discard, rest)
+}
+
+// patient bounds an answer of our own, and the reading of what is left of the body.
 func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	control, end := http.NewResponseController(w), time.Now().Add(s.Limits.Patience)
 	control.SetWriteDeadline(end)
 	if r.Body != http.NoBody {
 		control.SetReadDeadline(end)
 	}
+	if len(r.TransferEncoding) > 0 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // writer answers a client. Its client may not stall, and what the site sent stays as it is.
 type writer struct {
 	http.ResponseWriter
+	request  *http.Request
 	control  *http.ResponseController
 	patience time.Duration
-	body     *body // of the request over HTTP/1.1, or nil
+	body     *body // of the request, or nil
 }
 
 func (w *writer) WriteHeader(status int) {
 	if status == http.StatusContinue {
 		return // net/http sends it when the body is read for the site, which is now
 	}
+	if status < 200 && !w.request.ProtoAtLeast(1, 1) {
+		return // RFC 9110 §15.2
+	}
 	h := w.Header()
 	if status >= 200 && len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = nil // or net/http would guess one
 	}
-	if status >= 200 && w.body != nil && !w.body.ended.Load() {
+	if status >= 200 && w.closes() {
 		h.Set("Connection", "close") // what is left of the body must not pass for the next request
 	}
 	w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// closes reports whether the connection ends with the answer: the body has not, or came in chunks.
+// net/http does not tell whether there was a length as well, and then it must (RFC 9112 §6.1).
+func (w *writer) closes() bool {
+	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && !w.body.ended())
 }
 
 func (w *writer) Write(p []byte) (int, error) {

@@ -130,13 +130,16 @@ func newAuthority(t testing.TB, only ...string) *Authority {
 
 func TestLeaves(t *testing.T) {
 	a := newAuthority(t)
-	for _, host := range []string{"a.example", "192.0.2.1", "2001:db8::1", "localhost"} {
+	for _, host := range []string{"a.example", "b.example.", "192.0.2.1", "2001:db8::1", "localhost"} {
 		c, err := a.Leaf(host)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Leaf.VerifyHostname(host); err != nil || c.Leaf.IsCA || c.Leaf.NotAfter.After(a.ca.Leaf.NotAfter) {
 			t.Errorf("%s: %v, %v", host, err, c.Leaf)
+		}
+		if names := c.Leaf.DNSNames; len(names) > 0 && names[0] != strings.TrimSuffix(host, ".") {
+			t.Errorf("%s: OpenSSL finds no %q", host, names)
 		}
 		if again, _ := a.Leaf(host); again != c {
 			t.Errorf("%s: made again", host)
@@ -236,7 +239,12 @@ func TestLeavesAreBounded(t *testing.T) {
 
 func TestWantsHTML(t *testing.T) {
 	for accept, want := range map[string]bool{"text/html": true, "a/b, TEXT/HTML ; q=0.1": true, "text/html;q=0": false,
-		"text/html;q=0.000": false, "": false, "*/*": false, "text/htmlx": false, "text/html;level=1": true} {
+		"text/html;q=0.000": false, "": false, "*/*": false, "text/htmlx": false, "text/html;level=1": true,
+		"text/html;level=1;q=0": false, "text/*": true, "text/*;q=0, text/html": true, "text/html;q=0, text/*": false,
+		"text/html;q=0.1, application/json": false, "application/problem+json, text/html;q=0.5": false,
+		"text/html, application/json;q=0.9": true, "text/html;q=0.5, */*": false, "text/html, */*": true,
+		"text/html, image/gif, *; q=.2, */*; q=.2": true, "application/json;q=0, */*": true, "text/html;q=NaN": false,
+		";;,,": false, "application/xhtml+xml": false} {
 		if got := wantsHTML([]string{accept}); got != want {
 			t.Errorf("%q: %v", accept, got)
 		}

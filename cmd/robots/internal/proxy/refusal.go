@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"bytes"
+	"encoding/json"
 	"html/template"
+	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,31 +41,61 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 		kind = "http_request_denied"
 	}
 	serve.SetProxyStatus(h, kind, f.Detail)
-	if !wantsHTML(r.Header.Values("Accept")) {
-		f.Problem.Write(w)
-		return
-	}
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	f.SetRetryAfter(h)
+	var text bytes.Buffer
+	if wantsHTML(r.Header.Values("Accept")) {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+		page.Execute(&text, f.Problem)
+	} else {
+		h.Set("Content-Type", "application/problem+json")
+		json.NewEncoder(&text).Encode(f.Problem)
+	}
+	h.Set("Content-Length", strconv.Itoa(text.Len())) // it is read before the connection is done with
 	w.WriteHeader(f.Status)
-	if r.Method != http.MethodHead {
-		page.Execute(w, f.Problem)
+	w.Write(text.Bytes()) // net/http sends none to HEAD
+}
+
+// wantsHTML reports whether an Accept field prefers HTML to a problem document (RFC 9110 §12.5.1). What takes both
+// as well has to name it.
+func wantsHTML(accept []string) bool {
+	html, problem := preference{}, preference{}
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		weight := 1.0
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			weight = q
+		}
+		html.add(media, weight, "text/html", "text/*", "*/*")
+		problem.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
+	}
+	switch {
+	case html.weight != problem.weight:
+		return html.weight > problem.weight
+	default:
+		return html.weight > 0 && html.exact
 	}
 }
 
-// wantsHTML reports whether an Accept field names text/html, and does not rule it out.
-func wantsHTML(accept []string) bool {
-	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		media, params, _ := strings.Cut(part, ";")
-		if !strings.EqualFold(strings.TrimSpace(media), "text/html") {
-			continue
+// preference is how much a client wants a form.
+type preference struct {
+	weight float64
+	ranks  int  // that are left: a more specific range is what counts
+	exact  bool // the form itself is named
+}
+
+// add counts a range in. ranges are those that hold the form, the most specific first.
+func (p *preference) add(media string, weight float64, ranges ...string) {
+	at := slices.Index(ranges, media)
+	if rank := len(ranges) - at; at >= 0 && rank >= p.ranks {
+		if rank > p.ranks {
+			p.weight = 0
 		}
-		name, weight, _ := strings.Cut(strings.TrimSpace(params), "=")
-		q, err := strconv.ParseFloat(weight, 64)
-		return !strings.EqualFold(name, "q") || err != nil || q > 0
+		*p = preference{max(p.weight, weight), rank, at == 0}
 	}
-	return false
 }
 
 var page = template.Must(template.New("refusal").Parse(`<!DOCTYPE html>

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rulesSite answers as the path says, and notes what it got.
+type rulesSite struct {
+	mu  sync.Mutex
+	got string
+}
+
+func (s *rulesSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" {
+		io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+		return
+	}
+	s.mu.Lock()
+	s.got = fmt.Sprintf("%s %s upgrade %q expect %q", r.Method, r.RequestURI, r.Header["Upgrade"], r.Header["Expect"])
+	s.mu.Unlock()
+	switch to, ok := strings.CutPrefix(r.URL.Path, "/switch/"); {
+	case ok:
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", to)
+	case r.URL.Path == "/hints":
+		w.WriteHeader(http.StatusEarlyHints)
+	case r.URL.Path == "/slow":
+		time.Sleep(200 * time.Millisecond)
+	}
+	io.Copy(io.Discard, r.Body)
+}
+
+func (s *rulesSite) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := s.got
+	s.got = ""
+	return got
+}
+
+// What the RFCs ask of a proxy, and net/http leaves to its user.
+func TestProxyKeepsTheRulesOfHTTP(t *testing.T) {
+	site := new(rulesSite)
+	v := startProxy(t, "--private", siteServer(t, site.ServeHTTP))
+	const get = "GET http://s.example%s HTTP/1.%s\r\nHost: s.example\r\n%s\r\n"
+	upgrade := func(to string) string { return "Connection: Upgrade\r\nUpgrade: " + to + "\r\n" }
+	for _, c := range []struct{ name, path, minor, fields, answer, site string }{
+		{"1xx is not of HTTP/1.0", "/hints", "0", "", "200", `upgrade [] expect []`},
+		{"nor is Upgrade", "/a", "0", upgrade("foo"), "200", `upgrade [] expect []`},
+		{"nor is Expect", "/a", "0", "Expect: 100-continue\r\nContent-Length: 0\r\n", "200", `upgrade [] expect []`},
+		{"1xx is of HTTP/1.1", "/hints", "1", "", "103 200", `upgrade [] expect []`},
+		{"requests in HTTP/2 would not be seen", "/a", "1", "HTTP2-Settings: AAMAAABk\r\n" + upgrade("h2c"), "200",
+			`upgrade [] expect []`},
+		{"nor in capitals", "/a", "1", upgrade("H2C"), "200", `upgrade [] expect []`},
+		{"nor in TLS", "/a", "1", upgrade("TLS/1.0, HTTP/1.1"), "200", `upgrade [] expect []`},
+		{"nor if the site insists", "/switch/h2c", "1", upgrade("h2c"), "502", `upgrade [] expect []`},
+		{"another is still offered", "/switch/foo", "1", upgrade("h2c , ,foo/1, bar"), "502", `upgrade ["foo/1"] expect []`},
+		{"of two the first is offered", "/switch/foo", "1", upgrade("foo, bar"), "101", `upgrade ["foo"] expect []`},
+		{"in two fields, too", "/switch/foo", "1", upgrade("foo") + "Upgrade: bar\r\n", "101", `upgrade ["foo"] expect []`},
+		{"a switch to another", "/switch/bar", "1", upgrade("foo"), "502", `upgrade ["foo"] expect []`},
+		{"a switch that was not asked for", "/switch/foo", "1", "", "502", `upgrade [] expect []`},
+		{"what must be escaped", "/a|b%2Fc%7e/{}[]?|", "1", "", "200", `GET /a%7Cb%2Fc%7e/%7B%7D[]?| upgrade`},
+		{"what is not ASCII", "/é%2f", "1", "", "200", `GET /%C3%A9%2f upgrade`},
+		{"what must be escaped, and is forbidden", "/a|%2F..%2Fprivate", "1", "", "403", ""},
+	} {
+		codes := v.raw(fmt.Sprintf(get, c.path, c.minor, c.fields), len(strings.Fields(c.answer)))
+		if got := site.take(); codes != c.answer || !strings.Contains(got, c.site) || c.site == "" && got != "" {
+			t.Errorf("%s: %s, want %s; the site got %s, want %s", c.name, codes, c.answer, got, c.site)
+		}
+	}
+	res, body := v.do("GET", "http://s.example/switch/bar", "Connection: Upgrade", "Upgrade: foo")
+	if !strings.HasPrefix(res.Header.Get("Proxy-Status"), "robotsgate;error=http_upgrade_failed;") {
+		t.Errorf("%v %s", res.Header, body)
+	}
+}
+
+// A client that closes its half waits for the answer.
+func TestProxyAnswersAClientThatClosedItsHalf(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, new(rulesSite).ServeHTTP))
+	c := v.send("GET http://s.example/slow HTTP/1.1\r\nHost: s.example\r\n\r\n")
+	defer c.Close()
+	c.(*net.TCPConn).CloseWrite()
+	if data, err := io.ReadAll(c); !strings.HasPrefix(string(data), "HTTP/1.1 200 OK\r\n") {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// Many clients send all of a body before they read that it was refused.
+func TestProxyRefusesWhatIsStillSent(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, new(rulesSite).ServeHTTP))
+	body := strings.Repeat("x", 8<<20) // more than sockets hold
+	const get = "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: close\r\n\r\n"
+	for head, status := range map[string]string{
+		"POST http://s.example/private": "403 Forbidden", "PUT ftp://s.example/": "400 Bad Request",
+	} {
+		for _, framed := range []string{
+			fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+		} {
+			c := v.send("")
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			_, err := io.WriteString(c, head+" HTTP/1.1\r\nHost: s.example\r\n"+framed)
+			io.WriteString(c, get) // it may be answered, and ends the connection
+			data, readErr := io.ReadAll(c)
+			if !strings.HasPrefix(string(data), "HTTP/1.1 "+status+"\r\n") || !strings.Contains(string(data), `"detail":"`) {
+				t.Errorf("%s, %.20s: %.300q, %v, %v", head, framed, data, err, readErr)
+			}
+			c.Close()
+		}
+	}
+}
+
+// A site that speaks HTTP/2 upgrades nothing there, but perhaps over HTTP/1.1.
+func TestProxyUpgradesBesideHTTP2(t *testing.T) {
+	flags, pool := testCA(t)
+	v := startProxy(t, append(flags, "--private", tlsSites(t, clientSite))...)
+	c := v.client()
+	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	for _, protocol := range []string{"", "foo", "foo"} {
+		req := httptest.NewRequest("GET", "https://a.example.com/a", nil)
+		if protocol != "" {
+			req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}}
+		}
+		res, err := c.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if protocol == "" {
+			if data, _ := io.ReadAll(res.Body); !strings.Contains(string(data), "over HTTP/2.0") {
+				t.Errorf("%s %s", res.Status, data)
+			}
+			continue
+		}
+		if res.StatusCode != http.StatusSwitchingProtocols {
+			data, _ := io.ReadAll(res.Body)
+			t.Fatalf("%s %s", res.Status, data)
+		}
+		both := res.Body.(io.ReadWriteCloser)
+		io.WriteString(both, "hello\n")
+		if data, err := io.ReadAll(both); string(data) != "upgraded: hello\n" {
+			t.Errorf("%q, %v", data, err)
+		}
+		both.Close()
+	}
+}
+
+// What a site does instead of answering is told apart (RFC 9209 §2.3).
+func TestProxyTellsWhatASiteDid(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			return
+		}
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		switch r.URL.Path {
+		case "/reset":
+			c.(*net.TCPConn).SetLinger(0)
+		case "/garbage":
+			io.WriteString(c, "SSH-2.0-x\r\n")
+		case "/half":
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: ")
+		case "/lengths":
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")
+		}
+		c.Close()
+	}))
+	for path, want := range map[string]string{
+		"/end": "connection_terminated", "/reset": "connection_terminated", "/garbage": "http_protocol_error",
+		"/half": "http_response_incomplete", "/lengths": "http_protocol_error",
+	} {
+		res, body := v.do("POST", "http://s.example"+path) // which net/http does not repeat
+		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error="+want+";") {
+			t.Errorf("%s: %s %v %s", path, res.Status, res.Header, body)
+		}
+	}
+	for want, err := range map[string]error{
+		"destination_ip_unroutable": &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
+		"connection_refused":        &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"tls_alert_received":        &net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")},
+		"tls_protocol_error":        http.ErrSchemeMismatch,
+		"http_protocol_error":       errors.New("net/http: any"),
+	} {
+		if status, kind := failureOf(sendError{err}); status != 502 || kind != want {
+			t.Errorf("%v: %d %s, want %s", err, status, kind, want)
+		}
+	}
+}
