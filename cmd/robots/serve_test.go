@@ -309,7 +309,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	body, write := io.Pipe()
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", body)
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\n")
+	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\nhttp://b.ex") // half a line is none yet
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	defer res.Body.Close()
 	d := json.NewDecoder(res.Body)
 	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
-		func() { io.WriteString(write, "http://b.example/\n") }, func() { write.Close() }} {
+		func() { io.WriteString(write, "ample/\n") }, func() { write.Close() }} {
 		before()
 		var got decisionRecord
 		if err := d.Decode(&got); i == 4 {
