@@ -11,8 +11,10 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -298,6 +300,9 @@ func urlOf(l line) (*url.URL, error) {
 		if text = record.URL; text == "" {
 			return nil, errors.New(`the field "url" is not there: give it`)
 		}
+		if !utf8.Valid(l.text) && strings.ContainsRune(text, utf8.RuneError) {
+			return nil, errors.New("the URL is not UTF-8 text")
+		}
 	}
 	return parseURL(text)
 }
@@ -343,7 +348,7 @@ func (f *filterer) decide(b *filtered, q *question) {
 func (f *filterer) verdict(q *question, d policy.Decision) verdict {
 	v := verdict{Number: q.number, URL: string(q.text), Agent: f.agent.String(), Dialect: f.dialect.String()}
 	if f.json && q.url != nil && q.text[0] == '{' {
-		v.URL, v.Record = q.url.String(), q.text
+		v.URL, v.Record = q.url.String(), bytes.ToValidUTF8(q.text, []byte("\uFFFD")) // as JSON has to be
 	}
 	if q.broken != nil {
 		v.Error = q.broken.Error()

@@ -140,8 +140,8 @@ func (f *lineFilter[A]) submit(
 	return true
 }
 
-// fill reads lines into b until it is full, or until the next line is not there yet:
-// behind a slow producer an answer must not wait for a full batch.
+// fill reads lines into b until it is full, or until the next line is not there yet, or only
+// half of it: behind a slow producer an answer must not wait for a full batch.
 func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	var text []byte
 	var ends []int
@@ -155,7 +155,7 @@ func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 			break
 		}
 		ends, long = append(ends, len(text)), append(long, tooLong)
-		if in.Buffered() == 0 {
+		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
 			break
 		}
 	}

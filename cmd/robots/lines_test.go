@@ -167,8 +167,8 @@ func TestALineIsAnsweredWithoutWaitingForMore(t *testing.T) {
 	f.write = func(s string) error { answered <- s; return nil }
 	done := make(chan error)
 	go func() { done <- f.run(t.Context(), r) }()
-	for i := range 3 {
-		fmt.Fprintf(w, "line\n")
+	for i, text := range []string{"line\n", "line\nli", "ne\n"} { // half a line is none yet
+		io.WriteString(w, text)
 		if got, want := <-answered, fmt.Sprintf("%d:line ", i+1); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

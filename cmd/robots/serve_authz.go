@@ -26,7 +26,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 			return p
 		}
 	}
-	if p := v.guard.CheckToken(r); p != nil {
+	if p := v.checkToken(w, r); p != nil {
 		return p
 	}
 	text, p := v.trusted.Target(r, authzPath)

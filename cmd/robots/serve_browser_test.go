@@ -523,6 +523,7 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 	if late || took["seen"] != 1 || took["frames"] < 50 {
 		t.Errorf("loaded in %v, %v", loaded, took)
 	}
+	eval[bool](p, `scrollTo(0, 0) === undefined`) // the form stays in view, and would be far down
 	p.shoot("big-1400")
 }
 

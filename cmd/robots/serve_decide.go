@@ -25,9 +25,11 @@ const (
 // parameters reads the query, in which each of names may be once, and nothing else. A name
 // that is misspelt must not be answered as if it were not there.
 func parameters(r *http.Request, names ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	// A semicolon is a part of the value for browsers (URL Standard §5.1), and an error for net/url.
+	raw := strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
+	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, serve.BadParameter("", "the query: %v", err)
+		return nil, serve.BadParameter(malformedIn(raw), "the query: %v", err)
 	}
 	for name, values := range query {
 		switch {
@@ -40,6 +42,17 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 		}
 	}
 	return query, nil
+}
+
+// malformedIn is the name of the first parameter of a query that cannot be read.
+func malformedIn(query string) string {
+	for pair := range strings.SplitSeq(query, "&") {
+		if _, err := url.ParseQuery(pair); err != nil {
+			name, _, _ := strings.Cut(pair, "=")
+			return brief(name)
+		}
+	}
+	return ""
 }
 
 // asker reads agent and as, which may be empty, into a checker.

@@ -49,6 +49,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 			panic(http.ErrAbortHandler)
 		}
 		out.Reset()
+		out.problems = nil // the records say the same
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const (
 func (v *service) pages(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", v.question(v.page))
 	mux.Handle("POST /{$}", v.upload(v.page))
-	mux.Handle("GET "+page.Assets+"{name}", http.StripPrefix(page.Assets, page.Files()))
+	page.Files(mux)
 }
 
 // pageForm is the question in the form of the page.

@@ -48,7 +48,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	for _, how := range []string{"--open", "--token-file=" + token} {
 		v := startServe(t, usualLimits, "--listen=0.0.0.0:0", how)
 		v.url = strings.Replace(v.url, "[::]", "127.0.0.1", 1)
-		want := map[string]int{"": 401, "Bearer 0123456789abcdef": 200, "bearer 0123456789abcdef": 200,
+		want := map[string]int{"": 401, "Bearer 0123456789abcdef": 200, "bearer 0123456789abcdef": 200, "Bearer  0123456789abcdef": 200,
 			"Bearer 0123456789abcdeg": 401, "Basic 0123456789abcdef": 401, "Bearer": 401}
 		for field, status := range want {
 			if how == "--open" {
@@ -63,6 +63,9 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		res, _ := v.do("GET", "/authz", "", "X-Original-URL: http://a.example/")
 		if want := map[bool]int{true: 403, false: 401}[how == "--open"]; res.StatusCode != want && res.StatusCode != 200 {
 			t.Errorf("%s: /authz: status %d, want %d", how, res.StatusCode, want)
+		}
+		if field := res.Header.Get("WWW-Authenticate"); res.StatusCode == 401 && field != "Bearer" {
+			t.Errorf("%s: /authz: WWW-Authenticate is %q", how, field)
 		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	maxHeader  = 64 << 10 // a URL of 16 KiB with every byte escaped, and other fields
 	maxText    = 1 << 20  // of a robots.txt, twice what crawlers read
 	maxBody    = 6*maxText + 2<<20
+	maxRest    = 32 << 20 // of a body that is too large
 )
 
 // limits are the bounds that tests cannot wait for.
@@ -116,12 +117,22 @@ func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 		return
 	}
 	probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
-	if p := v.guard.CheckToken(r); p != nil && !probe {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		p.Write(w)
-		return
+	if !probe {
+		if p := v.checkToken(w, r); p != nil {
+			p.Write(w)
+			return
+		}
 	}
 	next.ServeHTTP(w, r)
+}
+
+// checkToken is that of the guard, with the field that a 401 must have (RFC 9110 §15.5.2).
+func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *serve.Problem {
+	p := v.guard.CheckToken(r)
+	if p != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	return p
 }
 
 // question makes a handler of one that asks. Those under way are bounded.
@@ -196,6 +207,7 @@ func body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		io.CopyN(io.Discard, r.Body, maxRest) // a client that is cut off while it sends sees no answer
 		return nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
 	}
 	if err != nil {
@@ -204,8 +216,12 @@ func body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (
 	return data, nil
 }
 
-// accepts returns the problem of a body that is of none of these media types.
+// accepts returns the problem of a body that is of none of these media types, or coded.
 func accepts(r *http.Request, types ...string) error {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type",
+			"the Content-Encoding is %s: send the body as it is", quoted(coding))
+	}
 	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	for _, t := range types {
 		if strings.EqualFold(strings.TrimSpace(is), t) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -19,6 +20,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -321,7 +323,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	body, write := io.Pipe()
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", body)
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\n")
+	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\nhttp://b.ex") // half a line
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +331,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	defer res.Body.Close()
 	d := json.NewDecoder(res.Body)
 	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
-		func() { io.WriteString(write, "http://b.example/\n") }, func() { write.Close() }} {
+		func() { io.WriteString(write, "ample/\n") }, func() { write.Close() }} {
 		before()
 		var got decisionRecord
 		if err := d.Decode(&got); i == 4 {
@@ -404,7 +406,8 @@ func TestServeProblems(t *testing.T) {
 		{"GET", "/v1/decide?url=", "", "", 400, "url"},
 		{"GET", "/v1/decide?url=example.com&agnt=a", "", "", 400, "agnt"},
 		{"GET", "/v1/decide?url=example.com&url=example.org", "", "", 400, "url"},
-		{"GET", "/v1/decide?url=%zz", "", "", 400, ""},
+		{"GET", "/v1/decide?url=%zz", "", "", 400, "url"},
+		{"GET", "/v1/decide?as=bing&agent=a%2", "", "", 400, "agent"},
 		{"GET", "/v1/decide?url=example.com&agent=a+b", "", "", 400, "agent"},
 		{"GET", "/v1/decide?url=example.com&as=lycos", "", "", 400, "as"},
 		{"GET", "/v1/decide?url=/private", "", "", 422, ""},
@@ -421,6 +424,12 @@ func TestServeProblems(t *testing.T) {
 		{"POST", "/v1/match", "", mediaJSON, 400, "body"},
 		{"POST", "/v1/match", "{} {}", mediaJSON, 400, "body"},
 		{"POST", "/v1/match", `{"url":"/"}`, mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `[]`, mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `{"robots":5,"urls":["/"]}`, mediaJSON, 400, "robots"},
+		{"POST", "/v1/match", `{"robots":"","urls":[5]}`, mediaJSON, 400, "urls"},
+		{"POST", "/v1/match", "{\"robots\":\"\",\"urls\":[\"/\xe9\"]}", mediaJSON, 400, "body"},
+		{"POST", "/v1/turns", `{"url":"example.com","wait":30}`, mediaJSON, 400, "wait"},
+		{"POST", "/v1/turns/x", `{"status":"429"}`, mediaJSON, 400, "status"},
 		{"POST", "/v1/match", `{"robots":""}`, mediaJSON, 400, "urls"},
 		{"POST", "/v1/match", `{"urls":["/"]}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"urls":["/"],"robots_b64":"?"}`, mediaJSON, 400, "robots_b64"},
@@ -432,6 +441,9 @@ func TestServeProblems(t *testing.T) {
 		{"DELETE", "/v1/decide", "", "", 405, ""},
 		{"POST", "/healthz", "", "", 405, ""},
 		{"GET", "/v2", "", "", 404, ""},
+		{"GET", "/page/", "", "", 404, ""},
+		{"GET", "/page/none.js", "", "", 404, ""},
+		{"GET", "/page/index.html", "", "", 404, ""},
 	} {
 		t.Run(c.method+" "+brief(c.path)+" "+brief(c.body), func(t *testing.T) {
 			var fields []string
@@ -452,6 +464,98 @@ func TestServeProblems(t *testing.T) {
 				t.Errorf("got %s, %v", got, res.Header)
 			}
 		})
+	}
+}
+
+// A semicolon needs no escape in a query (URL Standard §5.1), and url.ParseQuery takes none.
+func TestServeTakesSemicolons(t *testing.T) {
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "User-agent: *\nDisallow: /a;b=c\n")
+	}))
+	for _, semicolon := range []string{";", "%3B"} {
+		_, got := v.do("GET", "/v1/decide?url=http://s.example/a"+semicolon+"b=c", "")
+		if !strings.Contains(got, `"url":"http://s.example/a;b=c"`) || !strings.Contains(got, `"allowed":false`) {
+			t.Errorf("%s: %s", semicolon, got)
+		}
+	}
+}
+
+// JSON is UTF-8 (RFC 8259 §8.1), whatever the line was.
+func TestServeStreamsAreUTF8(t *testing.T) {
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
+	list := strings.NewReplacer("é", "\xe9").Replace(`{"url":"http://s.example/é"}
+{"url":"http://s.example/","title":"é"}
+http://s.example/é
+é
+{"url":"http://s.example/\ufffd"}
+`)
+	_, got := v.do("POST", "/v1/decide", list, "Content-Type: "+mediaNDJSON)
+	reasons := ""
+	for line := range strings.Lines(got) {
+		var d decisionRecord
+		if err := json.Unmarshal([]byte(line), &d); err != nil || !utf8.ValidString(line) {
+			t.Errorf("%q: %v", line, err)
+		}
+		reasons += d.Reason + " "
+	}
+	if want := "malformed no-rule no-rule malformed no-rule "; reasons != want {
+		t.Errorf("got %s, want %s", reasons, want)
+	}
+}
+
+func TestServeReadsNoCodedBody(t *testing.T) {
+	v := startServe(t, usualLimits)
+	for _, path := range []string{"/v1/lint", "/v1/decide"} {
+		for coding, want := range map[string]int{"gzip": 415, "br": 415, "identity": 200, "": 200} {
+			res, got := v.do("POST", path, "", "Content-Type: text/plain", "Content-Encoding: "+coding)
+			if res.StatusCode != want {
+				t.Errorf("%s, %q: status %d, want %d: %s", path, coding, res.StatusCode, want, got)
+			}
+		}
+	}
+}
+
+// A client that sends all before it reads gets the 413, and no broken connection.
+func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
+	v := startServe(t, usualLimits)
+	const size = 20 << 20 // more than the kernel takes for a reader that has gone
+	const header = "POST /v1/lint HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
+	c := v.dial(fmt.Sprintf(header, size))
+	if _, err := c.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 413 {
+		t.Errorf("%v, %v", res, err)
+	}
+}
+
+// Memory does not grow with the answers: neither with the records nor with what the command says
+// of malformed URLs beside them.
+func TestServeMatchesAtConstantMemory(t *testing.T) {
+	const urls = 1 << 20 // 240 MB of answers, of which half is read
+	v := startServe(t, usualLimits)
+	body := `{"robots":"","urls":["x"` + strings.Repeat(`,"x"`, urls-1) + `]}`
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/match", strings.NewReader(body))
+	req.Header.Set("Content-Type", mediaJSON)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	memory := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	lines, begin := bufio.NewReaderSize(res.Body, 1<<16), memory()
+	for range urls / 2 {
+		if _, err := lines.ReadSlice('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := memory() - begin; grown > 16<<20 {
+		t.Errorf("%d MiB more, want at most 16", grown>>20)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -221,7 +222,14 @@ func readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
 func readJSON(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if !utf8.Valid(data) { // a Decoder would put U+FFFD in its place (RFC 8259 §8.1)
+		return serve.BadParameter("body", "the body is not UTF-8 text")
+	}
+	err := d.Decode(into)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		return serve.BadParameter(e.Field, "%s: a JSON %s does not fit here", e.Field, e.Value)
+	}
+	if err != nil {
 		return serve.BadParameter("body", "the body is no question: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"path"
 	"strconv"
 	"sync"
 )
@@ -29,13 +30,18 @@ var page = sync.OnceValue(func() *template.Template {
 // Write writes the page that shows view.
 func Write(w io.Writer, view any) error { return page().Execute(w, view) }
 
-// Files serves the style and the script.
-func Files() http.Handler {
-	files, err := fs.Sub(assets, "assets")
+// Files has mux serve the style and the script, and nothing else below Assets: what there is
+// not, the rest of mux answers.
+func Files(mux *http.ServeMux) {
+	names, err := fs.Glob(assets, "assets/*")
 	if err != nil {
-		panic(err) // the name is not a path
+		panic(err) // the pattern is malformed
 	}
-	return http.FileServerFS(files)
+	for _, name := range names {
+		mux.HandleFunc("GET "+Assets+path.Base(name), func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, assets, name)
+		})
+	}
 }
 
 // policy lets the page use what Files serves and ask where it came from, and nothing else.

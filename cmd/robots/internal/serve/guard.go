@@ -84,7 +84,7 @@ func (g *Guard) matches(token string) bool {
 // credentials cuts a field of RFC 9110 §11.4 into its scheme, in lower case, and what follows.
 func credentials(r *http.Request, field string) (scheme, rest string) {
 	scheme, rest, _ = strings.Cut(r.Header.Get(field), " ")
-	return strings.ToLower(scheme), rest
+	return strings.ToLower(scheme), strings.TrimLeft(rest, " ")
 }
 
 // hostOf is a Host field without its port and without the brackets of an IPv6 address.
