@@ -113,7 +113,8 @@ func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
 // Until need not look at the state while a result holds, and says what the state says: of an
 // answer, of its refresh ahead, of a failure after it and of one before any answer.
 func TestUntilIsWhatTheStateSays(t *testing.T) {
-	hour := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: http.Header{"Cache-Control": {"max-age=3600"}}}
+	age := http.Header{"Cache-Control": {"max-age=3600"}}
+	hour := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: age}
 	for name, answers := range map[string][]*fetch.Result{
 		"answered":      {hour},
 		"failed":        {{StatusCode: 503, Policy: policy.Unreachable(), Err: errors.New("busy")}},
