@@ -302,7 +302,11 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	if e == nil {
 		return time.Time{}
 	}
-	return c.terms.until(e.state.Load(), time.Now())
+	now := time.Now()
+	if left := time.Duration(e.ends.Load()) - c.clock.at(now); left > 0 {
+		return now.Add(left) // nearly always: the state would have to be brought from far, see entry
+	}
+	return c.terms.until(e.state.Load(), now)
 }
 
 // Close ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It

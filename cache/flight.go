@@ -199,7 +199,7 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time
 // is expired there, so each reader decides whether it will do.
 func (c *Cache) offer(o place, s *state, now time.Time) {
 	if c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now))
+		c.memory.put(o, s, s.answer, c.clock.at(now), 0)
 	}
 }
 
@@ -329,7 +329,7 @@ func (c *Cache) publish(o place, s *state, now time.Time) {
 	if due == awaited {
 		r = c.terms.newest(s, now) // only for the callers that waited
 	}
-	c.memory.put(o, s, r, c.until(s, now, period, due))
+	c.memory.put(o, s, r, c.until(s, now, period, due), c.clock.at(c.terms.until(s, now)))
 }
 
 // call runs Load with a context of its own: the end of one caller's must not fail the others,

@@ -3,8 +3,12 @@ package cache
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -24,14 +28,14 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		var m memory
 		m.init(100, 1<<20)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
-		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour)
+		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour, 0)
 		late := m.lookup(o, 0)
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
 			t.Fatalf("%s: the first answer is not held", name)
 		}
 		after := landed(before)
-		m.put(place{Origin: o}, after, latest(after), time.Hour)
+		m.put(place{Origin: o}, after, latest(after), time.Hour, 0)
 		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
 		got := m.lookup(o, 0)
@@ -54,7 +58,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	m.init(100, 1<<20)
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
-		m.put(place{Origin: o}, s, r, time.Hour)
+		m.put(place{Origin: o}, s, r, time.Hour, 0)
 		return m.lookup(o, 0)
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
@@ -75,14 +79,14 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 		t.Error("an outage moved the entry of the answer that bridges it")
 	}
 	// The Store may know an answer to what was met as an outage here.
-	m.put(place{Origin: o}, outset, outset.failure, time.Hour)
+	m.put(place{Origin: o}, outset, outset.failure, time.Hour, 0)
 	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o, 0).state.Load().failure}}
 	before := m.lookup(o, 0)
 	up = put(merged, merged.failure)
 	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {
 		t.Error("the entry of a merged state keeps the one before it, or holds what that held")
 	}
-	if n := m.recent.Len(); n != 1 || m.live != 1 || m.bytes != up.cost {
+	if n := m.recent.Len(); n != 1 || m.live != 1 || m.bytes != int64(up.cost) {
 		t.Errorf("%d in the order, %d in the index, %d bytes of %d", n, m.live, m.bytes, up.cost)
 	}
 }
@@ -103,5 +107,50 @@ func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
 	r, err := c.wait(t.Context(), place{Origin: o}, nil, &Source{Load: load}) // has seen nothing
 	if err != nil || r.StatusCode != 404 || fetches != 1 {
 		t.Errorf("status %d, %v after %d fetches, want the one", r.StatusCode, err, fetches)
+	}
+}
+
+// Until need not look at the state while a result holds, and says what the state says: of an
+// answer, of its refresh ahead, of a failure after it and of one before any answer.
+func TestUntilIsWhatTheStateSays(t *testing.T) {
+	age := http.Header{"Cache-Control": {"max-age=3600"}}
+	hour := &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: age}
+	for name, answers := range map[string][]*fetch.Result{
+		"answered":      {hour},
+		"failed":        {{StatusCode: 503, Policy: policy.Unreachable(), Err: errors.New("busy")}},
+		"failed since":  {hour, {StatusCode: 503, Policy: policy.Unreachable(), Err: errors.New("busy")}},
+		"of the moment": {{StatusCode: 429, Policy: policy.Unavailable()}, hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o, c, left := testOrigin(t, "https", 1), new(Cache), answers
+			src := &Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				r := *left[0]
+				left, r.Time = left[min(1, len(left)-1):], time.Now()
+				return &r, nil
+			}}
+			for range 100 {
+				if _, err := c.Get(t.Context(), o, src); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // for what is fetched behind the caller
+				want := c.terms.until(c.memory.lookup(o, 0).state.Load(), time.Now())
+				if got := c.Until(o, src); !got.Equal(want) {
+					t.Errorf("%s: %v, want %v", name, got, want)
+				}
+				time.Sleep(time.Minute)
+			}
+		})
+	}
+}
+
+// A warm look-up brings one line of an entry from memory, and the allocator begins objects of
+// 256 bytes at the beginning of one.
+func TestAReaderNeedsTheFirstLineOfAnEntry(t *testing.T) {
+	if word != 8 {
+		t.Skip("of 64-bit machines")
+	}
+	var e entry
+	if end, size := unsafe.Offsetof(e.own)+unsafe.Sizeof(e.own.Policy), unsafe.Sizeof(e); end > 64 || size != 256 {
+		t.Errorf("what a reader needs ends at byte %d of %d, want 64 of 256", end, size)
 	}
 }

@@ -44,10 +44,11 @@ type entry struct {
 	origin  fetch.Origin
 	dialect policy.Dialect // of own
 	varies  bool           // own is for its UserAgent only
+	cost    int32          // in bytes, guarded by memory.mu; here because there is room
 	own     fetch.Result   // state.own, as a copy
 
-	state atomic.Pointer[state] // what until and result were made from; memory.mu guards changes of all three
-	cost  int64                 // guarded by memory.mu
+	ends  atomic.Int64          // when the result holds no longer, see Cache.Until
+	state atomic.Pointer[state] // what until, result and ends were made from; memory.mu guards changes of all four
 	agent *string               // of its place; nil: that for all
 
 	renewing atomic.Bool // a fetch that no reader waits for is under way, or has just had no turn
@@ -106,12 +107,12 @@ func (m *memory) init(size int, limit int64) {
 // that was replaced has left the index before.
 func (m *memory) evicted(e *entry, _ struct{}) {
 	m.remove(e)
-	m.bytes -= e.cost
+	m.bytes -= int64(e.cost)
 }
 
 // put publishes a state. Flights of one origin follow each other, so there is one
 // writer for each entry.
-func (m *memory) put(o place, s *state, r *fetch.Result, until time.Duration) {
+func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Duration) {
 	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,9 +127,10 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until time.Duration) {
 	if old == nil || old.state.Load().own() != s.own() {
 		e, s, r = newEntry(o, s, r)
 	}
-	m.bytes += cost - e.cost
-	e.cost = cost
+	m.bytes += cost - int64(e.cost)
+	e.cost = int32(cost)
 	e.state.Store(s)
+	e.ends.Store(int64(ends))
 	e.hold(r, until)
 	switch {
 	case old == nil:

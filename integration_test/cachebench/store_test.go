@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
@@ -20,7 +23,8 @@ import (
 
 // BenchmarkStore is the first use of an origin that the Store knows, by a Cache that has just
 // been made, beside the Store's own Get. Parse is that Get and then the parser, the least that
-// the first use can take. Redis is the one that $ROBOTSGATE_REDIS names by its URL.
+// the first use can take. Hand is the same with one flight for all callers, a Store that may
+// hang, and an LRU. Redis is the one that $ROBOTSGATE_REDIS names by its URL.
 //
 //	go test -run XXX -bench Store -benchtime 21x -count 3
 func BenchmarkStore(b *testing.B) {
@@ -89,4 +93,33 @@ func benchmarkStore(b *testing.B, store cache.Store) {
 	b.Run("parse", func(b *testing.B) {
 		sides.Compare(b, n, each(func(o fetch.Origin) { policy.Parse(get(o)) }), alone)
 	})
+	b.Run("hand", func(b *testing.B) {
+		sides.Compare(b, n, func() time.Duration {
+			var flights singleflight.Group
+			kept, _ := lru.New[fetch.Origin, *policy.Policy](n)
+			return each(func(o fetch.Origin) {
+				<-flights.DoChan(o.String(), func() (any, error) {
+					kept.Add(o, policy.Parse(bounded(store, o.String())))
+					return nil, nil
+				})
+			})()
+		}, alone)
+	})
+}
+
+// bounded is the Get of a Store that may hang.
+func bounded(store cache.Store, key string) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	got := make(chan []byte, 1)
+	go func() {
+		data, _ := store.Get(ctx, key)
+		got <- data
+	}()
+	select {
+	case data := <-got:
+		return data
+	case <-ctx.Done():
+		return nil
+	}
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/temoto/robotstxt"
 
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // BenchmarkRandom is the warm question in random order over so many origins that both sides
 // wait for memory: the gate beside the usual check over temoto/robotstxt, in turns. The find
-// is what both have in common at the least, a map of the hosts that holds nothing else.
+// is what both have in common at the least, a map of the hosts that holds nothing else. The
+// floor is such a map of our policies, which answers: no lifetime, no bound, no schemes.
 //
-//	go test -run XXX -bench Random -benchtime 21x -count 3
+//	go test -run XXX -bench Random/.*/200000 -benchtime 7x -count 3
 func BenchmarkRandom(b *testing.B) {
 	const perRound = 100_000
 	for _, size := range []int{4_000, 200_000} {
@@ -23,14 +25,14 @@ func BenchmarkRandom(b *testing.B) {
 		ours.bodies, theirs.bodies = realFiles(b), realFiles(b)
 		peer := &mapCheck{hosts: make(map[string]*robotstxt.RobotsData, size)}
 		rt, reqs := gateOver(ours), origins(b, size)
-		bare := make(map[string]*http.Request, size)
+		bare, policies := make(map[string]*http.Request, size), make(map[string]*policy.Policy, size)
 		for _, req := range reqs {
 			data, err := robotstxt.FromBytes(theirs.bodies())
 			if err != nil {
 				b.Fatal(err)
 			}
 			peer.hosts[req.URL.Host], bare[req.URL.Host] = data, req
-			if _, err := rt.Decide(b.Context(), req.URL); err != nil {
+			if policies[req.URL.Host], err = rt.Lookup(b.Context(), req.URL); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -50,6 +52,11 @@ func BenchmarkRandom(b *testing.B) {
 				if _, err := rt.Decide(b.Context(), req.URL); err != nil {
 					b.Fatal(err)
 				}
+			})), check)
+		})
+		b.Run(fmt.Sprintf("floor/%d", size), func(b *testing.B) {
+			sides.Compare(b, perRound, sides.Took(each(func(req *http.Request) {
+				policies[req.URL.Host].Decide("ExampleBot", req.URL.EscapedPath())
 			})), check)
 		})
 		b.Run(fmt.Sprintf("find/%d", size), func(b *testing.B) {

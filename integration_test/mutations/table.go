@@ -84,7 +84,7 @@ var table = []mutation{
 
 	// Memory.
 	{"cache/memory.go", "for m.bytes > m.limit && m.recent.Len() > 0 {", "for false {", "the bound on bytes is not kept", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
-	{"cache/memory.go", "m.bytes -= e.cost", "m.bytes -= 0", "what is evicted goes on to count", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
+	{"cache/memory.go", "m.bytes -= int64(e.cost)", "m.bytes -= 0", "what is evicted goes on to count", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 
 	// The Store.
