@@ -101,8 +101,8 @@ func TestProxySmugglesNothing(t *testing.T) {
 			post + "Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n" + origin, "400", ""},
 		{"a chunk that says no size", post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + origin, "400", ""},
 		{"two framings of what is forbidden",
-			strings.Replace(post, "/a", "/private", 1) + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
-				inside, "403", ""},
+			strings.Replace(post, "/a", "/private", 1) +
+				"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inside, "403", ""},
 		{"another Host", "GET http://s.example/a HTTP/1.1\r\nHost: other.example\r\n\r\n", "200", "GET s.example /a 0 [] 0"},
 		{"two Hosts", "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nHost: other.example\r\n\r\n", "400", ""},
 		{"no Host", "GET http://s.example/a HTTP/1.1\r\n\r\n", "400", ""},

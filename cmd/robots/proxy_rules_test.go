@@ -69,9 +69,11 @@ func TestProxyKeepsTheRulesOfHTTP(t *testing.T) {
 		{"nor in capitals", "/a", "1", upgrade("H2C"), "200", `upgrade [] expect []`},
 		{"nor in TLS", "/a", "1", upgrade("TLS/1.0, HTTP/1.1"), "200", `upgrade [] expect []`},
 		{"nor if the site insists", "/switch/h2c", "1", upgrade("h2c"), "502", `upgrade [] expect []`},
-		{"another is still offered", "/switch/foo", "1", upgrade("h2c , ,foo/1, bar"), "502", `upgrade ["foo/1"] expect []`},
+		{"another is still offered", "/switch/foo", "1", upgrade("h2c , ,foo/1, bar"), "502",
+			`upgrade ["foo/1"] expect []`},
 		{"of two the first is offered", "/switch/foo", "1", upgrade("foo, bar"), "101", `upgrade ["foo"] expect []`},
-		{"in two fields, too", "/switch/foo", "1", upgrade("foo") + "Upgrade: bar\r\n", "101", `upgrade ["foo"] expect []`},
+		{"in two fields, too", "/switch/foo", "1", upgrade("foo") + "Upgrade: bar\r\n", "101",
+			`upgrade ["foo"] expect []`},
 		{"a switch to another", "/switch/bar", "1", upgrade("foo"), "502", `upgrade ["foo"] expect []`},
 		{"a switch that was not asked for", "/switch/foo", "1", "", "502", `upgrade [] expect []`},
 		{"what must be escaped", "/a|b%2Fc%7e/{}[]?|", "1", "", "200", `GET /a%7Cb%2Fc%7e/%7B%7D[]?| upgrade`},
@@ -103,7 +105,7 @@ func TestProxyAnswersAClientThatClosedItsHalf(t *testing.T) {
 // Many clients send all of a body before they read that it was refused.
 func TestProxyRefusesWhatIsStillSent(t *testing.T) {
 	v := startProxy(t, "--private", siteServer(t, new(rulesSite).ServeHTTP))
-	body := strings.Repeat("x", 8<<20) // more than sockets hold
+	body := strings.Repeat("x", 32<<20) // more than sockets hold
 	const get = "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: close\r\n\r\n"
 	for head, status := range map[string]string{
 		"POST http://s.example/private": "403 Forbidden", "PUT ftp://s.example/": "400 Bad Request",
@@ -117,7 +119,8 @@ func TestProxyRefusesWhatIsStillSent(t *testing.T) {
 			_, err := io.WriteString(c, head+" HTTP/1.1\r\nHost: s.example\r\n"+framed)
 			io.WriteString(c, get) // it may be answered, and ends the connection
 			data, readErr := io.ReadAll(c)
-			if !strings.HasPrefix(string(data), "HTTP/1.1 "+status+"\r\n") || !strings.Contains(string(data), `"detail":"`) {
+			if err != nil || !strings.HasPrefix(string(data), "HTTP/1.1 "+status+"\r\n") ||
+				!strings.Contains(string(data), `"detail":"`) {
 				t.Errorf("%s, %.20s: %.300q, %v, %v", head, framed, data, err, readErr)
 			}
 			c.Close()
