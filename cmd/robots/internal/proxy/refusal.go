@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -46,7 +47,7 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	f.SetRetryAfter(h)
 	w.WriteHeader(f.Status)
 	if r.Method != http.MethodHead {
-		page.Execute(w, f.Problem)
+		page().Execute(w, f.Problem)
 	}
 }
 
@@ -64,11 +65,14 @@ func wantsHTML(accept []string) bool {
 	return false
 }
 
-var page = template.Must(template.New("refusal").Parse(`<!DOCTYPE html>
+// page is not made at the start, for which each subcommand would pay.
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("refusal").Parse(markup)) })
+
+const markup = `<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <title>{{.Status}} {{.Title}}</title>
 <h1>{{.Status}} {{.Title}}</h1>
 <p>{{.Detail}}</p>
 <p>This is the answer of the proxy <a href="{{.Type}}">robotsgate</a>, not of the site.</p>
 </html>
-`))
+`
