@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,7 +44,7 @@ type filterer struct {
 	tally    tally
 	skipped  atomic.Int64 // lines, by --resume
 
-	processors chan struct{} // one element for each batch that computes
+	processors chan []question // one element for each batch that may compute, with memory to do so
 }
 
 // failures are what --fail-on takes, with their exit statuses.
@@ -163,7 +162,10 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.gate.Cache.Size = maxCopies
 	f.origins = newOrigins(f.gate.lookup, f.dialect.Dialect, f.parallel)
 	f.turns = newRounds(1)
-	f.processors = make(chan struct{}, runtime.GOMAXPROCS(0))
+	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
+	for range cap(f.processors) {
+		f.processors <- nil
+	}
 	started := time.Now()
 	f.meter.show(f.in, f.out, f.err, f.origins)
 	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
@@ -213,33 +215,51 @@ type question struct {
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up,
 // wait for that, decide. Those that compute run on one goroutine for each processor,
-// or hundreds of batches would keep the network waiting for its turn.
+// or hundreds of batches would keep the network waiting for its turn. A batch whose origins
+// are all known goes through them at once: it would queue behind those read meanwhile.
 func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) {
-	questions := make([]question, len(lines))
-	f.processors <- struct{}{}
-	for i, l := range lines {
-		questions[i] = f.question(l)
+	questions, waits := <-f.processors, false
+	questions = slices.Grow(questions[:0], len(lines))
+	for _, l := range lines {
+		q := f.question(l)
+		waits = waits || q.isOpen()
+		questions = append(questions, q)
 	}
-	<-f.processors
-	if err := f.ask(ctx, questions); err != nil {
+	if !waits {
+		b := f.decideAll(lines, questions)
+		f.processors <- questions
+		return b, f.ask(ctx, lines, nil)
+	}
+	f.processors <- nil
+	if err := f.ask(ctx, lines, questions); err != nil {
 		return nil, err
 	}
-	f.processors <- struct{}{}
-	defer func() { <-f.processors }()
+	<-f.processors
+	defer func() { f.processors <- questions }()
+	return f.decideAll(lines, questions), nil
+}
+
+// decideAll decides a batch whose origins have been looked up.
+func (f *filterer) decideAll(lines []line, questions []question) *filtered {
 	b := &filtered{tally: tally{Lines: int64(len(lines))}}
+	for _, l := range lines {
+		b.bytes += int64(len(l.text) + len("\n"))
+	}
+	if !f.json {
+		b.allowed.Grow(int(b.bytes)) // it is most of them
+	}
 	for i := range questions {
-		b.bytes += int64(len(lines[i].text) + len("\n"))
 		if q := &questions[i]; len(q.text) > 0 {
 			f.decide(b, q)
 		}
 	}
-	return b, nil
+	return b
 }
 
 // question reads a line. White space around a URL is no part of it: lists that have been
 // through an editor or a spreadsheet hold such lines.
 func (f *filterer) question(l line) question {
-	l.text = bytes.TrimSpace(l.text)
+	l.text = strings.TrimSpace(l.text)
 	q := question{line: l}
 	if len(l.text) == 0 {
 		return q
@@ -253,15 +273,18 @@ func (f *filterer) question(l line) question {
 	return q
 }
 
+// isOpen reports whether the origin of q has to be looked up.
+func (q *question) isOpen() bool { return q.url != nil && q.broken == nil && q.result == nil }
+
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
-func (f *filterer) ask(ctx context.Context, questions []question) (err error) {
-	first, next := questions[0].number, questions[len(questions)-1].number+1
+func (f *filterer) ask(ctx context.Context, lines []line, questions []question) (err error) {
+	first, next := lines[0].number, lines[len(lines)-1].number+1
 	if err := f.turns.wait(ctx, first); err != nil {
 		return err
 	}
 	for i := range questions {
-		if q := &questions[i]; q.url != nil && q.broken == nil && q.result == nil {
+		if q := &questions[i]; q.isOpen() {
 			if q.lookup, err = f.origins.start(ctx, q.origin); err != nil {
 				return err
 			}
@@ -289,18 +312,18 @@ func urlOf(l line) (*url.URL, error) {
 	if l.tooLong {
 		return nil, fmt.Errorf("longer than %d bytes", maxURL)
 	}
-	text := string(l.text)
+	text := l.text
 	if text[0] == '{' {
 		var record struct {
 			URL string `json:"url"`
 		}
-		if err := json.Unmarshal(l.text, &record); err != nil {
+		if err := json.Unmarshal([]byte(l.text), &record); err != nil {
 			return nil, err
 		}
 		if text = record.URL; text == "" {
 			return nil, errors.New(`the field "url" is not there: give it`)
 		}
-		if !utf8.Valid(l.text) && strings.ContainsRune(text, utf8.RuneError) {
+		if !utf8.ValidString(l.text) && strings.ContainsRune(text, utf8.RuneError) {
 			return nil, errors.New("the URL is not UTF-8 text")
 		}
 	}
@@ -336,7 +359,7 @@ func (f *filterer) decide(b *filtered, q *question) {
 	case f.json:
 		to.json(f.verdict(q, d))
 	case to == &b.allowed:
-		to.Write(q.text)
+		to.WriteString(q.text)
 		to.WriteByte('\n')
 	default:
 		v := f.verdict(q, d)
@@ -346,9 +369,9 @@ func (f *filterer) decide(b *filtered, q *question) {
 
 // verdict is d about q, for an output that says more than the line.
 func (f *filterer) verdict(q *question, d policy.Decision) verdict {
-	v := verdict{Number: q.number, URL: string(q.text), Agent: f.agent.String(), Dialect: f.dialect.String()}
+	v := verdict{Number: q.number, URL: q.text, Agent: f.agent.String(), Dialect: f.dialect.String()}
 	if f.json && q.url != nil && q.text[0] == '{' {
-		v.URL, v.Record = q.url.String(), bytes.ToValidUTF8(q.text, []byte("\uFFFD")) // as JSON has to be
+		v.URL, v.Record = q.url.String(), json.RawMessage(strings.ToValidUTF8(q.text, "\uFFFD")) // as JSON has to be
 	}
 	if q.broken != nil {
 		v.Error = q.broken.Error()

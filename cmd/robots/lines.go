@@ -12,9 +12,9 @@ import (
 
 // line is one line of input, without its end.
 type line struct {
-	number  int // counted from 1
-	text    []byte
-	tooLong bool // text is only its beginning
+	number  int    // counted from 1
+	text    string // a piece of that of its batch
+	tooLong bool   // text is only its beginning
 }
 
 // Bounds of what a lineFilter holds: a batch is closed at either of the first two,
@@ -43,6 +43,16 @@ type lineFilter[A any] struct {
 
 	// write is called for one batch after the other.
 	write func(A) error
+
+	// Memory of fill, for its next batch.
+	text []byte
+	ends []lineEnd
+}
+
+// lineEnd is where a line ends in the text of its batch.
+type lineEnd struct {
+	at      int
+	tooLong bool
 }
 
 // batch is what answer works on. Its text lives in one piece of memory.
@@ -143,9 +153,7 @@ func (f *lineFilter[A]) submit(
 // fill reads lines into b until it is full, or until the next line is not there yet, or only
 // half of it: behind a slow producer an answer must not wait for a full batch.
 func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
-	var text []byte
-	var ends []int
-	var long []bool
+	text, ends := f.text[:0], f.ends[:0]
 	var err error
 	for err == nil && len(ends) < batchLines && len(text) < batchBytes {
 		start, tooLong := len(text), false
@@ -154,15 +162,17 @@ func (f *lineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 			text = text[:start] // half a line, or none behind the last line end
 			break
 		}
-		ends, long = append(ends, len(text)), append(long, tooLong)
+		ends = append(ends, lineEnd{len(text), tooLong})
 		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
 			break
 		}
 	}
-	start := 0
+	f.text, f.ends = text, ends
+	all, start := string(text), 0
+	b.lines = make([]line, len(ends))
 	for i, end := range ends {
-		b.lines = append(b.lines, line{number + i, text[start:end:end], long[i]})
-		start = end
+		b.lines[i] = line{number + i, all[start:end.at], end.tooLong}
+		start = end.at
 	}
 	b.size = int64(len(text))
 	return err

@@ -114,3 +114,23 @@ func askedCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("robots.txt of %s was asked for %s times, want %s", args[0], got, args[1])
 	}
 }
+
+// A process makes the one subcommand that its arguments begin with.
+func TestASubcommandIsMadeAlone(t *testing.T) {
+	all := new(app).root(nil).Commands()
+	for _, cmd := range all {
+		name := cmd.Name()
+		if name == "completion" {
+			continue // the library's
+		}
+		switch made := new(app).root([]string{name, "--help"}).Commands(); {
+		case len(made) != 1:
+			t.Errorf("%s: %d are made", name, len(made))
+		case made[0].Name() != name:
+			t.Errorf("%s: %s is made", name, made[0].Name())
+		}
+	}
+	if n := len(new(app).root([]string{"matc"}).Commands()); n != len(all) {
+		t.Errorf("an unknown name is compared with %d of %d", n, len(all))
+	}
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,12 +149,12 @@ func (m *matcher) stream(ctx context.Context, ask func(o *output, number int, ur
 	lines.answer = func(_ context.Context, batch []line) (*output, error) {
 		o := new(output)
 		for _, l := range batch {
-			switch text := bytes.TrimSpace(l.text); {
+			switch text := strings.TrimSpace(l.text); {
 			case len(text) == 0:
 			case l.tooLong:
-				m.malformed(o, verdict{Number: l.number, URL: string(text)}, fmt.Errorf("longer than %d bytes", maxURL))
+				m.malformed(o, verdict{Number: l.number, URL: text}, fmt.Errorf("longer than %d bytes", maxURL))
 			default:
-				ask(o, l.number, string(text))
+				ask(o, l.number, text)
 			}
 		}
 		return o, nil
@@ -180,7 +179,7 @@ func (m *matcher) records(ctx context.Context) error {
 		o := new(output)
 		last := latest.Load()
 		for _, l := range batch {
-			if len(bytes.TrimSpace(l.text)) > 0 {
+			if strings.TrimSpace(l.text) != "" {
 				last = m.record(o, l, last)
 			}
 		}
@@ -215,7 +214,7 @@ func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *par
 	if l.tooLong {
 		return policy.Decision{}, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
-	if err := json.Unmarshal(l.text, r); err != nil {
+	if err := json.Unmarshal([]byte(l.text), r); err != nil {
 		return policy.Decision{}, nil, err
 	}
 	target, err := r.target()

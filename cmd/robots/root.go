@@ -60,7 +60,7 @@ func (f failure) Unwrap() error { return f.error }
 // process: nothing in it ends the program or reads a global.
 func run(ctx context.Context, args []string, std streams) int {
 	a := &app{streams: std}
-	root := a.root()
+	root := a.root(args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	failed, isFailure := errors.AsType[failure](err)
@@ -81,9 +81,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	return a.status
 }
 
-// root is the command with its subcommands. Completion scripts and the texts of --help
-// come from the library; errors and usage are printed by run, which knows them apart.
-func (a *app) root() *cobra.Command {
+// root is the command with the subcommands that args need. Completion scripts and the texts
+// of --help come from the library; errors and usage are printed by run, which knows them apart.
+func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",
 		Short: "What robots.txt files permit, and what is wrong with them",
@@ -91,7 +91,6 @@ func (a *app) root() *cobra.Command {
 wrong with them.
 
 ` + exitHelp,
-		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -112,15 +111,42 @@ wrong with them.
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(a.help())
-	for _, cmd := range []*cobra.Command{
-		a.check(), a.fetch(), a.filter(), a.lint(), a.match(), a.page(), a.usage(), a.version(),
-	} {
-		cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
+	a.subcommands(root, args)
+	return root
+}
+
+// subcommands makes the one that args begin with. Without one, --help, suggestions and completions
+// may tell of each: to make all takes longer than most files take to be read and asked.
+func (a *app) subcommands(root *cobra.Command, args []string) {
+	all := []struct {
+		name string
+		make func() *cobra.Command
+		json bool
+	}{
+		{"check", a.check, true}, {"fetch", a.fetch, true}, {"filter", a.filter, true}, {"lint", a.lint, true},
+		{"match", a.match, true}, {"page", a.page, true}, {"proxy", a.proxy, false}, {"schema", a.schema, false},
+		{"serve", a.serve, false}, {"sign", a.sign, false}, {"usage", a.usage, true}, {"version", a.version, true},
+	}
+	one := -1
+	for i, s := range all {
+		if len(args) > 0 && args[0] == s.name {
+			one = i
+		}
+	}
+	if one >= 0 {
+		all = all[one : one+1]
+	}
+	for _, s := range all {
+		cmd := s.make()
+		if s.json {
+			cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
+		}
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.proxy(), a.schema(), a.serve(), a.sign())
-	completion(root)
-	return root
+	if root.CompletionOptions.DisableDefaultCmd = one >= 0; one < 0 {
+		root.Version = version()
+		completion(root)
+	}
 }
 
 // completion has the library's subcommand refuse what it does not know.

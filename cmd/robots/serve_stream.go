@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -120,9 +120,9 @@ func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 	defer close(chunks)
 	lines, number := bufio.NewReaderSize(in, batchBytes), 0
 	as := s.filterer(s.usual)
+	f := lineFilter[any]{maxLine: maxURL}
 	for {
 		var b batch[any]
-		f := lineFilter[any]{maxLine: maxURL}
 		err := f.fill(&b, lines, number+1)
 		number += len(b.lines)
 		c := chunk{last: err != nil, err: err, lines: make([]streamed, 0, len(b.lines))}
@@ -130,7 +130,7 @@ func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 			c.err = nil
 		}
 		for _, l := range b.lines {
-			if l.text = bytes.TrimSpace(l.text); len(l.text) > 0 {
+			if l.text = strings.TrimSpace(l.text); l.text != "" {
 				c.lines = append(c.lines, s.question(ctx, l, as))
 			}
 		}
@@ -181,7 +181,7 @@ func (s *decider) question(ctx context.Context, l line, as *filterer) streamed {
 // own returns as with the agent and the dialect that an object names.
 func (s *decider) own(l line, as *filterer) (*filterer, error) {
 	var names struct{ Agent, As string }
-	if err := json.Unmarshal(l.text, &names); err != nil || names.Agent == "" && names.As == "" {
+	if err := json.Unmarshal([]byte(l.text), &names); err != nil || names.Agent == "" && names.As == "" {
 		return as, err
 	}
 	own := &filterer{app: as.app}

@@ -83,7 +83,7 @@ func splitURL(text string, paths, sites bool) (split, error) {
 	if found && strings.ContainsAny(scheme, "/?#") { // /a?b=http://c has none
 		found = false
 	}
-	switch at := strings.IndexFunc(text, blank); {
+	switch at := indexBlank(text); {
 	case text == "":
 		return split{}, errors.New(`"" is no URL: write one, such as https://example.com/`)
 	case at >= 0 && (found || text[0] == '/'):
@@ -181,6 +181,16 @@ func targetOf(url string) string {
 }
 
 func blank(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// indexBlank is strings.IndexFunc with blank, which are single bytes, for a million URLs.
+func indexBlank(text string) int {
+	for i := range len(text) {
+		if blank(rune(text[i])) {
+			return i
+		}
+	}
+	return -1
+}
 
 // notURL is err without the URL that it repeats.
 func notURL(text string, err error) error {

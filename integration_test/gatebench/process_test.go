@@ -17,9 +17,12 @@ var programs = []struct{ name, imports string }{
 	{"robots", ""},
 	{"imports-net-http", "net/http"},
 	{"imports-cobra", "github.com/spf13/cobra"},
-	{"imports-all", "net/http github.com/spf13/cobra github.com/robotsgate/robotsgate/cache/boltstore " +
-		"github.com/robotsgate/robotsgate/cache/redisstore"},
+	{"imports-all", imports},
+	{"imports-prometheus", imports + " github.com/prometheus/client_golang/prometheus/promhttp"},
 }
+
+const imports = "net/http github.com/spf13/cobra github.com/robotsgate/robotsgate/cache/boltstore " +
+	"github.com/robotsgate/robotsgate/cache/redisstore"
 
 // BenchmarkProcess is a process of "robots match", on one file and one URL, beside one that
 // does nothing: its time of the processor, in user and kernel mode.

@@ -89,7 +89,7 @@ var table = []mutation{
 
 	// The Store.
 	{"cache/record.go", "rec.Origin != key || ", "", "a value of another origin is believed", "./cache", "TestStore"},
-	{"cache/record.go", "sum != crc32.Checksum(data[len(recordMagic)+4:], castagnoli) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestStore"},
+	{"cache/record.go", "sum != checksum(data[len(recordMagic)+4:]) || ", "sum == 0 || ", "a damaged value is believed", "./cache", "TestStore"},
 	{"cache/record.go", "min(f.Retry, maxRetryAfter)", "f.Retry", "a stored wait has no bound", "./cache", "TestStore"},
 	{"cache/record.go", "n := r.In(d)", "n := &r", "stored rules come back as permission", "./cache", "TestStore"},
 	{"cache/record.go", "f.Since, f.Count", "f.Since, 1", "an outage begins anew with each restart", "./cache", "TestStore"},

@@ -86,7 +86,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	}
 	s.once.Do(s.init)
 	wake := s.await(a.Turn)
-	got, err := s.batch.Run(ctx, s.Client, takeScript, s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
+	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
 	if err == nil && len(got) != 4 {
 		err = errors.New("an answer of another form")
 	}
@@ -113,7 +113,7 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
 		s.forget(n.Turn)
 	}
 	args := s.args(n.Ask, int(n.Event), n.Pause)
-	if err := s.batch.Run(ctx, s.Client, tellScript, s.key(origin), args...).Err(); err != nil {
+	if err := s.batch.Run(ctx, s.Client, tellScript(), s.key(origin), args...).Err(); err != nil {
 		return fmt.Errorf("redisturns: tell: %w", err)
 	}
 	return nil

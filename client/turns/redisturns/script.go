@@ -1,6 +1,10 @@
 package redisturns
 
-import "github.com/redis/go-redis/v9"
+import (
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // The state of an origin is one string under one key: times in microseconds of the server's
 // clock, packed as MessagePack. All but the first are relative to the latest start or end.
@@ -106,9 +110,14 @@ local function save()
 end
 `
 
+// script has a script made, and hashed, at its first use: not by each program that links it.
+func script(text string) func() *redis.Script {
+	return sync.OnceValue(func() *redis.Script { return redis.NewScript(preamble + text) })
+}
+
 // takeScript answers with: whether the turn is given, when to ask again, how long the pause is,
 // and the strain.
-var takeScript = redis.NewScript(preamble + `
+var takeScript = script(`
 local visit, visitor, robots = what == 1, what == 2, what == 3
 local lost, till = remove(held)
 local before = remove(queue)
@@ -149,7 +158,7 @@ return {0, at - now, math.max(resume - now, 0), strain}
 `)
 
 // tellScript is what has become of a turn.
-var tellScript = redis.NewScript(preamble + `
+var tellScript = script(`
 local ended, dropped, renewed, failed, answered = 0, 1, 2, 3, 4
 if what == ended then
 	remove(held)

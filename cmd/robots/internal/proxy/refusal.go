@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -46,7 +47,7 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	if wantsHTML(r.Header.Values("Accept")) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-		page.Execute(&text, f.Problem)
+		page().Execute(&text, f.Problem)
 	} else {
 		h.Set("Content-Type", "application/problem+json")
 		json.NewEncoder(&text).Encode(f.Problem)
@@ -98,11 +99,14 @@ func (p *preference) add(media string, weight float64, ranges ...string) {
 	}
 }
 
-var page = template.Must(template.New("refusal").Parse(`<!DOCTYPE html>
+// page is not made at the start, for which each subcommand would pay.
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("refusal").Parse(markup)) })
+
+const markup = `<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <title>{{.Status}} {{.Title}}</title>
 <h1>{{.Status}} {{.Title}}</h1>
 <p>{{.Detail}}</p>
 <p>This is the answer of the proxy <a href="{{.Type}}">robotsgate</a>, not of the site.</p>
 </html>
-`))
+`
