@@ -142,7 +142,9 @@ func (f *fleet) run() {
 			})
 		}
 	}
-	f.left = pages
+	f.mu.Lock()
+	f.left += pages
+	f.mu.Unlock()
 	done := make(chan struct{})
 	go func() { workers.Wait(); close(done) }()
 	time.Sleep(faulty + 30*time.Second)

@@ -380,6 +380,7 @@ func TestPacerTurnsAloneKeepTheirOwnPace(t *testing.T) {
 		res, _ := get(t, paced(p, base), u.String()) // goes ahead, on the first turn
 		res.Body.Close()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if early := base.at[0] + 2*time.Second - turn; early > 0 {
 			t.Errorf("a turn %v too early: a page takes 1s, and the delay is 1s", early)
 		}
@@ -411,6 +412,7 @@ func TestPacerTurnsKeepTheDelayToWhatEndsMeanwhile(t *testing.T) {
 			slow.Store(true)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(base.at) != 2 || base.at[1]-base.at[0] < 3500*time.Millisecond {
 			t.Errorf("pages at %v, want the second a second after the first, which takes 2.5s", base.at)
 		}

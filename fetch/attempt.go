@@ -126,7 +126,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	if err := r.sign(req); err != nil {
 		return response{err: err}
 	}
-	if err := r.unsent(); err != nil { // a base may tell httptrace nothing
+	if err := r.unsent.Err(); err != nil { // a base may tell httptrace nothing
 		return response{err: harden.Final(err.Error())}
 	}
 	res, err := base.RoundTrip(req)

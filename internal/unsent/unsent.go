@@ -8,25 +8,34 @@ import (
 	"net/http/httptrace"
 )
 
-// Check returns why a request must not be sent now, or nil.
+// Check returns why a request must not be sent now, or nil. A nil Check lets all be sent.
 type Check func() error
+
+// Err is the Check.
+func (c Check) Err() error {
+	if c == nil {
+		return nil
+	}
+	return c()
+}
 
 type key struct{}
 
 // With returns a context for what sends requests of its own, such as a fetch.Fetcher.
 func With(ctx context.Context, c Check) context.Context { return context.WithValue(ctx, key{}, c) }
 
-// CheckOf returns what With was given, or a Check that never fails.
+// CheckOf returns what With was given, or nil.
 func CheckOf(ctx context.Context) Check {
-	if c, ok := ctx.Value(key{}).(Check); ok {
-		return c
-	}
-	return func() error { return nil }
+	c, _ := ctx.Value(key{}).(Check)
+	return c
 }
 
 // Guard returns the context of a request that is not sent if c fails when net/http has the connection, right
-// before it writes. The request is then cancelled, and no other cleanup is needed: cancel ends the context.
+// before it writes; cancel then ends it.
 func Guard(ctx context.Context, cancel func(error), c Check) context.Context {
+	if c == nil {
+		return ctx
+	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		err := c()
 		if err == nil {
