@@ -111,7 +111,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 			return refuse(req, err)
 		}
 		if g.pacer == nil || o == (fetch.Origin{}) {
-			return g.send(out)
+			return g.send(out, place{})
 		}
 		res, err := g.paced(out, o, recheck{g: g, req: req})
 		if err != errAgain {
@@ -390,9 +390,10 @@ func tokenMisuse(name, token string) error {
 	return nil
 }
 
-// send signs req, if it is to be signed, and hands it to Base. It names a Base that returns
-// nothing at all: http.Client would blame the Transport around it.
-func (g *gate) send(req *http.Request) (*http.Response, error) {
+// send signs req, if it is to be signed, and hands it to Base, if the place has not lapsed until then: a Base
+// may tell httptrace nothing. It names a Base that returns nothing at all: http.Client would blame the
+// Transport around it.
+func (g *gate) send(req *http.Request, pl place) (*http.Response, error) {
 	signed := g.sign != nil && !isOther(req.URL)
 	if signed {
 		out := shallowCopy(req, req)
@@ -403,6 +404,9 @@ func (g *gate) send(req *http.Request) (*http.Response, error) {
 			return refuse(req, mistake{fmt.Errorf("client: not sent, because Sign failed: %w", err)})
 		}
 		req = out
+	}
+	if err := g.pacer.check(pl); err != nil {
+		return refuse(req, err)
 	}
 	res, err := g.base.RoundTrip(req)
 	if res == nil && err == nil {

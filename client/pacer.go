@@ -70,7 +70,8 @@ import (
 // until their contexts end, and the error then names the failure too; see Alone.
 //
 // If MaxUnderway is above one, the distance from start to start is as exact as the time that
-// Turns takes to answer is even.
+// Turns takes to answer is even. So is the distance between robots.txt and a page in flight.
+// A process whose own answers of Turns take longer than a quarter of a second may be passed over.
 //
 // # Memory
 //

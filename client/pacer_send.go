@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -33,7 +34,7 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 		}
 	}()
 	out, reading := watchBody(g.pacer.guard(req, turn.place))
-	res, err := g.send(out)
+	res, err := g.send(out, turn.place)
 	switch {
 	case err == nil:
 		turn.Answered(res.StatusCode, res.Header)
@@ -118,7 +119,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
 	defer p.end(l)
-	res, err := read(p.watch(ctx, l), o, prev)
+	res, err := read(unsent.With(ctx, func() error { return p.check(l) }), o, prev)
 	switch {
 	case l.lost():
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)

@@ -3,25 +3,27 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
-	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 const (
 	// leaseTime is how long a place in Pacer.Turns outlives the process that took it.
 	leaseTime = 5 * time.Second
 
-	// storePatience bounds each call of Pacer.Turns.
+	// renewTime is how often a place is renewed, and how long that may take: one call in a lease may hang.
+	renewTime = leaseTime / 3
+
+	// storePatience bounds each other call of Pacer.Turns.
 	storePatience = leaseTime / 2
 
 	// How long to wait after a call that failed: at first, and at most.
@@ -68,7 +70,8 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	case ctx.Err() != nil:
 		return false, w.because(context.Cause(ctx))
 	case err != nil && p.Alone:
-		return true, nil
+		w.due = time.Time{}
+		return p.free(l, w.as, now), nil
 	case err != nil:
 		w.due = now.Add(jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
 		return false, nil
@@ -80,13 +83,20 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 		}
 		return false, nil
 	}
-	if !now.Before(begin.Add(leaseTime)) || l.read.After(read) {
-		// This process slept, and another may have the place; or there is a new robots.txt.
-		// Asking again gives the turn back first.
+	if !now.Before(begin.Add(leaseTime)) || l.read.After(read) || !p.free(l, w.as, now) {
+		// This process slept, and another may have the place; or there is a new robots.txt; or
+		// others of this process have started or ended meanwhile, which the store did not know. The turn
+		// is asked for again.
 		return false, nil
 	}
 	p.hold(l, w, begin)
 	return true, nil
+}
+
+// free reports whether a request may start, as far as this process knows.
+func (p *Pacer) free(l *lane, as asking, now time.Time) bool {
+	at, full := p.earliest(l, now, as)
+	return !full && !at.After(now)
 }
 
 // name names what is asked for, unless it has been asked for before.
@@ -106,7 +116,7 @@ func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
 func (p *Pacer) hold(l *lane, w *waiter, begin time.Time) {
 	if w.as != asWait {
 		pl := place{l, &lease{ask: w.ask, strain: l.strain, until: begin.Add(leaseTime)}}
-		pl.lease.renew = time.AfterFunc(leaseTime/3, func() { p.renew(pl) })
+		pl.lease.renew = time.AfterFunc(time.Until(begin.Add(renewTime)), func() { p.renew(pl) })
 		w.lease = pl.lease
 	}
 	w.ask.Turn = "" // nothing is left to give back
@@ -230,16 +240,34 @@ func (p *Pacer) endShared(pl place) {
 
 // renew says that a request goes on. A call that fails is repeated while the lease lasts and
 // after: a place that is in use is taken. A place that lapsed before the request was sent stays lost:
-// a process that was stopped renews first thing when it wakes.
+// a process that was stopped renews first thing when it wakes. The end of the request is told after that,
+// or the place would be taken again.
 func (p *Pacer) renew(pl place) {
-	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	p.mu.Lock()
+	if pl.lease.renew == nil {
+		p.mu.Unlock()
+		return
+	}
+	before, told := pl.lease.told, make(chan struct{})
+	pl.lease.told = told
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 	defer cancel()
 	begin := time.Now()
 	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Renewed})
+	p.renewed(pl, begin, err)
+	if before != nil {
+		<-before
+	}
+	close(told)
+}
+
+// renewed takes note of how renew ended, which began at some time, and sees to the next.
+func (p *Pacer) renewed(pl place, begin time.Time, err error) {
 	p.storeDid(err, begin)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := leaseTime / 3
+	next := time.Until(begin.Add(renewTime))
 	if err != nil {
 		next = jittered(lastStorePause)
 	} else if time.Now().Before(pl.lease.until) { // else another may have had a turn in between
@@ -269,36 +297,26 @@ var errLost = errors.New("client: not sent: this process was stopped for longer 
 // lost reports whether the request was not sent because the place lapsed before.
 func (pl place) lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
 
-// guard is watch for a request.
+// guard returns req, which is not sent if the place lapses while it is being connected: a process that is
+// stopped meanwhile, and wakes, has lost its turn.
 func (p *Pacer) guard(req *http.Request, pl place) *http.Request {
 	if pl.lease == nil {
 		return req
 	}
-	return req.WithContext(p.watch(req.Context(), pl))
-}
-
-// watch returns the context of a request on the place. Its request is not sent if the place lapses
-// while it is being connected: a process that is stopped meanwhile, and wakes, has lost its turn.
-// That is looked for when net/http has the connection, right before it writes.
-func (p *Pacer) watch(ctx context.Context, pl place) context.Context {
-	if pl.lease == nil {
-		return ctx
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(req.Context())
 	p.mu.Lock()
 	pl.lease.cancel = cancel
 	p.mu.Unlock()
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		if !p.lapsed(pl) {
-			return
-		}
-		pl.lease.gone.Store(true)
-		cancel(errLost)
-		// HTTP/2 looks at the context before it writes. HTTP/1 writes first.
-		if c, ok := got.Conn.(*tls.Conn); !ok || c.ConnectionState().NegotiatedProtocol != "h2" {
-			got.Conn.Close()
-		}
-	}})
+	return req.WithContext(unsent.Guard(ctx, cancel, func() error { return p.check(pl) }))
+}
+
+// check returns errLost if the place has lapsed: nothing may be sent on it.
+func (p *Pacer) check(pl place) error {
+	if !p.lapsed(pl) {
+		return nil
+	}
+	pl.lease.gone.Store(true)
+	return errLost
 }
 
 // lapsed reports whether the place may have been given to another process meanwhile.

@@ -26,12 +26,16 @@ type starts struct {
 	begin time.Time
 	took  time.Duration
 
-	mu sync.Mutex // guards at
-	at []time.Duration
+	mu     sync.Mutex // guards what follows
+	at     []time.Duration
+	robots []time.Duration // when robots.txt was asked for
 }
 
 func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Path == "/robots.txt" {
+		s.mu.Lock()
+		s.robots = append(s.robots, time.Since(s.begin))
+		s.mu.Unlock()
 		return answer(404, "", ""), nil
 	}
 	s.mu.Lock()
@@ -41,7 +45,7 @@ func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(200, "", "page"), nil
 }
 
-func visit(t *testing.T, c *http.Client, page string) {
+func getPage(t *testing.T, c *http.Client, page string) {
 	res, err := c.Get(page)
 	if err != nil {
 		t.Error(err)
@@ -57,7 +61,7 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 		a, b := paced(&client.Pacer{Turns: store}, base), paced(&client.Pacer{Turns: store}, base)
 		for range 3 {
 			for _, c := range []*http.Client{a, b} {
-				go visit(t, c, "http://a.example/page")
+				go getPage(t, c, "http://a.example/page")
 			}
 		}
 		time.Sleep(time.Minute)
@@ -214,8 +218,208 @@ func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
 					t.Errorf("%+v: a page %v after the one before, want the 2s that it takes and 1s", c, gap)
 				}
 			}
+			base.robotsKeepTheDelay(t)
 		})
 	}
+}
+
+// robotsKeepTheDelay checks that no robots.txt is read less than a second after a page began.
+func (s *starts) robotsKeepTheDelay(t *testing.T) {
+	t.Helper()
+	for _, robots := range s.robots {
+		for _, page := range s.at {
+			if gap := robots - page; gap >= 0 && gap < time.Second {
+				t.Errorf("robots.txt %v after the start of a page, want 1s", gap)
+			}
+		}
+	}
+}
+
+// And for one whose Base tells httptrace nothing, stopped while it signs.
+func TestPacerTurnsAreNotUsedOnceLapsedInSigning(t *testing.T) {
+	for _, what := range []string{"page", "robots.txt"} {
+		synctest.Test(t, func(t *testing.T) {
+			store, base := new(memturns.Store), &starts{begin: time.Now(), took: 2 * time.Second}
+			var sleeps, asleep atomic.Bool
+			sign := func(*http.Request) error {
+				if sleeps.CompareAndSwap(true, false) {
+					asleep.Store(true)
+					time.Sleep(6500 * time.Millisecond)
+					asleep.Store(false)
+				}
+				return nil
+			}
+			own := &client.Pacer{Turns: stopped{store, &asleep, func() {}}}
+			a := &http.Client{Transport: &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Pacer: own, Sign: sign}}
+			b := paced(&client.Pacer{Turns: store}, base)
+			page := func(c *http.Client) {
+				res, err := c.Get("http://a.example/page")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			}
+			want := 3
+			if what == "page" {
+				page(a)
+				want++
+			}
+			page(b)
+			time.Sleep(time.Millisecond)
+			sleeps.Store(true)
+			go page(a)
+			time.Sleep(1500 * time.Millisecond)
+			go page(b)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if sleeps.Load() || len(base.at) != want {
+				t.Fatalf("%s: %d pages, want %d", what, len(base.at), want)
+			}
+			for i := 1; i < want; i++ {
+				if gap := base.at[i] - base.at[i-1]; gap < 3*time.Second {
+					t.Errorf("%s: a page %v after the one before, want the 2s that it takes and 1s", what, gap)
+				}
+			}
+			base.robotsKeepTheDelay(t)
+		})
+	}
+}
+
+// slowNews is a store that takes its time with news of one kind.
+type slowNews struct {
+	turns.Store
+	event turns.Event
+	took  time.Duration
+}
+
+func (s slowNews) Tell(ctx context.Context, origin string, n turns.News) error {
+	if n.Event == s.event {
+		time.Sleep(s.took)
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
+// A renewal that is on its way when the request ends does not take the place again.
+func TestPacerTurnsEndAfterTheirRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memturns.Store)
+		base := pagesOf(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
+		c := paced(&client.Pacer{Turns: slowNews{store, turns.Renewed, time.Second}}, base)
+		res, _ := get(t, c, "http://a.example/page")
+		time.Sleep(2 * time.Second) // the first renewal is under way
+		res.Body.Close()
+		time.Sleep(time.Second)
+		begin := time.Now()
+		if err := (&client.Pacer{Turns: store}).Wait(t.Context(), parse("http://a.example/")); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("the next turn came after %v, want the delay at most", took)
+		}
+	})
+}
+
+// hangs is a store of which one renewal hangs, and the others are slow.
+type hangs struct {
+	turns.Store
+	once *atomic.Bool
+}
+
+func (s hangs) Tell(ctx context.Context, origin string, n turns.News) error {
+	if n.Event == turns.Renewed && s.once.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if n.Event == turns.Renewed {
+		time.Sleep(400 * time.Millisecond)
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
+// One call that hangs does not cost the place of a body that is open.
+func TestPacerTurnsOutliveARenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 100 * time.Millisecond
+		store, once := new(memturns.Store), new(atomic.Bool)
+		base := pagesOf(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
+		res, _ := get(t, paced(&client.Pacer{Turns: hangs{store, once}, Delay: delay}, base), "http://a.example/page")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := (&client.Pacer{Turns: store, Delay: delay}).Wait(ctx, parse("http://a.example/")); err == nil || !once.Load() {
+			t.Error("a turn was given while the body was open")
+		}
+		res.Body.Close()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// Alone, a turn that the store was asked for in vain is not given beside one that was given meanwhile.
+func TestPacerTurnsAloneKeepTheirOwnPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, u := new(memturns.Store), parse("http://a.example/page")
+		var slow atomic.Bool
+		store.Fault = func(context.Context, string, bool) error {
+			if slow.CompareAndSwap(true, false) {
+				time.Sleep(2 * time.Second)
+			}
+			return errors.New("away")
+		}
+		base := &starts{begin: time.Now(), took: time.Second}
+		p := &client.Pacer{Turns: store, Alone: true}
+		if err := p.Wait(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		slow.Store(true)
+		var turn time.Duration
+		go func() {
+			if err := p.Wait(t.Context(), u); err != nil {
+				t.Error(err)
+			}
+			turn = time.Since(base.begin)
+		}()
+		time.Sleep(1500 * time.Millisecond)
+		res, _ := get(t, paced(p, base), u.String()) // goes ahead, on the first turn
+		res.Body.Close()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if early := base.at[0] + 2*time.Second - turn; early > 0 {
+			t.Errorf("a turn %v too early: a page takes 1s, and the delay is 1s", early)
+		}
+	})
+}
+
+// A request that ended while the store was asked for a turn counts, though the store did not know of it.
+func TestPacerTurnsKeepTheDelayToWhatEndsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, base := new(memturns.Store), &starts{begin: time.Now(), took: 2500 * time.Millisecond}
+		var slow atomic.Bool
+		store.Fault = func(_ context.Context, _ string, after bool) error {
+			if after && slow.CompareAndSwap(true, false) {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		c := paced(&client.Pacer{Turns: store, MaxUnderway: 2}, base)
+		for range 2 {
+			go func() {
+				res, err := c.Get("http://a.example/page")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			}()
+			time.Sleep(3 * time.Second) // the first page is on its way from 1s to 3.5s
+			slow.Store(true)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(base.at) != 2 || base.at[1]-base.at[0] < 3500*time.Millisecond {
+			t.Errorf("pages at %v, want the second a second after the first, which takes 2.5s", base.at)
+		}
+	})
 }
 
 // serve answers one request, as RoundTrip does.
@@ -341,7 +545,7 @@ func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
 		base := &starts{begin: time.Now()}
 		c := paced(&client.Pacer{Turns: &fitful{}}, base)
 		for _, page := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
-			go visit(t, c, page)
+			go getPage(t, c, page)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

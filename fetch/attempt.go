@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 // ask sends the request for one hop, and repeats it after a failure that may pass.
@@ -80,7 +81,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		base = r.abroad
 	}
 	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP)
-	req := r.request(leashed, h)
+	req := r.request(unsent.Guard(leashed, func(error) { cancel() }, r.unsent), h)
 	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
 	// Fetch must not, so it waits for either.
 	done := make(chan response, 1)
@@ -124,6 +125,9 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
 	if err := r.sign(req); err != nil {
 		return response{err: err}
+	}
+	if err := r.unsent.Err(); err != nil { // a base may tell httptrace nothing
+		return response{err: harden.Final(err.Error())}
 	}
 	res, err := base.RoundTrip(req)
 	now := time.Now()

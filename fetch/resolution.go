@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 	"golang.org/x/net/http/httpguts"
 )
@@ -21,6 +22,7 @@ import (
 type resolution struct {
 	*Fetcher
 	guard    harden.Guard
+	unsent   unsent.Check
 	until    time.Time // pauses must have ended
 	asked    Origin
 	prev     *Result

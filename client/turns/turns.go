@@ -20,12 +20,13 @@ import (
 // are taken. Those who wait go in the order in which they first asked, as long as they come
 // back in time: the store may give the turn of one who does not to the next.
 //
-// A store forgets an origin when its delay and its pauses have passed. One that lost its memory
-// gives each place of an origin once too early, and then keeps the pace again.
+// A store forgets an origin when its pauses and the longest of the delays that it was asked for have passed. One
+// that lost its memory gives each place of an origin once too early, and then keeps the pace again. It does not
+// know what is in flight until that is Renewed.
 type Store interface {
 	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the
 	// turn has not come, the Answer says when to ask again. If the last answer to a turn of the same name was
-	// lost, asking again takes no second place.
+	// lost, asking again takes no second place. It takes none away either: the question may be late.
 	Take(ctx context.Context, origin string, a Ask) (Answer, error)
 
 	// Tell tells the store of what has become of a turn.

@@ -23,6 +23,8 @@ type Store struct {
 type origin struct {
 	last, granted, resume time.Time
 	strain                int
+	longest               time.Duration // of all delays
+	till                  time.Time     // when nothing of this matters any more
 	held                  []place
 	queue                 []waiter
 }
@@ -81,12 +83,12 @@ func (s *Store) origin(key, turn string) *origin {
 	if s.origins == nil {
 		s.origins = map[string]*origin{}
 	}
+	now := time.Now()
 	o := s.origins[key]
-	if o == nil {
+	if o == nil || !o.till.After(now) {
 		o = new(origin)
 		s.origins[key] = o
 	}
-	now := time.Now()
 	o.held = slices.DeleteFunc(o.held, func(p place) bool {
 		if lapsed := !p.till.After(now); !lapsed {
 			return false
@@ -102,21 +104,26 @@ func (s *Store) origin(key, turn string) *origin {
 
 func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 	i := slices.IndexFunc(o.held, func(p place) bool { return p.turn == a.Turn })
-	lost := i >= 0 && !o.last.After(o.held[i].till.Add(-a.Lease))
+	has := i >= 0
+	var own place
+	if has {
+		own = o.held[i]
+	}
 	o.leave(a.Turn)
 	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
-	switch {
-	case at >= 0:
+	if at >= 0 {
 		o.queue = slices.Delete(o.queue, at, at+1)
-	case a.Kind == turns.Visitor || a.Kind == turns.Robots:
+	}
+	switch {
+	case has || at < 0 && (a.Kind == turns.Visitor || a.Kind == turns.Robots):
 		at = 0
-	default:
+	case at < 0:
 		at = len(o.queue)
 	}
 	due := o.earliest(a.Delay, a.Kind == turns.Visitor, now)
-	full := a.Kind != turns.Robots && o.full(a)
-	if lost { // there was no request since
-		at, full, due = 0, false, now
+	full := a.Kind != turns.Robots && !has && o.full(a)
+	if has && !o.last.After(own.till.Add(-a.Lease)) { // there was no request since
+		due = now
 		if o.resume.After(now) {
 			due = o.resume
 		}
@@ -127,13 +134,16 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 		} else if o.last = now; a.Places > 0 {
 			o.held = append(o.held, place{a.Turn, now.Add(a.Lease)})
 		}
-		o.tellFirst(a, now)
+		o.save(a, now)
 		return turns.Answer{Taken: true, Strain: o.strain}
+	}
+	if has {
+		o.held = append(o.held, own) // it is perhaps not the answer that was lost, but a question that is late
 	}
 	due = o.expect(a, at, full, due, now)
 	w := waiter{a.Turn, due, make(chan struct{})}
 	o.queue = slices.Insert(o.queue, at, w)
-	o.tellFirst(a, now)
+	o.save(a, now)
 	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Wake: w.wake}
 }
 
@@ -164,8 +174,9 @@ func (o *origin) tell(n turns.News, now time.Time) {
 		o.leave(n.Turn)
 		o.queue = slices.DeleteFunc(o.queue, func(w waiter) bool { return w.turn == n.Turn })
 	case turns.Renewed:
-		o.leave(n.Turn)
-		o.held = append(o.held, place{n.Turn, now.Add(n.Lease)})
+		if o.leave(n.Turn); n.Places > 0 {
+			o.held = append(o.held, place{n.Turn, now.Add(n.Lease)})
+		}
 	case turns.Failed:
 		if n.Pause > 0 {
 			o.pause(n.Pause, now)
@@ -181,7 +192,7 @@ func (o *origin) tell(n turns.News, now time.Time) {
 		}
 		o.strain = max(o.strain, 0)
 	}
-	o.tellFirst(n.Ask, now)
+	o.save(n.Ask, now)
 }
 
 func (o *origin) unit(delay time.Duration) time.Duration {
@@ -207,6 +218,23 @@ func (o *origin) earliest(delay time.Duration, visitor bool, now time.Time) time
 		from = o.granted
 	}
 	return slices.MaxFunc([]time.Time{now, from.Add(delay), o.resume}, time.Time.Compare)
+}
+
+// save keeps the state for as long as it matters.
+func (o *origin) save(a turns.Ask, now time.Time) {
+	o.tellFirst(a, now)
+	o.longest = max(o.longest, a.Delay)
+	ends := []time.Time{o.last.Add(o.longest), o.granted.Add(o.longest), o.resume}
+	if o.strain > 0 {
+		ends = append(ends, now.Add(2*o.unit(o.longest)), o.resume.Add(2*o.unit(o.longest)))
+	}
+	for _, p := range o.held {
+		ends = append(ends, p.till.Add(o.longest))
+	}
+	for _, w := range o.queue {
+		ends = append(ends, w.due.Add(grace))
+	}
+	o.till = slices.MaxFunc(ends, time.Time.Compare)
 }
 
 // tellFirst wakes the first who waits if it can go sooner than it was told.

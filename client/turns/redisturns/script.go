@@ -13,6 +13,7 @@ import (
 //	granted  the latest Visit, not yet used perhaps
 //	resume   the end of the pause
 //	strain   failures, less the good answers since
+//	longest  of all delays that were kept: those of others may be shorter, and must not end the state
 //	places   how many are taken
 //	held     those: name and end of lease, in turn
 //	queue    who waits: name and when it was told to ask, in turn
@@ -29,19 +30,19 @@ local now = t[1] * 1000000 + t[2]
 local id = ARGV[2]
 local what, delay, places, lease, asked, jitter = struct.unpack('>dddddd', ARGV[3])
 local day, grace = 86400000000, 250000
-local last, granted, resume, strain, held, queue = 0, 0, 0, 0, {}, {}
+local last, granted, resume, strain, longest, held, queue = 0, 0, 0, 0, delay, {}, {}
 
 local packed = redis.pcall('GET', KEYS[1])
 if type(packed) == 'string' then
 	local v = {pcall(cmsgpack.unpack, packed)} -- from the second value on
-	if v[1] and type(v[6]) == 'number' then
+	if v[1] and type(v[7]) == 'number' then
 		local l = v[2]
-		last, strain = l, v[5]
+		last, strain, longest = l, v[5], math.max(v[6], delay)
 		if last > now then last = now end
 		if v[3] ~= 0 then granted = math.min(l + v[3], now) end
 		if v[4] ~= 0 then resume = math.min(l + v[4], now + day) end
-		local first = 7 + 2 * v[6] -- of the queue
-		for i = 7, first - 1, 2 do
+		local first = 8 + 2 * v[7] -- of the queue
+		for i = 8, first - 1, 2 do
 			local till = math.min(l + v[i + 1], now + day)
 			if till > now then
 				held[#held + 1], held[#held + 2] = v[i], till
@@ -93,15 +94,15 @@ local function save()
 			redis.call('PUBLISH', ARGV[1] .. store, string.sub(queue[1], 9) .. ' ' .. string.format('%.0f', at - now))
 		end
 	end
-	local till = math.max(math.max(last, granted) + delay, resume)
+	local till = math.max(math.max(last, granted) + longest, resume)
 	if strain > 0 then till = math.max(till, math.max(resume, now) + 2 * pause()) end
-	for i = 1, #held, 2 do till = math.max(till, held[i + 1] + delay) end
+	for i = 1, #held, 2 do till = math.max(till, held[i + 1] + longest) end
 	for i = 1, #queue, 2 do till = math.max(till, queue[i + 1] + grace) end
 	if till <= now then
 		redis.call('DEL', KEYS[1])
 		return
 	end
-	local v = {last, 0, 0, strain, #held / 2}
+	local v = {last, 0, 0, strain, longest, #held / 2}
 	if granted > 0 then v[2] = granted - last end
 	if resume > now then v[3] = resume - last end
 	for i = 1, #held, 2 do v[#v + 1], v[#v + 2] = held[i], held[i + 1] - last end
@@ -119,18 +120,17 @@ func script(text string) func() *redis.Script {
 // and the strain.
 var takeScript = script(`
 local visit, visitor, robots = what == 1, what == 2, what == 3
-local lost, till = remove(held)
+local has, till = remove(held)
 local before = remove(queue)
-if not before then
+if has or not before and (visitor or robots) then
+	before = 1
+elseif not before then
 	before = #queue / 2 + 1
-	if visitor or robots then before = 1 end
 end
 local from = last
 if not visitor then from = math.max(last, granted) end
-local at, wait = earliest(from), not robots and full()
-if lost and last <= till - lease then -- the answer was lost, and there was no request since
-	before, wait, at = 1, false, math.max(now, resume)
-end
+local at, wait = earliest(from), not robots and not has and full()
+if has and last <= till - lease then at = math.max(now, resume) end -- there was no request since
 if before == 1 and not wait and at <= now then
 	if visit then
 		granted = now
@@ -140,6 +140,9 @@ if before == 1 and not wait and at <= now then
 	end
 	save()
 	return {1, 0, 0, strain}
+end
+if has then -- it is perhaps not the answer that was lost, but a question that is late
+	held[#held + 1], held[#held + 2] = id, till
 end
 if before > 1 then
 	local ahead = queue[2 * before - 2]

@@ -48,6 +48,8 @@ func claims() []claim {
 		{"a place that is not renewed lapses", fleet.lapse},
 		{"a place that is renewed lasts", fleet.renewed},
 		{"asking again takes no second place", fleet.again},
+		{"a question that comes late takes no place away", fleet.late},
+		{"the state lasts for the longest delay", fleet.longest},
 		{"a turn can be given back", fleet.dropped},
 		{"those who wait go in order", fleet.order},
 		{"who does not come back does not hold the others up for long", fleet.absent},
@@ -208,6 +210,41 @@ func (f fleet) again() error {
 		return err
 	}
 	return f.waits(f.b, page("second"), delay)
+}
+
+// late asks for a place that is in use, after robots.txt has been read beside it.
+func (f fleet) late() error {
+	if _, err := f.take(f.a, page("first"), true); err != nil {
+		return err
+	}
+	if err := f.waits(f.b, kind(turns.Robots, "robots"), delay); err != nil {
+		return err
+	}
+	if err := f.tell(f.b, turns.Ended, kind(turns.Robots, "robots"), 0); err != nil {
+		return err
+	}
+	if _, err := f.take(f.a, page("first"), false); err != nil {
+		return err
+	}
+	time.Sleep(delay + slack + delay/2) // until the question is forgotten
+	_, err := f.take(f.b, page("second"), false)
+	return err
+}
+
+// longest has two processes that keep different delays.
+func (f fleet) longest() error {
+	short := kind(turns.Visit, "short")
+	short.Delay = delay / 10
+	if _, err := f.take(f.a, kind(turns.Visit, "first"), true); err != nil {
+		return err
+	}
+	time.Sleep(delay / 2)
+	if _, err := f.take(f.b, short, true); err != nil {
+		return err
+	}
+	time.Sleep(delay / 3) // the short delay has passed
+	_, err := f.take(f.a, kind(turns.Visit, "second"), false)
+	return err
 }
 
 func (f fleet) dropped() error {

@@ -1,0 +1,52 @@
+// Package unsent stops requests that must not be sent any more. A process that takes turns with others may be
+// stopped between getting its turn and sending its request, and another then has the turn.
+//
+// It is for package client, which takes the turns, and package fetch, which sends requests of its own.
+package unsent
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http/httptrace"
+)
+
+// Check returns why a request must not be sent now, or nil. A nil Check lets all be sent.
+type Check func() error
+
+// Err is the Check.
+func (c Check) Err() error {
+	if c == nil {
+		return nil
+	}
+	return c()
+}
+
+type key struct{}
+
+// With returns a context for what sends requests of its own, such as a fetch.Fetcher.
+func With(ctx context.Context, c Check) context.Context { return context.WithValue(ctx, key{}, c) }
+
+// CheckOf returns what With was given, or nil.
+func CheckOf(ctx context.Context) Check {
+	c, _ := ctx.Value(key{}).(Check)
+	return c
+}
+
+// Guard returns the context of a request that is not sent if c fails when net/http has the connection, right
+// before it writes; cancel then ends it.
+func Guard(ctx context.Context, cancel func(error), c Check) context.Context {
+	if c == nil {
+		return ctx
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		err := c()
+		if err == nil {
+			return
+		}
+		cancel(err)
+		// HTTP/2 looks at the context before it writes. HTTP/1 writes first.
+		if c, ok := got.Conn.(*tls.Conn); !ok || c.ConnectionState().NegotiatedProtocol != "h2" {
+			got.Conn.Close()
+		}
+	}})
+}
