@@ -27,9 +27,9 @@ import (
 //     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds
 //     from the end of one request to the start of the next" (Yandex). Fractions count.
 //   - at most MaxUnderway requests are in flight. A request is in flight until its
-//     response body is closed or read to its end, it fails, or its context ends. If
-//     MaxUnderway is above one, a request in flight delays others only by counting
-//     against that limit. Completed requests count as described above.
+//     response body is closed or read to its end, its answer is a 101, it fails, or its
+//     context ends. If MaxUnderway is above one, a request in flight delays others only
+//     by counting against that limit. Completed requests count as described above.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day
 //     ahead. If such an answer has none, or no answer comes, pauses grow from two seconds
 //     (or twice the delay) to an hour, give or take a fifth. Each good answer halves the

@@ -60,7 +60,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerReadsRobotsBeforeWhoHasWaited":                TestPacerReadsRobotsBeforeWhoHasWaited,
 		"TestPacerPlaceIsGivenBack":                             TestPacerPlaceIsGivenBack,
 		"TestPacerPlaceIsGivenBackOnPanic":                      TestPacerPlaceIsGivenBackOnPanic,
-		"TestPacerLeavesUpgradedConnectionsWhole":               TestPacerLeavesUpgradedConnectionsWhole,
+		"TestPacerLeavesUpgradedConnectionsAlone":               TestPacerLeavesUpgradedConnectionsAlone,
 		"TestPacerKeepsWriterTo":                                TestPacerKeepsWriterTo,
 		"TestPacerKeepsDelayAndPlacesWhateverWorkersDo":         TestPacerKeepsDelayAndPlacesWhateverWorkersDo,
 		"TestPacerZeroValueSpacesRequestsByOneSecond":           TestPacerZeroValueSpacesRequestsByOneSecond,

@@ -38,7 +38,8 @@ func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Respon
 	switch {
 	case err == nil:
 		turn.Answered(res.StatusCode, res.Header)
-		if res.Body != nil && res.Body != http.NoBody {
+		// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
+		if res.Body != nil && res.Body != http.NoBody && res.StatusCode != http.StatusSwitchingProtocols {
 			res.Body, held = turn.hold(req.Context(), res.Body), true
 		}
 	case turn.place.lost():
@@ -140,20 +141,10 @@ type pacedBody struct {
 	stop func() bool // ends the watch on the context
 }
 
-// pacedStream is the body of a 101 answer. It is the connection itself and can be written
-// to as well: net/http documents io.Writer for it.
-type pacedStream struct {
-	*pacedBody
-	io.Writer
-}
-
 // hold wraps body: the turn ends when the body is done with.
 func (t *Turn) hold(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 	b := &pacedBody{ReadCloser: body, turn: t}
 	b.stop = context.AfterFunc(ctx, t.End)
-	if w, ok := body.(io.Writer); ok {
-		return &pacedStream{b, w}
-	}
 	return b
 }
 
@@ -181,14 +172,6 @@ func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
 func (b *pacedBody) done() {
 	b.stop()
 	b.turn.End()
-}
-
-// CloseWrite ends our half of an upgraded connection, if net/http can.
-func (s *pacedStream) CloseWrite() error {
-	if c, ok := s.ReadCloser.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return http.ErrNotSupported
 }
 
 // blames reports whether a request that failed says something about the site. It does not

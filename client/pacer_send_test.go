@@ -612,44 +612,27 @@ func TestPacerPlaceIsGivenBackOnPanic(t *testing.T) {
 	})
 }
 
-// The body of a 101 answer is the connection: it can be written to, and half-closed
-// where net/http can do that.
-func TestPacerLeavesUpgradedConnectionsWhole(t *testing.T) {
-	here, there := net.Pipe()
-	defer there.Close()
-	c := paced(over(&client.Pacer{Delay: -1}), pagesOf(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 101, Body: &halfClosing{Conn: here}}, nil
-	}))
-	res, err := c.Get("http://a.example/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, ok := res.Body.(io.ReadWriteCloser)
-	if !ok {
-		t.Fatalf("%T cannot be written to", res.Body)
-	}
-	go func() {
-		b := make([]byte, 4)
-		io.ReadFull(there, b)
-		there.Write([]byte(strings.ToUpper(string(b))))
-	}()
-	conn.Write([]byte("ping"))
-	b := make([]byte, 4)
-	if _, err := io.ReadFull(conn, b); string(b) != "PING" || err != nil {
-		t.Errorf("got %q, %v", b, err)
-	}
-	half := conn.(interface{ CloseWrite() error })
-	if err := half.CloseWrite(); err != errHalf {
-		t.Errorf("CloseWrite: got %v, want %v", err, errHalf)
-	}
-	conn.Close()
+// The body of a 101 answer is the connection, as net/http gave it, and takes no place: a socket that stays open
+// for hours keeps no page waiting.
+func TestPacerLeavesUpgradedConnectionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := struct{ net.Conn }{}
+		c := paced(over(&client.Pacer{}), pagesOf(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/socket" {
+				return &http.Response{StatusCode: 101, Body: conn}, nil
+			}
+			return answer(200, "", "page"), nil
+		}))
+		res, _ := get(t, c, "http://a.example/socket")
+		if res.Body != io.ReadCloser(conn) {
+			t.Errorf("the body is a %T", res.Body)
+		}
+		res, took := get(t, c, "http://a.example/page")
+		if res.Body.Close(); took != time.Second {
+			t.Errorf("a page after %v, want 1s", took)
+		}
+	})
 }
-
-type halfClosing struct{ net.Conn }
-
-var errHalf = errors.New("half closed")
-
-func (halfClosing) CloseWrite() error { return errHalf }
 
 // io.Copy takes the short way that the base's body offers.
 func TestPacerKeepsWriterTo(t *testing.T) {
