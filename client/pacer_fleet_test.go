@@ -24,16 +24,23 @@ import (
 )
 
 var (
-	fleets     = flag.Int("fleets", 60, "how many fleets TestPacerAFleetWhateverFails tries")
+	fleets     = flag.Int("fleets", 0, "how many fleets TestPacerAFleetWhateverFails tries; if 0, 60, and none under the race detector")
 	firstFleet = flag.Uint64("fleet", 0, "the seed of the first")
 )
 
 // Whatever fails, each site sees one visitor, who keeps its distance, and no request waits for ever.
 func TestPacerAFleetWhateverFails(t *testing.T) {
+	n := *fleets
+	switch {
+	case n == 0 && underRace:
+		t.Skip("the race detector crashes in bubbles with many timers (golang/go#78156); .ci/run runs this test without it")
+	case n == 0:
+		n = 60
+	}
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // of stores that fail
 	defer slog.SetDefault(log)
-	for i := range uint64(*fleets) {
+	for i := range uint64(n) {
 		t.Run(fmt.Sprint("seed=", *firstFleet+i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newFleet(t, *firstFleet+i).run() })
 		})
@@ -330,12 +337,17 @@ func (p *proc) travel(ctx context.Context, lost bool) error {
 }
 
 // Take implements turns.Store.
-func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (got turns.Answer, err error) {
-	err = p.call(ctx, func() {
-		got, _ = p.store.Take(context.Background(), key, a)
+func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (turns.Answer, error) {
+	answer := make(chan turns.Answer, 1) // that is not waited for if the call was given up
+	err := p.call(ctx, func() {
+		got, _ := p.store.Take(context.Background(), key, a)
 		p.took(key, a, got)
+		answer <- got
 	})
-	return got, err
+	if err != nil {
+		return turns.Answer{}, err
+	}
+	return <-answer, nil
 }
 
 func (p *proc) took(key string, a turns.Ask, got turns.Answer) {
