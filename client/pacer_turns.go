@@ -65,7 +65,9 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	p.mu.Lock()
 	now := time.Now()
 	w.due, w.early = now.Add(a.Wait), a.Wake
-	w.fault = err
+	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
+		w.fault = err // what the store said before tells more than that it was too late this time
+	}
 	switch {
 	case ctx.Err() != nil:
 		return false, w.because(context.Cause(ctx))

@@ -509,6 +509,28 @@ func TestPacerTurnsThatFailAreLoggedWithoutALock(t *testing.T) {
 	})
 }
 
+// What the store said once is the reason, not that it was cut short in the end.
+func TestPacerTurnsSayWhatTheStoreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := false
+		store := &memturns.Store{Fault: func(ctx context.Context, _ string, _ bool) error {
+			if !said {
+				said = true
+				return errors.New("WRONGPASS")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := (&client.Pacer{Turns: store}).Wait(ctx, parse("http://a.example/"))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("got %v, want the end of the context, and WRONGPASS", err)
+		}
+		time.Sleep(time.Minute) // what is told behind the caller is given up
+	})
+}
+
 // A context ends some time after its deadline, if the machine is busy. Why no turn came is said all the same.
 func TestPacerTurnsSayWhyBeforeTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

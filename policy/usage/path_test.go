@@ -128,13 +128,17 @@ func hostileFiles(path func(int) string, n int) (robots *policy.Policy, rules, f
 var longTarget = "/" + strings.Repeat("a", 16<<10-1)
 
 // allocated returns how many bytes f allocates: all that is built of a file for package
-// policy among them.
+// policy among them. It is the least of five times: what a sync.Pool holds is up to chance.
 func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
 }
 
 // P-42: eight times as many paths take eight times as many bytes, whatever they are.
