@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,6 +170,34 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 		if _, err := rt.Turn(ctx, parse("http://a.example/")); err != client.ErrClosed {
 			t.Errorf("after Close: %v", err)
 		}
+	})
+}
+
+// A process that is stopped between its turn and the return of Turn asks again: no other has a turn meanwhile.
+func TestTurnIsOfAPlaceThatHasNotLapsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memturns.Store)
+		var asleep atomic.Bool
+		var once sync.Once
+		rt := &client.Transport{Base: withRobots(""), Pacer: &client.Pacer{Turns: stopped{store, &asleep, func() {}}}}
+		rt.Trace = &client.Trace{Waited: func(context.Context, client.Waited) {
+			once.Do(func() {
+				asleep.Store(true)
+				time.Sleep(6500 * time.Millisecond)
+				asleep.Store(false)
+			})
+		}}
+		turn, took := turnOf(t, rt, "http://a.example/")
+		if took < 7*time.Second {
+			t.Fatalf("a turn after %v, although the process slept", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := (&client.Pacer{Turns: store}).Wait(ctx, parse("http://a.example/")); err == nil {
+			t.Error("another process has a turn beside it")
+		}
+		turn.End()
+		time.Sleep(time.Minute)
 	})
 }
 

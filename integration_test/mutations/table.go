@@ -104,7 +104,7 @@ var table = []mutation{
 	// The Pacer.
 	{"cache/redisstore/redisbatch/redisbatch.go", "one.cmd.SetErr(err) // its caller", "// its caller", "what was never sent to Redis counts as done", "./cache/redisstore/redisbatch", "TestACallerThatLeavesHoldsUpNoOther"},
 	{"client/pacer_lane.go", "return pl, held, w.because(context.DeadlineExceeded)", "return pl, held, context.DeadlineExceeded", "at the deadline the reason for waiting is lost", "./client", "TestPacerTurnsSayWhyBeforeTheContextEnds"},
-	{"cache/flight.go", "if flown.Err == errNoTurn {", "if false {", "origins without a turn take the places of renewals each second", "./client", "TestPacerRenewalsThatWaitHoldUpNoOthers"},
+	{"cache/flight.go", "if flown.Err == errNoTurn {", "if flown.Err == errNoTurn && false {", "origins without a turn take the places of renewals each second", "./client", "TestPacerRenewalsThatWaitHoldUpNoOthers"},
 	{"client/pacer_lane.go", "return later(p.spaced(l, from, now), l.resume), full", "return p.spaced(l, from, now), full", "Retry-After delays no request", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_lane.go", "if full = as != asRobots && l.underway >= p.maxUnderway(); full {", "if full = as != asRobots && l.underway > p.maxUnderway(); full {", "one request too many is under way", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "d = max(d, min(asked, p.maxDelay()))", "d = max(d, asked)", "robots.txt may ask for any delay", "./client", "TestPacerKeepsWhatRobotsAsksFor"},
@@ -117,7 +117,7 @@ var table = []mutation{
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
 	{"client/turn.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
 	{"client/pacer_turns.go", "jittered(max(p.storePause, firstStorePause))", "jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
-	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept sends on a place that another has", "./client", "TestPacerTurnsDoNotOutliveTheirLease"},
+	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept hands out a turn that another has", "./client", "TestTurnIsOfAPlaceThatHasNotLapsed"},
 	{"client/pacer_turns.go", "if !p.lapsed(pl) {", "if p.Turns != nil || !p.lapsed(pl) {", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"client/pacer_turns.go", "return p.free(l, w.as, now), nil", "return true, nil", "alone, a turn comes beside another of the process", "./client", "TestPacerTurnsAloneKeepTheirOwnPace"},
 	{"client/pacer_turns.go", " || !p.free(l, w.as, now) {", " {", "a turn comes too soon after what ended meanwhile", "./client", "TestPacerTurnsKeepTheDelayToWhatEndsMeanwhile"},
