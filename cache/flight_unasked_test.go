@@ -61,6 +61,33 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// A refresh behind the callers that had no turn is begun again after some seconds, however often they call: it
+// takes a place that others could use.
+func TestARefreshWithoutATurnIsNotBegunAtEachCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cached, o, asked := (&cache.Cache{}).WithoutSpread(), origin(t, "https://a.example"), 0
+		cached.Get(t.Context(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			return rules("/private", "Cache-Control", "max-age=3600"), nil
+		}})
+		time.Sleep(50 * time.Minute)
+		for range 100 {
+			r, err := cached.Get(t.Context(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				asked++
+				return nil, fetch.ErrNoTurn
+			}})
+			if err != nil || r.Err != nil {
+				t.Errorf("got %v, %v", r, err)
+			}
+			synctest.Wait()
+			time.Sleep(200 * time.Millisecond)
+		}
+		if asked < 2 || asked > 5 {
+			t.Errorf("load was called %d times in 20 s, want every five", asked)
+		}
+		closeCache(t, cached)
+	})
+}
+
 // With a context that has ended, Get says what holds at present, and fetches nothing that
 // a caller has to wait for.
 func TestGetWithAnEndedContextSaysWhatHolds(t *testing.T) {

@@ -104,7 +104,7 @@ var table = []mutation{
 	// The Pacer.
 	{"cache/redisstore/redisbatch/redisbatch.go", "one.cmd.SetErr(err) // its caller", "// its caller", "what was never sent to Redis counts as done", "./cache/redisstore/redisbatch", "TestACallerThatLeavesHoldsUpNoOther"},
 	{"client/pacer_lane.go", "return pl, held, w.because(context.DeadlineExceeded)", "return pl, held, context.DeadlineExceeded", "at the deadline the reason for waiting is lost", "./client", "TestPacerTurnsSayWhyBeforeTheContextEnds"},
-	{"cache/flight.go", "if flown.Err == errNoTurn {", "if flown.Err == errNoTurn && false {", "origins without a turn take the places of renewals each second", "./client", "TestPacerRenewalsThatWaitHoldUpNoOthers"},
+	{"cache/flight.go", "if flown.Err == errNoTurn {", "if flown.Err == errNoTurn && false {", "a renewal without a turn takes its place again each second", "./cache", "TestARefreshWithoutATurnIsNotBegunAtEachCall"},
 	{"client/pacer_lane.go", "return later(p.spaced(l, from, now), l.resume), full", "return p.spaced(l, from, now), full", "Retry-After delays no request", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_lane.go", "if full = as != asRobots && l.underway >= p.maxUnderway(); full {", "if full = as != asRobots && l.underway > p.maxUnderway(); full {", "one request too many is under way", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "d = max(d, min(asked, p.maxDelay()))", "d = max(d, asked)", "robots.txt may ask for any delay", "./client", "TestPacerKeepsWhatRobotsAsksFor"},
