@@ -17,13 +17,13 @@ import (
 //	the places at which fixed grams begin, a set of two words
 //	the kinds of the bytes with which floating grams begin, a set of two words
 //	the number of rules that have no gram of their own: all targets try them
-//	links to these rules
-//	a hash table of links to the others: see indexSlots
+//	the places of these rules
+//	a hash table of links to the others: see slots
 const (
 	indexPlaces = 2 * iota
 	indexFirsts
 	indexCommon
-	indexLinks = indexCommon + 1
+	indexRules = indexCommon + 1
 
 	gramSize = 4
 	maxFixed = 64 // fixed grams begin before it
@@ -31,21 +31,42 @@ const (
 	maxProbe = 16 // slots in which a link may stand
 )
 
-// A link is 0, or 1 + the place of a rule, and above it linkMore and the tag of the hash of
-// its gram. Most other grams of the same slot have another tag.
-type link uint32
+// slots is a hash table of links. A link is 0, or from the lowest bit: linkMore, a tag of the
+// hash of the gram, 1 + the place of a rule, and more of the tag. Most other grams of the same
+// slot have another tag. In the index of fewer than halfRules, only the lower half of a link is
+// kept: two of them share a word.
+type slots struct {
+	words []uint32
+	n     uint32
+	half  uint32 // 1 if only halves are kept
+}
 
 const (
+	linkMore  = 1  // links of this slot, or of one before it, stand in the next one
+	linkPlace = 6  // the bit at which the place begins
 	placeBits = 17 // a file has at most 500 KiB / len("allow:\n") rules
-
-	// linkMore: links of this slot, or of one before it, stand in the next one.
-	linkMore = link(1 << placeBits)
-	linkTag  = ^(linkMore<<1 - 1)
+	linkTag   = ^uint32((1<<placeBits-1)<<linkPlace | linkMore)
+	halfRules = 1 << (16 - linkPlace)
 )
 
-func newLink(hash, rule uint32) link { return link(hash<<(placeBits+1)) | link(rule+1) }
-func (l link) rule() uint32          { return uint32(l)&(1<<placeBits-1) - 1 } // none for 0
-func (l link) has(hash uint32) bool  { return (l^newLink(hash, 0))&linkTag == 0 }
+// newSlots returns the slots of so many rules, without links.
+func newSlots(rules uint32) slots {
+	s := slots{n: rules + rules/2 + maxProbe}
+	if rules < halfRules {
+		s.half = 1
+	}
+	return s
+}
+
+// first returns the first of maxProbe slots in which a link may stand.
+func (s *slots) first(hash uint32) uint32 { return uint32(uint64(hash) * uint64(s.n-maxProbe) >> 32) }
+
+func newLink(hash, rule uint32) uint32 {
+	return (hash^hash<<placeBits)&linkTag | (rule+1)<<linkPlace
+}
+
+// placeOf returns the place of the rule of a link, or none.
+func placeOf(link uint32) uint32 { return link>>linkPlace&(1<<placeBits-1) - 1 }
 
 // gramAt returns the gram of s at a place.
 func gramAt(s string, i int) uint32 {
@@ -59,14 +80,6 @@ func gramHash(gram uint32, where int) uint32 {
 	return uint32((uint64(gram) | uint64(where)<<32) * 0x9E3779B97F4A7C15 >> 32)
 }
 
-// indexSlots returns how many slots the index of so many rules has.
-func indexSlots(rules uint32) uint32 { return rules + rules/2 + maxProbe }
-
-// slotOf returns the first of maxProbe slots in which a link may stand.
-func slotOf(hash, slots uint32) uint32 {
-	return uint32(uint64(hash) * uint64(slots-maxProbe) >> 32)
-}
-
 // A set of kinds or places takes two words of the index.
 func setAt(words []uint32) uint64 { return uint64(words[0]) | uint64(words[1])<<32 }
 
@@ -78,15 +91,16 @@ func addTo(words []uint32, set uint64) {
 // writeIndex writes the index of the block whose rules were written last.
 func (c *compiler) writeIndex() {
 	head := len(c.tab)
-	c.tab = append(c.tab, make([]uint32, indexLinks)...)
-	n := indexSlots(uint32(len(c.order)))
-	c.slots = append(c.slots[:0], make([]link, n)...)
+	c.tab = append(c.tab, make([]uint32, indexRules)...)
+	words := c.slots.words[:0]
+	c.slots = newSlots(uint32(len(c.order)))
+	c.slots.words = append(words, make([]uint32, c.slots.n)...)
 	c.countGrams()
 	for i, o := range c.order {
 		index := c.tab[head:]
 		g, ok := c.gram(index, c.rules[uint32(o)])
 		if !ok {
-			c.tab = append(c.tab, uint32(newLink(0, uint32(i))))
+			c.tab = append(c.tab, uint32(i))
 			c.tab[head+indexCommon]++
 			continue
 		}
@@ -95,14 +109,18 @@ func (c *compiler) writeIndex() {
 		} else {
 			addTo(index[indexPlaces:], 1<<(g.where-1))
 		}
-		slots := c.slots[slotOf(g.hash, n):]
+		links := c.slots.words[c.slots.first(g.hash):]
 		for at := range g.probes {
-			slots[at] |= linkMore
+			links[at] |= linkMore
 		}
-		slots[g.probes] = newLink(g.hash, uint32(i))
+		links[g.probes] = newLink(g.hash, uint32(i))
 	}
-	for _, l := range c.slots {
-		c.tab = append(c.tab, uint32(l))
+	for i, link := range c.slots.words {
+		if last := len(c.tab) - 1; c.slots.half&uint32(i) == 1 {
+			c.tab[last] = c.tab[last]&0xFFFF | link<<16
+		} else {
+			c.tab = append(c.tab, link)
+		}
 	}
 }
 
@@ -173,8 +191,8 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 		if open == 0 {
 			g.cost += costOpen
 		}
-		slots := c.slots[slotOf(g.hash, uint32(len(c.slots))):]
-		for g.probes < maxProbe && slots[g.probes] != 0 && g.cost < best.cost {
+		links := c.slots.words[c.slots.first(g.hash):]
+		for g.probes < maxProbe && links[g.probes] != 0 && g.cost < best.cost {
 			g.probes++
 			g.cost += costProbe
 		}
@@ -192,13 +210,14 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 // of more than a few rules.
 func (b block) search(q *question) (rule uint32, ok bool) {
 	index := b.p.tab[b.pos+blockEnds+1+b.len():]
-	common := index[indexLinks:][:index[indexCommon]]
+	common := index[indexRules:][:index[indexCommon]]
 	if len(common) > patience {
 		return none, false
 	}
-	s := searched{block: b, best: none, slots: index[indexLinks+len(common):][:indexSlots(b.len())]}
-	for _, l := range common {
-		s.try(link(l).rule(), q)
+	s := searched{block: b, best: none, slots: newSlots(b.len())}
+	s.words = index[indexRules+len(common):]
+	for _, i := range common {
+		s.try(i, q)
 	}
 	places := setAt(index[indexPlaces:])
 	if len(q.target) < 2 || b.p.tab[b.pos+blockNext]>>(q.target[1]&31)&1 == 0 {
@@ -228,18 +247,22 @@ const patience = 64
 // searched is what a search found.
 type searched struct {
 	block
-	slots []uint32
+	slots
 	best  uint32 // the first rule that matches, or none
 	tried int
 }
 
 // probe tries the rules with the gram of a hash.
 func (s *searched) probe(hash uint32, q *question) {
-	for _, l := range s.slots[slotOf(hash, uint32(len(s.slots))):][:maxProbe] {
-		if link(l).has(hash) && s.tried <= patience {
-			s.try(link(l).rule(), q)
+	words, half := s.words, s.half&1
+	kept := ^uint32(0) >> (16 * half)
+	tag := newLink(hash, none)
+	for i := s.first(hash); ; i++ {
+		link := words[i>>half] >> (16 * (i & half)) & kept
+		if (link^tag)&kept&linkTag == 0 && s.tried <= patience {
+			s.try(placeOf(link), q)
 		}
-		if link(l)&linkMore == 0 {
+		if link&linkMore == 0 {
 			return
 		}
 	}

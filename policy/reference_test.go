@@ -151,6 +151,24 @@ func compareSearches(t *testing.T, d Dialect, file string, v inventor, patterns 
 	}
 }
 
+// TestEachRuleIsFound asks for the last rules of blocks whose indexes are laid out differently.
+func TestEachRuleIsFound(t *testing.T) {
+	for _, n := range []int{smallBlock, smallBlock + 1, halfRules - 1, halfRules, halfRules + 1, 20_000} {
+		var file strings.Builder
+		file.WriteString("user-agent: *\n")
+		for i := range n {
+			fmt.Fprintf(&file, "disallow: /%05x\n", i)
+		}
+		g := RFC9309.Parse([]byte(file.String())).Group("*")
+		for i := max(0, n-2_000); i < n; i++ {
+			target := fmt.Sprintf("/%05x/index.html", i)
+			if d := g.Decide(target); d.Allowed || d.Rule.Line != i+2 {
+				t.Errorf("%d rules: %s is decided by line %d, want %d", n, target, d.Rule.Line, i+2)
+			}
+		}
+	}
+}
+
 func describe(b block, at place) string {
 	if at.block == 0 || at.rule == none {
 		return fmt.Sprint(at)
