@@ -12,9 +12,11 @@ import (
 )
 
 // programs are what a process of the command is measured beside an empty one with: first the
-// command itself, then programs that only import what it needs, which is its floor.
+// command itself, with and without a C library to load, then programs that only import what it
+// needs, which is its floor.
 var programs = []struct{ name, imports string }{
 	{"robots", ""},
+	{"robots-static", ""},
 	{"imports-net-http", "net/http"},
 	{"imports-cobra", "github.com/spf13/cobra"},
 	{"imports-all", imports},
@@ -42,6 +44,9 @@ func BenchmarkProcess(b *testing.B) {
 					return process(b, program(b, dir, p.name, p.imports))
 				}
 				bin := filepath.Join(dir, "robots")
+				if p.name == "robots-static" {
+					b.Setenv("CGO_ENABLED", "0")
+				}
 				build(b, ".", bin, "github.com/robotsgate/robotsgate/cmd/robots")
 				return process(b, bin, "match", "--robots", file, "/articles/page.html")
 			}()
