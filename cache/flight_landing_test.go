@@ -143,14 +143,47 @@ func TestUntilIsWhatTheStateSays(t *testing.T) {
 	}
 }
 
-// A warm look-up brings one line of an entry from memory, and the allocator begins objects of
-// 256 bytes at the beginning of one.
-func TestAReaderNeedsTheFirstLineOfAnEntry(t *testing.T) {
+// A warm look-up brings the beginning of an entry from memory, and nothing else.
+func TestAReaderNeedsTheBeginningOfAnEntry(t *testing.T) {
 	if word != 8 {
 		t.Skip("of 64-bit machines")
 	}
 	var e entry
-	if end, size := unsafe.Offsetof(e.own)+unsafe.Sizeof(e.own.Policy), unsafe.Sizeof(e); end > 64 || size != 256 {
-		t.Errorf("what a reader needs ends at byte %d of %d, want 64 of 256", end, size)
+	if end, size := unsafe.Offsetof(e.own)+unsafe.Sizeof(e.own.Policy), unsafe.Sizeof(e); end > 96 || size != 288 {
+		t.Errorf("what a reader needs ends at byte %d of %d, want 96 of 288", end, size)
+	}
+}
+
+func TestAnEntryKeepsTheTextOfItsOrigin(t *testing.T) {
+	for _, row := range []struct {
+		url, host string
+		inside    bool
+	}{
+		{"http://www.example.com/", "", true},
+		{"https://an-origin-of-32-bytes.tests:8443/", "", true},
+		{"https://an-origin-of-33-bytes.tests:18443/", "", false},
+		{"ftp://[2001:db8::1]:2121/", "", true},
+		{"http://[fe80::1%25eth0]/", "", true},
+		{"http://10.0.0.1/", "www.example.com", false}, // reached under another name
+	} {
+		req, err := http.NewRequest(http.MethodGet, row.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.host != "" {
+			req.Host = row.host
+		}
+		o, err := fetch.OriginOfRequest(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := new(entry)
+		if e.origin = e.keep(o); e.origin != o {
+			t.Errorf("%v is kept as %v", o, e.origin)
+		}
+		text := unsafe.Pointer(unsafe.StringData(e.origin.URLHost()))
+		if inside := text == unsafe.Pointer(&e.name); inside != row.inside {
+			t.Errorf("%v: text in the entry: %t, want %t", o, inside, row.inside)
+		}
 	}
 }

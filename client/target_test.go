@@ -28,6 +28,20 @@ func targetURL(t *testing.T, target string) *url.URL {
 	return u
 }
 
+// What a page is decided on is what net/http sends, whatever bytes its path has. Google compares
+// as written.
+func TestThePathDecidedOnIsThatSent(t *testing.T) {
+	for c := range 256 {
+		for _, path := range []string{"/%s", "/abcdef%s", "/abcdefg%s", "/%sabcdefghijkl"} {
+			u := &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprintf(path, []byte{byte(c)})}
+			p := policy.Google.Parse([]byte("user-agent: *\ndisallow: /\nallow: /$\nallow: " + u.EscapedPath() + "$"))
+			if d, err := client.Decide(p, "ExampleBot", u); err != nil || !d.Allowed {
+				t.Errorf("%q: %v, %v", u.Path, d, err)
+			}
+		}
+	}
+}
+
 // The real servers are in integration_test; these are for those that are not there.
 func TestDotSegmentsAreDecidedAsAnyServerResolvesThem(t *testing.T) {
 	for _, row := range []struct {

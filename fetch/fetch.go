@@ -172,6 +172,14 @@ type Result struct {
 	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
 	Policy *policy.Policy
 
+	// Err says why the origin is unreachable; nil if and only if it is not. It is text of at
+	// most 1 KiB without control characters, and wraps nothing: a time-out of ours must not
+	// look like the caller's.
+	Err error
+
+	// Time is when the answer came, or when it was given up.
+	Time time.Time
+
 	// Dialect is the dialect that Policy was read in. In reads it in another.
 	Dialect policy.Dialect
 
@@ -199,9 +207,6 @@ type Result struct {
 	// file is longer. It is nil if no file was read; an empty file is empty but not nil.
 	Body []byte
 
-	// Time is when the answer came, or when it was given up.
-	Time time.Time
-
 	// Redirects are the URLs that were redirected to, in order; nil if there were none. The
 	// last of them gave the answer.
 	Redirects []string
@@ -214,11 +219,6 @@ type Result struct {
 	// a 429 or 5xx (RFC 9110 §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits for
 	// that of a 5xx only if it ends within Timeout.
 	RetryAfter time.Duration
-
-	// Err says why the origin is unreachable; nil if and only if it is not. It is text of at
-	// most 1 KiB without control characters, and wraps nothing: a time-out of ours must not
-	// look like the caller's.
-	Err error
 }
 
 // String returns the status and what it came to, on one line and without the file.
