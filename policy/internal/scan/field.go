@@ -29,6 +29,20 @@ var spellings = [...]struct {
 	{"sitemap", Sitemap, false}, {"site-map", Sitemap, true},
 }
 
+// usual returns the kind of a line that begins as nearly all do, and where its colon stands,
+// or else 0.
+func usual(line []byte) (kind Kind, colon int) {
+	switch {
+	case len(line) >= 9 && string(line[:9]) == "Disallow:":
+		return Disallow, 8
+	case len(line) >= 6 && string(line[:6]) == "Allow:":
+		return Allow, 5
+	case len(line) >= 11 && string(line[:11]) == "User-agent:":
+		return UserAgent, 10
+	}
+	return 0, 0
+}
+
 // KindOf recognizes a field, in any case (§2.2). A lenient reading also recognizes
 // misspellings, and longer fields by their beginning.
 func (r *Reading) KindOf(field []byte) (kind Kind, misspelt bool) {

@@ -47,8 +47,8 @@ type Scanner struct {
 	Cut               bool // the line is longer than the reading permits
 
 	*Reading
-	pos                      int // where the next line begins
-	lf, cr, nul, hash, colon int // where these bytes stand next, as far as known; see ahead
+	pos               int // where the next line begins
+	lf, cr, nul, hash int // where these bytes stand next, as far as known; see ahead
 }
 
 // New applies what concerns the file as a whole: the limit, byte order marks, UTF-16.
@@ -70,7 +70,7 @@ func New(r *Reading, data []byte) Scanner {
 	for n < len(bom) && n < len(data) && data[n] == bom[n] {
 		n++
 	}
-	return Scanner{Reading: r, Data: data, BOM: n, pos: n, lf: -1, cr: -1, nul: -1, hash: -1, colon: -1}
+	return Scanner{Reading: r, Data: data, BOM: n, pos: n, lf: -1, cr: -1, nul: -1, hash: -1}
 }
 
 // wholeLines drops a last line that has no end. If the limit cut it, it may say something
@@ -115,12 +115,18 @@ func decodeUTF16(data []byte) []byte {
 // CR. Searching anew for every line would take the square of the length.
 func (s *Scanner) ahead(known *int, c byte, from int) int {
 	if *known < from {
-		*known = len(s.Data)
-		if i := bytes.IndexByte(s.Data[from:], c); i >= 0 {
-			*known = from + i
-		}
+		*known = find(s.Data, c, from)
 	}
 	return *known
+}
+
+// find returns where c stands in data, not before from, or len(data). It is apart from ahead, so
+// that the compiler inlines the question whether there is anything to search.
+func find(data []byte, c byte, from int) int {
+	if i := bytes.IndexByte(data[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(data)
 }
 
 // Next reads the next line: comment, white space, field, value (§2.2). A line end at the
@@ -144,7 +150,8 @@ func (s *Scanner) Next() bool {
 		end, s.Comment = hash, true
 	}
 	s.CommentAt = end
-	start, end = s.trim(start, end)
+	start = s.trimLeft(start, end)
+	end = s.trimRight(start, end)
 	switch {
 	case start < end:
 		s.split(start, end)
@@ -173,25 +180,23 @@ func (s *Scanner) nextLine() bool {
 
 // split divides a line that is not blank into field and value.
 func (s *Scanner) split(start, end int) {
-	s.Kind = Invalid
-	colon := s.ahead(&s.colon, ':', start)
-	if colon >= end {
-		if !s.lenient {
+	line := s.Data[start:end]
+	kind, colon := usual(line)
+	fieldEnd := start + colon
+	if kind == 0 {
+		s.Kind = Invalid
+		if colon = bytes.IndexByte(line, ':'); colon < 0 && s.lenient {
+			colon = soleGap(line)
+			s.NoColon = colon >= 0
+		}
+		if colon <= 0 {
 			return
 		}
-		gap := soleGap(s.Data[start:end])
-		if gap < 0 {
-			return
-		}
-		colon, s.NoColon = start+gap, true
+		fieldEnd = s.trimRight(start, start+colon)
+		kind, s.Misspelt = s.KindOf(s.Data[start:fieldEnd])
 	}
-	_, fieldEnd := s.trim(start, colon)
-	if fieldEnd <= start {
-		return
-	}
-	s.FieldAt, s.FieldEnd = start, fieldEnd
-	s.ValueAt, s.ValueEnd = s.trim(colon+1, end)
-	s.Kind, s.Misspelt = s.KindOf(s.Field())
+	s.Kind, s.FieldAt, s.FieldEnd = kind, start, fieldEnd
+	s.ValueAt, s.ValueEnd = s.trimLeft(start+colon+1, end), end
 }
 
 // Field returns what stands before the colon, without white space around it.
@@ -200,20 +205,25 @@ func (s *Scanner) Field() []byte { return s.Data[s.FieldAt:s.FieldEnd] }
 // Value returns what stands after the colon, without white space around it and comment.
 func (s *Scanner) Value() []byte { return s.Data[s.ValueAt:s.ValueEnd] }
 
-// trim leaves out white space at both ends: SP and HTAB (§2.2), and in a lenient reading VT
-// and FF too.
-func (s *Scanner) trim(start, end int) (int, int) {
-	for start < end && s.Data[start] <= ' ' && s.isSpace(s.Data[start]) {
+// trimLeft returns where a text begins without white space in front: SP and HTAB (§2.2), and in
+// a lenient reading VT and FF too.
+func (s *Scanner) trimLeft(start, end int) int {
+	for start < end && s.isSpace(s.Data[start]) {
 		start++
 	}
-	for start < end && s.Data[end-1] <= ' ' && s.isSpace(s.Data[end-1]) {
+	return start
+}
+
+// trimRight returns where a text ends without the white space behind it.
+func (s *Scanner) trimRight(start, end int) int {
+	for start < end && s.isSpace(s.Data[end-1]) {
 		end--
 	}
-	return start, end
+	return end
 }
 
 func (r *Reading) isSpace(c byte) bool {
-	return c == ' ' || c == '\t' || r.lenient && (c == '\v' || c == '\f')
+	return c <= ' ' && (c == ' ' || c == '\t' || r.lenient && (c == '\v' || c == '\f'))
 }
 
 // soleGap returns where the white space begins that separates exactly two words, or -1 for
