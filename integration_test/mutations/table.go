@@ -17,6 +17,7 @@ var table = []mutation{
 	{"client/gate.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/target.go", "return any == 0", "return true", "a path is decided on before it is escaped", "./client", "TestThePathDecidedOnIsThatSent"},
 	{"client/gate.go", "if err := g.sign(out); err != nil {", "if err := g.sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign == nil || ", "\tif true || ", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
@@ -83,6 +84,7 @@ var table = []mutation{
 	{"cache/flight.go", "if !e.renewing.CompareAndSwap(false, true) {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
 
 	// Memory.
+	{"cache/memory.go", "kept, _ := fetch.OriginOf(u); kept == o {", "kept, _ := fetch.OriginOf(u); kept != (fetch.Origin{}) {", "an origin reached under another name is kept as that host's own", "./cache", "TestAnEntryKeepsTheTextOfItsOrigin"},
 	{"cache/memory.go", "for m.bytes > m.limit && m.recent.Len() > 0 {", "for false {", "the bound on bytes is not kept", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 	{"cache/memory.go", "m.bytes -= int64(e.cost)", "m.bytes -= 0", "what is evicted goes on to count", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
@@ -166,6 +168,7 @@ var table = []mutation{
 	{"policy/index.go", "'*'); star >= 0 {", "'*'); star >= gramSize {", "an index: a rule is sought by its wildcards", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/match.go", "kinds[target[1]] != isChanged && target != robots", "target != robots", "a rule is missed for an escape in a target", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/compile.go", "size |= blockOpen", "size |= 0", "a rule that begins with a wildcard is missed", "./policy", "TestTheSearchDecidesAsBefore"},
+	{"policy/internal/scan/field.go", "return Allow, 5", "return Disallow, 5", "a line that begins as nearly all do is taken for another", "./policy", "TestVectors TestDecidingLineOfEqualRules"},
 	{"policy/index.go", "if rules < halfRules {", "if rules <= halfRules {", "an index: a place that does not fit half a link", "./policy", "TestEachRuleIsFound"},
 	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestATableTellsWhereAPieceStands"},
