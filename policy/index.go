@@ -143,6 +143,9 @@ func grams(p []byte, stem int) iter.Seq2[int, int] {
 	}
 }
 
+// countFull is the count of a gram whose slots are all taken.
+const countFull = 255
+
 // countGrams counts which grams how many rules of the block have. Grams may share a count.
 func (c *compiler) countGrams() {
 	n := min(bits.Len(uint(len(c.order)))+3, 18)
@@ -150,7 +153,7 @@ func (c *compiler) countGrams() {
 	for _, o := range c.order {
 		p, stem := c.compared(c.rules[uint32(o)])
 		for i, where := range grams(p, stem) {
-			if at := c.countOf(gramHash(gramAt(view(p), i), where)); *at < 255 {
+			if at := c.countOf(gramHash(gramAt(view(p), i), where)); *at < countFull-1 {
 				*at++
 			}
 		}
@@ -183,7 +186,11 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 	best.cost = costAll
 	for i, where := range grams(p, stem) {
 		g := gram{hash: gramHash(gramAt(view(p), i), where), where: where, first: kinds[p[i]]}
-		g.cost = costShared * int(*c.countOf(g.hash)-1)
+		count := c.countOf(g.hash)
+		if *count == countFull {
+			continue // else a file of rules that are all alike would be slow
+		}
+		g.cost = costShared * int(*count-1)
 		open := uint64(g.first) & setAt(index[indexFirsts:])
 		if where > 0 {
 			open = 1 << i & setAt(index[indexPlaces:])
@@ -196,7 +203,9 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 			g.probes++
 			g.cost += costProbe
 		}
-		if g.probes < maxProbe && g.cost < best.cost {
+		if g.probes == maxProbe {
+			*count = countFull
+		} else if g.cost < best.cost {
 			best = g
 		}
 		if best.cost <= costLittle {
