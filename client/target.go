@@ -76,10 +76,7 @@ const maxTarget = 16 << 10
 // or a "#", which may end the target early. net/http itself refuses control characters. A
 // target longer than maxTarget is refused as well: a redirect can be a megabyte.
 func requestTarget(buf []byte, u *url.URL) (string, error) {
-	path := u.Path
-	if u.RawPath != "" || !isPlain(path) {
-		path = u.EscapedPath()
-	}
+	path := u.EscapedPath()
 	if path == "" {
 		path = "/"
 	}
@@ -107,32 +104,6 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	// buffer, and keeps the string no longer than that.
 	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
 }
-
-// isPlain reports whether nothing in a path is escaped. To ask so first takes half as long as
-// to escape nothing.
-func isPlain(path string) bool {
-	s, any := path, uint8(0)
-	for len(s) >= 8 {
-		any |= escaped[s[0]] | escaped[s[1]] | escaped[s[2]] | escaped[s[3]] |
-			escaped[s[4]] | escaped[s[5]] | escaped[s[6]] | escaped[s[7]]
-		s = s[8:]
-	}
-	for i := range len(s) {
-		any |= escaped[s[i]]
-	}
-	return any == 0
-}
-
-// escaped is 0 for the bytes of a path that net/url does not escape. It is never written to.
-var escaped = func() (t [256]uint8) {
-	for c := range t {
-		t[c] = 1
-	}
-	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~$&+,/:;=@") {
-		t[c] = 0
-	}
-	return t
-}()
 
 // hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3)
 // in the path of target: with dots escaped, between slashes that are escaped or
