@@ -126,6 +126,7 @@ func visit(ctx context.Context, dir, url string) (string, error) {
 	}
 	return fmt.Sprintf("%s\n%s\n", m[1], m[2]), nil
 }
+
 // gzipped returns how long data is as servers send it.
 func gzipped(data []byte) int {
 	var b bytes.Buffer
