@@ -59,14 +59,15 @@ func run(ctx context.Context, out io.Writer) ([]*visits, error) {
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	service, err := serve(ctx, dir, web.Addr())
+	service, stop, err := serve(ctx, dir, web.Addr())
 	if err != nil {
 		return nil, err
 	}
+	defer stop()
 	lines, failed := make(chan string), make(chan error, 2)
 	for _, start := range []string{"http://slow.example/", "http://open.example/"} {
 		p := exec.CommandContext(ctx, python, "-", service, start)
-		p.Stdin, p.Stderr = strings.NewReader(crawler), os.Stderr
+		p.Stdin, p.Stderr = strings.NewReader(crawler), messages
 		// The web has no names of its own: it is reached as a proxy would be.
 		p.Env = append(os.Environ(), "http_proxy=http://"+web.Addr(), "no_proxy=127.0.0.1")
 		go func() { failed <- follow(p, lines) }()
@@ -97,30 +98,46 @@ func follow(p *exec.Cmd, lines chan<- string) error {
 	return p.Wait()
 }
 
-// serve runs "robots serve" until ctx ends, and returns its URL. All names lead to one address.
-func serve(ctx context.Context, dir, web string) (string, error) {
+// messages is standard error, but not its descriptor: a child that outlived this program would hold
+// that open.
+var messages io.Writer = struct{ io.Writer }{os.Stderr}
+
+// serve runs "robots serve", and returns its URL and what ends it and waits for that. All names lead
+// to one address.
+func serve(ctx context.Context, dir, web string) (url string, stop func(), err error) {
 	robots := filepath.Join(dir, "robots")
 	if _, err := exec.LookPath("go"); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", robots, "github.com/robotsgate/robotsgate/cmd/robots")
-	build.Stderr = os.Stderr
+	build.Stderr = messages
 	if err := build.Run(); err != nil {
-		return "", err
+		return "", nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	p := exec.CommandContext(ctx, robots, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
 		"--connect-to=::"+web)
-	p.Stderr = os.Stderr
+	p.Stderr = messages
+	p.Cancel = func() error { return p.Process.Signal(os.Interrupt) }
+	p.WaitDelay = 10 * time.Second // then it is killed
+	stop = func() {
+		cancel()
+		p.Wait()
+	}
 	said, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
+	}
 	if err != nil {
-		return "", err
+		cancel()
+		return "", nil, err
 	}
-	if err := p.Start(); err != nil {
-		return "", err
-	}
-	go p.Wait() // it ends with ctx
 	line, err := bufio.NewReader(said).ReadString('\n')
-	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), err
+	if err != nil {
+		stop()
+		return "", nil, fmt.Errorf("robots serve does not start: %w", err)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), stop, nil
 }
 
 // visits is what one site sees of its visitors.

@@ -16,6 +16,7 @@ func TestEachSiteSeesOneVisitorThatKeepsItsDelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	noChildren(t)
 	for _, v := range all {
 		// Each of the two crawlers has its own list of pages.
 		want := map[string]int{"slow.example": 7, "rules.example": 13, "open.example": 5, "busy.example": 2}[v.host]
