@@ -9,19 +9,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 )
-
-// fastest returns the shortest of many runs: what the work takes when nothing
-// else disturbs it.
-func fastest(runs int, f func()) float64 {
-	best := math.Inf(1)
-	for range runs {
-		start := time.Now()
-		f()
-		best = min(best, float64(time.Since(start)))
-	}
-	return best
-}
 
 // The bounds are far from what is measured: they tell a logarithm from a line,
 // and hold on a busy machine.
@@ -39,14 +28,14 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 		{"leading wildcard", "/*?param%d=", 8},
 		{"leading wildcard, anchored", "/*-p%d.html$", 8},
 	} {
-		cost := func(rules int) float64 {
+		cost := func(rules int) time.Duration {
 			var b strings.Builder
 			b.WriteString("user-agent: *\n")
 			for i := range rules {
 				fmt.Fprintf(&b, "disallow: "+c.format+"\n", i)
 			}
 			g := policy.Parse([]byte(b.String())).Group("a")
-			return fastest(200, func() {
+			return cputime.Least(200, func() {
 				for range 20 {
 					decided = g.Decide(target)
 				}
@@ -54,7 +43,7 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 		}
 		ratio := math.Inf(1)
 		for try := 0; try < 5 && ratio > c.bound; try++ {
-			ratio = min(ratio, cost(10_000)/cost(10))
+			ratio = min(ratio, float64(cost(10_000))/float64(cost(10)))
 		}
 		t.Logf("%s: 10,000 rules take %.1f times as long as 10", c.name, ratio)
 		if ratio > c.bound {
@@ -68,11 +57,7 @@ func TestTimeToParseIsLinear(t *testing.T) {
 		t.Skip("compares times")
 	}
 	least := func(runs int, file []byte) time.Duration {
-		took := time.Hour
-		for range runs {
-			took = min(took, processorTime(func() { parsed = policy.Parse(file) }))
-		}
-		return took
+		return cputime.Least(runs, func() { parsed = policy.Parse(file) })
 	}
 	for name, body := range hostile() {
 		part, ratio := body[:len(body)/8], math.Inf(1)
@@ -105,7 +90,7 @@ func TestNoQuestionTakesLong(t *testing.T) {
 		for _, d := range dialects {
 			g := d.Parse(body).Group("b3")
 			for _, target := range targets {
-				if took := processorTime(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
+				if took := cputime.Of(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
 					t.Errorf("%s, %v: %v for a target of %d bytes", name, d, took, len(target))
 				}
 			}

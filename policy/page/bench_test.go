@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 
@@ -70,7 +71,7 @@ func TestReaderGetsOutOfTheWay(t *testing.T) {
 	data := largePage()
 	all, buf := ways(data), make([]byte, 32<<10)
 	took := func(name string) time.Duration {
-		return fastest(5, func() { io.CopyBuffer(struct{ io.Writer }{io.Discard}, all[name](), buf) })
+		return cputime.Least(5, func() { io.CopyBuffer(struct{ io.Writer }{io.Discard}, all[name](), buf) })
 	}
 	for _, name := range []string{"not HTML", "HeadOnly"} {
 		best, plain, read := 0.0, took("plain"), took(name)

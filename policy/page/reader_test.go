@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 
@@ -389,20 +390,8 @@ func hostileHeaders() map[string][]string {
 	}
 }
 
-// fastest returns the shortest of several runs: what the work takes when nothing
-// else disturbs it.
-func fastest(runs int, f func()) time.Duration {
-	best := time.Duration(math.MaxInt64)
-	for range runs {
-		start := time.Now()
-		f()
-		best = min(best, time.Since(start))
-	}
-	return best
-}
-
 // Eight times as much takes about eight times as long; 64 times would be
-// quadratic. The bounds hold on a busy machine.
+// quadratic.
 func TestTimeIsLinear(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("compares times")
@@ -411,8 +400,8 @@ func TestTimeIsLinear(t *testing.T) {
 		t.Helper()
 		ratio, whole := math.Inf(1), time.Duration(0)
 		for try := 0; try < 5 && ratio > 30; try++ {
-			whole = fastest(3, func() { f(size) })
-			eighth := fastest(8, func() { f(size / 8) })
+			whole = cputime.Least(3, func() { f(size) })
+			eighth := cputime.Least(8, func() { f(size / 8) })
 			ratio = min(ratio, float64(whole)/float64(eighth))
 			if whole < 500*time.Microsecond {
 				ratio = 1 // too short to tell

@@ -1,4 +1,4 @@
-package policy_test
+package cputime
 
 import (
 	"runtime"
@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// processorTime is how long a processor works on f, however many others want it.
-func processorTime(f func()) time.Duration {
+// Of is how long a processor works on f, however many others want it.
+func Of(f func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := threadTime()
