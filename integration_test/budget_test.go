@@ -46,6 +46,7 @@ func madeUp(rnd *rand.Rand) origins.Program {
 }
 
 func TestNoServerExceedsTheBudget(t *testing.T) {
+	aside(t)
 	const (
 		servers = 200
 		timeout = 2 * time.Second

@@ -47,6 +47,13 @@ func size(whole int) int {
 	return whole / 20 / slowdown
 }
 
+// aside runs a test that mostly waits beside others of its kind. With -full it runs alone, for its figures.
+func aside(t *testing.T) {
+	if !*full {
+		t.Parallel()
+	}
+}
+
 // TestMain lets copies of this test binary play the other processes of a test.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{}) // by default go-redis reports every failed dial
@@ -54,6 +61,10 @@ func TestMain(m *testing.M) {
 	case "":
 		// Set before anything may read it: a client of Redis that has no server dials on when its test is over.
 		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
+		flag.Parse()
+		if waiting := flag.Lookup("test.parallel"); waiting.Value.String() == waiting.DefValue {
+			waiting.Value.Set("8") // tests that wait, see aside
+		}
 		os.Exit(m.Run())
 	case "asker":
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
@@ -224,6 +235,7 @@ func childHoldsLock(redisURL string) {
 }
 
 func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
+	aside(t)
 	server := startRedis(t)
 	cmd, out := child(t, "holder", "ROBOTSGATE_REDIS="+server.url)
 	if !out.Scan() || out.Text() != "fetching" {
@@ -306,6 +318,7 @@ type written struct {
 const maxPuts = 3 * killedOrigins
 
 func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
+	aside(t)
 	file := filepath.Join(t.TempDir(), "robots.db")
 	found := slices.Repeat([]int{-1}, killedOrigins)
 	kills, next, puts, entries := max(3, size(100)), 0, 0, 0

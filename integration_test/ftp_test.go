@@ -96,6 +96,7 @@ func ftpRoot(t *testing.T, robots string) string {
 
 // A server as sites have it, in the ways that it can be set up.
 func TestVsftpd(t *testing.T) {
+	aside(t)
 	long := origins.File + strings.Repeat("# more of it\n", 100_000)
 	for _, row := range []struct {
 		name, robots, settings string

