@@ -56,17 +56,18 @@ var daemons = []string{"serve", "proxy"}
 // startDaemon runs one in this process, and returns where it says that it is reached.
 func startDaemon(t *testing.T, name string, args ...string) (at string, log *locked) {
 	t.Helper()
-	s := server{app: &app{streams: streams{err: new(locked)}}, limits: usualLimits}
-	cmd := (&s).command()
+	log = new(locked)
+	a := &app{streams: streams{err: log}}
+	cmd := (&server{app: a, limits: usualLimits}).command()
 	if name == "proxy" {
-		cmd = (&proxying{server: s, bounds: proxy.UsualLimits}).command()
+		cmd = (&proxying{server: server{app: a}, bounds: proxy.UsualLimits}).command()
 	}
-	said, _, _ := startCommand(t, cmd, s.app, append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
+	said, _, _ := startCommand(t, cmd, a, append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
 	at, ok := strings.CutPrefix(said, "robots "+name+": ")
 	if !ok {
 		t.Fatalf("%s %q: it says %q", name, args, said)
 	}
-	return strings.TrimSpace(at), s.err.(*locked)
+	return strings.TrimSpace(at), log
 }
 
 func TestIPv4IsIPv4Alone(t *testing.T) {
