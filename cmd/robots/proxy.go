@@ -42,7 +42,10 @@ and cookies are the client's, and so is the User-Agent.
 
 With a CA that the client trusts (robots proxy ca), each request over https is decided
 on too. Without one only a tunnel is seen. Then --blind=origin opens it if the site
-forbids the agent nothing at all; refuse opens none, and allow opens all.
+forbids the agent nothing at all, and with --agent-from-client, where the agent is not
+seen either, if the site forbids no crawler anything. Such a tunnel carries TLS for its
+host alone, and ends when the rules change against it. refuse opens none, and allow
+opens all, for whatever they carry.
 
 It listens on a loopback address, and connects to public networks only, unless told
 otherwise. With --token-file, the token is the password of the proxy:
@@ -151,7 +154,7 @@ func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	base.DialContext = guarded(base.DialContext, s.Permit)
 	g.Base = sender{base, withoutHTTP2(base)}
 	s.Gate, s.Dial = g.Transport, base.DialContext
-	s.Blind = func(r *http.Request, to proxy.Target) error { return p.decideBlind(g, r, to) }
+	s.Blind = func(ctx context.Context, to proxy.Target) (time.Time, error) { return p.decideBlind(ctx, g, to) }
 }
 
 // permit refuses to connect to where this proxy listens, and, without --private, to a network that is

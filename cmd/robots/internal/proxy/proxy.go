@@ -63,8 +63,10 @@ type Server struct {
 	// so itself.
 	Permit func(netip.AddrPort) error
 
-	// Blind tells why a tunnel must not be opened whose requests are not seen.
-	Blind func(*http.Request, Target) error
+	// Blind tells why there may be no tunnel whose requests are not seen, or until when that it may be holds.
+	// Then it is asked again. Such a tunnel carries TLS for its host alone; with the zero time it carries
+	// anything, for ever.
+	Blind func(context.Context, Target) (until time.Time, err error)
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // for such tunnels
 
 	// Explain makes the answer to a request that Gate did not send, or that Blind or Dial
