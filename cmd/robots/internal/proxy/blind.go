@@ -43,6 +43,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 	}
 	defer c.Close()
 	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
+	s.count(Tunneled)
 	if !until.IsZero() {
 		err = s.begin(site, c, to)
 	}
@@ -50,7 +51,9 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 		err = s.carry(r.Context(), site, c, to, until)
 	}
 	if err != nil {
-		s.Log.Debug("closed", "tunnel", to, "because", s.Explain(err).Detail)
+		why := s.Explain(err)
+		s.count(why.kind())
+		s.Log.Debug("closed", "tunnel", to, "because", why.Detail)
 	}
 }
 
