@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
 )
 
 // newMoved is a site with a page that leads to a forbidden one.
@@ -131,3 +134,24 @@ func TestProxyIsNotTakenForAWall(t *testing.T) {
 type discard struct{ http.ResponseWriter }
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A page that is refused is a page to Chromium: its answer tells, or there is none.
+func TestChromiumIsToldOfARefusal(t *testing.T) {
+	sites := bothSites(t, newMoved().ServeHTTP)
+	browser := chromium(t)
+	for way, want := range map[string]string{"403": "403 true", "410": "410 true", "close": "net::ERR_EMPTY_RESPONSE"} {
+		v := startProxy(t, append(sites, "--private", "--refuse="+way)...)
+		through := func(p *target.CreateBrowserContextParams) { p.ProxyServer = v.url.String() }
+		ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(through))
+		res, err := chromedp.RunResponse(ctx, chromedp.Navigate("http://a.example.com/private/x"))
+		got := fmt.Sprint(err)
+		if err == nil {
+			_, ours := res.Headers["Proxy-Status"]
+			got = fmt.Sprint(res.Status, ours)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("--refuse=%s: %s, want %s", way, got, want)
+		}
+		end()
+	}
+}
