@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/ecdh"
+	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -105,6 +107,21 @@ func (r *splitRecord) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
+// encrypted begins a handshake with Encrypted Client Hello, for a name within another (RFC 9849 §4).
+func encrypted(outer, inner string) func(net.Conn) net.Conn {
+	key, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	contents := append([]byte{1, 0, 0x20, 0, 32}, key.PublicKey().Bytes()...) // X25519
+	contents = append(contents, 0, 4, 0, 1, 0, 1, 0, byte(len(outer)))        // HKDF-SHA256, AES-128-GCM
+	contents = append(append(contents, outer...), 0, 0)
+	list := append([]byte{0, byte(len(contents) + 4), 0xfe, 0x0d, 0, byte(len(contents))}, contents...)
+	return func(c net.Conn) net.Conn {
+		return tls.Client(c, &tls.Config{ServerName: inner, EncryptedClientHelloConfigList: list, InsecureSkipVerify: true})
+	}
+}
+
 // A tunnel leads to its host alone: the name in the ClientHello is that of CONNECT, and nothing else is spoken.
 func TestProxyTunnelsCarryTLSForTheirHost(t *testing.T) {
 	site := &origin{robots: map[string]string{"rules.example.com": "User-agent: *\nDisallow: /private\n"}}
@@ -137,6 +154,8 @@ func TestProxyTunnelsCarryTLSForTheirHost(t *testing.T) {
 			"rules.example.com", false},
 		{"open.example.com:443", as("example.com"), "rules.example.com", false},
 		{"open.example.com:443", as(""), "rules.example.com", false}, // which host that is, only the server knows
+		{"open.example.com:443", encrypted("front.example.com", "open.example.com"), "open.example.com", false},
+		{"open.example.com:443", encrypted("front.example.com", "rules.example.com"), "rules.example.com", false},
 		{"open.example.com:443", plain, "open.example.com", false},
 		{"open.example.com:8080", plain, "rules.example.com", false},
 		{"127.0.0.1:443", as(""), "127.0.0.1", true},
