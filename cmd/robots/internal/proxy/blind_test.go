@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,9 +82,9 @@ func TestTunnelsEndWithTheRules(t *testing.T) {
 		"a site that holds no one": {func(time.Time) time.Time { return time.Time{} }, errors.New("not asked"), 1, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			asked := 0
+			var asked atomic.Int32
 			v := newTunnelled(t, func(_ context.Context, to Target) (time.Time, error) {
-				if asked++; asked > 1 && c.again != nil {
+				if asked.Add(1) > 1 && c.again != nil {
 					return time.Time{}, c.again
 				}
 				return c.until(time.Now()), nil
@@ -91,11 +92,11 @@ func TestTunnelsEndWithTheRules(t *testing.T) {
 			v.hello(t)
 			for range 29 {
 				time.Sleep(time.Minute - time.Second)
-				if there := v.carries(); there != (c.stays || asked == 1) {
-					t.Errorf("%s: after %d answers: %v", name, asked, there)
+				if there := v.carries(); there != (c.stays || asked.Load() == 1) {
+					t.Errorf("%s: after %d answers: %v", name, asked.Load(), there)
 				}
 			}
-			if asked != c.asked {
+			if asked := int(asked.Load()); asked != c.asked {
 				t.Errorf("%s: asked %d times, want %d", name, asked, c.asked)
 			}
 			v.conn.Close()
