@@ -89,6 +89,17 @@ func (p *proxying) command() *cobra.Command {
 		}
 		return p.run(ctx)
 	})
+	p.registerProxy(cmd)
+	p.registerServer(cmd, "127.0.0.1:3128")
+	f := cmd.Flags()
+	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
+	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
+	cmd.AddCommand(p.proxyCA())
+	return cmd
+}
+
+// registerProxy adds the flags that serve does not share.
+func (p *proxying) registerProxy(cmd *cobra.Command) {
 	agentVar(cmd, &p.agent)
 	dialectVar(cmd, &p.dialect)
 	usesVar(cmd, &p.uses)
@@ -104,11 +115,6 @@ func (p *proxying) command() *cobra.Command {
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
-	p.registerServer(cmd, "127.0.0.1:3128")
-	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
-	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
-	cmd.AddCommand(p.proxyCA())
-	return cmd
 }
 
 // denials are the statuses of what robots.txt refuses. Crawlers take a 403 for the site's own wall, and try again.
