@@ -1,0 +1,359 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+)
+
+// certified writes a certificate for 127.0.0.1 and its key over what is there, and returns the pool that trusts it.
+func certified(t *testing.T, cert, key string) *x509.CertPool {
+	t.Helper()
+	certificate, secret, err := proxy.MakeAuthority("test", nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := proxy.NewAuthority(certificate, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := a.Leaf("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: der},
+	} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	return pool
+}
+
+// daemons are the subcommands that listen.
+var daemons = []string{"serve", "proxy"}
+
+// startDaemon runs one in this process, and returns where it says that it is reached.
+func startDaemon(t *testing.T, name string, args ...string) (at string, log *locked) {
+	t.Helper()
+	log = new(locked)
+	a := &app{streams: streams{err: log}}
+	cmd := (&server{app: a, limits: usualLimits}).command()
+	if name == "proxy" {
+		cmd = (&proxying{server: server{app: a}, bounds: proxy.UsualLimits}).command()
+	}
+	said, _, _ := startCommand(t, cmd, a, append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
+	at, ok := strings.CutPrefix(said, "robots "+name+": ")
+	if !ok {
+		t.Fatalf("%s %q: it says %q", name, args, said)
+	}
+	return strings.TrimSpace(at), log
+}
+
+func TestIPv4IsIPv4Alone(t *testing.T) {
+	for _, name := range daemons {
+		at, _ := startDaemon(t, name, "--listen=0.0.0.0:0", "--open")
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(at, "http://"))
+		if !strings.HasPrefix(at, "http://0.0.0.0:") {
+			t.Errorf("%s: it says %s", name, at)
+		}
+		for host, there := range map[string]bool{"127.0.0.1": true, "::1": false} {
+			c, err := net.Dial("tcp", net.JoinHostPort(host, port))
+			if (err == nil) != there {
+				t.Errorf("%s: %s: %v", name, host, err)
+			}
+			if err == nil {
+				c.Close()
+			}
+		}
+	}
+}
+
+// A certificate may be changed under a program that runs; half of a change is not taken.
+func TestTLSFollowsItsFiles(t *testing.T) {
+	for _, name := range daemons {
+		dir := t.TempDir()
+		cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+		first := certified(t, cert, key)
+		at, log := startDaemon(t, name, "--tls-cert="+cert, "--tls-key="+key)
+		host, ok := strings.CutPrefix(at, "https://")
+		if !ok {
+			t.Fatalf("%s: it says %s", name, at)
+		}
+		shakes := func(pool *x509.CertPool) error {
+			c, err := tls.Dial("tcp", host, &tls.Config{RootCAs: pool, NextProtos: []string{"h2", "http/1.1"}})
+			if err == nil {
+				defer c.Close()
+				if got, want := c.ConnectionState().NegotiatedProtocol, map[string]string{"serve": "h2", "proxy": "http/1.1"}[name]; got != want {
+					t.Errorf("%s speaks %q, want %q", name, got, want)
+				}
+			}
+			return err
+		}
+		if err := shakes(first); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		other := filepath.Join(dir, "other")
+		second := certified(t, cert, other)
+		for range 2 {
+			if err := shakes(first); err != nil {
+				t.Errorf("%s, half changed: %v", name, err)
+			}
+		}
+		if n := strings.Count(log.String(), "not read again"); n != 1 {
+			t.Errorf("%s: told %d times: %s", name, n, log)
+		}
+		if err := os.Rename(other, key); err != nil {
+			t.Fatal(err)
+		}
+		if err := shakes(second); err != nil {
+			t.Errorf("%s, changed: %v", name, err)
+		}
+		if shakes(first) == nil {
+			t.Errorf("%s: the old certificate is still there", name)
+		}
+		os.Remove(cert)
+		if err := shakes(second); err != nil {
+			t.Errorf("%s, removed: %v", name, err)
+		}
+		if strings.Contains(log.String(), "may use") {
+			t.Errorf("%s: %s", name, log)
+		}
+	}
+}
+
+func TestSecretsThatAreNoneAreToldOf(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, mode os.FileMode) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte("0123456789abcdef\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certified(t, cert, key)
+	bot := filepath.Join(dir, "bot.pem")
+	stdoutOf(t, "", "sign", "keygen", bot)
+	const shared, clear = "may use", "in clear"
+	for _, c := range []struct {
+		mode os.FileMode // of all keys
+		args []string
+		says map[string]int
+	}{
+		{0o600, []string{"--token-file=" + write("own", 0o600)}, nil},
+		{0o600, []string{"--token-file=" + write("group", 0o640)}, map[string]int{shared: 1}},
+		{0o600, []string{"--token-file=" + write("all", 0o604)}, map[string]int{shared: 1}},
+		{0o644, []string{"--tls-cert=" + cert, "--tls-key=" + key}, map[string]int{shared: 1}},
+		{0o644, []string{"--sign-key=" + bot, "--sign-agent=https://bot.example"}, map[string]int{shared: 1}},
+		{0o600, []string{"--listen=0.0.0.0:0", "--token-file=" + write("own", 0o600)}, map[string]int{clear: 1}},
+		{0o600, []string{"--listen=0.0.0.0:0", "--tls-cert=" + cert, "--tls-key=" + key, "--token-file=" + write("own", 0o600)}, nil},
+		{0o600, []string{"--listen=0.0.0.0:0", "--open"}, nil},
+	} {
+		for _, name := range []string{key, bot} {
+			if err := os.Chmod(name, c.mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range daemons {
+			_, log := startDaemon(t, name, c.args...)
+			for _, text := range []string{shared, clear} {
+				if n := strings.Count(log.String(), text); n != c.says[text] {
+					t.Errorf("%s %q: told %d times %q: %s", name, c.args, n, text, log)
+				}
+			}
+		}
+	}
+	flags, _ := testCA(t)
+	for mode, want := range map[os.FileMode]int{0o600: 0, 0o644: 1} {
+		if err := os.Chmod(strings.TrimPrefix(flags[1], "--ca-key="), mode); err != nil {
+			t.Fatal(err)
+		}
+		if v := startProxy(t, flags...); strings.Count(v.log.String(), shared) != want {
+			t.Errorf("the key of a CA with mode %o: %s", mode, v.log)
+		}
+	}
+}
+
+// systemd hands over sockets, and is told when they are served and when that ends.
+func TestSystemdIsServedAndTold(t *testing.T) {
+	dir := t.TempDir()
+	exe, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(exe, filepath.Join(dir, "robots"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "told"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	next := func() string {
+		told.SetReadDeadline(time.Now().Add(20 * time.Second))
+		buf := make([]byte, 100)
+		n, err := told.Read(buf)
+		return fmt.Sprint(string(buf[:n]), err)
+	}
+	// Sockets are 1 and 2, of TCP, and U, which is not.
+	for _, c := range []struct{ name, sockets, names, says string }{
+		{"serve", "1", "robots.socket", "robots serve: http://1\n"},
+		{"serve", "1", "metrics", "robots serve: http://1\n"},
+		{"proxy", "1", "robots.socket", "robots proxy: http://1\n"},
+		{"proxy", "12", "any:metrics", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
+		{"proxy", "21", "metrics:any", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
+		{"proxy", "12", "any:other", ""}, {"serve", "12", "any:metrics", ""}, {"serve", "U", "any", ""},
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`,
+			filepath.Join(dir, "robots"), c.name, "--cache=none", "--listen=127.0.0.1:1")
+		cmd.Env = append(os.Environ(), fmt.Sprint("LISTEN_FDS=", len(c.sockets)), "LISTEN_FDNAMES="+c.names,
+			"NOTIFY_SOCKET="+told.LocalAddr().String())
+		for _, socket := range c.sockets {
+			network, at := "tcp", "127.0.0.1:0"
+			if socket == 'U' {
+				network, at = "unix", filepath.Join(dir, "unix")
+			}
+			l, err := net.Listen(network, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			file, err := l.(interface{ File() (*os.File, error) }).File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+			c.says = strings.Replace(c.says, "//"+string(socket), "//"+l.Addr().String(), 1)
+		}
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if c.says != "" {
+			if got := next(); got != "READY=1<nil>" {
+				t.Errorf("%+v: told %q", c, got)
+			}
+			at := regexp.MustCompile("http://127.0.0.1:[0-9]+").FindString(c.says)
+			if res, err := http.Get(at); err != nil {
+				t.Errorf("%+v: %v", c, err)
+			} else {
+				res.Body.Close()
+			}
+			cmd.Process.Signal(os.Interrupt)
+			if got := next(); got != "STOPPING=1<nil>" {
+				t.Errorf("%+v: told %q", c, got)
+			}
+		}
+		err := cmd.Wait()
+		if out.String() != c.says || (err == nil) != (c.says != "") ||
+			err != nil && (cmd.ProcessState.ExitCode() != exitUnknown || !strings.Contains(errs.String(), "of systemd")) {
+			t.Errorf("%+v: %v: %s%s", c, err, &out, &errs)
+		}
+	}
+}
+
+func TestListeningIsCheckedFirst(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	for _, name := range daemons {
+		for args, want := range map[string]int{
+			"--tls-cert=" + dir + "/x":                          exitUsage,
+			"--tls-key=" + dir + "/x":                           exitUsage,
+			"--tls-key=" + dir + "/x --tls-cert=" + dir + "/x":  exitUnknown,
+			"--listen=[::]:0":                                   exitUsage,
+			"--listen=0.0.0.0:0 --token-file=" + dir + "/token": exitUnknown,
+		} {
+			var errs strings.Builder
+			args := append([]string{name, "--cache=none"}, strings.Fields(args)...)
+			if status := run(ctx, args, streams{nil, io.Discard, &errs}); status != want {
+				t.Errorf("%q: status %d, want %d: %s", args, status, want, &errs)
+			}
+		}
+	}
+}
+
+// All that a proxy does goes through TLS to it, too: what is plain, looked into, and not looked into.
+func TestProxyWorksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	trusted := certified(t, cert, key)
+	flags, _ := testCA(t, "--only=seen.example.com")
+	ca, err := os.ReadFile(strings.TrimPrefix(flags[0], "--ca="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted.AppendCertsFromPEM(ca)
+	site := &origin{robots: map[string]string{"seen.example.com": "User-agent: *\nDisallow: /private\n"}}
+	v := startProxy(t, append(append(flags, bothSites(t, site.ServeHTTP)...), "--private", "--tls-cert="+cert, "--tls-key="+key)...)
+	for target, want := range map[string]int{
+		"http://seen.example.com/a": 200, "http://seen.example.com/private": 403,
+		"https://seen.example.com/a": 200, "https://seen.example.com/private": 403, "https://free.example.com/private": 200,
+	} {
+		c := v.client()
+		// The certificate of a site that is not looked into is its own.
+		c.TLSClientConfig = &tls.Config{RootCAs: trusted, InsecureSkipVerify: strings.Contains(target, "free")}
+		status, said := ask(c, target)
+		if status != want {
+			t.Errorf("%s: %d %s, want %d", target, status, said, want)
+		}
+	}
+	if log := site.log(); len(log) != 3 {
+		t.Errorf("the site was asked for %q", log)
+	}
+}
+
+// A service speaks HTTP/2 where it has TLS, and streams over it.
+func TestServeWorksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
+	defer c.CloseIdleConnections()
+	at, _ := startDaemon(t, "serve", "--private", siteServer(t, proxySite), "--tls-cert="+cert, "--tls-key="+key)
+	body, send := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", at+"/v1/decide", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "text/plain")
+	go io.WriteString(send, "http://s.example/a\n")
+	res, err := c.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for _, want := range []string{`"allowed":true`, `"allowed":false`} { // each comes before the next is asked
+		line, err := lines.ReadString('\n')
+		if err != nil || !strings.Contains(line, want) || res.ProtoMajor != 2 {
+			t.Errorf("%s: %s %v, want %s", res.Proto, line, err, want)
+		}
+		go io.WriteString(send, "http://s.example/private\n")
+	}
+	send.Close()
+}
