@@ -53,19 +53,21 @@ type Judge struct {
 	agents []*model.Line
 	before [len(dialects)]*policy.Policy
 	budget int
+	unsure bool // the present question has too many answers
 }
 
 // The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step.
 const (
-	costRule   = 4
-	costDecide = 40
+	costRule   = 6
+	costSorted = 20
+	costDecide = 60
 
 	// Findings is a budget for judging each finding on its own: a fraction of a second,
 	// whatever the file.
-	Findings = 20 << 20
+	Findings = 12 << 20
 
 	// Fixes is one for mending a file, of which all findings count and not the first alone.
-	Fixes = 100 << 20
+	Fixes = 80 << 20
 )
 
 // New returns a judge of the file.
@@ -79,11 +81,18 @@ func New(file *model.File, budget int) *Judge {
 
 // Effect returns what edits of different lines do together, in the order of the file.
 func (j *Judge) Effect(edits ...Edit) Effect {
-	tokens := j.tokens(edits)
-	after, read := j.parse(edits)
-	if !read || !j.original() || len(tokens) > maxTokens {
+	if j.budget < 0 || !j.original() {
 		return Effect{}
 	}
+	tokens := j.tokens(edits)
+	if len(tokens) > maxTokens {
+		return Effect{}
+	}
+	after, read := j.parse(edits)
+	if !read {
+		return Effect{}
+	}
+	j.unsure = false
 	var said summary
 	var changed []change
 	for d := range dialects {
@@ -96,7 +105,7 @@ func (j *Judge) Effect(edits ...Edit) Effect {
 	}
 	e := Effect{Changes: said.String()}
 	e.Lost = len(changed) > 0 && j.had(edits, changed)
-	e.Known = j.budget > 0
+	e.Known = j.budget > 0 && !j.unsure
 	return e
 }
 
@@ -121,10 +130,10 @@ func (j *Judge) original() (ok bool) {
 
 // parse reads the file with the edits in all dialects.
 func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy, ok bool) {
-	text := Apply(j.file, edits)
-	if j.budget -= len(dialects) * len(text); j.budget < 0 {
+	if j.budget -= len(dialects) * len(j.file.Text); j.budget < 0 {
 		return p, false
 	}
+	text := Apply(j.file, edits)
 	for i, d := range dialects {
 		p[i] = d.Parse([]byte(text))
 	}
@@ -134,8 +143,8 @@ func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy, ok bool) {
 // maxTokens bounds for how many crawlers a file is compared.
 const maxTokens = 256
 
-// tokens returns the crawlers that edits may concern: those that are named near to them, at the
-// top of the file, in the edit itself, or by a slightly different name; and one without a name.
+// tokens returns the crawlers that edits may concern: those that are named near to them, in
+// the edit itself, or by a slightly different name; and one without a name.
 func (j *Judge) tokens(edits []Edit) []string {
 	seen := map[string]bool{}
 	var all []string
@@ -148,9 +157,12 @@ func (j *Judge) tokens(edits []Edit) []string {
 		}
 	}
 	named := func(l *model.Line) { add(model.AgentName(l), strings.ToLower(policy.ProductToken(l.Value))) }
-	add(unnamed, "bingbot", "yandexbot")
-	const near = 8
+	add(unnamed)
 	for _, e := range edits {
+		near := 2 // those of the group, one of the group before, and one after
+		if e.Line.Meant == model.UserAgent {
+			near = 6
+		}
 		i := sort.Search(len(j.agents), func(i int) bool { return j.agents[i].Number >= e.Line.Number })
 		for _, l := range j.agents[max(0, i-near):min(len(j.agents), i+near)] {
 			named(l)
@@ -166,9 +178,6 @@ func (j *Judge) tokens(edits []Edit) []string {
 				}
 			}
 		}
-	}
-	for _, l := range j.agents[:min(len(j.agents), near)] {
-		named(l)
 	}
 	return all
 }
@@ -229,9 +238,10 @@ func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (d
 	if len(rules) == 0 || j.budget < 0 {
 		return differs
 	}
+	j.budget -= costSorted * (len(was) + len(is))
 	paths, ok := probes(rules, was, is)
 	if !ok {
-		j.budget = 0
+		j.unsure = true
 		return true
 	}
 	for path := range paths {
