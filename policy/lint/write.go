@@ -152,7 +152,7 @@ func (t *text) fix(f Finding) {
 			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(chars.Printable, line)))
 		}
 	}
-	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("      "+f.Suggestion, "       ", t.style.Width)[5:])
+	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])
 }
 
 // summary counts what was found.

@@ -59,10 +59,14 @@ func (f *checker) token(l *model.Line, name, written string) {
 	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
 	// somewhere in it is the name.
 	token := ""
-	if !strings.ContainsAny(l.Value, chars.Blanks) {
+	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) {
 		token = l.With(written)
 	}
-	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' {
+	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && isHeader(l.Value) {
+		f.once("RT206", l, l.ValueAt+i, "",
+			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's",
+			chars.Quote(l.Value), chars.Quote(written))
+	} else if i >= 0 && l.Value[i] == '/' {
 		f.add("RT206", l, l.ValueAt+i, token,
 			"%s is more than the product token %s", chars.Quote(l.Value), chars.Quote(written))
 	} else if i >= 0 {
@@ -77,12 +81,18 @@ func (f *checker) token(l *model.Line, name, written string) {
 	// Of the name itself only: versions are RT206. One real file in ten has such a
 	// name, MJ12bot above all.
 	if i := strings.IndexAny(written, "0123456789"); i >= 0 {
-		f.add("RT208", l, l.ValueAt+i, "",
+		f.once("RT208", l, l.ValueAt+i, "",
 			"the product token %s has a digit, at which Google cuts it", chars.Quote(written))
 	}
 	if use := model.Retired(name); use != "" {
-		f.add("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
+		f.once("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
 	}
+}
+
+// isHeader recognizes the value of a User-Agent header, in which the name of a crawler stands
+// anywhere, after that of a browser.
+func isHeader(value string) bool {
+	return strings.Contains(value, "/") && strings.ContainsAny(value, " (")
 }
 
 // eachAgent returns a user-agent line for each part of a list, "" if l is none. The first
@@ -179,6 +189,9 @@ func (f *checker) repeated() {
 	for i := range f.Groups {
 		for _, a := range f.Groups[i].Agents {
 			name := model.AgentName(a)
+			if isHeader(a.Value) {
+				continue // begins as those of other crawlers do
+			}
 			was, ok := first[name]
 			switch {
 			case name == "":

@@ -43,10 +43,12 @@ func (f *checker) closings(g *model.Group) {
 // system, which keeps there what runs on the server.
 func asset(pattern string) bool {
 	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
-	name := p[strings.LastIndexAny(p, "/*")+1:]
-	switch name {
-	case "css", "js", ".css", ".js", "javascript", "javascripts", "stylesheets", "styles":
+	at := strings.LastIndexAny(p, "/*")
+	switch p[at+1:] {
+	case ".css", ".js":
 		return true
+	case "css", "js", "javascript", "javascripts", "stylesheets", "styles":
+		return at <= 0 || strings.HasPrefix(pattern[len(p):], "/") // else it may be a page: /maps/api/js?
 	}
 	return false
 }

@@ -137,6 +137,9 @@ func (f *File) Audiences() []Audience {
 		if g.Star != nil {
 			name, first = "*", g.Star
 		}
+		if name == "" {
+			continue // names no crawler, or one in stars (RT005, RT209)
+		}
 		at, ok := index[name]
 		if !ok {
 			at = len(all)

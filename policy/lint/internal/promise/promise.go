@@ -146,44 +146,39 @@ const maxTokens = 256
 // tokens returns the crawlers that edits may concern: those that are named near to them, in
 // the edit itself, or by a slightly different name; and one without a name.
 func (j *Judge) tokens(edits []Edit) []string {
-	seen := map[string]bool{}
-	var all []string
-	add := func(names ...string) {
-		for _, name := range names {
-			if name != "" && name != "*" && !seen[name] && len(all) <= maxTokens {
-				seen[name] = true
-				all = append(all, name)
+	seen := map[string]bool{unnamed: true}
+	all := []string{unnamed}
+	add := func(value string, likewise bool) {
+		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
+			part = policy.ProductToken(part) // without version
+			if part == "" || seen[part] || len(all) > maxTokens {
+				continue
+			}
+			seen[part] = true
+			if all = append(all, part); likewise {
+				all = append(all, part+"x", "x"+part)
 			}
 		}
 	}
-	named := func(l *model.Line) { add(model.AgentName(l), strings.ToLower(policy.ProductToken(l.Value))) }
-	add(unnamed)
 	for _, e := range edits {
 		near := 2 // those of the group, one of the group before, and one after
 		if e.Line.Meant == model.UserAgent {
 			near = 6
+			for line := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
+				_, value, _ := strings.Cut(line, ":")
+				add(value, true)
+			}
 		}
 		i := sort.Search(len(j.agents), func(i int) bool { return j.agents[i].Number >= e.Line.Number })
 		for _, l := range j.agents[max(0, i-near):min(len(j.agents), i+near)] {
-			named(l)
-		}
-		if e.Line.Meant != model.UserAgent {
-			continue
-		}
-		for text := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
-			_, value, _ := strings.Cut(text, ":")
-			for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
-				if policy.ProductToken(part) == part && !chars.Digits(part) {
-					add(part, part+"x", "x"+part)
-				}
-			}
+			add(l.Value, false)
 		}
 	}
 	return all
 }
 
 // isMark tells what parts names in the value of a user-agent line.
-func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;/*()", r) || chars.Invisible(r) }
+func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;*()", r) || chars.Invisible(r) }
 
 // had reports whether one of the crawlers minds the lines as they are written: whether a
 // verdict would change without them. A user-agent line stays, for a crawler that there is
