@@ -48,7 +48,7 @@ Colours are used on a terminal, unless $NO_COLOR is set.`
 // lint makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
 func (a *app) lint() *cobra.Command {
-	l := &linter{app: a, failOn: severityFlag{lint.Warning}}
+	l := &linter{app: a, failOn: severityFlag{lint.SeverityWarning}}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
@@ -85,7 +85,7 @@ type severityFlag struct{ lint.Severity }
 func (f *severityFlag) Type() string { return "severity" }
 
 func (f *severityFlag) Set(name string) error {
-	for s := lint.Info; s <= lint.Error; s++ {
+	for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
 		if s.String() == name {
 			f.Severity = s
 			return nil

@@ -17,7 +17,7 @@ User-agent: ExampleBot/1.0
 Disallow: private
 `
 	for _, f := range lint.File([]byte(text)) {
-		if f.Severity >= lint.Warning {
+		if f.Severity >= lint.SeverityWarning {
 			fmt.Printf("%d:%d %s %s\n", f.Line, f.Column, f.ID, f.Message)
 		}
 	}

@@ -161,7 +161,7 @@ func TestFindingsBeyondTheBoundAreCounted(t *testing.T) {
 
 func TestEnginesHaveNames(t *testing.T) {
 	for e, want := range map[lint.Engines]string{
-		0: "", lint.All: "all", lint.Google | lint.Seznam: "google,seznam", lint.All | lint.RSL: "all,rsl", 1 << 15: "unknown",
+		0: "", lint.EngineDialects: "all", lint.EngineGoogle | lint.EngineSeznam: "google,seznam", lint.EngineDialects | lint.EngineRSL: "all,rsl", 1 << 15: "unknown",
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
