@@ -259,6 +259,9 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
+	if l.fix != "" && (a.StatusCode < 200 || a.StatusCode > 299) {
+		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
+	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
