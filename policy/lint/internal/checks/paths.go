@@ -219,7 +219,7 @@ func (f *checker) wildcards(l *model.Line) {
 // star remarks on a wildcard that matches nothing more. One that makes its rule win over
 // another is there for that.
 func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
-	if f.Unbounded || f.judge.Effect(promise.Edit{Line: l, Text: replacement}).Keeps() {
+	if f.Unbounded || f.judge.Keeps(promise.Edit{Line: l, Text: replacement}) {
 		f.once("RT007", l, at, replacement, format, args...)
 	}
 }

@@ -40,9 +40,6 @@ type Effect struct {
 	Lost    bool   // the lines had an effect for a crawler that is told otherwise after the edit
 }
 
-// Keeps reports whether no verdict changes.
-func (e Effect) Keeps() bool { return e.Known && e.Changes == "" }
-
 // Harmless reports whether the edit may be offered: no verdict changes, or the lines were
 // without effect as they are written.
 func (e Effect) Harmless() bool { return e.Known && !e.Lost }
@@ -54,6 +51,7 @@ type Judge struct {
 	before [len(dialects)]*policy.Policy
 	budget int
 	unsure bool // the present question has too many answers
+	hasty  bool // the first verdict that changes answers it
 }
 
 // The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step.
@@ -67,7 +65,7 @@ const (
 	Findings = 12 << 20
 
 	// Fixes is one for mending a file, of which all findings count and not the first alone.
-	Fixes = 80 << 20
+	Fixes = 60 << 20
 )
 
 // New returns a judge of the file.
@@ -79,7 +77,16 @@ func New(file *model.File, budget int) *Judge {
 	return j
 }
 
-// Effect returns what edits of different lines do together, in the order of the file.
+// Keeps reports whether edits of different lines together change no verdict, and whether that
+// is known. They are in the order of the file.
+func (j *Judge) Keeps(edits ...Edit) bool {
+	j.hasty = true
+	e := j.Effect(edits...)
+	j.hasty = false
+	return e.Known && e.Changes == ""
+}
+
+// Effect returns what the edits do.
 func (j *Judge) Effect(edits ...Edit) Effect {
 	if j.budget < 0 || !j.original() {
 		return Effect{}
@@ -100,6 +107,9 @@ func (j *Judge) Effect(edits ...Edit) Effect {
 			c := change{dialect: d, token: token}
 			if j.compare(&c, j.before[d].Group(token), after[d].Group(token), &said) {
 				changed = append(changed, c)
+			}
+			if j.hasty && len(changed) > 0 {
+				return Effect{}
 			}
 		}
 	}
@@ -249,7 +259,10 @@ func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (d
 			continue
 		}
 		said.decided(c.dialect, name, target, b, a)
-		if differs = true; len(c.targets) < maxTargets {
+		if differs = true; j.hasty {
+			return true
+		}
+		if len(c.targets) < maxTargets {
 			c.targets = append(c.targets, target)
 		}
 	}
