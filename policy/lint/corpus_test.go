@@ -64,7 +64,7 @@ var frequencies = []struct {
 	{"RT310", 7.6, 9, "longer files; in two, a rule is repeated where another reader ends the group"},
 	{"RT401", 1.2, 0.2, "files of one rule are rare; two more let named crawlers in"},
 	{"RT402", 1.7, 4.6, "longer files; directories such as /css/ count, too"},
-	{"RT403", 22.6, 30.4, "longer files"},
+	{"RT403", 22.6, 11.2, "the whole counts /admin/ and /wp-admin/ of Drupal's and WordPress' own files"},
 	{"RT404", 3.9, 5.6, "longer files"},
 	{"RT407", 0.8, 1, ""},
 	{"RT408", 0, 0.2, "not counted in the whole; a directory of data, closed to Googlebot alone"},

@@ -199,11 +199,11 @@ func (f *checker) repeated() {
 				first[name] = seen{i, a.Number}
 			case was.group == i: // twice in one group does no harm
 			case name == "*":
-				f.add("RT204", a, -1, "",
+				f.once("RT204", a, -1, "",
 					"line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
 						"and old ones never come to these rules", was.line)
 			default:
-				f.add("RT205", a, -1, "",
+				f.once("RT205", a, -1, "",
 					"another group for %s begins at line %d: most readers merge them, "+
 						"old ones never come to these rules",
 					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)

@@ -18,6 +18,7 @@ type checker struct {
 	report.Report
 	url   *url.URL // where the file is served; nil if not known
 	judge *promise.Judge
+	paths map[string]bool // of the rules, once asked for
 }
 
 // add reports a finding of the rule at byte at of l, or about the whole line if at is

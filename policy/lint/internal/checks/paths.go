@@ -284,7 +284,7 @@ func (f *checker) escapes(l *model.Line) {
 			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
 	}
 	if i := e.lower; i >= 0 {
-		f.add("RT304", l, l.ValueAt+i, l.With(reescape(v)),
+		f.once("RT304", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
 			chars.Quote(v[i:i+3]))
 	}
@@ -301,7 +301,7 @@ func (f *checker) escapes(l *model.Line) {
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
 	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }); i >= 0 {
-		f.add("RT306", l, l.ValueAt+i, l.With(reescape(v)),
+		f.once("RT306", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has characters outside ASCII, which not all readers encode alike", chars.Quote(v))
 	}
 }
