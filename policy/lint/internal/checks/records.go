@@ -84,7 +84,7 @@ func (f *checker) loneRecord(l *model.Line) {
 	// Google ended its unofficial support on 1 September 2019; the others never had
 	// any.
 	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
-		f.once("RT404", l, -1, "",
+		f.add("RT404", l, -1, "",
 			"%s has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
 	case model.Sitemap:
 		// Any host will do, but a full URL it must be, to Google, Yandex and

@@ -192,14 +192,17 @@ func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;*()", r) 
 
 // had reports whether one of the crawlers minds the lines as they are written: whether a
 // verdict would change without them. A user-agent line stays, for a crawler that there is
-// not: it ends the group before it.
+// not, and so does a rule, for no path: they part groups.
 func (j *Judge) had(edits []Edit, changed []change) bool {
 	var gone []Edit
 	isVacant := true
 	for _, e := range edits {
 		text := "#"
-		if e.Line.Kind == model.UserAgent {
+		switch l := e.Line; {
+		case l.Kind == model.UserAgent:
 			text = "User-agent: " + nobody
+		case l.Rule() && !l.NoColon && strings.EqualFold(l.Field, l.Kind): // to every reader
+			text = "Disallow:"
 		}
 		gone = append(gone, Edit{Line: e.Line, Text: text})
 		isVacant = isVacant && vacant(e.Line)
