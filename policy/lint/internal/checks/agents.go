@@ -62,7 +62,7 @@ func (f *checker) token(l *model.Line, name, written string) {
 	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) {
 		token = l.With(written)
 	}
-	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && isHeader(l.Value) {
+	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && model.IsHeader(l.Value) {
 		f.once("RT206", l, l.ValueAt+i, "",
 			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's",
 			chars.Quote(l.Value), chars.Quote(written))
@@ -87,12 +87,6 @@ func (f *checker) token(l *model.Line, name, written string) {
 	if use := model.Retired(name); use != "" {
 		f.once("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
 	}
-}
-
-// isHeader recognizes the value of a User-Agent header, in which the name of a crawler stands
-// anywhere, after that of a browser.
-func isHeader(value string) bool {
-	return strings.Contains(value, "/") && strings.ContainsAny(value, " (")
 }
 
 // eachAgent returns a user-agent line for each part of a list, "" if l is none. The first
@@ -189,7 +183,7 @@ func (f *checker) repeated() {
 	for i := range f.Groups {
 		for _, a := range f.Groups[i].Agents {
 			name := model.AgentName(a)
-			if isHeader(a.Value) {
+			if model.IsHeader(a.Value) {
 				continue // begins as those of other crawlers do
 			}
 			was, ok := first[name]

@@ -238,6 +238,9 @@ func vacant(l *model.Line) bool {
 func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (differs bool) {
 	was, is := j.rules(before), j.rules(after)
 	name := cmp.Or(after.Token(), before.Token(), c.token)
+	if name != "*" && policy.ProductToken(name) != name { // the group says more than the name
+		name = c.token
+	}
 	if now := delay(after); delay(before) != now {
 		said.add(c.dialect, name, "asks", now)
 		differs = true
