@@ -16,7 +16,6 @@ type entry struct {
 	core  string // pattern without wildcards at its end
 	plain bool   // core matches what begins with it, and nothing else
 	loses bool   // to a rule of the other kind that matches the same
-	wins  bool   // over such a rule
 }
 
 // literal tells a pattern that readers without wildcards understand as it is meant.
@@ -100,7 +99,6 @@ func (f *checker) equal(same, kept []entry) []entry {
 			f.superfluous("RT015", e.Line,
 				"%s can never win: line %d allows the same, and allow wins a tie", chars.Quote(e.Value), other.Number)
 		}
-		e.wins = other != nil && !e.loses
 		kept = append(kept, e)
 	}
 	return kept
@@ -138,7 +136,7 @@ func (f *checker) covered(entries []entry) {
 		if len(path) > 0 {
 			earliest = path[len(path)-1].earliest
 			top := winner(path)
-			if top.Kind == e.Kind && !e.loses && !e.wins && top.core != e.core && !lengths.rival(e, len(top.Value)) {
+			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
 				f.superfluous("RT311", e.Line,
 					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
 			}
