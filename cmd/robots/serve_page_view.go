@@ -245,7 +245,7 @@ func (a *pageAnswer) lint(findings []lint.Finding) {
 		}
 	}
 	slices.SortStableFunc(a.ByLine, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
-	for s, what := range []string{lint.Error: "error", lint.Warning: "warning", lint.Info: "remark"} {
+	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
 		if n := counts[lint.Severity(s)]; n > 0 {
 			a.Severity = append([]string{plural(n, what)}, a.Severity...)
 		}
