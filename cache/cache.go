@@ -39,7 +39,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
@@ -124,47 +123,8 @@ type Cache struct {
 	memory  memory
 }
 
-// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
-// all (RFC 9309 §2.3.1.4).
-type Outage uint8
-
-const (
-	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
-	// there is none, everything is disallowed.
-	LastGood Outage = iota
-
-	// Strict disallows everything as soon as the last result is no longer fresh: RFC
-	// 9309 §2.3.1.4 to the letter.
-	Strict
-
-	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if
-	// there is none, allows everything) up to 30 days after the outage began, and then
-	// allows everything if the origin answers at all, with whatever status.
-	GoogleLadder
-)
-
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
-
-// Source is where results come from, and how they are read. It must not be changed once it
-// was given to Get.
-type Source struct {
-	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
-	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
-	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
-	// has not been asked.
-	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
-	// UserAgent is what Load sends. It matters if an answer names User-Agent in its Vary:
-	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
-	// what net/http sends by itself.
-	UserAgent string
-
-	// Dialect is how answers are read, those in a Store included. Each dialect has its own
-	// results in memory. If zero, policy.RFC9309.
-	Dialect policy.Dialect
-}
 
 // Get returns the result that holds for the origin o: from memory, from the Store, or from
 // src. It waits no longer than ctx. The result is kept for all callers, unless it is a

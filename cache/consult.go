@@ -188,11 +188,3 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	}
 	c.backing.Put(key, data, s.retention(now), c.patience-stored.took, stored.release)
 }
-
-// fileOf returns the file of a result, which has none if it was renewed without it.
-func fileOf(r *fetch.Result) []byte {
-	if r == nil {
-		return nil
-	}
-	return r.Body
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 const (
@@ -295,12 +293,6 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	return c.terms.newest(a.state, a.at), nil
 }
 
-// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
-// origin: the callers that waited get it, and it is kept nowhere.
-func ofAProxy(r *fetch.Result) bool {
-	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
-}
-
 // arrival is a result, and what is known of its origin from then on.
 type arrival struct {
 	result *fetch.Result
@@ -391,22 +383,22 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 // errExited is why there is no result, unless Load returns or panics.
 var errExited = errors.New("cache: load ended its goroutine")
 
-// checked holds Load to its contract.
-func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
-	switch {
-	case err != nil:
-		return unreachable(src.Dialect, errors.New(err.Error()))
-	case r == nil || r.Policy == nil:
-		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+// errOthers ends a flight that found, in the place for all callers, an answer for others. That
+// answer is not fresh, and not for this flight to refresh.
+var errOthers = errors.New("cache: the answer is for another User-Agent")
+
+// getVarying is Get for an entry whose answer is not for all.
+func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
+	if agent := src.agent(); agent != e.own.UserAgent {
+		return c.getAt(ctx, place{e.origin, agent, e.dialect}, src)
 	}
-	if r.Err != nil {
-		text := *r
-		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
-		r = &text
-	}
-	return r.In(src.Dialect)
+	return c.getFrom(ctx, e, src)
 }
 
-func unreachable(d policy.Dialect, err error) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
+// getAt is Get for one place.
+func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
+	if e := c.memory.find(p); e != nil {
+		return c.getFrom(ctx, e, src)
+	}
+	return c.wait(ctx, p, nil, src)
 }

@@ -245,3 +245,11 @@ func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 	}
 	return n
 }
+
+// fileOf returns the file of a result, which has none if it was renewed without it.
+func fileOf(r *fetch.Result) []byte {
+	if r == nil {
+		return nil
+	}
+	return r.Body
+}

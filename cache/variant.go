@@ -1,10 +1,8 @@
 package cache
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -44,34 +42,6 @@ func (p place) flight() string {
 		return p.key()
 	}
 	return p.key() + " in " + p.dialect.String()
-}
-
-// errOthers ends a flight that found, in the place for all callers, an answer for others. That
-// answer is not fresh, and not for this flight to refresh.
-var errOthers = errors.New("cache: the answer is for another User-Agent")
-
-// agent is the User-Agent that is sent: net/http has one for callers that set none.
-func (src *Source) agent() string {
-	if src.UserAgent == "" {
-		return "Go-http-client/1.1"
-	}
-	return src.UserAgent
-}
-
-// getVarying is Get for an entry whose answer is not for all.
-func (c *Cache) getVarying(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
-	if agent := src.agent(); agent != e.own.UserAgent {
-		return c.getAt(ctx, place{e.origin, agent, e.dialect}, src)
-	}
-	return c.getFrom(ctx, e, src)
-}
-
-// getAt is Get for one place.
-func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
-	if e := c.memory.find(p); e != nil {
-		return c.getFrom(ctx, e, src)
-	}
-	return c.wait(ctx, p, nil, src)
 }
 
 // suits reports whether a result found in a place, perhaps by another caller's flight, is

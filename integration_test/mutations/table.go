@@ -83,7 +83,7 @@ var table = []mutation{
 	{"cache/flight.go", "if !e.renewing.CompareAndSwap(false, true) {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
 
 	// Memory.
-	{"cache/memory.go", "kept, _ := fetch.OriginOf(u); kept == o {", "kept, _ := fetch.OriginOf(u); kept != (fetch.Origin{}) {", "an origin reached under another name is kept as that host's own", "./cache", "TestAnEntryKeepsTheTextOfItsOrigin"},
+	{"cache/entry.go", "kept, _ := fetch.OriginOf(u); kept == o {", "kept, _ := fetch.OriginOf(u); kept != (fetch.Origin{}) {", "an origin reached under another name is kept as that host's own", "./cache", "TestAnEntryKeepsTheTextOfItsOrigin"},
 	{"cache/memory.go", "for m.bytes > m.limit && m.recent.Len() > 0 {", "for false {", "the bound on bytes is not kept", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 	{"cache/memory.go", "m.bytes -= int64(e.cost)", "m.bytes -= 0", "what is evicted goes on to count", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
 	{"cache/memory.go", "if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {", "if false && m.mu.TryLock() {", "the order of use is that of arrival", "./cache", "TestTheOriginUnusedTheLongestGivesWay"},
