@@ -144,21 +144,13 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src.Dialect)
-	if e == nil {
-		return c.wait(ctx, place{Origin: o, dialect: src.Dialect}, nil, src)
+	e := c.memory.lookup(o, src.kind())
+	if e == nil || e.is(apart) {
+		all := e
+		if e = c.memory.own(o, src, all); e == nil {
+			return c.wait(ctx, src.place(o), all.seen(), src)
+		}
 	}
-	if e.varies {
-		return c.getVarying(ctx, e, src)
-	}
-	if c.clock.now() < time.Duration(e.until.Load()) { // as in getFrom: a call more is 2 % of the gate
-		c.memory.used(e)
-		return e.result.Load(), nil
-	}
-	return c.look(ctx, e, src)
-}
-
-func (c *Cache) getFrom(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
@@ -171,14 +163,11 @@ func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
+		if r = c.terms.bridge(s, now); r == nil || !e.is(overdue) {
 			return c.wait(ctx, e.place(), s, src)
 		}
 		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
-	}
-	if !e.place().suits(r, src) { // of the moment, and for another
-		return c.getAt(ctx, place{e.origin, src.agent(), e.dialect}, src)
 	}
 	if due == inBackground {
 		c.renew(e, s, src)
@@ -192,9 +181,6 @@ func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh) time.Duration {
 	if due != notDue || s.failure != nil {
 		period = min(period, time.Second)
-	}
-	if f := s.failure; f != nil && f.UserAgent != "" && f.UserAgent != s.own().UserAgent {
-		period = 0 // the entry is not for whom this may be: look each time
 	}
 	return c.clock.at(now) + period
 }
@@ -212,6 +198,7 @@ func (c *Cache) init() {
 		noRefresh:  c.NoRefresh,
 	}
 	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
+	c.memory.stored = c.Store != nil
 	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
@@ -255,10 +242,7 @@ func (c *Cache) draw(lo, hi float64) float64 {
 // Until returns the zero Time.
 func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src.Dialect)
-	if e != nil && e.varies && e.own.UserAgent != src.agent() {
-		e = c.memory.find(place{o, src.agent(), src.Dialect})
-	}
+	e := c.memory.own(o, src, c.memory.lookup(o, src.kind()))
 	if e == nil {
 		return time.Time{}
 	}

@@ -29,6 +29,8 @@ type memory struct {
 	recent *simplelru.LRU[*entry, struct{}]
 	bytes  int64 // sum of the entries' costs
 	limit  int64
+
+	stored bool // there is a Store behind it
 }
 
 func (m *memory) init(size int, limit int64) {
@@ -44,9 +46,9 @@ func (m *memory) evicted(e *entry, _ struct{}) {
 	m.bytes -= int64(e.cost)
 }
 
-// put publishes a state. Flights of one origin follow each other, so there is one
-// writer for each entry.
-func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Duration) {
+// put publishes a state that a flight for agent has found. Flights of one place follow each
+// other, so there is one writer for each entry.
+func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Duration, agent string) {
 	cost := cost(o, s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,6 +68,7 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Durati
 	e.state.Store(s)
 	e.ends.Store(int64(ends))
 	e.hold(r, until)
+	m.family(e, old, agent)
 	switch {
 	case old == nil:
 		m.turn.Add(1)
@@ -80,6 +83,54 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Durati
 	for m.bytes > m.limit && m.recent.Len() > 0 {
 		m.recent.RemoveOldest()
 	}
+}
+
+const (
+	maxOrigin = 1280 << 10 // bytes of one origin, in all its places,
+	maxPlaces = 256        // of which it has so many
+)
+
+// family sets e, which is to replace old, beside the other places of its origin, and keeps them
+// within what one origin may take; the lock is held.
+func (m *memory) family(e, old *entry, agent string) {
+	if m.stored && !e.single {
+		e.know(old, agent)
+	}
+	for {
+		count, bytes := 1, int64(e.cost)
+		var oldest *entry
+		for other := range m.of(e.origin) {
+			if other == e || other == old {
+				continue
+			}
+			count++
+			bytes += int64(other.cost)
+			if oldest == nil || other.turn.Load() < oldest.turn.Load() {
+				oldest = other
+			}
+			e.joins(other)
+			other.joins(e)
+		}
+		if oldest == nil || bytes <= maxOrigin && count <= maxPlaces {
+			return
+		}
+		m.recent.Remove(oldest)
+	}
+}
+
+// own returns the entry for the callers of src where it may be another than that of the place
+// for all, which is given; nil if there is none.
+func (m *memory) own(o fetch.Origin, src *Source, all *entry) *entry {
+	agent := src.agent()
+	if all == nil || all.is(varies) {
+		if e := m.find(src.place(o).of(agent)); e != nil {
+			return e
+		}
+	}
+	if all != nil && all.isFor(agent) {
+		return all
+	}
+	return nil
 }
 
 // first makes an entry the most recent one; the lock is held.

@@ -75,7 +75,7 @@ type pickyStore struct {
 }
 
 func (s *pickyStore) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if key == "https://a.example" {
+	if key == "RGC4 https://a.example" {
 		s.refused++
 		return errors.New("not this one")
 	}
@@ -122,7 +122,7 @@ func TestTheQueueOfWritesIsBoundedAndKeepsTheLatest(t *testing.T) {
 		if got := len(store.keys()); got != room-1 {
 			t.Errorf("%d values in the store, want %d", got, room-1)
 		}
-		if got := string(store.values["https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
+		if got := string(store.values["RGC4 https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
 			t.Errorf("not the latest value: %q", got)
 		}
 		if got := store.count("Put"); got != room {

@@ -57,7 +57,10 @@ func (g *gate) init(t *Transport) {
 	}
 	g.fetcher = t.filledFetcher()
 	g.ftp = g.fetcher.Reads("ftp")
-	g.source = cache.Source{Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect}
+	g.source = cache.Source{
+		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
+		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly,
+	}
 	if t.Trace != nil {
 		g.trace = *t.Trace
 	}

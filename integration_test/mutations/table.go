@@ -72,7 +72,15 @@ var table = []mutation{
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
 	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},
-	{"cache/variant.go", "return r == nil || r.UserAgent == \"\" || p.agent != \"\" || r.UserAgent == src.agent()", "return true", "an answer is given to another User-Agent", "./cache", "TestAFlightsAnswerIsNotForAllWhoJoinedIt"},
+	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if false {", "after a restart one crawler is answered with what another was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
+	{"cache/flight.go", "e != nil && !e.isFor(src.agent()): // whose", "false: // whose", "who joins another's fetch gets what that one was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
+	{"cache/memory.go", "if all == nil || all.is(varies) {", "if all != nil && all.is(varies) {", "a copy is lost with the place for all", "./cache", "TestEachUserAgentsOwnCopyOutlivesTheOthers"},
+	{"cache/variant.go", "sum[:16]", "sum[:1]", "User-Agents share keys in a Store", "./cache", "TestUserAgentsHaveKeysOfTheirOwn"},
+	{"cache/variant.go", "if p.signed {", "if false {", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
+	{"cache/source.go", "kind{src.Dialect, src.Signed, src.PublicOnly}", "kind{src.Dialect, src.Signed, false}", "public-only is answered with what others were told", "./cache", "TestKindsOfSourcesShareNothing"},
+	{"cache/memory.go", "bytes <= maxOrigin && count <= maxPlaces", "count <= maxPlaces", "the variants of one origin fill the memory", "./cache", "TestVariantsOfOneOriginShareItsBound"},
+	{"client/gate.go", "Signed: g.fetcher.Sign != nil,", "Signed: false,", "signed and unsigned requests share an answer", "./client", "TestSignedAndUnsignedShareNoAnswer"},
+	{"cache/cache.go", "if e == nil || e.is(apart) {", "if e == nil {", "what one crawler was told is for another that has a file of its own", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 
 	// Flights.
 	{"cache/flight.go", "DoChan(o.flight(), ", "DoChan(o.HostField(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
@@ -80,7 +88,7 @@ var table = []mutation{
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
 	{"cache/flight.go", "if known := e.state.Load(); known != s {", "if false {\n\t\t\tknown := e.state.Load()", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
-	{"cache/flight.go", "if !e.renewing.CompareAndSwap(false, true) {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
+	{"cache/flight.go", "if e.flags.Or(renewing)&renewing != 0 {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
 
 	// Memory.
 	{"cache/entry.go", "kept, _ := fetch.OriginOf(u); kept == o {", "kept, _ := fetch.OriginOf(u); kept != (fetch.Origin{}) {", "an origin reached under another name is kept as that host's own", "./cache", "TestAnEntryKeepsTheTextOfItsOrigin"},
@@ -128,7 +136,7 @@ var table = []mutation{
 	{"client/pacer_turns.go", "} else if time.Now().Before(pl.lease.until) {", "} else {", "a process that slept wins its turn back by renewing it", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"cache/internal/backing/window.go", "if w.answered() && (w.most == 0 || w.seen <= w.most) ||", "if", "a Store that is busy is taken for a silent one", "./cache/internal/backing", "TestAWindowBeginsAgainWhileTheStoreAnswersOthers"},
 	{"client/pacer_lane.go", "return false, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
-	{"cache/cache.go", "if !e.place().suits(r, src) {", "if false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
+	{"cache/flight.go", "a.result.UserAgent != \"\" && o != own {", "false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
 	{"fetch/attempt.go", "res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent)", "_ = cmp.Or(res.UserAgent, r.prev.UserAgent)", "a 304 gives a file to another User-Agent", "./fetch", "TestA304LeavesTheFileToWhomItIsFor"},
 
 	// Statements about use.
