@@ -295,7 +295,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up: 1,024 others waited to be written, or the Store refused them eight times
+	StoreDrops  uint64 // values given up, because too many waited to be written: 1,024, or 32 MiB
 }
 
 // Stats returns a snapshot.

@@ -106,7 +106,8 @@ var table = []mutation{
 	{"cache/cache.go", "if left != nil {", "if false {", "a Store is closed while a fetch uses it", "./cache", "TestCloseLeavesAStoreInUseOpen"},
 	{"cache/flight.go", "\tf.flying.Add(1)\n\tf.running.Go(func() {\n\t\tdefer f.flying.Add(-1)\n", "\tf.running.Go(func() {\n", "a Store is closed before it got its lock back", "./cache", "TestALockIsGivenBackBeforeTheStoreIsClosed"},
 	{"cache/internal/backing/backing.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
-	{"cache/internal/backing/breaker.go", "return b.failures < breakAfter || !time.Now().Before(b.next)", "return true", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
+	{"cache/internal/backing/queue.go", "w.then, w.failed = nil, true", "return", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
+	{"cache/internal/backing/queue.go", "if w.failed && other != key {", "if false {", "values that the Store refuses leave no room for others", "./cache/internal/backing", "TestValuesThatFailedGiveWay"},
 	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
