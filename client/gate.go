@@ -92,7 +92,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
-		f.FTP = g.FTP
+		f.FTP, f.MaxMemory = g.FTP, g.MaxMemory
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign
