@@ -322,10 +322,16 @@ func TestWhatOneCrawlerIsToldOpensNothingToAnother(t *testing.T) {
 							return
 						}
 						closeCache(t, c)
+						slow := on("Get", func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil })
+						if locks, ok := store.(*lockStore); ok {
+							locks.misbehave(slow)
+						} else {
+							store.(*memStore).misbehave(slow)
+						}
 						c = &cache.Cache{Store: store, Logger: quiet}
 						var both sync.WaitGroup // a leads the fetch, and b joins it
 						both.Go(func() { ask(c, told("a", wall)) })
-						both.Go(func() { closed(c, "at a restart", told("b", wall)) })
+						both.Go(func() { time.Sleep(time.Millisecond); closed(c, "at a restart", told("b", wall)) })
 						both.Wait()
 						closed(c, "after a restart", told("b", wall))
 						closeCache(t, c)

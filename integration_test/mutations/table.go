@@ -79,9 +79,9 @@ var table = []mutation{
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
 	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},
-	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if false {", "after a restart one crawler is answered with what another was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
+	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if !same && false {", "after a restart one crawler is answered with what another was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 	{"cache/flight.go", "e != nil && !e.isFor(src.agent()): // whose", "false: // whose", "who joins another's fetch gets what that one was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
-	{"cache/memory.go", "if all == nil || all.is(varies) {", "if all != nil && all.is(varies) {", "a copy is lost with the place for all", "./cache", "TestEachUserAgentsOwnCopyOutlivesTheOthers"},
+	{"cache/memory.go", "if all == nil || all.is(varies) {", "if all != nil && all.is(varies) {", "a hit on a variant is a flight", "./cache", "TestAHitOnAVariantAllocatesNothing"},
 	{"cache/variant.go", "sum[:16]", "sum[:1]", "User-Agents share keys in a Store", "./cache", "TestUserAgentsHaveKeysOfTheirOwn"},
 	{"cache/variant.go", "if p.signed {", "if false {", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"cache/source.go", "kind{src.Dialect, src.Signed, src.PublicOnly}", "kind{src.Dialect, src.Signed, false}", "public-only is answered with what others were told", "./cache", "TestKindsOfSourcesShareNothing"},
@@ -94,7 +94,7 @@ var table = []mutation{
 	{"cache/flight.go", "case <-ctx.Done():\n\t\t\treturn nil, ctx.Err()", "case <-ctx.Done():\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNoCallerIsKeptBeyondTheDeadline"},
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
-	{"cache/flight.go", "if known := e.state.Load(); known != s {", "if false {\n\t\t\tknown := e.state.Load()", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
+	{"cache/flight.go", "if known != s && e.isFor(own.agent) {", "if false {", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
 	{"cache/flight.go", "if e.flags.Or(renewing)&renewing != 0 {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
 
 	// Memory.
@@ -115,6 +115,8 @@ var table = []mutation{
 	{"cache/internal/backing/backing.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
 	{"cache/internal/backing/queue.go", "w.then, w.failed = nil, true", "return", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
 	{"cache/internal/backing/queue.go", "if w.failed && other != key {", "if false {", "values that the Store refuses leave no room for others", "./cache/internal/backing", "TestValuesThatFailedGiveWay"},
+	{"cache/boltstore/boltstore.go", "if err != nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) {", "if false {", "a file that was cut is not known for damaged", "./cache/boltstore", "TestEachDamageIsErrDamaged"},
+	{"cache/boltstore/boltstore.go", "if isOpenHere(path) {", "if false {", "this process is called another", "./cache/boltstore", "TestAFileInUseOrInTheWayIsAClearError"},
 	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
