@@ -12,11 +12,15 @@
 // callers, before they expire: no caller waits for that. Each origin has its own moment for
 // it, a little earlier or later, and so they do not expire together.
 //
+// An answer that varies by User-Agent holds for callers with the same one only, and comes
+// before what holds for all. Signed requests, and those to public addresses only, share no
+// answers with others (see [Source]).
+//
 // Behind the memory there can be a Store, for a restart that starts warm or for several
-// processes. It costs a caller 100 ms at most, is written behind the callers, and is left
-// alone while it fails: a Cache with a broken Store is a Cache without one. What it could not
-// take is written once it works again. A value that it refused eight times is dropped and
-// counted in [Stats]. Package boltstore keeps a file, for one process.
+// processes. A Store adds at most 100 ms to a call. Writes happen in the background, and are
+// not repeated: what could not be written is written with its next refresh, and once more at
+// Close. A Store that fails is bypassed until it recovers. Package boltstore keeps a file, for
+// one process.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each
 // robots.txt once for all of them. While another process fetches, a miss may wait up to 15
@@ -44,9 +48,9 @@ import (
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
 // to use. Fields must not be changed once Get has been called.
 //
-// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
-// dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
-// to hold as in an outage. Without a copy, and with Strict, what they mean by themselves
+// Some status codes are temporary: 408, 421, 425, 428, 429 and 431, and a 5xx where the
+// dialect reads it as unavailable. They say nothing about the file, so a good copy stays in
+// use, as in an outage. Without a copy, and with Strict, what they mean by themselves
 // holds for their Retry-After, at most 24 hours. If they state none, it holds for 5 minutes,
 // doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
@@ -55,7 +59,8 @@ type Cache struct {
 	Size int
 
 	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
-	// origin takes more than 1.25 MiB. A result that would not fit by itself is not kept. If
+	// origin takes more than 1.25 MiB, or has more than 256 results, all User-Agents and
+	// dialects together: the one unused the longest gives way. A result that would not fit by itself is not kept. If
 	// zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
@@ -70,7 +75,7 @@ type Cache struct {
 	MaxTTL time.Duration
 
 	// DefaultTTL is the lifetime of a result whose header states none. If zero, 24 hours. If
-	// negative, there is none: such a result holds for MinTTL.
+	// negative, MinTTL.
 	DefaultTTL time.Duration
 
 	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
@@ -101,8 +106,8 @@ type Cache struct {
 	// more. If zero, 100 milliseconds. If negative, there is none.
 	//
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
-	// may queue for their turn and for what another process fetches; and when this process is
-	// so busy that it comes an eighth of the time too late to see that it is over. All of that
+	// may queue for their turn and for what another process fetches; or if a busy process
+	// notices the timeout more than an eighth too late. All of that
 	// takes 15 seconds at most, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 

@@ -343,7 +343,7 @@ func updated(stored, by http.Header) http.Header {
 const maxRetryAfter = 24 * time.Hour
 
 // RetryAfter returns how long the Retry-After field asks to stay away (RFC 9110 §10.2.3), at
-// most 24 h. The field counts with a status that passes: 408, 421, 425, 428, 429, 431 or
+// most 24 h. The field is honoured only with a temporary status: 408, 421, 425, 428, 429, 431 or
 // 5xx. RetryAfter returns 0 for any other status, and if the field is absent, cannot be
 // read, or names no later time.
 //
