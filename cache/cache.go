@@ -12,11 +12,15 @@
 // callers, before they expire: no caller waits for that. Each origin has its own moment for
 // it, a little earlier or later, and so they do not expire together.
 //
+// An answer that varies by User-Agent holds for callers with the same one only, and comes
+// before what holds for all. Signed requests, and those to public addresses only, share no
+// answers with others (see [Source]).
+//
 // Behind the memory there can be a Store, for a restart that starts warm or for several
-// processes. It costs a caller 100 ms at most, is written behind the callers, and is left
-// alone while it fails: a Cache with a broken Store is a Cache without one. What it could not
-// take is written once it works again. A value that it refused eight times is dropped and
-// counted in [Stats]. Package boltstore keeps a file, for one process.
+// processes. A Store adds at most 100 ms to a call. Writes happen in the background, and are
+// not repeated: what could not be written is written with its next refresh, and once more at
+// Close. A Store that fails is bypassed until it recovers. Package boltstore keeps a file, for
+// one process.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each
 // robots.txt once for all of them. While another process fetches, a miss may wait up to 15
@@ -39,15 +43,14 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
 // to use. Fields must not be changed once Get has been called.
 //
-// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the
-// dialect reads it as unavailable. They say nothing about the file, so a good copy goes on
-// to hold as in an outage. Without a copy, and with Strict, what they mean by themselves
+// Some status codes are temporary: 408, 421, 425, 428, 429 and 431, and a 5xx where the
+// dialect reads it as unavailable. They say nothing about the file, so a good copy stays in
+// use, as in an outage. Without a copy, and with Strict, what they mean by themselves
 // holds for their Retry-After, at most 24 hours. If they state none, it holds for 5 minutes,
 // doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
@@ -56,7 +59,8 @@ type Cache struct {
 	Size int
 
 	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
-	// origin takes more than 1.25 MiB. A result that would not fit by itself is not kept. If
+	// origin takes more than 1.25 MiB, or has more than 256 results, all User-Agents and
+	// dialects together: the one unused the longest gives way. A result that would not fit by itself is not kept. If
 	// zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
@@ -71,7 +75,7 @@ type Cache struct {
 	MaxTTL time.Duration
 
 	// DefaultTTL is the lifetime of a result whose header states none. If zero, 24 hours. If
-	// negative, there is none: such a result holds for MinTTL.
+	// negative, MinTTL.
 	DefaultTTL time.Duration
 
 	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
@@ -102,8 +106,8 @@ type Cache struct {
 	// more. If zero, 100 milliseconds. If negative, there is none.
 	//
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
-	// may queue for their turn and for what another process fetches; and when this process is
-	// so busy that it comes an eighth of the time too late to see that it is over. All of that
+	// may queue for their turn and for what another process fetches; or if a busy process
+	// notices the timeout more than an eighth too late. All of that
 	// takes 15 seconds at most, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 
@@ -124,47 +128,8 @@ type Cache struct {
 	memory  memory
 }
 
-// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
-// all (RFC 9309 §2.3.1.4).
-type Outage uint8
-
-const (
-	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
-	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
-	// there is none, everything is disallowed.
-	LastGood Outage = iota
-
-	// Strict disallows everything as soon as the last result is no longer fresh: RFC
-	// 9309 §2.3.1.4 to the letter.
-	Strict
-
-	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if
-	// there is none, allows everything) up to 30 days after the outage began, and then
-	// allows everything if the origin answers at all, with whatever status.
-	GoogleLadder
-)
-
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
-
-// Source is where results come from, and how they are read. It must not be changed once it
-// was given to Get.
-type Source struct {
-	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
-	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
-	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
-	// has not been asked.
-	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
-	// UserAgent is what Load sends. It matters if an answer names User-Agent in its Vary:
-	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
-	// what net/http sends by itself.
-	UserAgent string
-
-	// Dialect is how answers are read, those in a Store included. Each dialect has its own
-	// results in memory. If zero, policy.RFC9309.
-	Dialect policy.Dialect
-}
 
 // Get returns the result that holds for the origin o: from memory, from the Store, or from
 // src. It waits no longer than ctx. The result is kept for all callers, unless it is a
@@ -184,21 +149,13 @@ type Source struct {
 // Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src.Dialect)
-	if e == nil {
-		return c.wait(ctx, place{Origin: o, dialect: src.Dialect}, nil, src)
+	e := c.memory.lookup(o, src.kind())
+	if e == nil || e.is(apart) {
+		all := e
+		if e = c.memory.own(o, src, all); e == nil {
+			return c.wait(ctx, src.place(o), all.seen(), src)
+		}
 	}
-	if e.varies {
-		return c.getVarying(ctx, e, src)
-	}
-	if c.clock.now() < time.Duration(e.until.Load()) { // as in getFrom: a call more is 2 % of the gate
-		c.memory.used(e)
-		return e.result.Load(), nil
-	}
-	return c.look(ctx, e, src)
-}
-
-func (c *Cache) getFrom(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
@@ -211,14 +168,11 @@ func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		if r = c.terms.bridge(s, now); r == nil || !e.overdue.Load() {
+		if r = c.terms.bridge(s, now); r == nil || !e.is(overdue) {
 			return c.wait(ctx, e.place(), s, src)
 		}
 		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
-	}
-	if !e.place().suits(r, src) { // of the moment, and for another
-		return c.getAt(ctx, place{e.origin, src.agent(), e.dialect}, src)
 	}
 	if due == inBackground {
 		c.renew(e, s, src)
@@ -232,9 +186,6 @@ func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh) time.Duration {
 	if due != notDue || s.failure != nil {
 		period = min(period, time.Second)
-	}
-	if f := s.failure; f != nil && f.UserAgent != "" && f.UserAgent != s.own().UserAgent {
-		period = 0 // the entry is not for whom this may be: look each time
 	}
 	return c.clock.at(now) + period
 }
@@ -252,6 +203,7 @@ func (c *Cache) init() {
 		noRefresh:  c.NoRefresh,
 	}
 	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
+	c.memory.stored = c.Store != nil
 	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
@@ -295,10 +247,7 @@ func (c *Cache) draw(lo, hi float64) float64 {
 // Until returns the zero Time.
 func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src.Dialect)
-	if e != nil && e.varies && e.own.UserAgent != src.agent() {
-		e = c.memory.find(place{o, src.agent(), src.Dialect})
-	}
+	e := c.memory.own(o, src, c.memory.lookup(o, src.kind()))
 	if e == nil {
 		return time.Time{}
 	}
@@ -351,7 +300,7 @@ type Stats struct {
 	Origins     int    // in memory
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up: 1,024 others waited to be written, or the Store refused them eight times
+	StoreDrops  uint64 // values given up, because too many waited to be written: 1,024, or 32 MiB
 }
 
 // Stats returns a snapshot.

@@ -21,6 +21,7 @@ const (
 
 // consultation is what the Store adds to what memory knows of an origin.
 type consultation struct {
+	own    *state        // what the Store has at the caller's own place, if that for all was asked for; nil: nothing
 	state  *state        // the newer of both levels'; nil: none
 	file   *fetch.Result // state.answer with its body, to be validated; nil: not there
 	at     time.Time     // when the Store was last read
@@ -43,7 +44,7 @@ func (f *consultation) release() {
 //
 // Waiting for a result is no fault of the Store. Nor is a long queue, as long as the Store
 // answers: a Locker is there to save fetches.
-func (c *Cache) consult(o place, s *state, start time.Time) (found consultation) {
+func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found consultation) {
 	defer func() { found.took = time.Since(start) }()
 	end := start.Add(max(maxCrowded, c.patience))
 	last := end.Add(-c.patience / 2) // a later look would have no fair chance
@@ -52,16 +53,16 @@ func (c *Cache) consult(o place, s *state, start time.Time) (found consultation)
 	for now := start; ; {
 		turn := c.backing.Turn(now, end)
 		var err error
-		if found, err = c.compare(o, s, turn); found.enough {
+		if found, err = c.compare(o, s, turn, src); found.enough {
 			return found
 		}
 		if found.state != s && !offered {
-			c.offer(o, found.state, found.at)
+			c.offer(o, found.state, found.at, src)
 			offered = true
 		}
 		if err == nil && p.lockDue(found.at) {
 			if found.unlock, err = turn.Lock(o.key()); found.unlock != nil {
-				return c.locked(o, found, turn, end)
+				return c.locked(o, found, turn, end, src)
 			}
 			if err == nil {
 				p.lockTaken(found.at)
@@ -102,9 +103,9 @@ func (p *poll) next(now time.Time) time.Duration {
 }
 
 // locked looks once more under the lock: its last holder may have put a result since.
-func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.Time) consultation {
+func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.Time, src *Source) consultation {
 	for ; ; turn = c.backing.Turn(found.at, end) {
-		again, err := c.compare(o, found.state, turn)
+		again, err := c.compare(o, found.state, turn, src)
 		if again.enough {
 			c.flights.after(found.release)
 			return again
@@ -130,13 +131,23 @@ func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stor
 	return rec, body, true, nil // a damaged value is as good as none
 }
 
+// readOwn returns what the Store has of a User-Agent's place; nil if that is of no use.
+func (c *Cache) readOwn(o place, turn backing.Turn) (*state, error) {
+	rec, body, _, err := c.read(o, turn)
+	if rec == nil || !rec.usable(o, time.Now()) {
+		return nil, err
+	}
+	s, _ := rec.state(&c.terms, body, o.dialect, c.draw)
+	return s, nil
+}
+
 // compare reads the Store and takes what is newer there. An error means that the Store could
 // not be read.
-func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultation, err error) {
+func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (found consultation, err error) {
 	rec, body, stored, err := c.read(o, turn)
 	found.at = time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
-	if rec != nil && !rec.usable(s, found.at) {
+	if rec != nil && !rec.usable(o, found.at) {
 		rec, found.unread = nil, true
 	}
 	if rec != nil && rec.adds(s) {
@@ -145,11 +156,22 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultatio
 		found.unread = found.unread || !whole // of use to others: a failure must not displace it
 	}
 	found.state = s
+	if s != nil {
+		_, _, due := c.terms.at(s, found.at)
+		found.enough = due == notDue
+	}
+	// What the same User-Agent was told last, and is still fresh, need not be compared.
+	same := found.enough && rec != nil && rec.Agent == src.agent() && rec.Failure == nil
+	if o.agent == "" && !same && err == nil {
+		if found.own, err = c.readOwn(o.of(src.agent()), turn); found.own != nil {
+			found.at, found.enough = time.Now(), true
+			return found, nil
+		}
+		found.unread = found.unread || err != nil
+	}
 	if s == nil {
 		return found, err
 	}
-	_, _, due := c.terms.at(s, found.at)
-	found.enough = due == notDue
 	// The body belongs to this answer only if both are of one moment. What a policy has written
 	// down is not given back as a file.
 	if file := s.validatable(); file != nil && rec.isFileOf(s) {
@@ -162,7 +184,7 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn) (found consultatio
 
 // keep puts a state into the Store, behind the callers, after r has arrived in place of prev.
 // Then it gives the lock back.
-func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time) {
+func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time, src *Source) {
 	if ofTheMoment(r) || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
@@ -174,7 +196,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		file = stored.file // of the answer before, which the outage does not displace
 	}
 	key := o.key()
-	data, err := encodeState(key, s, file)
+	data, err := encodeState(key, src.agent(), s, file)
 	volatile := s.answer != nil && s.volatile
 	if err != nil || volatile {
 		// This state is not to be stored. The rules in the Store go on to hold, unless the
@@ -187,12 +209,4 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		data = nil
 	}
 	c.backing.Put(key, data, s.retention(now), c.patience-stored.took, stored.release)
-}
-
-// fileOf returns the file of a result, which has none if it was renewed without it.
-func fileOf(r *fetch.Result) []byte {
-	if r == nil {
-		return nil
-	}
-	return r.Body
 }

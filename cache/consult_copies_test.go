@@ -124,18 +124,18 @@ func TestAnOutageUnderAWrongClockLeavesTheStoredCopy(t *testing.T) {
 		a := &cache.Cache{Store: store, Logger: quiet}
 		decide(t, a, &site{serve: always(rules("/private"))}, "/")
 		closeCache(t, a)
-		good = store.values["https://a.example"]
+		good = store.values["RGC4 https://a.example"]
 	})
-	store := &memStore{values: map[string][]byte{"https://a.example": good}, calls: map[string]int{}}
+	store := &memStore{values: map[string][]byte{"RGC4 https://a.example": good}, calls: map[string]int{}}
 	synctest.Test(t, func(t *testing.T) { // clock a year behind
 		b := &cache.Cache{Store: &plainStore{values: store.values}, Logger: quiet}
 		decide(t, b, &site{serve: always(down())}, "/")
 		closeCache(t, b)
 	})
-	after := store.values["https://a.example"]
+	after := store.values["RGC4 https://a.example"]
 	synctest.Test(t, func(t *testing.T) { // clock right again
 		time.Sleep(365*24*time.Hour + 2*time.Hour)
-		c := &cache.Cache{Store: &plainStore{values: map[string][]byte{"https://a.example": after}}, Logger: quiet}
+		c := &cache.Cache{Store: &plainStore{values: map[string][]byte{"RGC4 https://a.example": after}}, Logger: quiet}
 		if d := decide(t, c, &site{serve: always(down())}, "/public"); !d.Allowed {
 			t.Errorf("two hours of a wrong clock without network lost the good copy: %+v", d)
 		}

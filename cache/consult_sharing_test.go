@@ -84,7 +84,7 @@ func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		c, start := &cache.Cache{Store: store, Logger: quiet}, time.Now()
 		var asking sync.WaitGroup
 		for i := range 200 { // more than there are calls of the Store at a time
-			if _, ok, err := store.Lock(t.Context(), fmt.Sprintf("https://b%d.example", i), time.Hour); !ok || err != nil {
+			if _, ok, err := store.Lock(t.Context(), fmt.Sprintf("RGC4 https://b%d.example", i), time.Hour); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 			asking.Go(func() { get(t, c, s, fmt.Sprintf("https://b%d.example", i)) })

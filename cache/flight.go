@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 const (
@@ -151,23 +149,23 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 		select {
 		case flown := <-landed:
 			r, _ := flown.Val.(*fetch.Result)
-			switch {
-			case !o.suits(r, src):
-				return c.getAt(ctx, place{o.Origin, src.agent(), o.dialect}, src)
-			case flown.Err == errOthers: // not for the caller that led the flight, but for this one
-				return c.getAt(ctx, o, src)
+			agent, apart := flown.Err.(elsewhere)
+			switch e := c.memory.find(o); {
+			case apart && (r == nil || string(agent) != src.agent()):
+				return c.getAt(ctx, o.of(src.agent()), src)
+			case apart:
+				return r, nil
+			case flown.Err == nil && e != nil && !e.isFor(src.agent()): // whose own place was not looked at
+				landed = c.fly(o, e.seen(), src)
 			case flown.Err != errNoTurn:
 				return r, flown.Err
+			default:
+				landed, again = nil, time.After(turnPause)
 			}
-			landed, again = nil, time.After(turnPause)
 		case <-again:
-			seen = nil
-			if e := c.memory.find(o); e != nil {
-				seen = e.state.Load()
-			}
-			landed = c.fly(o, seen, src)
+			landed = c.fly(o, c.memory.find(o).seen(), src)
 		case now := <-patience.C:
-			if r := c.bridge(o, landed, now); r != nil && o.suits(r, src) {
+			if r := c.bridge(o, landed, now, src); r != nil {
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
@@ -180,16 +178,16 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 // bridge returns the copy of o that stands in for a refresh that has taken too long, or nil. No
 // other caller then waits for the refresh until it has landed. A nil landed is a refresh that
 // is still to be started.
-func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time) *fetch.Result {
+func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time, src *Source) *fetch.Result {
 	e := c.memory.find(o)
-	if e == nil {
+	if e == nil || !e.isFor(src.agent()) {
 		return nil
 	}
 	r := c.terms.bridge(e.state.Load(), now)
-	if r != nil && landed != nil && e.overdue.CompareAndSwap(false, true) {
+	if r != nil && landed != nil && e.flags.Or(overdue)&overdue == 0 {
 		go func() {
 			<-landed // it does: a flight has a deadline
-			e.overdue.Store(false)
+			e.flags.And(^uint32(overdue))
 		}()
 	}
 	return r
@@ -197,9 +195,9 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time
 
 // offer puts a copy from the Store into memory, for callers whose flight may last. It
 // is expired there, so each reader decides whether it will do.
-func (c *Cache) offer(o place, s *state, now time.Time) {
+func (c *Cache) offer(o place, s *state, now time.Time, src *Source) {
 	if c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now), 0)
+		c.memory.put(o, s, s.answer, c.clock.at(now), 0, src.agent())
 	}
 }
 
@@ -207,13 +205,13 @@ func (c *Cache) offer(o place, s *state, now time.Time) {
 // too many. An origin that hangs or has no turn, and is asked for again and again, must not take the
 // places of others.
 func (c *Cache) renew(e *entry, seen *state, src *Source) {
-	if !e.renewing.CompareAndSwap(false, true) {
+	if e.flags.Or(renewing)&renewing != 0 {
 		return
 	}
 	select {
 	case c.flights.renewals <- struct{}{}:
 	default:
-		e.renewing.Store(false)
+		e.flags.And(^uint32(renewing))
 		return
 	}
 	landed := c.fly(e.place(), seen, src)
@@ -222,10 +220,10 @@ func (c *Cache) renew(e *entry, seen *state, src *Source) {
 		flown := <-landed // it does: a flight has a deadline
 		<-c.flights.renewals
 		if flown.Err == errNoTurn {
-			time.AfterFunc(turnPause, func() { e.renewing.Store(false) })
+			time.AfterFunc(turnPause, func() { e.flags.And(^uint32(renewing)) })
 			return
 		}
-		e.renewing.Store(false)
+		e.flags.And(^uint32(renewing))
 	}()
 }
 
@@ -248,26 +246,30 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 // flight determines what holds for o and publishes it before it lands, so callers that arrive
 // later find it in memory. A caller that just missed the last flight gets its result here.
 func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
-	now := time.Now()
+	now, own := time.Now(), o.of(src.agent())
+	if o != own && c.memory.find(own) != nil {
+		return nil, elsewhere(own.agent)
+	}
 	if e := c.memory.find(o); e != nil {
-		if known := e.state.Load(); known != s {
+		known := e.state.Load()
+		if known != s && e.isFor(own.agent) {
 			return c.terms.newest(known, now), nil
 		}
+		s = known
 	}
 	// Another process may know what this one does not, or know it better. So the Store is asked
 	// before every fetch, and memory is only a copy of some of it.
 	var stored consultation
 	if c.backing != nil {
-		stored = c.consult(o, s, now)
+		stored = c.consult(o, s, now, src)
+		if stored.own != nil {
+			c.publish(own, stored.own, stored.at, src)
+			return nil, elsewhere(own.agent)
+		}
 		if s, now = stored.state, stored.at; stored.enough {
-			c.publish(o, s, now)
+			c.publish(o, s, now, src)
 			return c.terms.newest(s, now), nil
 		}
-	}
-	if s.forOthers(o, src) {
-		stored.release()
-		c.publish(o, s, now)
-		return s.own(), errOthers
 	}
 	return c.fetch(o, s, src, stored)
 }
@@ -288,17 +290,15 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 		c.flights.after(stored.release)
 		return c.terms.newest(a.state, a.at), nil
 	}
-	c.publish(o, a.state, a.at)
-	if c.backing != nil {
-		c.keep(o, a.state, a.result, prev, stored, a.at)
+	var landed error
+	if own := o.of(src.agent()); a.result.UserAgent != "" && o != own {
+		o, landed = own, elsewhere(own.agent)
 	}
-	return c.terms.newest(a.state, a.at), nil
-}
-
-// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
-// origin: the callers that waited get it, and it is kept nowhere.
-func ofAProxy(r *fetch.Result) bool {
-	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
+	c.publish(o, a.state, a.at, src)
+	if c.backing != nil {
+		c.keep(o, a.state, a.result, prev, stored, a.at, src)
+	}
+	return c.terms.newest(a.state, a.at), landed
 }
 
 // arrival is a result, and what is known of its origin from then on.
@@ -324,12 +324,12 @@ func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
 	return s
 }
 
-func (c *Cache) publish(o place, s *state, now time.Time) {
+func (c *Cache) publish(o place, s *state, now time.Time, src *Source) {
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
 		r = c.terms.newest(s, now) // only for the callers that waited
 	}
-	c.memory.put(o, s, r, c.until(s, now, period, due), c.clock.at(c.terms.until(s, now)))
+	c.memory.put(o, s, r, c.until(s, now, period, due), c.clock.at(c.terms.until(s, now)), src.agent())
 }
 
 // call runs Load with a context of its own: the end of one caller's must not fail the others,
@@ -391,22 +391,15 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 // errExited is why there is no result, unless Load returns or panics.
 var errExited = errors.New("cache: load ended its goroutine")
 
-// checked holds Load to its contract.
-func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
+// getAt is Get for one place.
+func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
+	e := c.memory.find(p)
 	switch {
-	case err != nil:
-		return unreachable(src.Dialect, errors.New(err.Error()))
-	case r == nil || r.Policy == nil:
-		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+	case e == nil:
+		return c.wait(ctx, p, nil, src)
+	case c.clock.now() < time.Duration(e.until.Load()):
+		c.memory.used(e)
+		return e.result.Load(), nil
 	}
-	if r.Err != nil {
-		text := *r
-		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
-		r = &text
-	}
-	return r.In(src.Dialect)
-}
-
-func unreachable(d policy.Dialect, err error) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
+	return c.look(ctx, e, src)
 }

@@ -71,7 +71,7 @@ func TestAQueueOfOursIsNoFailureOfASite(t *testing.T) {
 		asking.Wait()
 		closeCache(t, c)
 		for _, key := range store.keys() {
-			if failed := strings.Contains(string(store.values[key]), `"failure"`); failed != (key != "https://fine.example") {
+			if failed := strings.Contains(string(store.values[key]), `"failure"`); failed != (key != "RGC4 https://fine.example") {
 				t.Errorf("%s is stored with a failure: %v", key, failed)
 			}
 		}
@@ -95,7 +95,7 @@ func TestAQueueOfOursIsNoFailureOfARefresh(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		value, err := store.Get(t.Context(), good.String())
+		value, err := store.Get(t.Context(), "RGC4 "+good.String())
 		if err != nil || strings.Contains(string(value), `"failure"`) {
 			t.Errorf("stored: %q, %v", value, err)
 		}
@@ -176,7 +176,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 				time.Sleep(25 * time.Hour)
 				if row.locked {
 					store.mu.Lock()
-					store.locks["https://a.example"] = time.Now().Add(time.Hour)
+					store.locks["RGC4 https://a.example"] = time.Now().Add(time.Hour)
 					store.mu.Unlock()
 				}
 				s.delay = stall
@@ -242,7 +242,7 @@ func TestALockThatIsNeverFreeCosts15Seconds(t *testing.T) {
 				store, s := new(lockStore), &site{serve: always(rules("/private"))}
 				store.before = func(_ context.Context, call string) error { time.Sleep(slow); return nil }
 				c := &cache.Cache{Store: store, StoreTimeout: patience, Logger: quiet}
-				store.locks = map[string]time.Time{"https://a.example": time.Now().Add(time.Hour)}
+				store.locks = map[string]time.Time{"RGC4 https://a.example": time.Now().Add(time.Hour)}
 				start := time.Now()
 				r := get(t, c, s, "https://a.example")
 				if took := time.Since(start); r.Err != nil || took > 15*time.Second || took < 12*time.Second || s.count() != 1 {

@@ -16,9 +16,6 @@ import (
 // the square of a hostile one, and net/http delivers megabytes.
 const maxFieldBytes = 8 << 10
 
-// maxDelta stands for any greater number of seconds (RFC 9111 §1.2.2).
-const maxDelta = 1<<31 - 1
-
 // freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
 type freshness struct {
 	explicit        bool          // a lifetime was stated
@@ -206,20 +203,6 @@ func ageOf(h http.Header, received time.Time) time.Duration {
 	return max(0, declaredAge(h), received.Sub(dateOf(h, received)))
 }
 
-// declaredAge reads the first member of the first Age line, as the most recent cache
-// on the way wrote it. Anything but digits is no age (§5.1).
-func declaredAge(h http.Header) time.Duration {
-	first, _, _ := strings.Cut(h.Get("Age"), ",")
-	age := int64(0)
-	for _, c := range []byte(strings.Trim(first, " \t")) {
-		if c < '0' || c > '9' {
-			return 0
-		}
-		age = min(maxDelta, age*10+int64(c-'0'))
-	}
-	return time.Duration(age) * time.Second
-}
-
 // dateOf is when the origin made the answer, or when it arrived if it does not say.
 func dateOf(h http.Header, received time.Time) time.Time {
 	if t, ok := parseDate(h.Get("Date")); ok {
@@ -246,18 +229,6 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// varyAny reports whether Vary holds "*" (RFC 9110 §12.5.5).
-func varyAny(h http.Header) bool {
-	for _, line := range h["Vary"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if strings.Trim(name, " \t") == "*" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // refused reports whether r has a status with which firewalls answer crawlers that they do
 // not like. Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
@@ -275,3 +246,16 @@ func ofTheMoment(r *fetch.Result) bool {
 	}
 	return r.Err == nil && r.StatusCode >= 500 && r.StatusCode <= 599
 }
+
+// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
+// origin: the callers that waited get it, and it is kept nowhere.
+func ofAProxy(r *fetch.Result) bool {
+	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
+}
+
+const (
+	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
+	defaultRefusedTTL = time.Hour
+	momentTTL         = 5 * time.Minute // of the first status of the moment,
+	maxMomentTTL      = time.Hour       // and of one after many
+)

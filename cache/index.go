@@ -2,10 +2,10 @@ package cache
 
 import (
 	"hash/maphash"
+	"iter"
 	"sync/atomic"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // index finds entries without a lock: a hash table with open addressing, whose slots are
@@ -38,7 +38,8 @@ func (x *index) init() {
 	x.resize(16)
 }
 
-// hash leaves out the scheme and the dialect, of which there are few.
+// hash is of the origin alone, so that all its places are found in a row. It leaves out the
+// scheme, of which there are few, too.
 func (x *index) hash(o fetch.Origin) uint64 {
 	host, reached := o.HostField(), o.URLHost()
 	hash := maphash.String(x.seed, host)
@@ -48,34 +49,18 @@ func (x *index) hash(o fetch.Origin) uint64 {
 	return hash
 }
 
-// hashOf is hash, and leaves nothing in common to an origin's several places.
-func (x *index) hashOf(o place) uint64 {
-	hash := x.hash(o.Origin)
-	if o.agent != "" {
-		hash ^= maphash.String(x.seed, o.agent)
-	}
-	return hash
-}
-
 // find returns the entry of a place; nil if there is none.
 func (x *index) find(o place) *entry {
-	hash, slots := x.hashOf(o), *x.slots.Load()
-	for i := hash; ; i++ {
-		s := &slots[i&uint64(len(slots)-1)]
-		e := s.entry.Load()
-		if e == nil {
-			return nil
-		}
-		if s.hash == hash && e.place() == o && e != x.removed {
+	for e := range x.of(o.Origin) {
+		if e.place() == o {
 			return e
 		}
 	}
+	return nil
 }
 
-// lookup is find for the place of all callers who read in a dialect. It is faster, because it
-// does not compare the agent: it may find an agent's place that has the same hash of 64 bits,
-// which is marked as for that agent.
-func (x *index) lookup(o fetch.Origin, d policy.Dialect) *entry {
+// lookup is find for the place for all, and faster.
+func (x *index) lookup(o fetch.Origin, k kind) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
 		s := &slots[i&uint64(len(slots)-1)]
@@ -83,8 +68,22 @@ func (x *index) lookup(o fetch.Origin, d policy.Dialect) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e.dialect == d && e != x.removed {
+		if s.hash == hash && e.origin == o && e.kind == k && !e.single && e != x.removed {
 			return e
+		}
+	}
+}
+
+// of returns all entries of an origin.
+func (x *index) of(o fetch.Origin) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		hash, slots := x.hash(o), *x.slots.Load()
+		for i := hash; ; i++ {
+			s := &slots[i&uint64(len(slots)-1)]
+			e := s.entry.Load()
+			if e == nil || s.hash == hash && e.origin == o && e != x.removed && !yield(e) {
+				return
+			}
 		}
 	}
 }
@@ -94,7 +93,7 @@ func (x *index) add(e *entry) {
 	if 4*(x.used+1) > 3*len(*x.slots.Load()) {
 		x.resize(2 * (x.live + 1))
 	}
-	x.place(*x.slots.Load(), e, x.hashOf(e.place()))
+	x.place(*x.slots.Load(), e, x.hash(e.origin))
 }
 
 func (x *index) place(slots []slot, e *entry, hash uint64) {
@@ -112,7 +111,7 @@ func (x *index) place(slots []slot, e *entry, hash uint64) {
 // slot returns the slot of an entry that is in, else nil.
 func (x *index) slot(e *entry) *slot {
 	slots := *x.slots.Load()
-	for i := x.hashOf(e.place()); ; i++ {
+	for i := x.hash(e.origin); ; i++ {
 		switch s := &slots[i&uint64(len(slots)-1)]; s.entry.Load() {
 		case e:
 			return s

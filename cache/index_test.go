@@ -42,18 +42,18 @@ func TestIndexIsAMap(t *testing.T) {
 			delete(want, o)
 			x.remove(e)
 		}
-		if x.lookup(o, 0) != want[o] || x.live != len(want) {
-			t.Fatalf("step %d: %p, want %p; %d entries, want %d", step, x.lookup(o, 0), want[o], x.live, len(want))
+		if x.lookup(o, kind{}) != want[o] || x.live != len(want) {
+			t.Fatalf("step %d: %p, want %p; %d entries, want %d", step, x.lookup(o, kind{}), want[o], x.live, len(want))
 		}
 	}
 	for i := range origins {
 		for _, scheme := range []string{"http", "https"} {
-			if o := testOrigin(t, scheme, i); x.lookup(o, 0) != want[o] {
-				t.Errorf("%v: %p, want %p", o, x.lookup(o, 0), want[o])
+			if o := testOrigin(t, scheme, i); x.lookup(o, kind{}) != want[o] {
+				t.Errorf("%v: %p, want %p", o, x.lookup(o, kind{}), want[o])
 			}
 		}
 	}
-	if n := len(*x.slots.Load()); n > 4*2*origins || x.lookup(fetch.Origin{}, 0) != nil {
+	if n := len(*x.slots.Load()); n > 4*2*origins || x.lookup(fetch.Origin{}, kind{}) != nil {
 		t.Errorf("%d slots for %d entries", n, x.live)
 	}
 }
@@ -75,7 +75,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 		readers.Go(func() {
 			for !stop.Load() {
 				for i := range 100 {
-					if e := x.lookup(origins[i], 0); e == nil || e.origin != origins[i] {
+					if e := x.lookup(origins[i], kind{}); e == nil || e.origin != origins[i] {
 						t.Errorf("%v is not there", origins[i])
 						return
 					}
@@ -88,7 +88,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 			x.add(&entry{origin: origins[i]})
 		}
 		for i := 100; i < 200; i++ {
-			x.remove(x.lookup(origins[i], 0))
+			x.remove(x.lookup(origins[i], kind{}))
 		}
 	}
 	stop.Store(true)

@@ -15,13 +15,13 @@ import (
 
 // What a Store holds for an origin:
 //
-//	"RGC3"    format and version: another version is a miss, not an error
+//	"RGC4"    format and version: another version is a miss, not an error
 //	4 bytes   CRC-32C of all that follows, big-endian
 //	4 bytes   length of the next part, big-endian
 //	JSON      a record
 //	the rest  the file as it came
 const (
-	recordMagic  = "RGC3"
+	recordMagic  = "RGC4"
 	recordPrefix = len(recordMagic) + 8
 )
 
@@ -36,6 +36,7 @@ var errRecord = errors.New("cache: stored value is damaged, or not of this origi
 // means are left out: they follow from the settings and the dialect of the reader.
 type record struct {
 	Origin  string         `json:"origin"` // the key again, for values that were mixed up
+	Agent   string         `json:"agent"`  // of who wrote this, and then had no other place
 	Answer  *answerRecord  `json:"answer,omitempty"`
 	Failure *failureRecord `json:"failure,omitempty"`
 }
@@ -66,8 +67,8 @@ type failureRecord struct {
 }
 
 // encodeState returns the bytes to store. The file is the answer's, if it has rules.
-func encodeState(key string, s *state, file *fetch.Result) ([]byte, error) {
-	rec := record{Origin: key}
+func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error) {
+	rec := record{Origin: key, Agent: agent}
 	var body []byte
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
@@ -140,9 +141,9 @@ func (rec *record) adds(s *state) bool {
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
-// usable reports whether the record can be of use beside s, whose times are measured by now.
+// usable reports whether the record can be of use at a place, where times are measured by now.
 // It may drop the record's failure.
-func (rec *record) usable(s *state, now time.Time) bool {
+func (rec *record) usable(o place, now time.Time) bool {
 	latest := now.Add(clockSlack)
 	if rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(latest) {
 		// Stamped by another clock than the answer: a process whose clock is fast met an
@@ -152,11 +153,7 @@ func (rec *record) usable(s *state, now time.Time) bool {
 	if rec.latest().After(latest) {
 		return false // its periods cannot be measured, unless it is this clock that is wrong
 	}
-	if rec.Answer == nil || s == nil || s.answer == nil {
-		return true
-	}
-	theirs, ours := rec.Answer.UserAgent, s.answer.UserAgent
-	return theirs == "" || ours == "" || theirs == ours // otherwise it was put for others, when ours was not there
+	return rec.Answer == nil || rec.Answer.UserAgent == "" || o.agent != "" // no Cache puts that at the place for all
 }
 
 // isFileOf reports whether the record has the file of s's answer, as the origin sent it.
@@ -244,4 +241,12 @@ func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 		n.Err = said
 	}
 	return n
+}
+
+// fileOf returns the file of a result, which has none if it was renewed without it.
+func fileOf(r *fetch.Result) []byte {
+	if r == nil {
+		return nil
+	}
+	return r.Body
 }

@@ -52,15 +52,11 @@ type terms struct {
 }
 
 const (
-	defaultMinTTL     = time.Minute
-	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
-	defaultRefusedTTL = time.Hour
-	momentTTL         = 5 * time.Minute     // of the first status of the moment,
-	maxMomentTTL      = time.Hour           // and of one after many
-	defaultMaxStale   = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
-	defaultMinRetry   = 30 * time.Second
-	maxRetry          = time.Hour
-	maxRetryAfter     = 24 * time.Hour
+	defaultMinTTL   = time.Minute
+	defaultMaxStale = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
+	defaultMinRetry = 30 * time.Second
+	maxRetry        = time.Hour
+	maxRetryAfter   = 24 * time.Hour
 
 	ladderStop = 12 * time.Hour      // Google: no crawling at first,
 	ladderEnd  = 30 * 24 * time.Hour // then the last good copy up to here
@@ -323,3 +319,23 @@ func (s *state) retention(now time.Time) time.Duration {
 	}
 	return max(keep, time.Minute)
 }
+
+// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
+// all (RFC 9309 §2.3.1.4).
+type Outage uint8
+
+const (
+	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
+	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
+	// there is none, everything is disallowed.
+	LastGood Outage = iota
+
+	// Strict disallows everything as soon as the last result is no longer fresh: RFC
+	// 9309 §2.3.1.4 to the letter.
+	Strict
+
+	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if
+	// there is none, allows everything) up to 30 days after the outage began, and then
+	// allows everything if the origin answers at all, with whatever status.
+	GoogleLadder
+)

@@ -11,9 +11,11 @@ import (
 // starts warm, or for several processes that share what they know. Package cachetest
 // tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them. Keys are origins, as their String method
-// writes them; if an answer is for one User-Agent, " as " and a hash follow. A key has up to
-// some 640 bytes, so a Store of files should hash it. A Cache verifies what it reads: a value
+// It holds opaque bytes, at most MaxValue of them. A key is the version of its value, a space,
+// and an origin as its String method writes it. What sets the answer apart follows: " signed",
+// " public", or " as " and the hash of a User-Agent. So processes of two versions can share a
+// Store, and know nothing of each other's values. A key has up to some 640 bytes and differs
+// from others in any of them, so a Store of files should hash it. A Cache verifies what it reads: a value
 // that was damaged, cut, or written under another key does no harm. But a program that can
 // write a Store can write rules.
 //

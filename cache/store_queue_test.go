@@ -13,37 +13,39 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// What waited while the Store was down is written once it is back, without anything asking for
-// anything new: the process may be killed at any moment.
+// What could not be written while the Store was down is written with the next refresh, and once
+// more at Close.
 func TestTheQueueIsWrittenWhenTheStoreIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		bad := func(ctx context.Context, call string) error {
-			if call == "Put" {
-				return errors.New("connection reset")
+	for _, refreshed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			store.misbehave(on("Put", func(context.Context) error { return errors.New("connection reset") }))
+			c, quick := &cache.Cache{Store: store, Logger: quiet}, &site{serve: always(rules("/private"))}
+			ask := func() {
+				for i := range 20 {
+					get(t, c, quick, fmt.Sprintf("https://q%d.example", i))
+					time.Sleep(time.Millisecond)
+				}
 			}
-			return ctx.Err()
-		}
-		store.misbehave(bad)
-		a := &cache.Cache{Store: store, Logger: quiet}
-		quick := &site{serve: always(rules("/private"))}
-		for i := range 20 {
-			get(t, a, quick, fmt.Sprintf("https://q%d.example", i))
-			time.Sleep(time.Millisecond)
-		}
-		store.misbehave(nil)
-		for range 600 { // ten minutes of hits
-			time.Sleep(time.Second)
-			get(t, a, quick, "https://q19.example")
-		}
-		if n := len(store.keys()); n < 20 {
-			t.Errorf("ten minutes after the store is back it has %d of 20 values (kill -9 now loses the rest)", n)
-		}
-		closeCache(t, a)
-		if n := len(store.keys()); n < 20 {
-			t.Errorf("after Close it has %d of 20 values; StoreDrops %d", n, a.Stats().StoreDrops)
-		}
-	})
+			ask()
+			store.misbehave(nil)
+			time.Sleep(25 * time.Hour)
+			if n := store.count("Put"); n != 5 {
+				t.Errorf("%d puts without a refresh, want those of the five failures", n)
+			}
+			if refreshed {
+				ask()
+				synctest.Wait()
+				if n := len(store.keys()); n != 20 {
+					t.Errorf("after a refresh the store has %d of 20 values", n)
+				}
+			}
+			closeCache(t, c)
+			if n := len(store.keys()); n != 20 || c.Stats().StoreDrops != 0 {
+				t.Errorf("after Close it has %d of 20 values; StoreDrops %d", n, c.Stats().StoreDrops)
+			}
+		})
+	}
 }
 
 func TestAFailedPutIsTriedAgain(t *testing.T) {
@@ -65,37 +67,6 @@ func TestAFailedPutIsTriedAgain(t *testing.T) {
 		if len(store.keys()) != 1 {
 			t.Errorf("Close returned nil, StoreDrops is %d, and the value is not in the store", c.Stats().StoreDrops)
 		}
-	})
-}
-
-// pickyStore refuses one key, each time.
-type pickyStore struct {
-	memStore
-	refused int
-}
-
-func (s *pickyStore) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if key == "https://a.example" {
-		s.refused++
-		return errors.New("not this one")
-	}
-	return s.memStore.Put(ctx, key, data, ttl)
-}
-
-func TestAValueThatIsRefusedIsGivenUpAndCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(pickyStore), &site{serve: always(rules("/p"))}
-		c := &cache.Cache{Store: store, Logger: quiet}
-		get(t, c, s, "https://a.example")
-		for i := range 20 {
-			synctest.Wait()
-			get(t, c, s, fmt.Sprintf("https://b%d.example", i))
-			time.Sleep(5 * time.Second)
-		}
-		if got := c.Stats().StoreDrops; got != 1 || store.refused != 8 {
-			t.Errorf("%d values given up after %d tries, want 1 after 8", got, store.refused)
-		}
-		closeCache(t, c)
 	})
 }
 
@@ -122,7 +93,7 @@ func TestTheQueueOfWritesIsBoundedAndKeepsTheLatest(t *testing.T) {
 		if got := len(store.keys()); got != room-1 {
 			t.Errorf("%d values in the store, want %d", got, room-1)
 		}
-		if got := string(store.values["https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
+		if got := string(store.values["RGC4 https://a.example"]); !strings.Contains(got, "Disallow: /3\n") {
 			t.Errorf("not the latest value: %q", got)
 		}
 		if got := store.count("Put"); got != room {

@@ -86,16 +86,16 @@ func inGoogle(l *life) { l.site.dialect = policy.Google }
 // becomes restarts over a Store in which the origin's value has changed.
 func becomes(change func(value []byte) []byte) func(*life) {
 	return func(l *life) {
-		value := l.store.values[l.origin]
+		value := l.store.values["RGC4 "+l.origin]
 		restart(l)
-		l.store.values[l.origin] = change(value)
+		l.store.values["RGC4 "+l.origin] = change(value)
 	}
 }
 
 // moved restarts, and gives the value of the origin to another one, which is asked from now on.
 func moved(l *life) {
 	restart(l)
-	l.store.values["https://b.example"] = l.store.values[l.origin]
+	l.store.values["RGC4 https://b.example"] = l.store.values["RGC4 "+l.origin]
 	l.origin, l.last = "https://b.example", nil
 }
 
@@ -103,7 +103,7 @@ func moved(l *life) {
 func seals(meta, file string) func(*life) {
 	return func(l *life) {
 		now := time.Now()
-		l.store.seal(l.origin, strings.NewReplacer("NOW", now.Format(time.RFC3339Nano),
+		l.store.seal("RGC4 "+l.origin, strings.NewReplacer("NOW", now.Format(time.RFC3339Nano),
 			"LATER", now.Add(365*24*time.Hour).Format(time.RFC3339Nano)).Replace(meta), file)
 	}
 }
@@ -156,7 +156,7 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 		before := l.site.count()
 		r := get(t, l.cache, l.site, l.origin)
 		synctest.Wait()
-		fetches, stored, value := l.site.count(), len(store.keys()), store.values[l.origin]
+		fetches, stored, value := l.site.count(), len(store.keys()), store.values["RGC4 "+l.origin]
 		if got := verdictOf(r); got != step.verdict || fetches != step.fetches || stored != step.stored {
 			t.Errorf("step %d: got %s, %d fetches, %d stored; want %s, %d, %d",
 				i, got, fetches, stored, step.verdict, step.fetches, step.stored)
@@ -164,7 +164,7 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 		if fetches == before && l.last != nil && !sameResult(r, l.last) {
 			t.Errorf("step %d: got %s without a fetch, after %s", i, brief(r), brief(l.last))
 		}
-		if fetches > before && stored > 0 && !bytes.HasPrefix(value, []byte("RGC3")) {
+		if fetches > before && stored > 0 && !bytes.HasPrefix(value, []byte("RGC4")) {
 			t.Errorf("step %d: %.20q is still in the Store", i, value)
 		}
 		l.last = r
@@ -177,8 +177,8 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 func TestStore(t *testing.T) {
 	const (
 		hour   = time.Hour
-		later  = `{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`
-		outage = `{"origin":"https://a.example","failure":{"error":"e","received":"NOW","since":"NOW","count":1,` +
+		later  = `{"origin":"RGC4 https://a.example","answer":{"file":true,"status":200,"received":"LATER"}}`
+		outage = `{"origin":"RGC4 https://a.example","failure":{"error":"e","received":"NOW","since":"NOW","count":1,` +
 			`"retry_ns":9223372036854775807}}`
 	)
 	minute := rules("/private", "Cache-Control", "max-age=60")
@@ -257,7 +257,7 @@ func TestStore(t *testing.T) {
 
 // Between a look into the Store and the lock, its last holder may have put a result.
 func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
-	put := seals(`{"origin":"https://a.example","answer":{"file":true,"status":200,"received":"NOW"}}`, "User-agent: *\n")
+	put := seals(`{"origin":"RGC4 https://a.example","answer":{"file":true,"status":200,"received":"NOW"}}`, "User-agent: *\n")
 	synctest.Test(t, func(t *testing.T) {
 		store := new(lockStore)
 		store.before = on("Lock", func(context.Context) error {
@@ -288,7 +288,7 @@ func (tt costTest) run(t *testing.T) {
 		c.Store = &store.memStore
 	}
 	if store.dead {
-		store.Lock(t.Context(), "https://a0.example", 5*time.Second)
+		store.Lock(t.Context(), "RGC4 https://a0.example", 5*time.Second)
 	}
 	tt.ask(t, c)
 	held, asked := store.held(), store.count("Lock")

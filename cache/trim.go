@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -119,3 +120,41 @@ func trimStrings(all []string) []string {
 	}
 	return kept
 }
+
+// declaredAge reads the first member of the first Age line, as the most recent cache
+// on the way wrote it. Anything but digits is no age (§5.1).
+func declaredAge(h http.Header) time.Duration {
+	first, _, _ := strings.Cut(h.Get("Age"), ",")
+	age := int64(0)
+	for _, c := range []byte(strings.Trim(first, " \t")) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		age = min(maxDelta, age*10+int64(c-'0'))
+	}
+	return time.Duration(age) * time.Second
+}
+
+// varyAny reports whether Vary holds "*" (RFC 9110 §12.5.5).
+func varyAny(h http.Header) bool {
+	for _, line := range h["Vary"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if strings.Trim(name, " \t") == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxDelta stands for any greater number of seconds (RFC 9111 §1.2.2).
+const maxDelta = 1<<31 - 1
+
+func stringsCost(all []string) (n int64) {
+	for _, s := range all {
+		n += 2*word + (int64(len(s))+15)&^15 // with what is lost to the size classes
+	}
+	return n
+}
+
+const word = int64(unsafe.Sizeof(uintptr(0)))

@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // cloaked is an origin that has a file for each crawler, which forbids the path of its name.
@@ -267,4 +269,205 @@ func TestAHitOnAVariantAllocatesNothing(t *testing.T) {
 		}
 	}
 	closeCache(t, c)
+}
+
+// told is a Source whose answers are given.
+func told(agent string, r *fetch.Result) *cache.Source {
+	return &cache.Source{UserAgent: agent, Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		n := *r
+		n.Time = time.Now()
+		if n.Header.Get("Vary") != "" && n.Err == nil {
+			n.UserAgent = agent
+		}
+		return &n, nil
+	}}
+}
+
+// What a firewall tells one crawler opens nothing to another that has a file of its own: fresh or in
+// an outage, in memory or in a Store, after a restart, and in whatever order they ask.
+func TestWhatOneCrawlerIsToldOpensNothingToAnother(t *testing.T) {
+	own := rules("/secret", "Vary", "User-Agent", "Cache-Control", "max-age=86400")
+	for name, store := range map[string]cache.Store{"memory": nil, "store": new(memStore), "locks": new(lockStore)} {
+		for _, wall := range []*fetch.Result{
+			unavailable(401), unavailable(403), unavailable(404), unavailable(410, "Vary", "User-Agent"), rules("/other"),
+		} {
+			for _, met := range []bool{false, true} { // whether a has been told its own before
+				t.Run(fmt.Sprintf("%s, %d, %v", name, wall.StatusCode, met), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						if store != nil { // an empty one for each case
+							store = map[bool]cache.Store{true: new(lockStore), false: new(memStore)}[name == "locks"]
+						}
+						c := &cache.Cache{Store: store, Logger: quiet}
+						closed := func(c *cache.Cache, when string, src *cache.Source) {
+							t.Helper()
+							r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
+							if err != nil || r.Policy.Decide("x", "/secret").Allowed {
+								t.Errorf("%s, b may fetch /secret: %s, %v", when, brief(r), err)
+							}
+						}
+						ask := func(c *cache.Cache, src *cache.Source) {
+							if _, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err != nil {
+								t.Error(err)
+							}
+						}
+						if met {
+							ask(c, told("a", rules("/secret", "Vary", "User-Agent", "Cache-Control", "max-age=60")))
+						}
+						closed(c, "at first", told("b", own))
+						time.Sleep(2 * time.Minute)
+						ask(c, told("a", wall))
+						closed(c, "after a was walled off", told("b", wall))
+						if store == nil {
+							closeCache(t, c)
+							return
+						}
+						closeCache(t, c)
+						slow := on("Get", func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil })
+						if locks, ok := store.(*lockStore); ok {
+							locks.misbehave(slow)
+						} else {
+							store.(*memStore).misbehave(slow)
+						}
+						c = &cache.Cache{Store: store, Logger: quiet}
+						var both sync.WaitGroup // a leads the fetch, and b joins it
+						both.Go(func() { ask(c, told("a", wall)) })
+						both.Go(func() { time.Sleep(time.Millisecond); closed(c, "at a restart", told("b", wall)) })
+						both.Wait()
+						closed(c, "after a restart", told("b", wall))
+						closeCache(t, c)
+						time.Sleep(25 * time.Hour)
+						c = &cache.Cache{Store: store, Logger: quiet}
+						ask(c, told("a", wall))
+						r, err := c.Get(t.Context(), origin(t, "https://a.example"), told("b", down()))
+						if err != nil || r.Err != nil || r.Policy.Decide("x", "/secret").Allowed || !r.Policy.Decide("x", "/public").Allowed {
+							t.Errorf("in an outage b gets %s, %v, want its own copy", brief(r), err)
+						}
+						closeCache(t, c)
+					})
+				})
+			}
+		}
+	}
+}
+
+// In an outage each crawler finds its own last good copy, whatever became of the others' answers.
+func TestEachUserAgentsOwnCopyOutlivesTheOthers(t *testing.T) {
+	own := rules("/secret", "Vary", "User-Agent", "Cache-Control", "max-age=60")
+	synctest.Test(t, func(t *testing.T) { // in memory, where a's entry gives way
+		c := &cache.Cache{Size: 10}
+		ask := func(src *cache.Source, url string) *fetch.Result {
+			r, err := c.Get(t.Context(), origin(t, url), src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		ask(told("a", own), "https://a.example")
+		ask(told("b", own), "https://a.example")
+		time.Sleep(time.Hour)
+		for i := range 40 {
+			ask(told("b", unavailable(404)), fmt.Sprintf("https://s%d.example", i%20))
+			if r := ask(told("b", down()), "https://a.example"); r.Err != nil {
+				t.Fatalf("round %d: %v, want b's copy", i, r.Err)
+			}
+		}
+		closeCache(t, c)
+	})
+	synctest.Test(t, func(t *testing.T) { // in a Store without locks that both reach at once
+		store := new(memStore)
+		agents := []string{"a", "b"}
+		for _, r := range []*fetch.Result{own, down()} {
+			var bots sync.WaitGroup
+			for _, agent := range agents {
+				bots.Go(func() {
+					c := &cache.Cache{Store: store, Logger: quiet}
+					got, err := c.Get(t.Context(), origin(t, "https://a.example"), told(agent, r))
+					if err != nil || got.Err != nil {
+						t.Errorf("%s: %s, %v", agent, brief(got), err)
+					}
+					closeCache(t, c)
+				})
+			}
+			bots.Wait()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// Signed, unsigned and public-only requests may be answered differently: they share nothing.
+func TestKindsOfSourcesShareNothing(t *testing.T) {
+	for _, store := range []cache.Store{nil, new(lockStore)} {
+		synctest.Test(t, func(t *testing.T) {
+			for round := range 2 { // the second is a restart
+				c := &cache.Cache{Store: store, Logger: quiet}
+				var all sync.WaitGroup
+				for i := range 8 {
+					all.Go(func() {
+						path := fmt.Sprintf("/%d", i%4)
+						src := told("a", rules(path))
+						src.Signed, src.PublicOnly = i&1 != 0, i&2 != 0
+						if store != nil && round == 1 {
+							src = told("a", down())
+							src.Signed, src.PublicOnly = i&1 != 0, i&2 != 0
+						}
+						r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
+						if err != nil || r.Err != nil || r.Policy.Decide("x", path).Allowed || !r.Policy.Decide("x", "/"+fmt.Sprint((i+1)%4)).Allowed {
+							t.Errorf("round %d, source %d got %s, %v", round, i, brief(r), err)
+						}
+						if until := c.Until(origin(t, "https://a.example"), src); until.IsZero() {
+							t.Errorf("source %d: no Until", i)
+						}
+					})
+				}
+				all.Wait()
+				closeCache(t, c)
+			}
+		})
+	}
+}
+
+// The places of one origin share the bound of one origin.
+func TestVariantsOfOneOriginShareItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(cache.Cache)
+		get(t, c, &site{serve: always(rules("/p"))}, "https://other.example")
+		big := rules("/"+strings.Repeat("x", 100<<10), "Vary", "User-Agent")
+		for i := range 100 {
+			for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
+				src := told(fmt.Sprint("bot", i), big)
+				src.Dialect = d
+				if _, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err != nil {
+					t.Fatal(err)
+				}
+				if n := c.Stats().Bytes; n > 1310720+4096 {
+					t.Fatalf("%d bytes after %d variants, want 1.25 MiB at most", n, i)
+				}
+			}
+		}
+		if c.Until(origin(t, "https://other.example"), &cache.Source{}).IsZero() {
+			t.Error("another origin had to go")
+		}
+		if c.Until(origin(t, "https://a.example"), told("bot99", big)).IsZero() {
+			t.Error("the newest variant had to go")
+		}
+		closeCache(t, c)
+	})
+}
+
+// User-Agents have keys of their own in a Store, even if their hashes begin alike.
+func TestUserAgentsHaveKeysOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		c := &cache.Cache{Store: store, Logger: quiet}
+		for i := range 300 {
+			src := told(fmt.Sprint("bot", i), rules("/p", "Vary", "User-Agent"))
+			if _, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeCache(t, c)
+		if n := len(store.keys()); n != 300 {
+			t.Errorf("%d keys for 300 User-Agents", n)
+		}
+	})
 }

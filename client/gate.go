@@ -57,7 +57,10 @@ func (g *gate) init(t *Transport) {
 	}
 	g.fetcher = t.filledFetcher()
 	g.ftp = g.fetcher.Reads("ftp")
-	g.source = cache.Source{Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect}
+	g.source = cache.Source{
+		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
+		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly,
+	}
 	if t.Trace != nil {
 		g.trace = *t.Trace
 	}
@@ -89,7 +92,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
-		f.FTP = g.FTP
+		f.FTP, f.MaxMemory = g.FTP, g.MaxMemory
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign

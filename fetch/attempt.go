@@ -84,10 +84,18 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	req := r.request(unsent.Guard(leashed, func(error) { cancel() }, r.unsent), h)
 	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
 	// Fetch must not, so it waits for either.
-	done := make(chan response, 1)
-	go func() { done <- r.exchange(base, req, leash) }()
+	done := make(chan response)
+	go func() {
+		a := r.exchange(base, req, leash)
+		select {
+		case done <- a:
+		case <-ctx.Done():
+			r.memory.release(a.held)
+		}
+	}()
 	select {
 	case a := <-done:
+		r.held += a.held
 		return a
 	case <-ctx.Done():
 		return response{err: context.Cause(ctx)}
@@ -119,7 +127,11 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a response) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = response{err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
+			a = response{held: a.held, err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
+		}
+		if a.err != nil {
+			r.memory.release(a.held)
+			a.held = 0
 		}
 	}()
 	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
@@ -149,8 +161,11 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}
+	if r.Sign != nil && variesBySigning(a.header, req.Header) {
+		a.header["Vary"] = append(a.header["Vary"], "*")
+	}
 	if a.err == nil {
-		a.err = r.read(&a, res)
+		a.err = r.read(req.Context(), &a, res)
 	}
 	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
 	// A time-out would then pass for the end of the file.
@@ -172,7 +187,7 @@ func (r *resolution) sign(req *http.Request) error {
 }
 
 // read adds to a what its status gives a meaning: the file, or when to come back.
-func (r *resolution) read(a *response, res *http.Response) (err error) {
+func (r *resolution) read(ctx context.Context, a *response, res *http.Response) (err error) {
 	if res.Body == nil { // only net/http promises one
 		res.Body = http.NoBody
 	}
@@ -183,9 +198,23 @@ func (r *resolution) read(a *response, res *http.Response) (err error) {
 	}
 	a.retryAfter = RetryAfter(a.status, a.header, a.at)
 	if outcomeOf(a.status, r.Dialect) == rules {
-		a.body, err = readFile(res)
+		a.body, err = readFile(res, func() error { return r.admit(ctx, a) })
 	}
 	return err
+}
+
+// admit waits for the memory of a file that is longer than usual. That it has to is no failure of
+// the origin, nor is what comes of it.
+func (r *resolution) admit(ctx context.Context, a *response) error {
+	waited, err := r.memory.acquire(ctx, fileShare)
+	if waited {
+		r.crowded.Store(true)
+	}
+	if err != nil {
+		return harden.Final(errCrowded.Error())
+	}
+	a.held = fileShare
+	return nil
 }
 
 // warn logs, once, that the transport adds a credential, if it does. A handler that panics must not
@@ -314,7 +343,7 @@ func updated(stored, by http.Header) http.Header {
 const maxRetryAfter = 24 * time.Hour
 
 // RetryAfter returns how long the Retry-After field asks to stay away (RFC 9110 §10.2.3), at
-// most 24 h. The field counts with a status that passes: 408, 421, 425, 428, 429, 431 or
+// most 24 h. The field is honoured only with a temporary status: 408, 421, 425, 428, 429, 431 or
 // 5xx. RetryAfter returns 0 for any other status, and if the field is absent, cannot be
 // read, or names no later time.
 //

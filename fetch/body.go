@@ -17,8 +17,9 @@ import (
 
 // readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells
 // Parse that the file is longer. If there is an error, the body did not arrive whole, and
-// none of it may be used: what is missing could forbid what the rest permits.
-func readFile(res *http.Response) (body []byte, err error) {
+// none of it may be used: what is missing could forbid what the rest permits. Before it reads
+// more than a usual file, it calls more.
+func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
 		return nil, harden.Final("status 206 with a part of the file, which was not asked for")
 	}
@@ -31,12 +32,12 @@ func readFile(res *http.Response) (body []byte, err error) {
 	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
 	length := res.ContentLength
 	if coded {
-		length = -1 // that of the coded file says little
+		length = 0 // that of the coded file says little
 		if r, err = gunzip(res, r); err != nil {
 			return nil, err
 		}
 	}
-	body, err = readAll(io.LimitReader(r, MaxBytes+1), length)
+	body, err = readAll(io.LimitReader(r, MaxBytes+1), length, more)
 	if err != nil {
 		return nil, corrupt(err)
 	}
@@ -46,19 +47,30 @@ func readFile(res *http.Response) (body []byte, err error) {
 	return body, nil
 }
 
-// usualFile is a length that few files exceed. For more, memory is had as bytes come, not on a
-// server's word.
+// usualFile is a length that few files exceed. The memory for more is admitted, because it is a
+// stranger that chooses the length, and how long it takes.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for a body that is said to have n bytes. If that is a usual length, it
-// reads into one piece of memory.
-func readAll(r io.Reader, n int64) ([]byte, error) {
-	if n <= 0 || n > usualFile {
-		return io.ReadAll(r)
+// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
+// part and waited for more would wait for ever.
+const fileShare = MaxBytes + 1 + bytes.MinRead
+
+// readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
+func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
+	usual := bytes.NewBuffer(make([]byte, 0, min(max(n, 0), usualFile)+bytes.MinRead))
+	_, err := usual.ReadFrom(io.LimitReader(r, usualFile))
+	if err != nil || usual.Len() < usualFile {
+		return usual.Bytes(), err
 	}
-	b := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+	if err := more(); err != nil {
+		return nil, err
+	}
+	long := bytes.NewBuffer(make([]byte, 0, fileShare))
+	long.Write(usual.Bytes())
+	if _, err := long.ReadFrom(r); err != nil || long.Len() > MaxBytes/2 {
+		return long.Bytes(), err
+	}
+	return bytes.Clone(long.Bytes()), nil
 }
 
 // isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the

@@ -37,6 +37,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
@@ -62,6 +64,7 @@ const (
 	maxStarting       = 256
 	startingPart      = 10
 	defaultMaxFetches = 8 * maxStarting
+	defaultMaxMemory  = 64 << 20
 )
 
 // Fetcher reads robots.txt files. The zero value is ready: it sends through a hardened
@@ -140,12 +143,16 @@ type Fetcher struct {
 	Retries int
 
 	// MaxFetches is how many Fetch calls may use the network at once; others wait for their
-	// turn under their own context. Each may hold a file of 500 KiB. If zero, 2,048. If
-	// negative, there is none.
+	// turn under their own context. If zero, 2,048. If negative, there is none.
 	//
-	// At most 256 of them are in the first tenth of their Timeout, 3 s by default. The
-	// others only wait for slow origins, and so take no turn from quick ones.
+	// At most 256 fetches may be in their first 3 s (a tenth of Timeout). Older ones wait for
+	// slow sites and do not hold up new ones.
 	MaxFetches int
+
+	// MaxMemory bounds the bytes of all files under way. The first 16 KiB of a file are free:
+	// few files have more. A longer file takes 500 KiB of MaxMemory until its Fetch returns, or
+	// waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
+	MaxMemory int64
 
 	// PublicOnly refuses every address that is not globally reachable, the origin's own
 	// included. If false, only redirects from a public network into a private one are
@@ -159,7 +166,8 @@ type Fetcher struct {
 	base   http.RoundTripper
 	abroad http.RoundTripper // base for redirects to another origin
 	slots  chan struct{}     // nil: no limit
-	warned atomic.Bool       // of credentials
+	memory memory
+	warned atomic.Bool // of credentials
 
 	starting chan struct{} // of the slots, those in their first time
 	usual    atomic.Int64  // moving average of the time that an answer takes
@@ -200,7 +208,9 @@ type Result struct {
 
 	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
 	// to it, names that field: the answer holds for requests with that value only (RFC 9111
-	// §4.1). If empty, it holds for all. Fetchers send the same in all other fields.
+	// §4.1). If empty, it holds for all. Fetchers send the same in all other fields, but for what
+	// Sign adds: an answer that varies by that gets a "*" in its Vary, unless it is by a
+	// signature (RFC 9421). Whether a Fetcher signs is for the caller to tell apart.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
@@ -237,12 +247,15 @@ func (r *Result) String() string {
 }
 
 // ErrNoTurn is the error of a Fetch, beside that of its context, if waiting for its turn has
-// left it too little time (see Fetcher.MaxFetches). It says nothing about the origin.
+// left it too little time (see Fetcher.MaxFetches). By itself it is the error if waiting for
+// memory has (see Fetcher.MaxMemory). It says nothing about the origin.
 var ErrNoTurn = errors.New("fetch: no turn")
 
-// Fetch reads the robots.txt of o. It returns an error only if ctx ended: ctx.Err(), or an
-// error that wraps it and ErrNoTurn. Whatever a server or network does is a Result. Values
-// and traces in ctx reach neither the transport nor the server.
+var errCrowded = errors.New("other long files take all the memory")
+
+// Fetch reads the robots.txt of o. It returns an error only if ctx ended, ctx.Err() or an error
+// that wraps it, or if the error wraps ErrNoTurn. Whatever a server or network does is a Result.
+// Values and traces in ctx reach neither the transport nor the server.
 //
 // prev is an earlier Result of the same origin, or nil. If its file had an ETag or
 // Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A
@@ -266,8 +279,13 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
+	f.memory.release(r.held)
 	switch err := ctx.Err(); {
-	case err == nil || res.Err == nil:
+	case res.Err == nil:
+		return res, nil
+	case err == nil && r.crowded.Load():
+		return nil, noTurn(errCrowded)
+	case err == nil:
 		return res, nil
 	case queued:
 		return nil, noTurn(err)
@@ -333,6 +351,7 @@ func (f *Fetcher) setUp() {
 		hardened.RegisterProtocol("ftp", ftp{hardened})
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
+	f.memory.limit(orDefault(f.MaxMemory, defaultMaxMemory))
 	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
 		f.slots = make(chan struct{}, n)
 		f.starting = make(chan struct{}, min(n, maxStarting))
@@ -390,6 +409,31 @@ func take(ctx context.Context, slots chan<- struct{}) (waited bool, err error) {
 		return true, nil
 	case <-ctx.Done():
 		return true, noTurn(ctx.Err())
+	}
+}
+
+// memory admits files by their bytes.
+type memory struct {
+	free *semaphore.Weighted // nil: no limit
+}
+
+func (m *memory) limit(most int64) {
+	if most > 0 {
+		m.free = semaphore.NewWeighted(max(most, fileShare)) // one file at least
+	}
+}
+
+// acquire waits for n bytes, and reports whether it had to.
+func (m *memory) acquire(ctx context.Context, n int64) (waited bool, err error) {
+	if m.free == nil || m.free.TryAcquire(n) {
+		return false, nil
+	}
+	return true, m.free.Acquire(ctx, n)
+}
+
+func (m *memory) release(n int64) {
+	if m.free != nil && n > 0 {
+		m.free.Release(n)
 	}
 }
 

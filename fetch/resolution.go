@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
@@ -31,6 +32,8 @@ type resolution struct {
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int
+	held     int64       // of Fetcher.MaxMemory
+	crowded  atomic.Bool // it had to wait for that
 }
 
 // hop is one URL on the way.
@@ -65,6 +68,7 @@ type response struct {
 	retryAfter time.Duration
 	asked      bool   // whether validators were sent
 	credential string // a field that the transport gave the request; "": none
+	held       int64  // of Fetcher.MaxMemory
 	err        error
 }
 
@@ -226,9 +230,27 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 
 // variesByUserAgent reports whether Vary names that field (RFC 9110 §12.5.5).
 func variesByUserAgent(h http.Header) bool {
+	return variesBy(h, func(name string) bool { return strings.EqualFold(name, "User-Agent") })
+}
+
+// variesBySigning reports whether Vary names a field of a request that Sign has set, other than
+// those of a signature (RFC 9421): it may differ between two Fetchers that sign.
+func variesBySigning(h, sent http.Header) bool {
+	return variesBy(h, func(name string) bool {
+		name = http.CanonicalHeaderKey(name)
+		switch name {
+		case "User-Agent", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since":
+			return false
+		}
+		return sent[name] != nil && !strings.HasPrefix(name, "Signature")
+	})
+}
+
+// variesBy reports whether Vary names a field that counts.
+func variesBy(h http.Header, counts func(string) bool) bool {
 	for _, line := range h["Vary"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.Trim(name, " \t"), "User-Agent") {
+			if counts(strings.Trim(name, " \t")) {
 				return true
 			}
 		}

@@ -262,7 +262,7 @@ func keepAnswering(t *testing.T, url string) func() (asked int, errors uint64) {
 		}
 		again := openRedis(t, url)
 		for _, i := range []int{1000, next - 1} { // the first may have been lost with its master
-			_, err := again.Get(context.Background(), siteURL(i).Scheme+"://"+siteURL(i).Host)
+			_, err := again.Get(context.Background(), "RGC4 "+siteURL(i).Scheme+"://"+siteURL(i).Host)
 			if err != nil && (err != cache.ErrMiss || i != 1000) {
 				t.Errorf("origin %d of %d to %d: %v", i, 1000, next-1, err)
 			}

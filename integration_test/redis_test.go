@@ -123,6 +123,49 @@ func TestRedisLockOfADeadProcessLapses(t *testing.T) {
 	}
 }
 
+// What a Store may count on in Redis: values expire, an over-long one is not read, a lock is given
+// back by its holder alone, and one that comes too late is given back at once.
+func TestRedisKeepsNothingForEver(t *testing.T) {
+	s := startRedis(t)
+	store, ctx := openRedis(t, s.url), t.Context()
+	if err := store.Put(ctx, "a", []byte("value"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.client.PTTL(ctx, "robotsgate:a").Val(); left <= 0 || left > time.Hour {
+		t.Errorf("a value that was put for an hour expires in %v", left)
+	}
+	s.do(t, "set", "robotsgate:long", strings.Repeat("x", 2*cache.MaxValue))
+	if data, err := store.Get(ctx, "long"); err != nil || len(data) != cache.MaxValue+1 {
+		t.Errorf("%d bytes of an over-long value were read, %v; want one more than MaxValue", len(data), err)
+	}
+	unlock, ok, err := store.Lock(ctx, "a", time.Hour)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	s.do(t, "set", "robotsgate:lock:a", "token of another process", "px", 60_000)
+	unlock()
+	if got := s.client.Get(ctx, "robotsgate:lock:a").Val(); got != "token of another process" {
+		t.Errorf("the lock that another process has taken since: %q", got)
+	}
+	// The answer to this call comes after its caller has left.
+	s.do(t, "client", "pause", 300, "write")
+	late, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, ok, err := store.Lock(late, "b", time.Minute); ok || err == nil {
+		t.Fatalf("taken %v, %v; want an error", ok, err)
+	}
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		unlock, ok, err := store.Lock(ctx, "b", time.Minute)
+		if ok {
+			unlock()
+			break
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("a lock that was given too late is held after 10 s: %v", err)
+		}
+	}
+}
+
 // redisFaults are what can be wrong with a Redis. start returns its URL; the origins
 // from the 100th on are asked about after midway was called.
 var redisFaults = []struct {
@@ -170,14 +213,14 @@ var redisFaults = []struct {
 	{"a value of the wrong type", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
 		for i := range 200 {
-			s.do(t, "RPUSH", fmt.Sprintf("robotsgate:http://a%d.example", i), "element")
+			s.do(t, "RPUSH", fmt.Sprintf("robotsgate:RGC4 http://a%d.example", i), "element")
 		}
 		return s.url, nil
 	}, 10, 0},
 	{"a value of 10 MB", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
 		for i := range 20 {
-			s.do(t, "SET", fmt.Sprintf("robotsgate:http://a%d.example", 10*i), strings.Repeat("x", 10_000_000))
+			s.do(t, "SET", fmt.Sprintf("robotsgate:RGC4 http://a%d.example", 10*i), strings.Repeat("x", 10_000_000))
 		}
 		return s.url, nil
 	}, 20, 0},

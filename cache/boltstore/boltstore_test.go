@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,18 +81,67 @@ func TestTheFileDoesNotGrowWithWhatIsForgotten(t *testing.T) {
 
 func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
 	path := file(t)
+	if held := os.Getenv("BOLTSTORE_HELD"); held != "" { // in another process
+		if _, err := boltstore.Open(held); err != nil {
+			fmt.Println(err)
+		}
+		os.Exit(0)
+	}
 	open(t, path)
-	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is open in another process") {
+	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is open in this process") {
 		t.Errorf("a file in use: %v", err)
 	}
-	text := file(t)
-	if err := os.WriteFile(text, []byte(strings.Repeat("not a database\n", 10_000)), 0o600); err != nil {
+	other := exec.Command(os.Args[0], "-test.run=TestAFileInUseOrInTheWayIsAClearError$")
+	other.Env = append(os.Environ(), "BOLTSTORE_HELD="+path)
+	if out, err := other.CombinedOutput(); err != nil || !strings.Contains(string(out), path+" is open in another process") {
+		t.Errorf("a file in use by another process: %s, %v", out, err)
+	}
+	for _, path := range []string{t.TempDir(), filepath.Join(path, "x.db")} {
+		_, err := boltstore.Open(path)
+		if err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, boltstore.ErrDamaged) {
+			t.Errorf("%s: %v, want an error that names it, and no damage", path, err)
+		}
+	}
+}
+
+// Whatever is in the file that bbolt did not write is ErrDamaged: to remove the file is the remedy.
+func TestEachDamageIsErrDamaged(t *testing.T) {
+	whole := file(t)
+	s := open(t, whole)
+	for i := range 100 {
+		if err := s.Put(t.Context(), fmt.Sprint(i), make([]byte, 1000), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	good, err := os.ReadFile(whole)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{text, t.TempDir(), filepath.Join(text, "x.db")} {
-		if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want an error that names it", path, err)
+	zeroed := func(n int) []byte { return append(make([]byte, n), good[n:]...) }
+	for name, contents := range map[string][]byte{
+		"one byte": {0}, "text": []byte("hello"), "long text": []byte(strings.Repeat("not a database\n", 10_000)),
+		"zeros": make([]byte, 8<<10), "many zeros": make([]byte, 1<<20), "one page": good[:4096], "half a page": good[:2048],
+		"two pages": good[:8192], "three pages": good[:12288], "half": good[:len(good)/2], "no head": zeroed(8 << 10),
+		"no metadata and more": zeroed(16 << 10), "nothing left": zeroed(len(good)),
+	} {
+		path := file(t)
+		if err := os.WriteFile(path, contents, 0o600); err != nil {
+			t.Fatal(err)
 		}
+		s, err := boltstore.Open(path)
+		if !errors.Is(err, boltstore.ErrDamaged) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want ErrDamaged and the path", name, err)
+		}
+		if err == nil {
+			s.Close()
+			continue
+		}
+		os.Remove(path)
+		if s, err = boltstore.Open(path); err != nil {
+			t.Fatalf("%s: after the file was removed: %v", name, err)
+		}
+		s.Close()
 	}
 }
 

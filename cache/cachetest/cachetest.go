@@ -98,7 +98,14 @@ func keysAreApart(ctx context.Context, s cache.Store) error {
 	keys := []string{
 		"http://a.example", "https://a.example", "https://a.example:8443", "https://a.example/", "a.example",
 		"https://[2001:db8::1]:8443", "https://[fe80::1%25eth0]", "https://b.example via 192.0.2.1:8080",
-		"https://../../etc", "https://*", "https://a.example:lock", strings.Repeat("k", 600), strings.Repeat("k", 599),
+		"https://../../etc", "https://*", "https://a.example:lock", "RGC4 https://a.example signed as 00ff",
+		"https://A.example", "HTTPS://a.example", "RGC4 https://a.example signed as 00FF",
+	}
+	for _, c := range []string{"/", ":", ".", "%", " ", "_", "-", "+", "%20", "%2F", ""} { // what names of files are made of
+		keys = append(keys, "https://x"+c+"y.example", "https://y.example"+c)
+	}
+	for _, n := range []int{31, 32, 63, 64, 127, 128, 250, 254, 255, 256, 511, 512, 599, 600, 640} { // what columns and names hold
+		keys = append(keys, strings.Repeat("k", n), strings.Repeat("k", n-1)+"l")
 	}
 	for _, key := range keys {
 		if err := s.Put(ctx, key, []byte("of "+key), hour); err != nil {
@@ -134,15 +141,27 @@ func putCopies(ctx context.Context, s cache.Store) error {
 	return expect(ctx, s, "https://a.example", []byte("as it was put"))
 }
 
-// valuesLast tests that values are there up to their ttl. A Store may forget them late or never.
+// valuesLast tests that values are there for half of their ttl. A Store may count in seconds, and
+// may forget late or never.
 func valuesLast(ctx context.Context, s cache.Store) error {
-	for i, ttl := range []time.Duration{hour, 31 * 24 * hour, 100 * 365 * 24 * hour} {
-		key := fmt.Sprintf("https://a%d.example", i)
+	const shortest = 4 * time.Second
+	ttls := []time.Duration{shortest, time.Minute, hour, 31 * 24 * hour, 100 * 365 * 24 * hour}
+	key := func(i int) string { return fmt.Sprintf("https://a%d.example", i) }
+	start := time.Now()
+	for i, ttl := range ttls {
+		key := key(i)
 		if err := s.Put(ctx, key, []byte("value"), ttl); err != nil {
 			return fmt.Errorf("store: Put with a ttl of %v: %w", ttl, err)
 		}
 		if err := expect(ctx, s, key, []byte("value")); err != nil {
 			return fmt.Errorf("ttl %v: %w", ttl, err)
+		}
+	}
+	time.Sleep(shortest / 2)
+	for i, ttl := range ttls {
+		err := expect(ctx, s, key(i), []byte("value"))
+		if err != nil && time.Since(start) < ttl*3/4 { // else this process was late
+			return fmt.Errorf("ttl %v: after %v: %w", ttl, time.Since(start).Round(time.Millisecond), err)
 		}
 	}
 	return nil

@@ -26,8 +26,24 @@ type stub struct {
 }
 
 func (s *stub) key(key string) string {
-	if s.fault == "folds keys" {
+	switch s.fault {
+	case "folds keys":
 		return strings.TrimSuffix(key, "/")
+	case "folds case":
+		return strings.ToLower(key)
+	case "cuts keys at 255":
+		return key[:min(len(key), 255)]
+	case "cuts keys at 600":
+		return key[:min(len(key), 600)]
+	case "blanks are trimmed":
+		return strings.TrimSpace(key)
+	case "unescapes":
+		return strings.ReplaceAll(key, "%20", " ")
+	case "file names":
+		return strings.NewReplacer("/", "_", ":", "_", ".", "_", "%", "_", " ", "_").Replace(key)
+	}
+	if c, ok := strings.CutPrefix(s.fault, "writes _ for "); ok {
+		return strings.ReplaceAll(key, c, "_")
 	}
 	return key
 }
@@ -67,6 +83,16 @@ func (s *stub) Put(_ context.Context, key string, data []byte, ttl time.Duration
 		s.values = map[string][]byte{}
 	}
 	s.values[s.key(key)] = data
+	lasts := map[string]time.Duration{
+		"10 ms": 10 * time.Millisecond, "ms for s": ttl / 1000, "a third": ttl / 3,
+	}
+	if d, ok := lasts[strings.TrimPrefix(s.fault, "lasts ")]; ok {
+		time.AfterFunc(d, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.values, s.key(key))
+		})
+	}
 	return nil
 }
 
@@ -106,6 +132,20 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"nil for a miss":      "a key that was never put is a miss",
 		"drops zeros":         "what was put is what is got",
 		"folds keys":          "keys are whatever an origin can be",
+		"folds case":          "keys are whatever an origin can be",
+		"cuts keys at 255":    "keys are whatever an origin can be",
+		"cuts keys at 600":    "keys are whatever an origin can be",
+		"blanks are trimmed":  "keys are whatever an origin can be",
+		"unescapes":           "keys are whatever an origin can be",
+		"file names":          "keys are whatever an origin can be",
+		"writes _ for /":      "keys are whatever an origin can be",
+		"writes _ for :":      "keys are whatever an origin can be",
+		"writes _ for .":      "keys are whatever an origin can be",
+		"writes _ for %":      "keys are whatever an origin can be",
+		"writes _ for  ":      "keys are whatever an origin can be",
+		"lasts 10 ms":         "values last as long as they should",
+		"lasts ms for s":      "values last as long as they should",
+		"lasts a third":       "values last as long as they should",
 		"overwrites in place": "a put replaces all that was there",
 		"keeps its argument":  "a put keeps nothing of its argument",
 		"overflows":           "values last as long as they should",

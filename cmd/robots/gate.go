@@ -103,7 +103,10 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 func (g *gate) source(l load) *cache.Source {
-	return &cache.Source{Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect}
+	return &cache.Source{
+		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect,
+		Signed: g.Fetcher.Sign != nil, PublicOnly: g.Fetcher.PublicOnly,
+	}
 }
 
 // until is the Until of client.Answer for res, if that says that o is unreachable: of the cache,

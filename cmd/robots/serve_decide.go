@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -169,7 +168,9 @@ func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Orig
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
 func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
-	res, err := v.gate.Cache.Get(ctx, o, &cache.Source{Load: v.load, UserAgent: v.gate.Fetcher.UserAgent, Dialect: d})
+	src := v.gate.source(v.load)
+	src.Dialect = d
+	res, err := v.gate.Cache.Get(ctx, o, src)
 	if err != nil {
 		return nil, fmt.Errorf("robots.txt of %v was not read: %w", o, err)
 	}

@@ -91,7 +91,7 @@ func (b *Backing) Failures() uint64 {
 	return b.reads.total() + b.locks.total() + b.queue.writes.total()
 }
 
-// Drops returns how many values were given up: too many waited, or the Store refused them.
+// Drops returns how many values were given up because too many waited.
 func (b *Backing) Drops() uint64 { return b.queue.lost() }
 
 // Damaged counts a value that is not one of the caller's.

@@ -13,12 +13,12 @@ const (
 	maxQueue      = 1024
 	maxQueueBytes = 32 << 20 // as a thousand files of 500 KiB would be too much
 	maxWriters    = 64       // a Store that commits in groups wants company
-	maxTries      = 8        // of a value that a Store refuses
 	writeTimeout  = 5 * time.Second
 )
 
-// queue writes to a Store behind the callers. Its goroutines end when there is nothing left
-// to write.
+// queue writes to a Store behind the callers, each value once. A value that could not be written
+// is kept for its next refresh, and for Close. Its goroutines end when there is nothing left to
+// write.
 type queue struct {
 	store  Store
 	writes breaker
@@ -31,7 +31,6 @@ type queue struct {
 	writing  map[string]*write // in the hands of writers
 	bytes    int               // of all values
 	writers  int
-	timer    bool // one is set
 	flushing bool // closed: write even if the breaker is open, each value once
 	stopped  bool // closed, and none of that is under way: write nothing
 	dropped  uint64
@@ -46,8 +45,7 @@ type write struct {
 	data   []byte
 	ttl    time.Duration
 	then   []func() // to be called when it is written, or will not be soon
-	tries  int      // that failed although the Store was well
-	failed bool     // not due before the timer
+	failed bool     // not due before it is refreshed, or the queue flushed
 }
 
 func (q *queue) init(store Store, log *slog.Logger) {
@@ -63,6 +61,7 @@ func (q *queue) init(store Store, log *slog.Logger) {
 func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.makeRoom(key, len(data))
 	if fits := q.await(key, len(data), wait); !fits {
 		q.dropped++
 		if q.waiting[key] == nil {
@@ -74,12 +73,14 @@ func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func(
 	}
 	w := q.waiting[key]
 	if w == nil {
-		w = &write{key: key}
+		w = &write{key: key, failed: true}
 		q.waiting[key] = w
+	}
+	if w.failed {
 		q.ready(w)
 	}
 	q.bytes += len(data) - len(w.data)
-	w.data, w.ttl, w.tries = data, ttl, 0
+	w.data, w.ttl = data, ttl
 	w.then = append(w.then, then)
 	if q.start(); q.writers == 0 {
 		q.giveUp()
@@ -91,6 +92,20 @@ func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func(
 func (q *queue) ready(w *write) {
 	if w.failed = false; q.writing[w.key] == nil {
 		q.due = append(q.due, w.key)
+	}
+}
+
+// makeRoom gives up values that have failed, for one that has not; the lock is held.
+func (q *queue) makeRoom(key string, size int) {
+	for other, w := range q.waiting {
+		if q.fits(key, size) {
+			return
+		}
+		if w.failed && other != key {
+			delete(q.waiting, other)
+			q.bytes -= len(w.data)
+			q.dropped++
+		}
 	}
 }
 
@@ -136,30 +151,6 @@ func (q *queue) roomy() {
 	}
 }
 
-// again sets a timer to write what waits, since no put may come to start it. The timer runs
-// only while values wait, and Close ends it. The lock is held.
-func (q *queue) again() {
-	if q.timer || q.flushing || len(q.waiting) == 0 {
-		return
-	}
-	q.timer = true
-	time.AfterFunc(breakFor, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.timer = false; q.flushing {
-			return
-		}
-		for _, w := range q.waiting {
-			if w.failed {
-				q.ready(w)
-			}
-		}
-		if q.start(); q.writers == 0 {
-			q.again()
-		}
-	})
-}
-
 // giveUp calls what was to be called after the writes that wait, since they may wait for long;
 // the lock is held.
 func (q *queue) giveUp() {
@@ -170,7 +161,6 @@ func (q *queue) giveUp() {
 		w.then = nil
 	}
 	q.roomy()
-	q.again()
 }
 
 // start sees to it that what is due is written, unless the Store is left alone; the lock is
@@ -219,35 +209,25 @@ func (q *queue) take() *write {
 	return w
 }
 
-// done takes note of a write's outcome. A value that failed waits for another try, unless
-// there is a newer one. While the Store is left alone a failure says nothing about the value;
-// one that the Store goes on refusing is given up.
+// done takes note of a write's outcome. A value that failed is kept, unless there is a newer one.
 func (q *queue) done(w *write, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.roomy()
 	delete(q.writing, w.key)
 	q.bytes -= len(w.data)
-	if newer := q.waiting[w.key]; newer != nil { // so it does not matter how this one fared
+	switch newer := q.waiting[w.key]; {
+	case newer != nil: // so it does not matter how this one fared
 		q.ready(newer)
-		return
-	}
-	switch {
 	case err == nil:
-		return
-	case q.flushing:
-		q.cause = err
-	case q.writes.ready():
-		w.tries++
-	}
-	if !q.flushing && (w.tries >= maxTries || !q.fits(w.key, len(w.data))) {
+	case !q.flushing && !q.fits(w.key, len(w.data)):
 		q.dropped++
-		return
+	default:
+		q.cause = err
+		w.then, w.failed = nil, true
+		q.waiting[w.key] = w
+		q.bytes += len(w.data)
 	}
-	w.then, w.failed = nil, true
-	q.waiting[w.key] = w
-	q.bytes += len(w.data)
-	q.again()
 }
 
 // flush is Backing.Flush.

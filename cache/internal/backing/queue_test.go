@@ -110,17 +110,48 @@ func (s *flaky) Put(context.Context, string, []byte, time.Duration) error {
 
 // That the Store is down is not the fault of the value that it does not take.
 func TestAValueOutlivesAnOutageOfTheStore(t *testing.T) {
+	for name, again := range map[string]func(b *Backing){
+		"refreshed": func(b *Backing) { b.Put("a", []byte("newer"), time.Hour, 0, func() {}) },
+		"closed":    func(b *Backing) { _ = b.Close(context.Background()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(flaky)
+			s.down.Store(true)
+			b := New(s, time.Second, slog.New(slog.DiscardHandler))
+			b.Put("a", []byte("value"), time.Hour, 0, func() {})
+			time.Sleep(time.Hour)
+			s.down.Store(false)
+			time.Sleep(time.Hour)
+			if n := s.taken.Load(); n != 0 {
+				t.Errorf("%s: %d values taken before", name, n)
+			}
+			again(b)
+			synctest.Wait()
+			if s.taken.Load() != 1 || b.Drops() != 0 {
+				t.Errorf("%s: %d values taken, %d dropped, want the one taken", name, s.taken.Load(), b.Drops())
+			}
+		})
+	}
+}
+
+// Values that the Store refuses take no room from others, and one is refused once for each refresh.
+func TestValuesThatFailedGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(flaky)
-		s.down.Store(true)
 		b := New(s, time.Second, slog.New(slog.DiscardHandler))
-		b.Put("a", []byte("value"), time.Hour, 0, func() {})
-		time.Sleep(time.Hour)
+		s.down.Store(true)
+		for i := range 2 * maxQueue {
+			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, 0, func() {})
+			time.Sleep(breakFor)
+		}
+		if n := b.Failures(); n != 2*maxQueue {
+			t.Errorf("%d failures of %d values", n, 2*maxQueue)
+		}
 		s.down.Store(false)
-		time.Sleep(breakFor)
+		b.Put("new", []byte("value"), time.Hour, 0, func() {})
 		synctest.Wait()
-		if s.taken.Load() != 1 || b.Drops() != 0 {
-			t.Errorf("%d values taken, %d dropped, want the one taken", s.taken.Load(), b.Drops())
+		if n, dropped := s.taken.Load(), b.Drops(); n != 1 || dropped != maxQueue+1 {
+			t.Errorf("%d values taken, %d given up; want the new one, and %d", n, dropped, maxQueue+1)
 		}
 	})
 }

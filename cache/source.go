@@ -1,0 +1,67 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Source is where results come from, and how they are read. It must not be changed once it
+// was given to Get.
+type Source struct {
+	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
+	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
+	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
+	// has not been asked.
+	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+	// UserAgent is what Load sends. It matters if an answer names User-Agent in its Vary:
+	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
+	// what net/http sends by itself.
+	UserAgent string
+
+	// Signed is set if Load signs its requests, and PublicOnly if it reaches public addresses
+	// alone. Either may change what an origin answers. So Sources that differ here share no
+	// result: not in memory, not in a Store, and no fetch.
+	Signed, PublicOnly bool
+
+	// Dialect is how answers are read, those in a Store included. Each dialect has its own
+	// results in memory. If zero, policy.RFC9309.
+	Dialect policy.Dialect
+}
+
+// place is where the answers to src are kept that are for all.
+func (src *Source) place(o fetch.Origin) place { return place{Origin: o, kind: src.kind()} }
+
+func (src *Source) kind() kind { return kind{src.Dialect, src.Signed, src.PublicOnly} }
+
+// agent is the User-Agent that is sent: net/http has one for callers that set none.
+func (src *Source) agent() string {
+	if src.UserAgent == "" {
+		return "Go-http-client/1.1"
+	}
+	return src.UserAgent
+}
+
+// checked holds Load to its contract.
+func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
+	switch {
+	case err != nil:
+		return unreachable(src.Dialect, errors.New(err.Error()))
+	case r == nil || r.Policy == nil:
+		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+	}
+	if r.Err != nil {
+		text := *r
+		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
+		r = &text
+	}
+	return r.In(src.Dialect)
+}
+
+func unreachable(d policy.Dialect, err error) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
+}

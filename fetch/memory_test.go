@@ -1,0 +1,150 @@
+package fetch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// stalling serves the beginning of a file of 500 KiB to every host, and then nothing.
+func stalling(t *testing.T, sent int) (dial func(context.Context, string, string) (net.Conn, error), served *atomic.Int32) {
+	served = new(atomic.Int32)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	file := bytes.Repeat([]byte("#"), sent)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 511000\r\n\r\n")
+				conn.Write(file)
+				served.Add(1)
+				io.Copy(io.Discard, conn) // until the client leaves
+			}()
+		}
+	}()
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", l.Addr().String())
+	}, served
+}
+
+// Origins that stall near the end of long files take no more memory than they are admitted to.
+func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
+	const origins, most = 200, 8 << 20
+	dial, _ := stalling(t, 499<<10)
+	f := fetch.Fetcher{Transport: &http.Transport{DialContext: dial}, Timeout: 4 * time.Second, Retries: -1, MaxMemory: most}
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var fetches sync.WaitGroup
+	for i := range origins {
+		fetches.Go(func() {
+			r, err := f.Fetch(t.Context(), originOf(t, fmt.Sprintf("http://h%d.test", i)), nil)
+			switch {
+			case err != nil && !errors.Is(err, fetch.ErrNoTurn), err == nil && r.Err == nil:
+				t.Errorf("origin %d: %v, %v", i, r, err)
+			}
+		})
+	}
+	time.Sleep(1500 * time.Millisecond) // half of the time of a request
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	// Beside the files: 16 KiB of each that waits, and some 40 of its connection.
+	if grown, bound := int64(during.HeapAlloc)-int64(before.HeapAlloc), int64(most+origins*64<<10); grown > bound {
+		t.Errorf("the heap has grown by %d KiB, want %d at most", grown>>10, bound>>10)
+	}
+	fetches.Wait()
+}
+
+// That other files take the memory is no failure of the origin that waits for it; a usual file
+// waits for none.
+func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := "User-agent: *\nDisallow: /p\n" + strings.Repeat("#", 20<<10)
+		f := fetch.Fetcher{MaxMemory: 1, Retries: 1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			res := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: nil}
+			switch name, _, _ := strings.Cut(req.URL.Hostname(), "."); name {
+			case "stalls":
+				r, w := io.Pipe()
+				go func() {
+					io.WriteString(w, long)
+					<-req.Context().Done()
+					w.CloseWithError(req.Context().Err())
+				}()
+				res.Body = r
+			case "breaks":
+				res.Body = io.NopCloser(io.MultiReader(strings.NewReader(long), brokenReader{}))
+			case "long":
+				res.Body = io.NopCloser(strings.NewReader(long))
+			default:
+				res.Body = io.NopCloser(strings.NewReader("User-agent: *\nDisallow: /p\n"))
+			}
+			return res, nil
+		})}
+		ask := func(host string) (string, time.Duration) {
+			start := time.Now()
+			r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+".test"), nil)
+			switch {
+			case errors.Is(err, fetch.ErrNoTurn) && r == nil:
+				return "no turn", time.Since(start)
+			case err != nil:
+				return err.Error(), time.Since(start)
+			case r.Err != nil:
+				return "unreachable", time.Since(start)
+			}
+			return fmt.Sprint(len(r.Body)), time.Since(start)
+		}
+		expect := func(host, want string, least, most time.Duration) {
+			t.Helper()
+			if got, took := ask(host); got != want || took < least || took > most {
+				t.Errorf("%s: %s after %v, want %s in %v to %v", host, got, took, want, least, most)
+			}
+		}
+		expect("breaks", "unreachable", 0, time.Second) // twice, and each gives back what it took
+		expect("long", fmt.Sprint(len(long)), 0, 0)
+		var stalled sync.WaitGroup
+		stalled.Go(func() { expect("stalls", "unreachable", 15*time.Second, 31*time.Second) })
+		time.Sleep(time.Second)
+		expect("usual", "27", 0, 0)
+		expect("long", fmt.Sprint(len(long)), 13*time.Second, 15*time.Second) // once the other's time is over
+		stalled.Wait()
+
+		stalled.Go(func() { ask("stalls") })
+		time.Sleep(time.Millisecond)
+		other := make(chan string)
+		go func() {
+			got, _ := ask("stalls") // waits behind it, and then stalls itself
+			other <- got
+		}()
+		if got := <-other; got != "no turn" {
+			t.Errorf("a file that waited for memory: %s, want no turn", got)
+		}
+		stalled.Wait()
+		expect("long", fmt.Sprint(len(long)), 0, 0)
+	})
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
