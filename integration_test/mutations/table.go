@@ -24,6 +24,16 @@ var table = []mutation{
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
+	{"client/sign/sign.go", `{"Signature", "Signature-Agent", "Signature-Input"}`, `{"Signature", "Signature-Input"}`, "the caller's own Signature-Agent goes out unsigned", "./client/sign", "TestPlainHTTPIsSignedOnlyIfToldSo"},
+	{"client/sign/sign.go", "func (s Signer) Format(f fmt.State, _ rune) {", "func (s *Signer) Format(f fmt.State, _ rune) {", "a Signer by value prints its key", "./client/sign", "TestASignerShowsNoKey"},
+	{"client/sign/sign.go", "(len(key) != ed25519.PrivateKeySize || !key.Equal(ed25519.NewKeyFromSeed(key.Seed())))", "false", "a key of zeros signs what no one can verify", "./client/sign", "TestWhatASignerCannotDoIsAnError"},
+	{"client/sign/base.go", "if err == nil && strings.ContainsAny(value, \"\\r\\n\") {", "if false {", "a value begins a component of its own", "./client/sign", "TestALineBreakIsNotSigned"},
+	{"client/sign/directory.go", "now.Add(directoryLifetime).Unix()", "now.Unix()", "a directory has expired as it is read", "./client/sign", "TestADirectoryHoldsForADay"},
+	{"client/sign/directory.go", "if !slices.Contains(d.names, asked.authority) {", "if false {", "a directory vouches for a mirror", "./client/sign", "TestADirectorySignsForItsOwnNamesOnly"},
+	{"client/sign/directory.go", "if set.Keys == nil {", "if false {", "what is no key set passes for an empty one", "./client/sign", "TestKeySetsFromStrangers"},
+	{"client/sign/directory.go", "if keys[id] != nil {\n", "if false {\n", "whoever knows RFC 9421 signs for an agent", "./client/sign", "TestTheTestKeysOfTheRFCAreLeftOut"},
+	{"client/sign/directory.go", "|| isSmallOrder(x) {", "|| false {", "a key is read for which anything verifies", "./client/sign", "TestKeysOfSmallOrderAreLeftOut"},
+	{"client/sign/verify.go", "if label != \"\" {\n", "if false {\n", "of two signatures the last one counts", "./client/sign", "TestTwoSignaturesOfOurTagAreInvalid"},
 	{"client/sign/base.go", "if len(input.Items) > maxComponents {", "if false {", "a signature may cover any number of components", "./client/sign", "TestASignatureCoversNoMoreThanItMay"},
 
 	// FTP.
