@@ -49,6 +49,8 @@ type Policy struct {
 	reason    Reason // of a policy without a file
 	lineWidth uint8
 	fields    uint8 // which records the file may have; see fieldBit
+
+	listsNames bool // of records; see addNames
 }
 
 // Policies that many origins share. They are never written to.
