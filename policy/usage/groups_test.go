@@ -97,7 +97,7 @@ func preference(t *testing.T, said []usage.Statement, l usage.Label) usage.Prefe
 
 // Whatever is written for other crawlers, and wherever, a "no" for one never becomes "allow".
 func TestNoLineForOthersTurnsANoIntoAllow(t *testing.T) {
-	rounds := 60_000
+	rounds := 20_000
 	if testing.Short() {
 		rounds = 3_000
 	}
