@@ -372,8 +372,8 @@ func (s *scanner) closeTag() {
 	}
 }
 
-// drawing are elements in which nothing but svg stands.
-var drawing = [...]string{"svg", "g", "path", "rect", "circle", "ellipse", "line", "polygon", "polyline", "use", "defs", "symbol", "image"}
+// drawing are elements in which no HTML stands.
+var drawing = [...]string{"svg", "math", "g", "path", "rect", "circle", "ellipse", "line", "polygon", "polyline", "use", "defs", "symbol", "image"}
 
 // inForeign counts the open svg and math elements. A DOM parser reads these by other rules,
 // unless HTML stands in them; what that is, the scanner does not follow.
