@@ -236,6 +236,9 @@ func (g Group) Token() string {
 // the escape may stand in the path or in the query; the rule matches in both. The Google
 // dialect compares as written. The Original dialect distinguishes %2F from "/" everywhere.
 //
+// Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
+// not "/private", though servers may serve one for the other.
+//
 // The rule with the most octets decides, then allow before disallow, then the rule further
 // up (§2.2.2). In the Original dialect the first rule that matches decides. The target
 // "/robots.txt" is always allowed, also with letters percent-encoded if the dialect decodes
