@@ -177,7 +177,7 @@ var table = []mutation{
 	{"policy/usage/robots.go", "if lines == nil || !g.Decide(target).Allowed {", "if lines == nil {", "a use: preferences for what may not be crawled", "./policy/usage", "TestUsageFacts TestOwnFacts"},
 	{"policy/usage/path.go", "case bytes < c.bytes:", "case bytes == 0:", "a use: shorter paths fill in", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
 	{"policy/usage/path.go", "low = middle", "low = middle + 1", "a use: a later location counts", "./policy/usage", "TestOwnFacts TestWildcardPathsEqualAnEvaluator"},
-	{"policy/usage/robots.go", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), true", "return slices.Collect(p.Group(\"*\").Records(contentSignal)), false", "a use: inherited signals are not marked", "./policy/usage", "TestOwnFacts"},
+	{"policy/usage/robots.go", "return slices.Collect(p.Group(\"*\").Records(string(ContentSignal))), true", "return slices.Collect(p.Group(\"*\").Records(string(ContentSignal))), false", "a use: inherited signals are not marked", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/robots.go", "if g.Token() == \"\" || g.Token() == \"*\" {", "if g.Token() == \"\" {", "a use: * stands in for a policy token", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/path.go", "strings.ContainsAny(paths[n], \"\\x00\\r\\n#\")", "strings.ContainsAny(paths[n], \"\\x00#\")", "a use: a location adds rules", "./policy/usage", "TestOwnFacts"},
 	{"policy/usage/usage.go", "case p == Disallow:", "case p == Disallow && first < 0:", "a use: an allow wins over a later disallow", "./policy/usage", "TestUsageFacts TestOwnFacts"},
