@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -37,6 +38,23 @@ type Answer struct {
 	Until time.Time
 }
 
+// LogValue returns the answer in one line: whose, why, and Err as text, all cut. The errors that
+// embed an Answer are logged as errors.
+func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
+
+func (a *Answer) text() string {
+	d := a.Decision
+	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
+	text := fmt.Sprintf("%q: %v", cut(a.Token), d)
+	if a.Err != nil {
+		text += ": " + cut(a.Err.Error())
+	}
+	return text
+}
+
+func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+func (e *UseError) LogValue() slog.Value        { return slog.StringValue(e.Error()) }
+
 // DisallowedError says that a request was not sent because of robots.txt.
 // http.Client wraps it in a *url.Error, so ask with errors.As or errors.AsType:
 //
@@ -55,15 +73,7 @@ type DisallowedError struct {
 // Error says what Decision.String does, for which product token, and why robots.txt is
 // unreachable. It leaves out the URL, which http.Client puts in front. Text from the network
 // is cut and made printable, so it is safe in a log line.
-func (e *DisallowedError) Error() string {
-	d := e.Decision
-	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
-	text := fmt.Sprintf("client: not sent for %q: %v", cut(e.Token), d)
-	if e.Err != nil {
-		text += ": " + cut(e.Err.Error())
-	}
-	return text
-}
+func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
 
 // UseError says that a request was not sent because robots.txt disallows a use that
 // Transport.Uses declares. The rules of robots.txt allow the target: it may be fetched for

@@ -17,7 +17,7 @@ import (
 // labels are those that a use may have, sorted.
 var labels = sync.OnceValue(func() (all []string) {
 	for _, m := range usage.Table() {
-		all = append(all, m.Label)
+		all = append(all, string(m.Label))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -43,7 +43,7 @@ func disallowedUse(p *policy.Policy, token, target string, uses []string) *UseEr
 		return nil // as nearly always
 	}
 	for _, use := range uses {
-		if what, by := usage.For(said, nil, use); what == usage.Disallow {
+		if what, by, err := usage.For(said, usage.Label(use)); err != nil || what == usage.Disallow {
 			return &UseError{Use: use, By: by}
 		}
 	}

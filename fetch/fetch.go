@@ -31,8 +31,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -244,6 +246,12 @@ func (r *Result) String() string {
 		what = reason.String()
 	}
 	return fmt.Sprintf("status %d in %v: %s", r.StatusCode, r.Dialect, what)
+}
+
+// LogValue returns what String does, up to 512 bytes: no file, and Err as text.
+func (r Result) LogValue() slog.Value {
+	s := r.String()
+	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
 }
 
 // ErrNoTurn is the error of a Fetch, beside that of its context, if waiting for its turn has

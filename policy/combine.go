@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Combined returns the group of a crawler that answers to several product tokens at once.
 // It combines the groups of all tokens (RFC 9309 §2.2.1). If no token has a group, it is the
@@ -55,15 +58,26 @@ func combine(from []Group) Group {
 		if d, ok := g.CrawlDelay(); ok {
 			group.delay, group.hasDelay = max(group.delay, d), true
 		}
-		records = slices.AppendSeq(records, g.Records(""))
+		for r := range g.Records("") {
+			if r.Under(g.Token()) {
+				r.names = "" // under all names of the combined group, which is called like the first
+			}
+			records = append(records, r)
+		}
 	}
 	// The order of the file decides between equal rules, and in the Original dialect between all.
 	slices.SortStableFunc(b.rules, func(x, y ruleLine) int { return int(x.line) - int(y.line) })
 	group.last = uint32(len(b.rules))
 	// Two tokens may name the same group, whose records are then there twice.
-	slices.SortFunc(records, func(x, y Record) int { return x.Line - y.Line })
-	for _, r := range slices.CompactFunc(records, func(x, y Record) bool { return x.Line == y.Line }) {
+	slices.SortFunc(records, func(x, y Record) int { return cmp.Or(x.Line-y.Line, cmp.Compare(x.names, y.names)) })
+	records = slices.CompactFunc(records, func(x, y Record) bool { return x.Line == y.Line })
+	for _, r := range records {
 		b.records.add(r.Line, int(group.line), []byte(r.Field), []byte(r.Value))
+	}
+	for _, r := range records {
+		if r.names != "" {
+			b.records.addNames(r.Line, r.names)
+		}
 	}
 	return Group{b.compile(), 1}
 }

@@ -145,7 +145,7 @@ func (c *compiler) release() {
 	*c = compiler{
 		builder: builder{
 			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0], plain: c.plain[:0],
-			records: recordWriter{stream: c.records.stream[:0]},
+			records: recordWriter{stream: c.records.stream[:0]}, lists: c.lists[:0],
 		},
 		text: c.text[:0], tab: c.tab[:0], order: c.order[:0], slots: slots{words: c.slots.words[:0]}, counts: c.counts[:0],
 	}
@@ -167,7 +167,7 @@ func (c *compiler) compile() *Policy {
 	}
 	p := retain(c.tab, c.text)
 	p.names, p.records, p.dialect, p.lineWidth = uint32(names), uint32(records), c.dialect, uint8(c.width)
-	p.fields = c.records.fields
+	p.fields, p.listsNames = c.records.fields, c.records.names != ""
 	p.star = p.find("*")
 	return p
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
@@ -42,6 +43,7 @@ type builder struct {
 	names   []nameLine
 	groups  []fileGroup
 	records recordWriter
+	lists   []nameList
 
 	inAgents bool // the last line that counts was a user-agent line
 	inGroup  bool
@@ -72,6 +74,10 @@ type nameLine struct {
 	off, n uint32 // in body
 	group  uint32 // in groups
 }
+
+// nameList has the names that a Content-Usage record stands under, as a range of
+// builder.names: those since the last rule or Content-Usage record.
+type nameList struct{ line, group, first, last uint32 }
 
 // fileGroup is a group of the file.
 type fileGroup struct {
@@ -104,6 +110,13 @@ func (b *builder) read(data []byte) {
 		}
 	}
 	b.endGroup()
+	for _, l := range b.lists {
+		var names []byte
+		for _, n := range b.names[l.first:l.last] {
+			names = append(append(names, b.body[n.off:n.off+n.n]...), '\n')
+		}
+		b.records.addNames(int(l.line), cmp.Or(string(names), "\n"))
+	}
 }
 
 // userAgent begins a group, or adds a name to the one that has no rules yet.
@@ -149,8 +162,37 @@ func (b *builder) endGroup() {
 		if b.needsRule && g.first == g.last {
 			b.names = b.names[:g.firstName]
 		}
+		b.keepLists(g)
 	}
 	b.inGroup, b.inAgents = false, false
+}
+
+// keepLists keeps the lists of a group that are not all of its names, which is rare.
+func (b *builder) keepLists(g *fileGroup) {
+	n := len(b.lists)
+	for n > 0 && b.lists[n-1].group == g.line {
+		n--
+	}
+	part := b.lists[n:]
+	b.lists = b.lists[:n]
+	for _, l := range part { // of a group without names, none is kept
+		if l.first > g.firstName && int(l.last) <= len(b.names) || int(l.last) < len(b.names) {
+			b.lists = append(b.lists, l)
+		}
+	}
+}
+
+// listOf returns the names that a record which ends a list of names stands under.
+func (b *builder) listOf(g *fileGroup, line int) nameList {
+	l := nameList{line: uint32(line), group: g.line, first: g.firstName, last: uint32(len(b.names))}
+	if n := len(b.lists); n > 0 && b.lists[n-1].group == l.group {
+		if before := b.lists[n-1]; before.last < l.last {
+			l.first = before.last
+		} else {
+			l.first = before.first // no name has come since
+		}
+	}
+	return l
 }
 
 // rule adds a rule to the group; rules outside of groups are ignored (§2.2.2).
@@ -245,5 +287,8 @@ func (b *builder) record(s *scan.Scanner) {
 	}
 	if isFieldName(s.Field()) {
 		b.records.add(s.Number, group, s.Field(), s.Value())
+		if group > 0 && foldEqual(s.Field(), "content-usage") {
+			b.lists = append(b.lists, b.listOf(&b.groups[len(b.groups)-1], s.Number))
+		}
 	}
 }

@@ -49,6 +49,8 @@ type Policy struct {
 	reason    Reason // of a policy without a file
 	lineWidth uint8
 	fields    uint8 // which records the file may have; see fieldBit
+
+	listsNames bool // of records; see addNames
 }
 
 // Policies that many origins share. They are never written to.
@@ -233,6 +235,9 @@ func (g Group) Token() string {
 // path is not %2F, and the "?" that begins the query is not %3F. In a rule such as "/*%2Fa"
 // the escape may stand in the path or in the query; the rule matches in both. The Google
 // dialect compares as written. The Original dialect distinguishes %2F from "/" everywhere.
+//
+// Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
+// not "/private", though servers may serve one for the other.
 //
 // The rule with the most octets decides, then allow before disallow, then the rule further
 // up (§2.2.2). In the Original dialect the first rule that matches decides. The target

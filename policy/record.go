@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
 	"math"
@@ -18,6 +19,24 @@ type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
 	Group        int    // the line at which its group begins, or 0 outside of groups
+
+	names string // see Under
+}
+
+// Under reports whether the record stands under a user-agent line for the token. That is asked
+// of Content-Usage, which ends a list of names where it is a rule (draft-ietf-aipref-attach),
+// while RFC 9309 reads the names below it as more of the same group (§2.2.4). A record of any
+// other field stands under all names of its group.
+func (r Record) Under(token string) bool {
+	if r.names == "" {
+		return true
+	}
+	for name := range strings.SplitSeq(r.names, "\n") {
+		if foldEqual(name, token) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxRecords bounds what one file's records take in memory, in bytes. Records past it are
@@ -32,8 +51,9 @@ const maxField = 64
 // value. The two texts follow.
 type recordWriter struct {
 	stream      []byte
-	line, group int   // of the last record
-	fields      uint8 // the union of fieldBit
+	line, group int    // of the last record
+	fields      uint8  // the union of fieldBit
+	names       string // of the last addNames
 }
 
 // fieldBit returns one of eight bits for a field name, in any case. Most files have no
@@ -42,18 +62,37 @@ type recordWriter struct {
 func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
 
 func (w *recordWriter) add(line, group int, field, value []byte) {
-	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
+	if !w.put(line, group, field, value) {
 		return
 	}
-	w.stream = binary.AppendUvarint(w.stream, uint64(line-w.line))
+	w.fields |= fieldBit(len(field), field[0])
+	if field[0]|0x20 == 's' {
+		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	}
+}
+
+func (w *recordWriter) put(line, group int, field, value []byte) bool {
+	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
+		return false
+	}
+	w.stream = binary.AppendVarint(w.stream, int64(line-w.line)) // addNames begins at the top again
 	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
 	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
 	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
 	w.stream = append(append(w.stream, field...), value...)
 	w.line, w.group = line, group
-	w.fields |= fieldBit(len(field), field[0])
-	if field[0]|0x20 == 's' {
-		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	return true
+}
+
+// addNames tells under which names the record of a line stands. It follows all records, has no
+// field, and an empty value if the names are those of the record told before.
+func (w *recordWriter) addNames(line int, names string) {
+	told := names
+	if names == w.names {
+		told = ""
+	}
+	if w.put(line, w.group, nil, []byte(told)) {
+		w.names = names
 	}
 }
 
@@ -63,18 +102,23 @@ type recordReader struct {
 	rec    Record
 }
 
-// next reads a record into rec. The stream is ours, so it is not checked.
-func (r *recordReader) next() bool {
-	if r.stream == "" {
-		return false
-	}
-	r.rec.Line += int(r.uvarint())
-	group := r.uvarint()
-	r.rec.Group += int(group>>1) ^ -int(group&1) // signed (zigzag): a record after the groups goes back to 0
+// next reads a record into rec.
+func (r *recordReader) next() bool { return r.stream != "" && r.read() && r.rec.Field != "" }
+
+// read reads a record, or what addNames has written. The stream is ours, so it is not checked.
+func (r *recordReader) read() bool {
+	r.rec.Line += r.varint()
+	r.rec.Group += r.varint() // a record after the groups goes back to 0
 	field, value := int(r.uvarint()), int(r.uvarint())
 	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
 	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
 	return true
+}
+
+// varint reads a signed number (zigzag).
+func (r *recordReader) varint() int {
+	v := r.uvarint()
+	return int(v>>1) ^ -int(v&1)
 }
 
 func (r *recordReader) uvarint() (v uint64) {
@@ -171,12 +215,32 @@ func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Recor
 		if p == nil {
 			return
 		}
+		names := p.listed()
 		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+			r.rec.names = names[r.rec.Line]
 			if (field == "" || p.isField(r.rec.Field, field)) && in(r.rec.Group) && !yield(r.rec) {
 				return
 			}
 		}
 	}
+}
+
+// listed returns what addNames has told, by line: nothing for nearly all files.
+func (p *Policy) listed() (names map[int]string) {
+	if !p.listsNames {
+		return nil
+	}
+	names = map[int]string{}
+	r, last := recordReader{stream: p.text[p.records:]}, ""
+	for r.next() {
+	}
+	for ; r.rec.Field == ""; r.read() {
+		last = cmp.Or(r.rec.Value, last)
+		if names[r.rec.Line] = last; r.stream == "" {
+			break
+		}
+	}
+	return names
 }
 
 // isField reports whether a field is called name, in a spelling that the dialect accepts.

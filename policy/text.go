@@ -111,10 +111,14 @@ func (p *Policy) textLines() []textLine {
 			}
 		}
 	}
-	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-		l := textLine{group: r.rec.Group, line: r.rec.Line, text: r.rec.Field + ": " + r.rec.Value}
-		if !named[l.group] {
+	for r := range p.Records("") {
+		l := textLine{group: r.Group, line: r.Line, text: r.Field + ": " + r.Value}
+		switch {
+		case !named[l.group]:
 			l.group = 0
+		case r.names != "": // below the names that it stands under, and above the others
+			names := strings.TrimRight(r.names, "\n")
+			l.line, l.text = -1, "User-agent: "+strings.ReplaceAll(names, "\n", "\nUser-agent: ")+"\n"+l.text
 		}
 		lines = append(lines, l)
 	}

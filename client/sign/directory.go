@@ -1,11 +1,13 @@
 package sign
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,47 +36,66 @@ const (
 	maxDirectory      = 64 << 10 // bytes that ReadDirectory reads
 )
 
-// jwk is a public key (RFC 7517, RFC 8037).
+// jwk is an Ed25519 public key (RFC 7517, RFC 8037).
 type jwk struct {
 	Kty string `json:"kty"`
 	Crv string `json:"crv,omitempty"`
 	Kid string `json:"kid,omitempty"`
 	X   string `json:"x,omitempty"`
 	Use string `json:"use,omitempty"`
-	N   string `json:"n,omitempty"`
-	E   string `json:"e,omitempty"`
-}
-
-type jwks struct {
-	Keys []jwk `json:"keys"`
 }
 
 // Directory returns a handler that publishes the public keys of signers: a JSON Web Key Set
-// (RFC 7517), which each of the keys signs for the name that it was asked by. Before you
-// change keys, publish both for a while: receivers keep a directory for up to a day.
+// (RFC 7517). Each of the keys signs it for the hosts of the signers' Agents. Asked by another
+// name, the handler answers without signatures, which are optional: a proxy in front may have
+// changed the name, and a mirror gets nothing that vouches for it. A Signer without an Agent
+// adds no name. Before you change keys, publish both for a while: receivers keep a directory
+// for up to a day.
 //
-// The error names the first Signer without a usable key.
+// The error names the first Signer whose key or Agent is of no use.
 func Directory(signers ...*Signer) (http.Handler, error) {
-	set := jwks{Keys: []jwk{}}
+	d := &directory{signers: slices.Clone(signers)}
+	keys := []jwk{}
 	for i, s := range signers {
 		x, err := s.public()
+		if err == nil {
+			err = d.publishAt(s)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("signer %d: %w", i+1, err)
 		}
-		set.Keys = append(set.Keys, jwk{
+		keys = append(keys, jwk{
 			Kty: "OKP", Crv: "Ed25519", Kid: thumbprint(x), X: base64.RawURLEncoding.EncodeToString(x), Use: "sig",
 		})
 	}
-	body, err := json.Marshal(set)
-	if err != nil {
+	var err error
+	if d.body, err = json.Marshal(map[string][]jwk{"keys": keys}); err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
-	return &directory{signers: signers, body: body}, nil
+	return d, nil
 }
 
 type directory struct {
 	signers []*Signer
+	names   []string // authorities that it is signed for
 	body    []byte
+}
+
+// publishAt adds the host of the Agent of s to the names, if it has one.
+func (d *directory) publishAt(s *Signer) error {
+	if s.Agent == "" {
+		return nil
+	}
+	if err := s.misuse(); err != nil {
+		return err
+	}
+	u, _ := url.Parse(s.Agent) // as misuse has found
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return fmt.Errorf("sign: Signer.Agent: %w", err)
+	}
+	d.names = append(d.names, o.HostField())
+	return nil
 }
 
 func (d *directory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -91,6 +113,9 @@ func (d *directory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
 	answer := &message{header: h, request: asked}
 	for i, s := range d.signers {
+		if !slices.Contains(d.names, asked.authority) {
+			break
+		}
 		if err := s.signDirectory(answer, "key"+strconv.Itoa(i+1), time.Now()); err != nil {
 			http.Error(w, "the directory cannot be signed", http.StatusInternalServerError)
 			return
@@ -137,68 +162,122 @@ func DirectoryURL(agent string) (string, error) {
 }
 
 // ReadKeys returns the Ed25519 and RSA keys of a directory by their thumbprints, which are
-// their key IDs whatever the directory says. Keys of other types are left out. The error says
-// what is wrong with the directory: each key that cannot be read, each kid that is not the
-// thumbprint of its key, or that it is no key set at all. The other keys are returned beside it.
+// their key IDs whatever the directory says. Keys of other types are left out (RFC 7517 §5),
+// and so are those that anyone can sign with: the test keys of RFC 9421, Ed25519 keys of small
+// order, and RSA keys whose exponent is even or below 3.
+//
+// The error says what is wrong with the directory: each key that is left out though its type
+// is known, each kid that is not the thumbprint of its key, or that it is no key set at all.
+// The other keys are returned beside it.
 func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
+	keys, err := readKeys(body)
+	for id, section := range testKeys {
+		if keys[id] != nil {
+			delete(keys, id)
+			err = errors.Join(err, fmt.Errorf("sign: the directory lists %s, a test key whose private half "+
+				"RFC 9421 §%s publishes: it is left out", id, section))
+		}
+	}
+	return keys, err
+}
+
+// readKeys is ReadKeys with the test keys of RFC 9421.
+func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
 	if len(body) > maxDirectory {
 		return nil, fmt.Errorf("sign: a directory of more than %d bytes", maxDirectory)
 	}
-	var set jwks
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("sign: the directory is no JSON Web Key Set: %w", err)
 	}
+	if set.Keys == nil {
+		return nil, errors.New(`sign: the directory is no JSON Web Key Set: it has no list of "keys" (RFC 7517 §5)`)
+	}
 	keys := make(map[string]crypto.PublicKey)
 	var problems []error
-	for i, k := range set.Keys {
-		id, key, err := k.read()
+	for i, raw := range set.Keys {
+		var k members
+		err := json.Unmarshal(raw, &k)
+		id, key, wrong := k.key()
+		switch err = cmp.Or(err, wrong); {
+		case err != nil || key == nil:
+		default:
+			keys[id] = key
+			if kid := k.text("kid"); kid != id {
+				err = fmt.Errorf("its kid is %q, but its thumbprint is %q", kid, id)
+			}
+		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("sign: key %d of the directory: %w", i+1, err))
-			continue
-		}
-		if key == nil {
-			continue
-		}
-		keys[id] = key
-		if k.Kid != id {
-			problems = append(problems,
-				fmt.Errorf("sign: key %d of the directory has the kid %q, but its thumbprint is %q", i+1, k.Kid, id))
 		}
 	}
 	return keys, errors.Join(problems...)
 }
 
-// read returns a key and its thumbprint; nil for a type that is not known here.
-func (k jwk) read() (id string, key crypto.PublicKey, err error) {
+// members are those of a key that is read (RFC 7517 §4). They are decoded one by one, and only
+// where they matter: a directory may list keys of a kind that is not known here.
+type members map[string]json.RawMessage
+
+// text returns a member that is a string, or "".
+func (m members) text(name string) (s string) {
+	json.Unmarshal(m[name], &s)
+	return s
+}
+
+// key returns a key and its thumbprint; nil for a type that is not known here.
+func (m members) key() (id string, key crypto.PublicKey, err error) {
 	switch {
-	case k.Kty == "OKP" && k.Crv == "Ed25519":
-		x, err := base64.RawURLEncoding.DecodeString(k.X)
-		if err != nil || len(x) != ed25519.PublicKeySize {
+	case m.text("kty") == "OKP" && m.text("crv") == "Ed25519":
+		x, err := base64.RawURLEncoding.DecodeString(m.text("x"))
+		if err != nil || len(x) != ed25519.PublicKeySize || isSmallOrder(x) {
 			return "", nil, errors.New("its x is no Ed25519 key")
 		}
-		return thumbprint(x), ed25519.PublicKey(x), nil
-	case k.Kty == "RSA":
-		n, err := base64.RawURLEncoding.DecodeString(k.N)
-		e, err2 := base64.RawURLEncoding.DecodeString(k.E)
-		modulus := new(big.Int).SetBytes(n)
+		id, key = thumbprint(x), ed25519.PublicKey(x)
+	case m.text("kty") == "RSA":
+		n, err := base64.RawURLEncoding.DecodeString(m.text("n"))
+		e, err2 := base64.RawURLEncoding.DecodeString(m.text("e"))
+		modulus, exponent := new(big.Int).SetBytes(n), new(big.Int).SetBytes(e)
 		bits := modulus.BitLen()
-		if err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) == 0 || len(e) > 4 {
+		if err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) > 4 ||
+			exponent.Bit(0) == 0 || exponent.BitLen() < 2 {
 			return "", nil, errors.New("its n and e are no RSA key of 2048 to 8192 bits")
 		}
-		sum := sha256.Sum256([]byte(`{"e":"` + k.E + `","kty":"RSA","n":"` + k.N + `"}`))
-		exponent := int(new(big.Int).SetBytes(e).Int64())
-		return base64.RawURLEncoding.EncodeToString(sum[:]), &rsa.PublicKey{N: modulus, E: exponent}, nil
+		sum := sha256.Sum256([]byte(`{"e":"` + m.text("e") + `","kty":"RSA","n":"` + m.text("n") + `"}`))
+		id, key = base64.RawURLEncoding.EncodeToString(sum[:]), &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}
 	}
-	return "", nil, nil
+	return id, key, nil
+}
+
+// smallOrder has the y coordinates, in hexadecimal and little-endian, of the points that a
+// multiple of 8 takes to zero. A signature of such a key holds for any text.
+var smallOrder = [...]string{
+	"0000000000000000000000000000000000000000000000000000000000000000",
+	"0100000000000000000000000000000000000000000000000000000000000000",
+	"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+	"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p-1
+	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p, which is 0
+	"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p+1, which is 1
+}
+
+func isSmallOrder(x []byte) bool {
+	y := slices.Clone(x)
+	y[len(y)-1] &= 0x7F // the sign of the other coordinate
+	return slices.Contains(smallOrder[:], hex.EncodeToString(y))
 }
 
 // VerifyDirectory checks that each key of a directory that was read from u has signed it for
-// that host. Signatures of a directory are optional: without them the error wraps
-// ErrUnverified.
+// that host. Keys that cannot be read do not count. Signatures of a directory are optional:
+// without them the error wraps ErrUnverified.
 func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
-	keys, err := ReadKeys(body)
-	if err != nil {
+	keys, err := readKeys(body)
+	if err != nil && len(keys) == 0 {
 		return err
+	}
+	if u == nil {
+		return errors.New("sign: the directory has no URL")
 	}
 	o, err := fetch.OriginOf(u)
 	if err != nil {

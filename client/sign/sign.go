@@ -1,6 +1,7 @@
-// Package sign signs requests so that sites can tell who sent them: Web Bot Auth
-// (draft-ietf-webbotauth-httpsig-protocol-00), a profile of HTTP Message Signatures
-// (RFC 9421).
+// Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of
+// HTTP Message Signatures (RFC 9421). That is a draft, whose implemented revision is [Draft].
+// The package changes with it, and stands outside of what the module promises until it is an
+// RFC. Revision 01 (2026-10-29) has not been compared.
 //
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
@@ -27,6 +28,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,6 +39,9 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
+
+// Draft is the revision of Web Bot Auth that the package implements.
+const Draft = "draft-ietf-webbotauth-httpsig-protocol-00"
 
 const (
 	label        = "sig1" // of our signature, and of the Signature-Agent member
@@ -50,10 +56,13 @@ const (
 
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
 // Its fields must not change after the first use.
+//
+// Logged, printed or encoded, a Signer shows the KeyID alone. But package fmt asks no unexported
+// field: of a *Signer there, %v shows the address, of a Signer the key.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
 	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds.
-	Key crypto.Signer
+	Key crypto.Signer `json:"-" xml:"-" yaml:"-"` // where a struct embeds a Signer and hides its methods
 
 	// Agent is the value of the Signature-Agent field: an https URL, under which receivers
 	// find the directory of keys. It must not be empty.
@@ -92,20 +101,28 @@ func (s *Signer) Sign(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if keyID == publishedTestKey {
-		return errors.New("sign: Signer.Key is the test key that RFC 9421 publishes: use a key of your own")
+	if section := testKeys[keyID]; section != "" {
+		return fmt.Errorf("sign: Signer.Key is the test key that RFC 9421 §%s publishes: use a key of your own", section)
 	}
 	nonce := make([]byte, nonceBytes)
 	rand.Read(nonce) // never fails
 	return s.sign(r, keyID, time.Now(), base64.StdEncoding.EncodeToString(nonce))
 }
 
-// publishedTestKey is the private key printed in RFC 9421 §B.1.4.
-const publishedTestKey = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
+// testKeys has the keys whose private halves RFC 9421 prints, by thumbprint. Those of §B.1.3
+// and §B.1.5 are of types that are not read.
+var testKeys = map[string]string{
+	"BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo": "B.1.1",
+	"oD0HwocPBSfpNy5W3bpJeyFGY_IQ_YpqxSjQ3Yd-CLA": "B.1.2",
+	"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U": "B.1.4",
+}
 
 func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string) error {
 	if err := s.misuse(); err != nil {
 		return err
+	}
+	if r == nil || r.URL == nil {
+		return errors.New("sign: the request has no URL")
 	}
 	if r.Header == nil {
 		r.Header = make(http.Header, 3)
@@ -226,13 +243,27 @@ func (s *Signer) KeyID() (string, error) {
 	return thumbprint(x), nil
 }
 
-func (s *Signer) public() (ed25519.PublicKey, error) {
-	if s.Key == nil {
+// public returns the public half of Key.
+func (s *Signer) public() (x ed25519.PublicKey, err error) {
+	if s == nil || s.Key == nil {
 		return nil, errors.New("sign: Signer.Key is nil: set an ed25519.PrivateKey")
 	}
+	defer func() { // what failed to load is often a nil pointer or an empty slice, which panic
+		if recover() != nil {
+			x, err = nil, fmt.Errorf("sign: Signer.Key is an empty %T: set an ed25519.PrivateKey", s.Key)
+		}
+	}()
 	x, ok := s.Key.Public().(ed25519.PublicKey)
 	if !ok || len(x) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
+	}
+	key, ok := s.Key.(ed25519.PrivateKey)
+	if p, isPointer := s.Key.(*ed25519.PrivateKey); isPointer {
+		key, ok = *p, true
+	}
+	if ok && (len(key) != ed25519.PrivateKeySize || !key.Equal(ed25519.NewKeyFromSeed(key.Seed()))) {
+		return nil, fmt.Errorf("sign: Signer.Key is no ed25519.PrivateKey: "+
+			"its %d bytes are not a seed of 32 and the public key of that", len(key))
 	}
 	return x, nil
 }
@@ -243,13 +274,30 @@ func thumbprint(x ed25519.PublicKey) string {
 }
 
 // String returns the KeyID alone, so that a Signer in a log gives away no key.
-func (s *Signer) String() string {
-	id, err := s.KeyID()
-	if err != nil {
-		return "sign.Signer without a key"
+func (s Signer) String() string {
+	if id := s.id(); id != "" {
+		return "sign.Signer " + id
 	}
-	return "sign.Signer " + id
+	return "sign.Signer without a key"
 }
 
 // GoString is String.
-func (s *Signer) GoString() string { return s.String() }
+func (s Signer) GoString() string { return s.String() }
+
+// Format writes what String returns, whatever the verb.
+func (s Signer) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
+
+// LogValue returns the KeyID, or "" if there is no key.
+func (s Signer) LogValue() slog.Value { return slog.StringValue(s.id()) }
+
+// MarshalText returns the KeyID, or nothing if there is no key. JSON and XML have it so, too.
+func (s Signer) MarshalText() ([]byte, error) { return []byte(s.id()), nil }
+
+// GobEncode is MarshalText.
+func (s Signer) GobEncode() ([]byte, error) { return s.MarshalText() }
+
+// id returns the KeyID, or "".
+func (s *Signer) id() string {
+	id, _ := s.KeyID()
+	return id
+}

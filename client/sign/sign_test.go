@@ -1,12 +1,14 @@
 package sign_test
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -80,6 +82,14 @@ func TestWhatASignerCannotDoIsAnError(t *testing.T) {
 		want   string // in the error
 	}{
 		{"no key", &sign.Signer{Agent: agent}, "https://a.example/", "Signer.Key is nil"},
+		{"an empty key", &sign.Signer{Key: ed25519.PrivateKey{}, Agent: agent}, "https://a.example/", "Signer.Key is an empty"},
+		{"a nil key", &sign.Signer{Key: ed25519.PrivateKey(nil), Agent: agent}, "https://a.example/", "Signer.Key is an empty"},
+		{"a pointer to no key", &sign.Signer{Key: (*ed25519.PrivateKey)(nil), Agent: agent}, "https://a.example/", "Signer.Key is an empty"},
+		{"a nil RSA key", &sign.Signer{Key: (*rsa.PrivateKey)(nil), Agent: agent}, "https://a.example/", "Signer.Key is a"},
+		{"a key cut short", &sign.Signer{Key: key[:40], Agent: agent}, "https://a.example/", "its 40 bytes"},
+		{"a key too long", &sign.Signer{Key: append(key[:64:64], 0), Agent: agent}, "https://a.example/", "Signer.Key"},
+		{"zeros for a key", &sign.Signer{Key: make(ed25519.PrivateKey, 64), Agent: agent}, "https://a.example/", "its 64 bytes"},
+		{"no Signer", nil, "https://a.example/", "Signer.Key is nil"},
 		{"no Ed25519", &sign.Signer{Key: curve, Agent: agent}, "https://a.example/", "must be an ed25519"},
 		{"the published key", &sign.Signer{Key: ed25519.NewKeyFromSeed(seed), Agent: agent}, "https://a.example/", "publishes"},
 		{"no agent", &sign.Signer{Key: key}, "https://a.example/", `Signer.Agent is ""`},
@@ -120,22 +130,26 @@ func (failing) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("key vault away")
 }
 
-func TestASignerShowsNoKey(t *testing.T) {
-	key := newKey(t)
-	s := &sign.Signer{Key: key, Agent: "https://bot.example"}
-	id, err := s.KeyID()
-	if err != nil {
+func TestWithoutAURLNothingPanics(t *testing.T) {
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
+	for _, r := range []*http.Request{nil, {}, {Header: http.Header{}}} {
+		if err := s.Sign(r); err == nil || !strings.Contains(err.Error(), "no URL") {
+			t.Errorf("Sign: %v", err)
+		}
+		if _, err := verifier(t, s).Verify(r); !errors.Is(err, sign.ErrUnverified) {
+			t.Errorf("Verify: %v", err)
+		}
+	}
+	if err := sign.VerifyDirectory(nil, nil, []byte(`{"keys":[]}`)); err == nil {
+		t.Error("VerifyDirectory without a URL: no error")
+	}
+	r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+	if err := s.Sign(r); err != nil {
 		t.Fatal(err)
 	}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		text := fmt.Sprintf(verb, s)
-		if !strings.Contains(text, id) {
-			t.Errorf("%s: %s has no key ID", verb, text)
-		}
-		for _, secret := range []string{hex.EncodeToString(key.Seed()), base64.StdEncoding.EncodeToString(key.Seed()), fmt.Sprint(key[0], key[1])} {
-			if strings.Contains(text, secret) || strings.Contains(text, strings.Trim(secret, "[]")) {
-				t.Errorf("%s shows the key: %s", verb, text)
-			}
+	for _, v := range []*sign.Verifier{nil, {}} {
+		if _, err := v.Verify(r); !errors.Is(err, sign.ErrUnverified) || !strings.Contains(err.Error(), "Verifier.Key is nil") {
+			t.Errorf("a Verifier without Key: %v", err)
 		}
 	}
 }
@@ -146,6 +160,8 @@ func TestPlainHTTPIsSignedOnlyIfToldSo(t *testing.T) {
 		s.PlainHTTP = plain
 		r := httptest.NewRequest(http.MethodGet, "http://a.example/", nil)
 		r.Header.Set("Signature", "sig9=:AAAA:")
+		r.Header.Set("Signature-Input", "sig9=()")
+		r.Header.Set("Signature-Agent", `sig9="https://other.example"`)
 		if err := s.Sign(r); err != nil {
 			t.Fatal(err)
 		}
@@ -308,13 +324,14 @@ func TestSignatureIsNotShared(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	old, young := &sign.Signer{Key: newKey(t)}, &sign.Signer{Key: newKey(t)}
+	srv := httptest.NewTLSServer(nil)
+	defer srv.Close()
+	old, young := &sign.Signer{Key: newKey(t), Agent: srv.URL}, &sign.Signer{Key: newKey(t)}
 	d, err := sign.Directory(old, young)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewTLSServer(d)
-	defer srv.Close()
+	srv.Config.Handler = d
 	u, err := url.Parse(srv.URL + sign.DirectoryPath)
 	if err != nil {
 		t.Fatal(err)
@@ -362,8 +379,85 @@ func TestDirectory(t *testing.T) {
 	if resp, err = srv.Client().Post(u.String(), "", nil); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %v, %v", resp.Status, err)
 	}
-	if _, err := sign.Directory(old, new(sign.Signer)); err == nil || !strings.Contains(err.Error(), "signer 2") {
-		t.Errorf("a Signer without key: %v", err)
+	for want, s := range map[string]*sign.Signer{
+		"Signer.Key is nil":      {},
+		"Signer.Key is an empty": {Key: ed25519.PrivateKey{}},
+		"Signer.Agent":           {Key: newKey(t), Agent: "https://"},
+		"Signer.Key":             nil,
+	} {
+		if _, err := sign.Directory(old, s); err == nil || !strings.Contains(err.Error(), "signer 2") || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want signer 2 and %q", err, want)
+		}
+	}
+}
+
+// A directory vouches for the hosts of its Agents: a mirror, or a stranger who names another
+// host, gets no signature for it.
+func TestADirectorySignsForItsOwnNamesOnly(t *testing.T) {
+	key := newKey(t)
+	d, err := sign.Directory(&sign.Signer{Key: key, Agent: "https://Bot.example"},
+		&sign.Signer{Key: key, Agent: "https://keys.example:8443/keys.json"}, &sign.Signer{Key: newKey(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, own := range map[string]bool{
+		"bot.example": true, "BOT.example": true, "bot.example:443": true, "keys.example:8443": true,
+		"evil.example": false, "keys.example": false, "bot.example:8443": false, "x.bot.example": false, "127.0.0.1": false,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "https://"+host+sign.DirectoryPath, nil)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		err := sign.VerifyDirectory(r.URL, w.Header(), w.Body.Bytes())
+		signed := len(w.Header()["Signature"])+len(w.Header()["Signature-Input"]) > 0
+		if w.Code != http.StatusOK || signed != own || own && err != nil || !own && !errors.Is(err, sign.ErrUnverified) {
+			t.Errorf("%s: status %d, signed %v, %v", host, w.Code, signed, err)
+		}
+	}
+}
+
+func TestADirectoryHoldsForADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := sign.Directory(&sign.Signer{Key: newKey(t), Agent: "https://bot.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "https://bot.example"+sign.DirectoryPath, nil)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		for after, want := range []error{nil, sign.ErrInvalid} {
+			time.Sleep(23*time.Hour + time.Duration(after)*time.Hour)
+			if err := sign.VerifyDirectory(r.URL, w.Header(), w.Body.Bytes()); !errors.Is(err, want) {
+				t.Errorf("after %d days: %v, want %v", after, err, want)
+			}
+		}
+	})
+}
+
+// Of two signatures that both hold neither counts: the second may be added by anyone who has
+// seen another request.
+func TestTwoSignaturesOfOurTagAreInvalid(t *testing.T) {
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
+	r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+	if err := s.Sign(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Signature", "Signature-Input"} {
+		r.Header.Add(name, strings.Replace(r.Header.Get(name), "sig1=", "sig2=", 1))
+	}
+	if _, err := verifier(t, s).Verify(r); !errors.Is(err, sign.ErrInvalid) || !strings.Contains(err.Error(), "two signatures") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A line break in a value would begin a component of its own in what is signed.
+func TestALineBreakIsNotSigned(t *testing.T) {
+	for _, text := range []string{"a\n\"@method\": DELETE", "a\rb"} {
+		s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example", Cover: []string{"x-a"}}
+		r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
+		r.Header.Set("X-A", text)
+		if err := s.Sign(r); err == nil || !strings.Contains(err.Error(), "line break") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 
@@ -385,23 +479,86 @@ func TestDirectoryURL(t *testing.T) {
 }
 
 func TestKeySetsFromStrangers(t *testing.T) {
+	good := jwkOf(newKey(t))
 	for _, c := range []struct {
 		body string
 		keys int
-		good bool
+		want string // in the error; "": none
 	}{
-		{`{"keys":[]}`, 0, true},
-		{``, 0, false},
-		{`[]`, 0, false},
-		{`{"keys":[{"kty":"EC","crv":"P-256"}]}`, 0, true},
-		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}`, 0, false},
-		{`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, 0, false},
-		{`{"keys":[{"kty":"RSA","n":"` + strings.Repeat("A", 400) + `","e":"AQAB"}]}`, 0, false}, // zeros
-		{`{"keys":[` + strings.Repeat(" ", 1<<16) + `]}`, 0, false},
+		{`{"keys":[]}`, 0, ""},
+		{``, 0, "no JSON Web Key Set"},
+		{`[]`, 0, "no JSON Web Key Set"},
+		{`{}`, 0, "no JSON Web Key Set"},
+		{`null`, 0, "no JSON Web Key Set"},
+		{`{"keys":null}`, 0, "no JSON Web Key Set"},
+		{`{"keys":{}}`, 0, "no JSON Web Key Set"},
+		{`{"keys":[{"kty":"EC","crv":"P-256"}]}`, 0, ""},
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}`, 0, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, 0, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"` + strings.Repeat("A", 400) + `","e":"AQAB"}]}`, 0, "key 1"}, // zeros
+		{`{"keys":[` + strings.Repeat(" ", 1<<16) + `]}`, 0, "bytes"},
+
+		// One odd key voids nothing (RFC 7517 §5).
+		{`{"keys":[{"kty":"oct","kid":5},` + good + `]}`, 1, ""},
+		{`{"keys":[{"kty":"EC","use":["sig"]},` + good + `]}`, 1, ""},
+		{`{"keys":[{"kty":["OKP"]},` + good + `]}`, 1, ""},
+		{`{"keys":["a key",` + good + `]}`, 1, "key 1"},
+		{`{"keys":[` + good + `,null,7,[]]}`, 1, "key 3"},
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":5},` + good + `]}`, 1, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":65537},` + good + `]}`, 1, "key 1"},
+		{`{"keys":[{"alg":7,"exp":"never",` + good[1:] + `]}`, 1, ""},
+
+		// Keys that anyone can sign with, or that verify nothing.
+		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AA"},` + good + `]}`, 1, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AQ"},` + good + `]}`, 1, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"Ag"},` + good + `]}`, 1, "key 1"},
+		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AQAA"},` + good + `]}`, 1, "key 1"}, // even
+		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"` + strings.Repeat("A", 43) + `"},` + good + `]}`, 1, "key 1"},
 	} {
 		keys, err := sign.ReadKeys([]byte(c.body))
-		if len(keys) != c.keys || (err == nil) != c.good {
-			t.Errorf("%.40s: %v, %v", c.body, keys, err)
+		if len(keys) != c.keys || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80s: %d keys, %v, want %d and %q", c.body, len(keys), err, c.keys, c.want)
+		}
+	}
+}
+
+// rsaModulus has 2,048 bits.
+var rsaModulus = base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xC3}, 256))
+
+func jwkOf(key ed25519.PrivateKey) string {
+	id, err := (&sign.Signer{Key: key}).KeyID()
+	if err != nil {
+		panic(err)
+	}
+	x := base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
+	return `{"kty":"OKP","crv":"Ed25519","kid":"` + id + `","x":"` + x + `"}`
+}
+
+// For a key of small order, a signature of nothing holds for one text in eight or more: none
+// of them is read.
+func TestKeysOfSmallOrderAreLeftOut(t *testing.T) {
+	forged := append([]byte{1}, make([]byte, 63)...) // the neutral element, and 0
+	for _, y := range []string{
+		"00", "01", "ec" + strings.Repeat("ff", 30) + "7f", "ed" + strings.Repeat("ff", 30) + "7f", "ee" + strings.Repeat("ff", 30) + "7f",
+		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+	} {
+		for _, sign1 := range []byte{0, 0x80} {
+			x, err := hex.DecodeString((y + strings.Repeat("00", 32))[:64])
+			if err != nil {
+				t.Fatal(err)
+			}
+			x[31] |= sign1
+			holds := 0
+			for i := range 256 {
+				if ed25519.Verify(x, []byte{byte(i)}, forged) {
+					holds++
+				}
+			}
+			keys, err := sign.ReadKeys([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"` + base64.RawURLEncoding.EncodeToString(x) + `"}]}`))
+			if len(keys) > 0 || err == nil || holds < 16 {
+				t.Errorf("%x: %d keys are read, %v; nothing holds for %d of 256 texts", x, len(keys), err, holds)
+			}
 		}
 	}
 }

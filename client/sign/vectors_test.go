@@ -109,7 +109,7 @@ func keysOf(t *testing.T, all map[string]fact) map[string]crypto.PublicKey {
 	t.Helper()
 	keys := make(map[string]crypto.PublicKey)
 	for _, id := range []string{"WBK-1", "WBK-2"} {
-		read, err := ReadKeys([]byte(`{"keys":[` + string(all[id].JWK) + `]}`))
+		read, err := readKeys([]byte(`{"keys":[` + string(all[id].JWK) + `]}`)) // ReadKeys leaves them out
 		if err == nil {
 			t.Errorf("%s: no error for a key without a kid", id)
 		}
@@ -240,11 +240,31 @@ func checkPublished(t *testing.T, f fact, all map[string]fact, keys map[string]c
 
 func TestADirectoryWhoseKidIsNotTheThumbprintIsTold(t *testing.T) {
 	f := facts(t)["WBK-3"]
-	keys, err := ReadKeys([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"` + f.Printed + `","x":"` + f.X + `"}]}`))
+	keys, err := readKeys([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"` + f.Printed + `","x":"` + f.X + `"}]}`))
 	if err == nil || !strings.Contains(err.Error(), f.Printed) || keys[f.Computed] == nil {
 		t.Errorf("keys %v, error %v", keys, err)
 	}
 }
+
+// The keys of RFC 9421 §B.1 are left out of a directory, and named.
+func TestTheTestKeysOfTheRFCAreLeftOut(t *testing.T) {
+	all := facts(t)
+	own := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
+	good := `{"kty":"OKP","crv":"Ed25519","x":"` + base64.RawURLEncoding.EncodeToString(own) + `"}`
+	for id, section := range map[string]string{"WBK-1": "B.1.4", "WBK-2": "B.1.2", "": "B.1.1"} {
+		jwk, keyID := string(all[id].JWK), all[id].KeyID
+		if id == "" {
+			jwk, keyID = `{"kty":"RSA","e":"AQAB","n":"`+testKeyRSA+`"}`, "BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo"
+		}
+		keys, err := ReadKeys([]byte(`{"keys":[` + jwk + `,` + good + `]}`))
+		if keys[keyID] != nil || len(keys) != 1 || err == nil || !strings.Contains(err.Error(), keyID) || !strings.Contains(err.Error(), section) {
+			t.Errorf("§%s: keys %v, error %v", section, keys, err)
+		}
+	}
+}
+
+// testKeyRSA is the modulus of RFC 9421 §B.1.1.
+const testKeyRSA = "hAKYdtoeoy8zcAcR874L8cnZxKzAGwd7v36APp7Pv6Q2jdsPBRrwWEBnez6d0UDKDwGbc6nxfEXAy5mbhgajzrw3MOEt8uA5txSKobBpKDeBLOsdJKFqMGmXCQvEG7YemcxDTRPxAleIAgYYRjTSd_QBwVW9OwNFhekro3RtlinV0a75jfZgkne_YiktSvLG34lw2zqXBDTC5NHROUqGTlML4PlNZS5Ri2U4aCNx2rUPRcKIlE0PuKxI4T-HIaFpv8-rdV6eUgOrB2xeI1dSFFn_nnv5OoZJEIB-VmuKn3DCUcCZSFlQPSXSfBDiUGhwOw76WuSSsf1D4b_vLoJ10w"
 
 // changes makes the negatives of webbotauth.jsonl, and others, of a request that a Signer has
 // signed: by replacement in the fields, signed anew where the change is the signer's.

@@ -188,7 +188,7 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 		v.Lines = append([]fileLine{}, r.explain(c.agent.String(), u.url.RequestURI(), d)...)
 		if refused != nil {
 			by := refused.By
-			v.Lines = append(v.Lines, fileLine{by.Line, by.By + ": " + by.Text, true})
+			v.Lines = append(v.Lines, fileLine{by.Line, string(by.By) + ": " + by.Text, true})
 			slices.SortStableFunc(v.Lines, func(a, b fileLine) int { return a.Number - b.Number })
 		}
 	}

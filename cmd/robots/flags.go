@@ -86,8 +86,8 @@ func usesVar(cmd *cobra.Command, uses *usesFlag) {
 // usageLabels are the labels that the standard table of package usage has, in its order.
 func usageLabels() (labels []string) {
 	for _, m := range usage.Table() {
-		if !slices.Contains(labels, m.Label) {
-			labels = append(labels, m.Label)
+		if !slices.Contains(labels, string(m.Label)) {
+			labels = append(labels, string(m.Label))
 		}
 	}
 	return labels

@@ -341,10 +341,13 @@ type statementRecord struct {
 
 func newStatement(s usage.Statement) *statementRecord {
 	r := &statementRecord{
-		Mechanism: s.By, In: s.In, Line: orNull(s.Line), Key: orNull(s.Key), Value: orNull(s.Value),
-		Engine: orNull(s.Engine), Inherited: s.Inherited, Text: s.Text, Problem: orNull(s.Problem),
+		Mechanism: string(s.By), In: string(s.In), Line: orNull(s.Line), Key: orNull(s.Key), Value: orNull(s.Value),
+		Inherited: s.Inherited, Text: s.Text, Problem: orNull(s.Problem),
 	}
-	if s.In == "meta" {
+	if s.By == usage.PageRule {
+		r.Engine = orNull(s.Engine.String())
+	}
+	if s.In == usage.InMeta {
 		r.Offset = &s.Offset
 	}
 	return r
@@ -373,7 +376,7 @@ func (p *pager) showUsage(out *output, s *seen) {
 	table := usage.Table()
 	var tokens []string
 	for _, m := range table {
-		if m.By == "policy token" && !slices.Contains(tokens, m.Key) {
+		if m.By == usage.PolicyToken && !slices.Contains(tokens, m.Key) {
 			tokens = append(tokens, m.Key)
 		}
 	}
@@ -393,7 +396,7 @@ func (p *pager) showUsage(out *output, s *seen) {
 	}
 	for i, label := range usageLabels() {
 		w := preferenceRecord{Label: label}
-		switch w.Preference, w.by = usage.For(said, table, label); {
+		switch w.Preference, w.by, _ = usage.For(said, usage.Label(label), table...); {
 		case w.Preference != usage.Unknown:
 			w.By = newStatement(w.by)
 		case i > 2:

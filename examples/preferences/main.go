@@ -95,7 +95,7 @@ func why(err error) string {
 
 // keep returns what becomes of a page, and by whose word.
 func keep(e page.Effect, said []usage.Statement) string {
-	if what, by := usage.For(said, nil, use); what == usage.Disallow {
+	if what, by, err := usage.For(said, use); err != nil || what == usage.Disallow {
 		return "dropped: " + by.String()
 	}
 	switch {

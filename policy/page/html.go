@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"golang.org/x/net/html"
 )
@@ -21,7 +22,9 @@ const (
 // keeps its place between the pieces instead of the text, so that its memory
 // does not grow with the page, and looks at each byte once. What it passes over
 // are the tokens of x/net/html's Tokenizer, except that the content of noscript
-// is markup, as for a reader without scripts (P-17); FuzzPage holds it to that.
+// is markup, as for a reader without scripts (P-17), and that "/>" closes an
+// element in svg and math; FuzzPage holds it to that. Where a DOM parser may see a
+// meta element in what is passed over, the rules are incomplete.
 // The Tokenizer itself, which has to hold a whole token in memory, reads the
 // meta elements only.
 type scanner struct {
@@ -44,6 +47,9 @@ type scanner struct {
 	offset int64
 	inMeta bool // it is a meta element, which buf collects
 	buf    element
+
+	foreign int  // svg and math elements that are open
+	mixed   bool // HTML may stand in them
 
 	// Comments, and raw text up to its end tag.
 	dashes  int
@@ -157,6 +163,7 @@ func (s *scanner) markup(piece []byte, i int) int {
 	case afterLessBang, afterLessBangDash:
 		switch {
 		case c != '-':
+			s.passedOver(c == '[') // CDATA, whose end is not the next ">"
 			s.state = inBogus
 			return i
 		case s.state == afterLessBang:
@@ -341,6 +348,7 @@ func (s *scanner) closeTag() {
 		s.element()
 		return
 	}
+	s.inForeign()
 	if s.length > len(s.name) {
 		return
 	}
@@ -350,18 +358,46 @@ func (s *scanner) closeTag() {
 	case s.headOnly && string(name) == "body":
 		s.done = true
 	case s.xhtml && s.empty:
+	case s.empty && s.foreign > 0: // which is closed, in svg and math (HTML §13.2.6.5)
+		s.passedOver(s.mixed && s.isRaw())
 	case string(name) == "plaintext":
+		s.passedOver(true)
 		s.state = inPlain
 	case string(name) == "script":
 		s.state, s.raw = inScript, "script"
 	default:
-		for _, raw := range rawElements {
-			if string(name) == raw {
-				s.state, s.raw = inRaw, raw
-			}
+		if i := slices.Index(rawElements[:], string(name)); i >= 0 {
+			s.state, s.raw = inRaw, rawElements[i]
 		}
 	}
 }
+
+// drawing are elements in which no HTML stands.
+var drawing = [...]string{"svg", "math", "g", "path", "rect", "circle", "ellipse", "line", "polygon", "polyline", "use", "defs", "symbol", "image"}
+
+// inForeign counts the open svg and math elements. A DOM parser reads these by other rules,
+// unless HTML stands in them; what that is, the scanner does not follow.
+func (s *scanner) inForeign() {
+	outer := s.named("svg") || s.named("math")
+	switch {
+	case outer && s.end:
+		s.foreign = max(0, s.foreign-1)
+	case outer && !s.empty:
+		s.foreign++
+	}
+	name := string(s.name[:min(s.length, len(s.name))])
+	s.mixed = s.foreign > 0 && (s.mixed || !s.isRaw() && !slices.Contains(drawing[:], name))
+}
+
+// isRaw reports whether the tag is one of an element with raw text.
+func (s *scanner) isRaw() bool {
+	name := string(s.name[:min(s.length, len(s.name))])
+	return name == "script" || name == "plaintext" || slices.Contains(rawElements[:], name)
+}
+
+// passedOver notes, if so, that a DOM parser may see what the scanner does not, since svg or
+// math are open.
+func (s *scanner) passedOver(so bool) { s.incomplete = s.incomplete || so && s.foreign > 0 }
 
 // element reads the meta element that has been passed over.
 func (s *scanner) element() {

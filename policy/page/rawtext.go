@@ -63,6 +63,7 @@ func (s *scanner) rawText(piece []byte, i int) int {
 		return s.endOfRaw(piece[i], i)
 	}
 	for i < len(piece) && steps[s.state].other != 0 {
+		s.passedOver(piece[i]|0x20 == 'm' && steps[s.state].slash != 0) // "<m": raw text is markup there
 		to, again := steps[s.state].on(piece[i])
 		if !again {
 			i++

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"strings"
@@ -49,7 +50,7 @@ type Reader struct {
 	passing bool // the rest is not looked at
 	ended   bool // the page has been read to the end
 	unit    encoding
-	half    [2]byte // the bytes before the encoding is known, or half a unit of UTF-16
+	half    [4]byte // the bytes before the encoding is known, or half a unit of UTF-16
 	halves  int
 }
 
@@ -164,18 +165,22 @@ func (r *Reader) decode(p []byte) {
 		r.unit = encodingOf(r.half, r.ContentType)
 		r.halves = 0
 		r.scan.width = 2
-		if r.unit == octets {
-			r.scan.width = 1
-			r.scan.scan(r.half[:])
-		} else {
-			r.utf16(r.half[:])
-		}
+		first := r.half
+		r.units(first[:])
 	}
-	if r.unit == octets {
-		r.scan.scan(p)
+	r.units(p)
+}
+
+// units scans bytes of a known encoding.
+func (r *Reader) units(p []byte) {
+	if r.unit != octets {
+		r.utf16(p)
 		return
 	}
-	r.utf16(p)
+	// An escape sequence of ISO-2022-JP: bytes of characters pass for markup.
+	r.scan.incomplete = r.scan.incomplete || bytes.IndexByte(p, 0x1B) >= 0
+	r.scan.width = 1
+	r.scan.scan(p)
 }
 
 // utf16 scans the ASCII characters of p.
@@ -188,14 +193,14 @@ func (r *Reader) utf16(p []byte) {
 	for len(p) > 0 {
 		n := 0
 		for len(p) > 0 && n < len(text) {
-			k := copy(r.half[r.halves:], p)
+			k := copy(r.half[r.halves:2], p)
 			p, r.halves = p[k:], r.halves+k
 			if r.halves < 2 {
 				break
 			}
 			r.halves = 0
 			text[n] = '?'
-			if u := order.Uint16(r.half[:]); u < 0x80 {
+			if u := order.Uint16(r.half[:2]); u < 0x80 {
 				text[n] = byte(u)
 			}
 			n++
@@ -204,16 +209,17 @@ func (r *Reader) utf16(p []byte) {
 	}
 }
 
-// encodingOf returns the encoding of a page by its byte order mark, by the zero
-// of a first character in ASCII, or else by what the Content-Type says, unless
+// encodingOf returns the encoding of a page by its byte order mark, by the zeros
+// of two first characters in ASCII, or else by what the Content-Type says, unless
 // the page cannot be in UTF-16.
-func encodingOf(b [2]byte, contentType string) encoding {
+func encodingOf(b [4]byte, contentType string) encoding {
 	ascii := b[0] < 0x80 && b[1] < 0x80
+	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
 	label := charset(contentType)
 	switch {
-	case b == [2]byte{0xFF, 0xFE}, b[0] != 0 && b[1] == 0:
+	case b[0] == 0xFF && b[1] == 0xFE, odd && !even:
 		return littleEndian
-	case b == [2]byte{0xFE, 0xFF}, b[0] == 0 && b[1] != 0:
+	case b[0] == 0xFE && b[1] == 0xFF, even && !odd:
 		return bigEndian
 	case !ascii && (foldEqual(label, "utf-16") || foldEqual(label, "utf-16le")):
 		return littleEndian

@@ -1,5 +1,7 @@
 // Package usage reads what sites say about the use of their content: whether it may
-// train models, be given to models as input, or be listed by a search engine.
+// train models, be given to models as input, or be listed by a search engine. Most of that
+// follows drafts, which change: the package changes with them, and stands outside of what the
+// module promises until they are RFCs.
 //
 // Sites say it in several ways, and no document puts these in order. The package reads
 // each by its own rules, as a list of [Statement] with the place where each stood.
@@ -7,8 +9,9 @@
 //
 //	said := usage.ParseRobots(p, "ExampleBot", "/articles/1")      // before the request
 //	said = append(said, usage.ParseHeader(resp.Header)...)         // after it
-//	if what, by := usage.For(said, nil, "train-ai"); what == usage.Disallow {
-//		log.Print(by) // robots.txt line 3, Content-Usage: "train-ai=n"
+//	what, by, err := usage.For(said, usage.TrainAI)
+//	if err != nil || what == usage.Disallow {
+//		log.Print(by, err) // robots.txt line 3, Content-Usage: "train-ai=n" <nil>
 //	}
 //
 // Statements about use are no crawling rules. They change no policy.Decision, and say
@@ -34,7 +37,7 @@
 // # What is read
 //
 //	mechanism       stands in                          evaluated as
-//	Content-Usage   robots.txt, header                 the longest path of the crawler's own group
+//	Content-Usage   robots.txt, header                 the longest path under the crawler's own name
 //	Content-Signal  robots.txt, header                 its group, else outside of groups, else "*"
 //	policy token    robots.txt                         the token's own group, never "*"
 //	RSL             robots.txt License, header Link    its group, else outside of groups
@@ -101,10 +104,14 @@
 //     long, such as "/a*" and "/*b", are not mentioned. They do so too. A rule without a
 //     path is shorter than one for "/".
 //   - [Q] In the grammar of attach-05 a Content-Usage line ends the list of names of a
-//     group, in RFC 9309 §2.2.4 no such line may. The RFC holds.
+//     group, in RFC 9309 §2.2.4 no such line may. For Content-Usage the draft holds: a line
+//     is for the names since the last rule or Content-Usage line. Where the RFC reads these
+//     and the names below as one group, "no" wins: a refusal for one of them is one for all,
+//     but that of "*" is not one for a crawler that is named.
 //   - [Q] Nothing published says whom a Content-Signal binds that stands outside of the
 //     crawler's group. One of "*" counts for a crawler whose group has none, and is
-//     marked Inherited. Several add up: "no" wins, and the least use.
+//     marked Inherited. Several add up: "no" wins, and the least use. It is no rule and ends
+//     no list of names: the groups are those of RFC 9309.
 //   - [Q] Whether Content-Signal distinguishes case is not said. It is read without.
 //   - [Q] The names of the policy tokens that were announced in 2026-10 are not settled:
 //     the caller names those that it answers to.

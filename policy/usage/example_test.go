@@ -17,12 +17,13 @@ Content-Usage: search=y
 Content-Usage: /essays/ search=y, train-ai=n
 `))
 	said := usage.ParseRobots(p, "ExampleBot", "/essays/1")
-	fmt.Println(usage.For(said, nil, "train-ai"))
+	what, by, _ := usage.For(said, usage.TrainAI)
+	fmt.Println(what, by)
 
 	header := http.Header{"Content-Signal": {"ai-input=no"}}
 	said = append(said, usage.ParseHeader(header)...)
-	for _, label := range []string{"train-ai", "ai-use", "search"} {
-		what, by := usage.For(said, nil, label)
+	for _, label := range []usage.Label{usage.TrainAI, usage.AIUse, usage.Search} {
+		what, by, _ := usage.For(said, label)
 		fmt.Printf("%s: %v by %v\n", label, what, by)
 	}
 	// Output:
@@ -35,11 +36,11 @@ Content-Usage: /essays/ search=y, train-ai=n
 // Two lines of robots.txt are two statements, two field lines of a header are one.
 func ExampleParseHeader() {
 	p := policy.Parse([]byte("User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: train-ai=y\n"))
-	what, _ := usage.For(usage.ParseRobots(p, "ExampleBot", "/"), nil, "train-ai")
+	what, _, _ := usage.For(usage.ParseRobots(p, "ExampleBot", "/"), usage.TrainAI)
 	fmt.Println("robots.txt:", what)
 
 	header := http.Header{"Content-Usage": {"train-ai=n", "train-ai=y"}}
-	what, _ = usage.For(usage.ParseHeader(header), nil, "train-ai")
+	what, _, _ = usage.For(usage.ParseHeader(header), usage.TrainAI)
 	fmt.Println("header:", what)
 	// Output:
 	// robots.txt: disallow
@@ -64,7 +65,7 @@ func ExampleParseRobots_policyToken() {
 	p := policy.Parse([]byte("User-agent: *\nDisallow: /\n\nUser-agent: Google-Extended\nDisallow: /essays/\n"))
 	for _, target := range []string{"/essays/1", "/news/1"} {
 		said := usage.ParseRobots(p, "ExampleBot", target, "Google-Extended", "Applebot-Extended")
-		what, by := usage.For(said, nil, "train-ai")
+		what, by, _ := usage.For(said, usage.TrainAI)
 		fmt.Println(target, what, by.Text)
 	}
 	// Output:
@@ -83,7 +84,8 @@ func ExampleParseMeta() {
 	for _, s := range said {
 		fmt.Println(s)
 	}
-	fmt.Println(usage.For(said, nil, "ai-use"))
+	what, by, _ := usage.For(said, usage.AIUse)
+	fmt.Println(what, by)
 	// Output:
 	// meta at byte 120, tdm-reservation: "1"
 	// meta, page rule: "noai"
@@ -95,9 +97,10 @@ func ExampleParseTDMRep() {
 	file := []byte(`[{"location": "/free/*", "tdm-reservation": 0},
 		{"location": "/*", "tdm-reservation": 1, "tdm-policy": "https://example.com/policy.json"}]`)
 	said := usage.ParseTDMRep(file, "/essays/1")
-	fmt.Println(usage.For(said, nil, "train-ai"))
+	what, by, _ := usage.For(said, usage.TrainAI)
+	fmt.Println(what, by)
 	said = append(said, usage.ParseHeader(http.Header{"Tdm-Reservation": {"0"}})...)
-	what, _ := usage.For(said, nil, "train-ai")
+	what, _, _ = usage.For(said, usage.TrainAI)
 	fmt.Println(what)
 	// Output:
 	// disallow tdmrep.json entry 2, tdm-reservation: "1"
@@ -107,16 +110,16 @@ func ExampleParseTDMRep() {
 // A crawler that reads noarchive as Amazon does, and knows a label of its own.
 func ExampleTable() {
 	table := append(usage.Table(),
-		usage.Mapping{By: "page rule", Key: "noarchive", Label: "train-ai", Preference: usage.Disallow},
-		usage.Mapping{By: "Content-Usage", Key: "example-use", Value: "n", Label: "example-use", Preference: usage.Disallow})
+		usage.Mapping{By: usage.PageRule, Key: "noarchive", Label: usage.TrainAI, Preference: usage.Disallow},
+		usage.Mapping{By: usage.ContentUsage, Key: "example-use", Value: "n", Label: "example-use", Preference: usage.Disallow})
 	said := usage.ParseRules(page.ParseHeader([]string{"noarchive"}), policy.RFC9309, "ExampleBot")
 	said = append(said, usage.ParseHeader(http.Header{"Content-Usage": {"example-use=n"}})...)
-	for _, label := range []string{"train-ai", "example-use"} {
-		before, _ := usage.For(said, nil, label)
-		after, _ := usage.For(said, table, label)
-		fmt.Println(label, before, after)
+	for _, label := range []usage.Label{usage.TrainAI, "example-use"} {
+		before, _, err := usage.For(said, label)
+		after, _, _ := usage.For(said, label, table...)
+		fmt.Println(label, before, err != nil, after)
 	}
 	// Output:
-	// train-ai unknown disallow
-	// example-use unknown disallow
+	// train-ai unknown false disallow
+	// example-use unknown true disallow
 }

@@ -18,17 +18,17 @@ func hold(t *testing.T, said []usage.Statement) {
 		t.Errorf("got %d statements", len(said))
 	}
 	for _, label := range []string{"train-ai", "ai-use", "search", "use=full"} {
-		p, by := usage.For(said, nil, label)
+		p, by, _ := usage.For(said, usage.Label(label))
 		backwards := slices.Clone(said)
 		slices.Reverse(backwards)
-		if q, _ := usage.For(backwards, nil, label); p != q {
+		if q, _, _ := usage.For(backwards, usage.Label(label)); p != q {
 			t.Errorf("%s: got %v, and %v of the same in another order", label, p, q)
 		}
 		if p != usage.Unknown && (by.Problem != "" || !slices.Contains(said, by)) {
 			t.Errorf("%s: got %v by %+v, which is no statement of %+v", label, p, by, said)
 		}
 		for _, s := range said {
-			if q, _ := usage.For([]usage.Statement{s}, nil, label); s.Problem != "" && q != usage.Unknown {
+			if q, _, _ := usage.For([]usage.Statement{s}, usage.Label(label)); s.Problem != "" && q != usage.Unknown {
 				t.Errorf("%+v has a problem, and says %v", s, q)
 			}
 		}

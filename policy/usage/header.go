@@ -17,11 +17,11 @@ import (
 // while of two lines in robots.txt both do. X-Robots-Tag is read by package page; see
 // [ParseRules].
 func ParseHeader(h http.Header) []Statement {
-	l := list{in: inHeader}
-	if fields := h[contentUsage]; len(fields) > 0 {
+	l := list{in: InHeader}
+	if fields := h[string(ContentUsage)]; len(fields) > 0 {
 		l.dictionary(fields, Statement{Text: strings.Join(fields, ", ")})
 	}
-	for i, value := range h[contentSignal] {
+	for i, value := range h[string(ContentSignal)] {
 		l.signal(Statement{Line: i + 1, Text: value})
 	}
 	for i, value := range h["Tdm-Reservation"] {
@@ -45,7 +45,7 @@ func ParseMeta(name, content string, offset int64) []Statement {
 	if key != reservation && key != tdmPolicy {
 		return nil
 	}
-	l := list{in: inMeta}
+	l := list{in: InMeta}
 	l.tdm(Statement{Offset: offset, Key: key, Value: content, Text: content})
 	return l.said
 }
@@ -65,9 +65,9 @@ func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 		case rule.Rule == "max-snippet" && strings.Trim(rule.Value, "0") == "":
 			rule.Value = "0" // however it is written
 		}
-		s := Statement{By: pageRule, Key: rule.Rule, Value: rule.Value, Engine: d.String(), Text: rule.Text}
-		if l.in = inHeader; rule.Line == 0 {
-			l.in, s.Offset = inMeta, rule.Offset
+		s := Statement{By: PageRule, Key: rule.Rule, Value: rule.Value, Engine: d, Text: rule.Text}
+		if l.in = InHeader; rule.Line == 0 {
+			l.in, s.Offset = InMeta, rule.Offset
 		}
 		s.Line = rule.Line
 		l.add(s)
@@ -77,7 +77,7 @@ func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 
 // link reads a Link field line (RFC 8288 §3) and keeps its licenses of RSL.
 func (l *list) link(value string, line int) {
-	if !l.fits(rsl, len(value), Statement{Line: line}) {
+	if !l.fits(RSL, len(value), Statement{Line: line}) {
 		return
 	}
 	for rest := value; ; {
@@ -91,7 +91,7 @@ func (l *list) link(value string, line int) {
 		}
 		end := outside(params, ',')
 		if isLicense(params[:end]) {
-			s := Statement{By: rsl, Line: line, Key: licenseField, Value: strings.Trim(target, space), Text: value}
+			s := Statement{By: RSL, Line: line, Key: licenseField, Value: strings.Trim(target, space), Text: value}
 			if !isAbsolute(s.Value) {
 				s.Problem = problemURL
 			}

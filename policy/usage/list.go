@@ -32,7 +32,7 @@ const (
 
 // A list collects statements that stand in one place.
 type list struct {
-	in   string
+	in   Place
 	said []Statement
 	read int // bytes of text so far
 	full bool
@@ -40,19 +40,21 @@ type list struct {
 
 // add adds a statement, or one that says that there are more.
 func (l *list) add(s Statement) {
-	s.In = l.in
+	if s.In = l.in; s.In != InMeta {
+		s.Offset = -1
+	}
 	switch {
 	case l.full:
 	case len(l.said) < maxStatements:
 		l.said = append(l.said, s)
 	default:
 		l.full = true
-		l.said = append(l.said, Statement{By: s.By, In: s.In, Line: s.Line, Problem: problemMore})
+		l.said = append(l.said, Statement{By: s.By, In: s.In, Line: s.Line, Offset: s.Offset, Problem: problemMore})
 	}
 }
 
 // fits reports whether n more bytes of a mechanism may be read, and else says so.
-func (l *list) fits(by string, n int, s Statement) bool {
+func (l *list) fits(by Mechanism, n int, s Statement) bool {
 	if l.read+n <= maxText && !l.full {
 		l.read += n
 		return true
@@ -67,12 +69,12 @@ func (l *list) fits(by string, n int, s Statement) bool {
 // dictionary reads a dictionary of preferences (vocab-08 §6). Two fields of a header are
 // one dictionary, whose last member of a name counts.
 func (l *list) dictionary(fields []string, from Statement) {
-	from.By = contentUsage
+	from.By = ContentUsage
 	size := 0
 	for _, f := range fields {
 		size += len(f)
 	}
-	if !l.fits(contentUsage, size, from) {
+	if !l.fits(ContentUsage, size, from) {
 		return
 	}
 	d, err := httpsfv.UnmarshalDictionary(fields)
@@ -116,8 +118,8 @@ func textOf(m httpsfv.Member) string {
 
 // signal reads a list of content signals in s.Text, such as search=yes, ai-train=no.
 func (l *list) signal(s Statement) {
-	s.By = contentSignal
-	if !l.fits(contentSignal, len(s.Text), s) {
+	s.By = ContentSignal
+	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
 	for member := range strings.SplitSeq(s.Text, ",") {
@@ -145,8 +147,8 @@ const (
 
 // tdm reads one property of TDMRep.
 func (l *list) tdm(s Statement) {
-	s.By = tdmRep
-	if !l.fits(tdmRep, len(s.Value), s) {
+	s.By = TDMRep
+	if !l.fits(TDMRep, len(s.Value), s) {
 		return
 	}
 	s.Value = strings.Trim(s.Value, space)

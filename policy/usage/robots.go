@@ -8,15 +8,15 @@ import (
 )
 
 // records are the fields of robots.txt that are read. They are never written to.
-var records = []string{contentUsage, contentSignal, licenseField}
+var records = []string{string(ContentUsage), string(ContentSignal), licenseField}
 
 // ParseRobots returns what a robots.txt file says about the use of a target to the crawler
 // with the product token. The target is that of [policy.Group.Decide].
 //
-// Of Content-Usage it returns the lines of the crawler's own group with the longest path
+// Of Content-Usage it returns the lines under the crawler's own name with the longest path
 // that matches (attach-05). The path is matched as RFC 9309 §2.2.2 says, in every dialect.
-// Each line is a statement by itself, unlike field lines of a header. There is none about a
-// target that may not be crawled.
+// Each line is a statement by itself, unlike field lines of a header. If the target may not be
+// crawled, there is none.
 //
 // Of Content-Signal it returns the lines of the crawler's group; else those outside of
 // groups; else those of the group for "*", marked Inherited. Of License it returns those of
@@ -32,7 +32,7 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 		return nil // as nearly always
 	}
 	own := p.Group(token)
-	l := list{in: inRobots}
+	l := list{in: InRobots}
 	l.usageOf(own, target)
 	lines, inherited := signalsOf(p, own)
 	for _, r := range lines {
@@ -51,12 +51,12 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 // file says by itself, and the path of a Content-Usage record, or "" if it has none. Any other
 // record says nothing. ParseRobots knows which records hold for a crawler and a target.
 func ParseRecord(r policy.Record) (path string, said []Statement) {
-	l := list{in: inRobots}
+	l := list{in: InRobots}
 	switch {
-	case strings.EqualFold(r.Field, contentUsage):
+	case strings.EqualFold(r.Field, string(ContentUsage)):
 		path, _ = splitUsage(r.Value)
 		l.usageLine(r)
-	case strings.EqualFold(r.Field, contentSignal):
+	case strings.EqualFold(r.Field, string(ContentSignal)):
 		l.signal(Statement{Line: r.Line, Text: r.Value})
 	case strings.EqualFold(r.Field, licenseField):
 		l.license(r)
@@ -66,10 +66,28 @@ func ParseRecord(r policy.Record) (path string, said []Statement) {
 
 // usageOf reads the Content-Usage lines of a group that hold for the target.
 func (l *list) usageOf(g policy.Group, target string) {
-	lines := slices.Collect(g.Records(contentUsage))
+	lines := slices.Collect(g.Records(string(ContentUsage)))
 	if lines == nil || !g.Decide(target).Allowed {
 		return
 	}
+	own := slices.DeleteFunc(slices.Clone(lines), func(r policy.Record) bool { return !r.Under(g.Token()) })
+	l.longest(own, target)
+	if len(own) == len(lines) { // nearly always
+		return
+	}
+	fused := list{in: l.in}
+	fused.longest(slices.DeleteFunc(lines, func(r policy.Record) bool {
+		return !r.Under(g.Token()) && g.Token() != "*" && r.Under("*")
+	}), target)
+	for _, s := range fused.said {
+		if s.Value == "n" && !slices.Contains(l.said, s) {
+			l.add(s)
+		}
+	}
+}
+
+// longest reads those of the Content-Usage lines whose path is the longest that matches.
+func (l *list) longest(lines []policy.Record, target string) {
 	paths := make([]string, len(lines))
 	for i, r := range lines {
 		paths[i], _ = splitUsage(r.Value)
@@ -81,7 +99,7 @@ func (l *list) usageOf(g policy.Group, target string) {
 		}
 	}
 	if c.full {
-		l.add(Statement{By: contentUsage, Problem: problemMore})
+		l.add(Statement{By: ContentUsage, Problem: problemMore})
 	}
 }
 
@@ -106,11 +124,11 @@ func splitUsage(value string) (path, dictionary string) {
 // signalsOf returns the Content-Signal lines that count for a crawler, and whether they are
 // those of the group for "*" in place of its own.
 func signalsOf(p *policy.Policy, own policy.Group) (lines []policy.Record, inherited bool) {
-	lines = ownOrLoose(p, own, contentSignal)
+	lines = ownOrLoose(p, own, string(ContentSignal))
 	if lines != nil || own.Token() == "*" {
 		return lines, false
 	}
-	return slices.Collect(p.Group("*").Records(contentSignal)), true
+	return slices.Collect(p.Group("*").Records(string(ContentSignal))), true
 }
 
 // ownOrLoose returns the records of a crawler's group, or else those outside of groups.
@@ -128,7 +146,7 @@ func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []polic
 
 // license reads a License line (RSL 1.0).
 func (l *list) license(r policy.Record) {
-	s := Statement{By: rsl, Line: r.Line, Key: licenseField, Value: r.Value, Text: r.Value}
+	s := Statement{By: RSL, Line: r.Line, Key: licenseField, Value: r.Value, Text: r.Value}
 	if !isAbsolute(r.Value) {
 		s.Problem = problemURL
 	}
@@ -141,7 +159,7 @@ func (l *list) policyToken(g policy.Group, token, target string) {
 		return
 	}
 	d := g.Decide(target)
-	s := Statement{By: policyToken, Line: d.Rule.Line, Key: token, Value: "disallow"}
+	s := Statement{By: PolicyToken, Line: d.Rule.Line, Key: token, Value: "disallow"}
 	if d.Allowed {
 		s.Value = "allow"
 	}

@@ -1,17 +1,22 @@
 package usage
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
 
 // A Mapping is a row of a table: what a statement says about a label. It fits the
 // statements with the same By, Key and Value.
 type Mapping struct {
-	By, Key, Value string
+	By         Mechanism
+	Key, Value string
 
-	// Engine is the dialect that a page rule must have been read in, "Bing" for example.
-	// If empty, any.
-	Engine string
+	// Engine is the dialect that a page rule must have been read in, such as policy.Bing. If
+	// zero, any: RFC 9309 knows no page rules.
+	Engine policy.Dialect
 
-	Label      string
+	Label      Label
 	Preference Preference
 }
 
@@ -19,58 +24,59 @@ type Mapping struct {
 // slice is the caller's own, to add rows to and to take rows from.
 func Table() []Mapping { return slices.Clone(mappings) }
 
-// Labels of the table.
+// A Label names a use. Tables may have others than these.
+type Label string
+
+// The labels of [Table]. The package documentation says what they mean.
 const (
-	trainAI = "train-ai"
-	aiUse   = "ai-use"
-	search  = "search"
-
-	useReference = "use=reference"
-	useFull      = "use=full"
-
-	trainAIImage = "train-ai:image"
-	aiUseImage   = "ai-use:image"
+	TrainAI      Label = "train-ai"
+	AIUse        Label = "ai-use"
+	Search       Label = "search"
+	UseReference Label = "use=reference"
+	UseFull      Label = "use=full"
+	TrainAIImage Label = "train-ai:image"
+	AIUseImage   Label = "ai-use:image"
 )
 
 // mappings are never written to.
 var mappings = []Mapping{
-	{contentUsage, trainAI, "n", "", trainAI, Disallow},
-	{contentUsage, trainAI, "y", "", trainAI, Allow},
-	{contentUsage, aiUse, "n", "", aiUse, Disallow},
-	{contentUsage, aiUse, "y", "", aiUse, Allow},
-	{contentUsage, search, "n", "", search, Disallow},
-	{contentUsage, search, "y", "", search, Allow},
+	{ContentUsage, "train-ai", "n", 0, TrainAI, Disallow},
+	{ContentUsage, "train-ai", "y", 0, TrainAI, Allow},
+	{ContentUsage, "ai-use", "n", 0, AIUse, Disallow},
+	{ContentUsage, "ai-use", "y", 0, AIUse, Allow},
+	{ContentUsage, "search", "n", 0, Search, Disallow},
+	{ContentUsage, "search", "y", 0, Search, Allow},
 
-	{contentSignal, "ai-train", "no", "", trainAI, Disallow},
-	{contentSignal, "ai-train", "yes", "", trainAI, Allow},
-	{contentSignal, "ai-input", "no", "", aiUse, Disallow},
-	{contentSignal, "ai-input", "yes", "", aiUse, Allow},
-	{contentSignal, "search", "no", "", search, Disallow},
-	{contentSignal, "search", "yes", "", search, Allow},
-	{contentSignal, "use", "immediate", "", trainAI, Disallow},
-	{contentSignal, "use", "immediate", "", useReference, Disallow},
-	{contentSignal, "use", "immediate", "", useFull, Disallow},
-	{contentSignal, "use", "reference", "", useReference, Allow},
-	{contentSignal, "use", "reference", "", useFull, Disallow},
-	{contentSignal, "use", "full", "", useReference, Allow},
-	{contentSignal, "use", "full", "", useFull, Allow},
+	{ContentSignal, "ai-train", "no", 0, TrainAI, Disallow},
+	{ContentSignal, "ai-train", "yes", 0, TrainAI, Allow},
+	{ContentSignal, "ai-input", "no", 0, AIUse, Disallow},
+	{ContentSignal, "ai-input", "yes", 0, AIUse, Allow},
+	{ContentSignal, "search", "no", 0, Search, Disallow},
+	{ContentSignal, "search", "yes", 0, Search, Allow},
+	{ContentSignal, "use", "immediate", 0, TrainAI, Disallow},
+	{ContentSignal, "use", "immediate", 0, UseReference, Disallow},
+	{ContentSignal, "use", "immediate", 0, UseFull, Disallow},
+	{ContentSignal, "use", "reference", 0, UseReference, Allow},
+	{ContentSignal, "use", "reference", 0, UseFull, Disallow},
+	{ContentSignal, "use", "full", 0, UseReference, Allow},
+	{ContentSignal, "use", "full", 0, UseFull, Allow},
 
-	{tdmRep, reservation, "1", "", trainAI, Disallow},
+	{TDMRep, reservation, "1", 0, TrainAI, Disallow},
 
-	{pageRule, "noai", "", "", trainAI, Disallow},
-	{pageRule, "noai", "", "", aiUse, Disallow},
-	{pageRule, "noml", "", "", trainAI, Disallow},
-	{pageRule, "noml", "", "", aiUse, Disallow},
-	{pageRule, "noimageai", "", "", trainAIImage, Disallow},
-	{pageRule, "noimageai", "", "", aiUseImage, Disallow},
-	{pageRule, "noindex", "", "", search, Disallow},
-	{pageRule, "none", "", "", search, Disallow},
-	{pageRule, "noarchive", "", "Bing", trainAI, Disallow},
-	{pageRule, "noarchive", "", "Bing", aiUse, Disallow},
-	{pageRule, "nosnippet", "", "Google", aiUse, Disallow},
-	{pageRule, "max-snippet", "0", "Google", aiUse, Disallow},
+	{PageRule, "noai", "", 0, TrainAI, Disallow},
+	{PageRule, "noai", "", 0, AIUse, Disallow},
+	{PageRule, "noml", "", 0, TrainAI, Disallow},
+	{PageRule, "noml", "", 0, AIUse, Disallow},
+	{PageRule, "noimageai", "", 0, TrainAIImage, Disallow},
+	{PageRule, "noimageai", "", 0, AIUseImage, Disallow},
+	{PageRule, "noindex", "", 0, Search, Disallow},
+	{PageRule, "none", "", 0, Search, Disallow},
+	{PageRule, "noarchive", "", policy.Bing, TrainAI, Disallow},
+	{PageRule, "noarchive", "", policy.Bing, AIUse, Disallow},
+	{PageRule, "nosnippet", "", policy.Google, AIUse, Disallow},
+	{PageRule, "max-snippet", "0", policy.Google, AIUse, Disallow},
 
-	{policyToken, "Google-Extended", "disallow", "", trainAI, Disallow},
-	{policyToken, "Google-Extended", "disallow", "", aiUse, Disallow},
-	{policyToken, "Applebot-Extended", "disallow", "", trainAI, Disallow},
+	{PolicyToken, "Google-Extended", "disallow", 0, TrainAI, Disallow},
+	{PolicyToken, "Google-Extended", "disallow", 0, AIUse, Disallow},
+	{PolicyToken, "Applebot-Extended", "disallow", 0, TrainAI, Disallow},
 }

@@ -11,19 +11,19 @@ import (
 // entry or a property of the wrong type says nothing. The package does not fetch the file,
 // which is one more request for each origin.
 func ParseTDMRep(file []byte, target string) []Statement {
-	l := list{in: inFile}
+	l := list{in: InTDMRep}
 	var entries []struct {
 		Location    string          `json:"location"`
 		Reservation json.RawMessage `json:"tdm-reservation"`
 		Policy      string          `json:"tdm-policy"`
 	}
 	if len(file) > maxFile {
-		l.add(Statement{By: tdmRep, Problem: problemMore})
+		l.add(Statement{By: TDMRep, Problem: problemMore})
 		return l.said
 	}
 	err := json.Unmarshal(bytes.TrimPrefix(file, []byte("\ufeff")), &entries) // as RFC 8259 §8.1 lets a parser
 	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!mistyped || entries == nil) {
-		l.add(Statement{By: tdmRep, Problem: "not a list of TDMRep entries: " + err.Error()})
+		l.add(Statement{By: TDMRep, Problem: "not a list of TDMRep entries: " + err.Error()})
 		return l.said
 	}
 	locations := make([]string, len(entries))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // A Preference is what is preferred about a use. The zero value is Unknown.
@@ -48,33 +50,37 @@ func (p *Preference) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Mechanisms, and where they stand. Mapping and Statement have them as text.
+// A Mechanism is a way in which sites say something about use.
+type Mechanism string
+
 const (
-	contentUsage  = "Content-Usage"
-	contentSignal = "Content-Signal"
-	tdmRep        = "TDMRep"
-	rsl           = "RSL"
-	pageRule      = "page rule"
-	policyToken   = "policy token"
-
-	licenseField = "License" // of RSL
-
-	inRobots = "robots.txt"
-	inFile   = "tdmrep.json"
-	inHeader = "header"
-	inMeta   = "meta"
+	ContentUsage  Mechanism = "Content-Usage"
+	ContentSignal Mechanism = "Content-Signal"
+	TDMRep        Mechanism = "TDMRep"
+	RSL           Mechanism = "RSL"
+	PageRule      Mechanism = "page rule"
+	PolicyToken   Mechanism = "policy token"
 )
+
+// A Place is where a statement stands.
+type Place string
+
+const (
+	InRobots Place = "robots.txt"
+	InTDMRep Place = "tdmrep.json"
+	InHeader Place = "header"
+	InMeta   Place = "meta"
+)
+
+const licenseField = "License" // of RSL
 
 // A Statement is one thing that a site said about use. It may be stored with what it is
 // about. Its text comes from the network and may hold any bytes.
 //
 // The zero value says nothing.
 type Statement struct {
-	// By is the mechanism: Content-Usage, Content-Signal, TDMRep, RSL, page rule or policy token.
-	By string
-
-	// In is where it stands: robots.txt, tdmrep.json, header or meta.
-	In string
+	By Mechanism
+	In Place
 
 	// Line is the line of robots.txt, the entry of tdmrep.json, or the field line of the
 	// header, counted from 1. It is 0 if there is none: the field lines of Content-Usage
@@ -82,7 +88,7 @@ type Statement struct {
 	Line int
 
 	// Offset is where in the page the meta element begins, in bytes from 0. It is -1 if
-	// that is not known, and 0 outside of meta elements.
+	// that is not known, and outside of meta elements.
 	Offset int64
 
 	// Key and Value are what was said: train-ai and n, ai-train and no, tdm-reservation
@@ -90,8 +96,8 @@ type Statement struct {
 	// without case are in lower case, but for policy tokens, which are as asked for.
 	Key, Value string
 
-	// Engine is the dialect that a page rule was read in, or empty.
-	Engine string
+	// Engine is the dialect that a page rule was read in.
+	Engine policy.Dialect
 
 	// Inherited says that the group for "*" is not the crawler's own, but counts for
 	// want of another.
@@ -107,22 +113,27 @@ type Statement struct {
 // String returns the statement with the place where it stood:
 //
 //	robots.txt line 3, Content-Usage: "train-ai=n"
+//
+// The zero Statement is "no statement".
 func (s Statement) String() string {
-	place := s.In
+	if s == (Statement{}) {
+		return "no statement"
+	}
+	place := string(s.In)
 	switch {
-	case s.In == inFile && s.Line > 0:
+	case s.In == InTDMRep && s.Line > 0:
 		place += fmt.Sprintf(" entry %d", s.Line)
 	case s.Line > 0:
 		place += fmt.Sprintf(" line %d", s.Line)
-	case s.In == inMeta && s.Offset >= 0:
+	case s.In == InMeta && s.Offset >= 0:
 		place += fmt.Sprintf(" at byte %d", s.Offset)
 	}
 	if s.Inherited {
 		place += " (the group for *)"
 	}
 	name := s.By
-	if s.By == tdmRep || s.By == rsl || s.By == policyToken {
-		name = cmp.Or(s.Key, s.By)
+	if s.By == TDMRep || s.By == RSL || s.By == PolicyToken {
+		name = cmp.Or(Mechanism(s.Key), s.By)
 	}
 	return fmt.Sprintf("%s, %s: %q", place, name, s.Text)
 }
@@ -131,14 +142,18 @@ func (s Statement) String() string {
 // Allow; else it is Unknown (vocab-08 §5.1). It also returns the first statement that says
 // so, or the zero Statement.
 //
-// The table translates the statements, each by those rows that fit it. If nil, it is
-// [Table]. A label that no row has is always Unknown.
+// The table translates the statements, each by those rows that fit it. Without one it is
+// [Table]. A label that no row has is an error: nothing can disallow it, so that a misspelt one
+// would never be refused.
 //
 // Of several TDM reservations only those count that stand closest to the content: in meta
 // elements, else in the header, else in tdmrep.json.
-func For(said []Statement, table []Mapping, label string) (Preference, Statement) {
+func For(said []Statement, label Label, table ...Mapping) (Preference, Statement, error) {
 	if table == nil {
 		table = mappings
+	}
+	if !slices.ContainsFunc(table, func(m Mapping) bool { return m.Label == label }) {
+		return Unknown, Statement{}, fmt.Errorf("usage: nothing can disallow %q: no row of the table has that label", label)
 	}
 	closest := closeness(said)
 	result, first := Unknown, -1
@@ -149,25 +164,25 @@ func For(said []Statement, table []Mapping, label string) (Preference, Statement
 		}
 		switch p := s.says(table, label); {
 		case p == Disallow:
-			return Disallow, *s
+			return Disallow, *s, nil
 		case p == Allow && first < 0:
 			result, first = Allow, i
 		}
 	}
 	if first < 0 {
-		return Unknown, Statement{}
+		return Unknown, Statement{}, nil
 	}
-	return result, said[first]
+	return result, said[first], nil
 }
 
 // says returns what the statement alone says about a label.
-func (s *Statement) says(table []Mapping, label string) (p Preference) {
+func (s *Statement) says(table []Mapping, label Label) (p Preference) {
 	if s.Problem != "" {
 		return Unknown
 	}
 	for i := range table {
 		m := &table[i]
-		fits := m.Key == s.Key && m.Value == s.Value && m.By == s.By && (m.Engine == "" || m.Engine == s.Engine)
+		fits := m.Key == s.Key && m.Value == s.Value && m.By == s.By && (m.Engine == policy.RFC9309 || m.Engine == s.Engine)
 		switch {
 		case !fits || m.Label != label || m.Preference == Unknown:
 		case m.Preference == Disallow:
@@ -180,7 +195,7 @@ func (s *Statement) says(table []Mapping, label string) (p Preference) {
 }
 
 func (s *Statement) isReservation() bool {
-	return s.By == tdmRep && s.Key == reservation && s.Problem == ""
+	return s.By == TDMRep && s.Key == reservation && s.Problem == ""
 }
 
 // closeness returns the rank of the place whose reservation counts.
@@ -194,4 +209,4 @@ func closeness(said []Statement) (most int) {
 }
 
 // rank orders the places of a TDM reservation.
-func rank(in string) int { return slices.Index([]string{inFile, inHeader, inMeta}, in) }
+func rank(in Place) int { return slices.Index([]Place{InTDMRep, InHeader, InMeta}, in) }

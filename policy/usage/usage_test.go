@@ -52,7 +52,7 @@ func TestPathsEqualAnEvaluator(t *testing.T) {
 						want = map[string]usage.Preference{"n": usage.Disallow, "y": usage.Allow}[l.value]
 					}
 				}
-				if got, by := usage.For(said, nil, label); got != want {
+				if got, by, _ := usage.For(said, usage.Label(label)); got != want {
 					t.Fatalf("case %d, %s of %s: got %v by %v, want %v\n%s", n, label, target, got, by, want, file)
 				}
 			}
@@ -63,26 +63,65 @@ func TestPathsEqualAnEvaluator(t *testing.T) {
 // What a table says depends on the table alone.
 func TestATableCanBeReplaced(t *testing.T) {
 	said := usage.ParseRules(page.ParseHeader([]string{"noarchive, noai"}), policy.RFC9309, "examplebot")
-	if p, _ := usage.For(said, nil, "train-ai"); p != usage.Disallow {
+	if p, _, _ := usage.For(said, "train-ai"); p != usage.Disallow {
 		t.Errorf("got %v of %v, want disallow", p, said)
 	}
 	own := slices.DeleteFunc(usage.Table(), func(m usage.Mapping) bool { return m.Key == "noai" })
-	if p, _ := usage.For(said, own, "train-ai"); p != usage.Unknown {
+	if p, _, _ := usage.For(said, "train-ai", own...); p != usage.Unknown {
 		t.Errorf("without the row: got %v, want unknown", p)
 	}
 	own = append(own, usage.Mapping{By: "page rule", Key: "noarchive", Label: "train-ai", Preference: usage.Disallow})
-	if p, by := usage.For(said, own, "train-ai"); p != usage.Disallow || by.Key != "noarchive" {
+	if p, by, _ := usage.For(said, "train-ai", own...); p != usage.Disallow || by.Key != "noarchive" {
 		t.Errorf("with a row of our own: got %v by %v", p, by)
 	}
-	if p, _ := usage.For(said, []usage.Mapping{}, "train-ai"); p != usage.Unknown {
+	if p, _, err := usage.For(said, "train-ai", []usage.Mapping{}...); p != usage.Unknown || err == nil {
 		t.Errorf("with no rows: got %v, want unknown", p)
 	}
 	changed := usage.Table()
 	for i := range changed {
 		changed[i].Preference = usage.Allow
 	}
-	if p, _ := usage.For(said, nil, "train-ai"); p != usage.Disallow {
+	if p, _, _ := usage.For(said, "train-ai"); p != usage.Disallow {
 		t.Error("Table returns what For uses, not a copy")
+	}
+}
+
+// A label that no row has is an error: a misspelt one would be refused by nothing.
+func TestAnUnknownLabelIsAnError(t *testing.T) {
+	said := usage.ParseRobots(policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=n\ncontent-signal: ai-train=no\n")), "ExampleBot", "/")
+	for _, label := range []usage.Label{"ai-train", "Train-AI", "", "train-ai ", "use=immediate"} {
+		if p, by, err := usage.For(said, label); err == nil || p != usage.Unknown || by != (usage.Statement{}) {
+			t.Errorf("%q: got %v by %v, error %v", label, p, by, err)
+		}
+	}
+	for _, m := range usage.Table() {
+		if _, _, err := usage.For(nil, m.Label); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An offset is one of a meta element, as in package page.
+func TestOffsetsAreOfMetaElements(t *testing.T) {
+	said := usage.ParseRobots(policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=n\ncontent-signal: ai-train=no\n")), "ExampleBot", "/")
+	said = append(said, usage.ParseHeader(http.Header{"Tdm-Reservation": {"1"}, "Content-Usage": {"search=y"}})...)
+	said = append(said, usage.ParseTDMRep([]byte(`[{"location":"/","tdm-reservation":1}]`), "/")...)
+	said = append(said, usage.ParseRules(page.ParseHeader([]string{"noai"}), policy.RFC9309, "ExampleBot")...)
+	said = append(said, usage.ParseRules(page.ParseMeta("robots", "noai"), policy.RFC9309, "ExampleBot")...)
+	said = append(said, usage.ParseMeta("tdm-reservation", "1", -1)...)
+	if len(said) != 8 {
+		t.Errorf("got %d statements, want 8", len(said))
+	}
+	for _, s := range said {
+		if s.Offset != -1 {
+			t.Errorf("%v: offset %d, want -1", s, s.Offset)
+		}
+	}
+	if s := usage.ParseMeta("tdm-reservation", "1", 0)[0]; s.Offset != 0 {
+		t.Errorf("%v: offset %d, want 0", s, s.Offset)
+	}
+	if got := (usage.Statement{}).String(); got != "no statement" {
+		t.Errorf("the zero Statement is %q", got)
 	}
 }
 
@@ -91,13 +130,13 @@ func TestForNamesWhoSaysSo(t *testing.T) {
 	p := policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=y\ncontent-signal: ai-train=yes\n" +
 		"content-usage: train-ai=n\ncontent-signal: ai-train=no"))
 	said := usage.ParseRobots(p, "ExampleBot", "/")
-	if got, by := usage.For(said, nil, "train-ai"); got != usage.Disallow || by.Line != 4 || by.By != "Content-Usage" {
+	if got, by, _ := usage.For(said, "train-ai"); got != usage.Disallow || by.Line != 4 || by.By != "Content-Usage" {
 		t.Errorf("got %v by %v", got, by)
 	}
-	if got, by := usage.For(said[:1], nil, "train-ai"); got != usage.Allow || by != said[0] {
+	if got, by, _ := usage.For(said[:1], "train-ai"); got != usage.Allow || by != said[0] {
 		t.Errorf("got %v by %v", got, by)
 	}
-	if got, by := usage.For(said, nil, "search"); got != usage.Unknown || by != (usage.Statement{}) {
+	if got, by, _ := usage.For(said, "search"); got != usage.Unknown || by != (usage.Statement{}) {
 		t.Errorf("got %v by %v", got, by)
 	}
 }
@@ -221,7 +260,7 @@ func TestNoAllocationWhereNothingIsSaid(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		usage.ParseRobots(p, "ExampleBot", "/a")
 		usage.ParseHeader(header)
-		usage.For(said, nil, "train-ai")
+		usage.For(said, "train-ai")
 	}); n != 0 {
 		t.Errorf("got %v allocations, want 0", n)
 	}

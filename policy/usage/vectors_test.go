@@ -76,7 +76,7 @@ var labels = []string{"train-ai", "ai-use", "search"}
 func outcome(said []usage.Statement, labels []string) map[string]string {
 	m := map[string]string{}
 	for _, label := range labels {
-		p, _ := usage.For(said, nil, label)
+		p, _, _ := usage.For(said, usage.Label(label))
 		m[label] = p.String()
 	}
 	return m
@@ -170,11 +170,11 @@ func signals(said []usage.Statement) map[string]any {
 	words := map[usage.Preference]string{usage.Unknown: "neither", usage.Disallow: "no", usage.Allow: "yes"}
 	m := map[string]any{"use": nil}
 	for key, label := range map[string]string{"search": "search", "ai-input": "ai-use", "ai-train": "train-ai"} {
-		p, _ := usage.For(said, nil, label)
+		p, _, _ := usage.For(said, usage.Label(label))
 		m[key] = words[p]
 	}
-	least, _ := usage.For(said, nil, "use=reference")
-	most, _ := usage.For(said, nil, "use=full")
+	least, _, _ := usage.For(said, "use=reference")
+	most, _, _ := usage.For(said, "use=full")
 	switch {
 	case least == usage.Disallow:
 		m["use"] = "immediate"
@@ -194,7 +194,7 @@ func (f fact) gate() string {
 		uses = append(uses, map[string]string{"search": "search", "ai-input": "ai-use", "ai-train": "train-ai"}[p])
 	}
 	for _, label := range uses {
-		if p, _ := usage.For(said, nil, label); p == usage.Disallow {
+		if p, _, _ := usage.For(said, usage.Label(label)); p == usage.Disallow {
 			return "rejected"
 		}
 	}
@@ -237,7 +237,7 @@ func (f fact) prose() string {
 		// handed over and nothing is known.
 		s := of("ExampleBot")
 		for _, label := range labels {
-			if p, _ := usage.For(s, nil, label); p != usage.Unknown {
+			if p, _, _ := usage.For(s, usage.Label(label)); p != usage.Unknown {
 				return label + " is " + p.String()
 			}
 		}
@@ -247,7 +247,7 @@ func (f fact) prose() string {
 }
 
 func reserved(said []usage.Statement) string {
-	if p, _ := usage.For(said, nil, "train-ai"); p == usage.Disallow {
+	if p, _, _ := usage.For(said, "train-ai"); p == usage.Disallow {
 		return "reserved"
 	}
 	return "unset"

@@ -176,7 +176,7 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 }
 
 // knows reports whether a key of a mechanism means anything.
-func (c *preferences) knows(by, key string) bool {
+func (c *preferences) knows(by usage.Mechanism, key string) bool {
 	return slices.ContainsFunc(c.table, func(m usage.Mapping) bool { return m.By == by && m.Key == key })
 }
 
@@ -280,7 +280,7 @@ func (c *preferences) contentSignal(l *model.Line) {
 
 // trains notes the first line that grants training and the first that refuses it.
 func (c *preferences) trains(l *model.Line, s usage.Statement) {
-	what, _ := usage.For([]usage.Statement{s}, c.table, "train-ai")
+	what, _, _ := usage.For([]usage.Statement{s}, usage.TrainAI, c.table...)
 	if what == usage.Unknown {
 		return
 	}

@@ -1,0 +1,145 @@
+package page_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/page"
+)
+
+// What a reader of the DOM sees is seen, or the page is incomplete: in svg and math "/>" closes
+// an element, and the content of style, title and script is markup.
+func TestNothingIsLostBehindForeignElements(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		read bool // and the page is complete
+	}{
+		{"<svg><title/></svg>" + noindex, true},
+		{"<svg><style/></svg>" + noindex, true},
+		{"<svg><g/><path d=m/><script href=a.js /></svg>" + noindex, true},
+		{"<math><textarea/></math>" + noindex, true},
+		{"<svg><svg/><g><svg></svg><title/></g></svg>" + noindex, true},
+		{"<svg><style>a{}</style><title>a</title></svg>" + noindex, true},
+		{"<svg/><title/>" + noindex + "</title>", false}, // not in svg any more
+		{"<svg></svg><title/>" + noindex + "</title>", false},
+		{"<svg><style>" + noindex + "</style></svg>", false},
+		{"<svg><title>" + noindex + "</title></svg>", false},
+		{"<svg><script>" + noindex + "</script></svg>", false},
+		{"<svg><script><!--" + noindex + "--></script></svg>", false},
+		{"<svg><plaintext></svg>" + noindex, false},
+		{"<svg><desc><style/><!--</style></desc></svg>" + noindex, false},
+		{"<svg><foreignObject><p><style/><!--</style></svg>" + noindex, false},
+		{"<svg><p><style/><!--</style>" + noindex, false},
+		{"<svg><![CDATA[ > <!-- ]]></svg>" + noindex, false},
+		{"<svg><title/></svg><p>", true},
+		{"<script><!-- ---><script></script>" + noindex, true}, // no svg: three dashes end a comment, too
+	} {
+		e := page.ParseHTML([]byte(c.text)).For(policy.RFC9309)
+		seen := strings.Contains(c.text, noindex) && inDOM(t, c.text)
+		if seen && !e.NoIndex && !e.Incomplete || c.read && (e.Incomplete || e.NoIndex != seen) {
+			t.Errorf("%s: NoIndex %v, Incomplete %v; in the DOM: %v", c.text, e.NoIndex, e.Incomplete, seen)
+		}
+	}
+}
+
+// inDOM reports whether x/net/html's parser, without scripts, sees a meta element for robots
+// with noindex.
+func inDOM(t *testing.T, text string) bool {
+	t.Helper()
+	root, err := html.ParseWithOptions(strings.NewReader(text), html.ParseOptionEnableScripting(false))
+	if err != nil {
+		return false // it gives up at some depth
+	}
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode || n.Data != "meta" || n.Namespace != "" {
+			continue
+		}
+		a := map[string]string{}
+		for _, at := range n.Attr {
+			a[at.Key] = at.Val
+		}
+		if a["name"] == "robots" && a["content"] == "noindex" {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzDOM: a noindex that the DOM has is read, or the page is incomplete.
+func FuzzDOM(f *testing.F) {
+	for _, text := range pages {
+		f.Add(text)
+	}
+	f.Add("<svg><title/></svg>" + noindex)
+	f.Add("<svg><desc><style/></desc><![CDATA[ > <!-- ]]></svg>" + noindex)
+	f.Add("<math><mtext><script/></mtext></math>" + noindex)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4<<10 || len(text) >= 4 && (text[0] == 0 || text[1] == 0 || text[0] >= 0xFE) {
+			return
+		}
+		e := page.ParseHTML([]byte(text)).For(policy.RFC9309)
+		if !e.NoIndex && !e.Incomplete && inDOM(t, text) {
+			t.Errorf("%q: the DOM has a noindex", text)
+		}
+	})
+}
+
+// Bytes that pass for another encoding, or for markup, hide nothing silently.
+func TestEncodingsHideNothing(t *testing.T) {
+	for name, text := range map[string]string{
+		"NUL first": "\x00" + noindex, "NUL second": "a\x00" + noindex, "two NULs": "\x00\x00" + noindex,
+		"ISO-2022-JP":     "<meta name=description content=\"\x1b$B%\"\x1b(B\">" + noindex,
+		"Japanese with <": "\x1b$B!<!-\x1b(B" + noindex, "an escape split": "<p \x1b$B\"<!--\x1b(B>" + noindex,
+	} {
+		for _, sizes := range [][]byte{{200}, {1}, {3, 1}} {
+			r := &page.Reader{Body: &inPieces{text: text, sizes: sizes}, ContentType: "text/html; charset=iso-2022-jp"}
+			if _, err := r.WriteTo(new(strings.Builder)); err != nil {
+				t.Fatal(err)
+			}
+			if e := r.Rules().For(policy.RFC9309); !e.NoIndex && !e.Incomplete {
+				t.Errorf("%s in pieces of %v: nothing is read, and the page looks complete", name, sizes)
+			}
+			if strings.HasPrefix(name, "NUL") && !r.Rules().For(policy.RFC9309).NoIndex {
+				t.Errorf("%s: not read", name)
+			}
+		}
+	}
+}
+
+// The bytes that wait for the encoding to be known count for the limit, too.
+func TestTheLimitCountsWhatWaits(t *testing.T) {
+	text := strings.Repeat(" ", 1<<20+1-len(noindex)) + noindex // one byte too long
+	for _, first := range []int{1, 2, 3} {
+		r := &page.Reader{Body: &twoReads{text, first}}
+		buf := make([]byte, 2<<20)
+		for range 2 {
+			if _, err := r.Read(buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := r.Rules().For(policy.RFC9309); e.NoIndex || !e.Incomplete {
+			t.Errorf("a first read of %d bytes: got %v, want nothing past 1 MiB", first, e)
+		}
+	}
+}
+
+// twoReads hands out some bytes, then as many as there is room for.
+type twoReads struct {
+	text  string
+	first int
+}
+
+func (r *twoReads) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), r.first)], r.text)
+	r.text, r.first = r.text[n:], 1<<21
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (r *twoReads) Close() error { return nil }
