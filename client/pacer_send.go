@@ -17,46 +17,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// paced is send at the pace of o. It closes the request's body whatever happens, as
-// http.RoundTripper demands, unless the error is errAgain.
-func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Response, error) {
-	turn, err := g.turn(req.Context(), req.URL, o, r)
-	switch {
-	case err == errAgain:
-		return nil, err
-	case err != nil:
-		return refuse(req, err)
-	}
-	held := false
-	defer func() { // a panic in base must not keep it either
-		if !held {
-			turn.End()
-		}
-	}()
-	out, reading := watchBody(g.pacer.guard(req, turn.place))
-	res, err := g.send(out, turn.place)
-	switch {
-	case err == nil:
-		turn.Answered(res.StatusCode, res.Header)
-		// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
-		if res.Body != nil && res.Body != http.NoBody && res.StatusCode != http.StatusSwitchingProtocols {
-			res.Body, held = turn.hold(req.Context(), res.Body), true
-		}
-	case turn.place.lost():
-		if req.Body == nil || req.Body == http.NoBody {
-			return nil, errAgain
-		}
-		return nil, errLost // the body may have been read
-	case blames(req, reading, err):
-		turn.Answered(0, nil)
-	}
-	return res, err
-}
-
-// errAgain says that a request whose turn came has to be decided on from the start: the
-// rules that let it through may forbid it by now.
-var errAgain = errors.New("client: decide again")
-
 // recheck asks about a request once more when its turn has come: robots.txt may have
 // changed, or be unreachable, since it was let through. The zero recheck lets all pass.
 type recheck struct {
@@ -78,20 +38,12 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	if r.g == nil {
 		return true
 	}
-	own := gatingOf(ctx)
-	agent, hasAgent := r.req.Header["User-Agent"]
-	token := r.g.tokenFor(own, agent, hasAgent)
-	d := ruling{token: token, brief: true, held: true}
-	err := r.g.decide(ctx, r.req, &d, nil)
+	d, err := r.g.rule(ctx, r.req, true)
 	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
-		d = ruling{token: token, brief: true}
-		err = r.g.decide(ctx, r.req, &d, nil)
+		d, err = r.g.rule(ctx, r.req, false)
 		r.looked = time.Now()
 	}
-	// The caller sees a context that has ended. If the Transport or Cache was closed, what
-	// was allowed before still is.
-	_, refused := err.(*UseError)
-	return err != nil && !refused || d.Allowed
+	return r.g.refusal(r.req, &d, err) == nil
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
@@ -137,14 +89,16 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 // case net/http has closed the connection, even if the caller forgets to close the body.
 type pacedBody struct {
 	io.ReadCloser
-	turn *Turn
-	stop func() bool // ends the watch on the context
+	sending *sending
+	stop    func() bool // ends the watch on the context; nil: there is none
 }
 
-// hold wraps body: the turn ends when the body is done with.
-func (t *Turn) hold(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	b := &pacedBody{ReadCloser: body, turn: t}
-	b.stop = context.AfterFunc(ctx, t.End)
+// hold wraps body: the sending ends when the body is done with.
+func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, sending: s}
+	if s.turn != nil {
+		b.stop = context.AfterFunc(s.req.Context(), s.turn.End)
+	}
 	return b
 }
 
@@ -170,8 +124,10 @@ func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
 }
 
 func (b *pacedBody) done() {
-	b.stop()
-	b.turn.End()
+	if b.stop != nil {
+		b.stop()
+	}
+	b.sending.end()
 }
 
 // blames reports whether a request that failed says something about the site. It does not

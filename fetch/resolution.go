@@ -30,7 +30,8 @@ type resolution struct {
 	chain    []string      // URLs redirected to
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	varies   bool          // a redirect names User-Agent in its Vary
-	attempts int
+	attempts int           // requests that were sent
+	mistake  error         // of the caller: Sign failed
 }
 
 // hop is one URL on the way.
