@@ -265,7 +265,7 @@ func (s *sending) mayGo(conn net.Conn) error {
 	switch {
 	case g.publicOnly && !s.proxied.Load() && !reachesPublic(conn):
 		return notPublic(s.req.URL.Host)
-	case s.times > 1 && s.sent >= mostSendings:
+	case s.times > 1 && s.sent >= mostSendings && (s.turn != nil || s.signed != nil):
 		return fmt.Errorf("client: not sent again: the server refused it, or hung up, %d times", s.sent)
 	case s.times > 1 && (s.turn != nil || s.signed != nil):
 		return errAgain
