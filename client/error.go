@@ -52,13 +52,17 @@ type DisallowedError struct {
 	Answer
 }
 
-// Error says what Decision.String does, for which product token, and why robots.txt is
+// Error says what Decision.String does, of robots.txt, for which product token, and why robots.txt is
 // unreachable. It leaves out the URL, which http.Client puts in front. Text from the network
 // is cut and made printable, so it is safe in a log line.
 func (e *DisallowedError) Error() string {
 	d := e.Decision
 	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
-	text := fmt.Sprintf("client: not sent for %q: %v", cut(e.Token), d)
+	said := d.String()
+	if d.Rule.Line > 0 {
+		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
+	}
+	text := fmt.Sprintf("client: not sent for %q: %s", cut(e.Token), said)
 	if e.Err != nil {
 		text += ": " + cut(e.Err.Error())
 	}

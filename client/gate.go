@@ -352,6 +352,8 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
 		return fetch.Origin{}, opaqueError(req.URL)
+	case req.URL.Host == "":
+		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
 	case isOther(req.URL):
 		if err := ftpMisuse(req.URL); err != nil {
 			return fetch.Origin{}, err

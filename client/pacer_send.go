@@ -1,11 +1,14 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -182,10 +185,16 @@ type reading struct {
 
 func (r *reading) failed() bool { return r != nil && r.faulty.Load() }
 
-// watchBody returns req with its body watched: a copy, if there is a body.
+// watchBody returns req with its body watched: a copy, if there is a body that may fail. Others reach Base as
+// they are: it sends the header and such a body in one write, and files without copying them.
 func watchBody(req *http.Request) (*http.Request, *reading) {
-	if req.Body == nil || req.Body == http.NoBody {
+	if !hasBody(req) {
 		return req, nil
+	}
+	if n, ok := knownLength(req.Body); ok {
+		r := new(reading)
+		r.faulty.Store(req.ContentLength > 0 && req.ContentLength != n)
+		return req, r
 	}
 	r := &reading{length: req.ContentLength}
 	out := shallowCopy(req, req)
@@ -201,6 +210,34 @@ func watchBody(req *http.Request) (*http.Request, *reading) {
 		}
 	}
 	return out, r
+}
+
+// What io.NopCloser makes of a reader, without WriteTo and with.
+var nopCloser, nopCloserWriterTo = reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(new(bytes.Reader)))
+
+// knownLength returns how much a body has that cannot fail, or fails for reasons that no Read tells: one in
+// memory, or a file.
+func knownLength(body io.ReadCloser) (n int64, ok bool) {
+	if f, ok := body.(*os.File); ok {
+		info, err := f.Stat()
+		at, seek := f.Seek(0, io.SeekCurrent)
+		if err != nil || seek != nil || !info.Mode().IsRegular() {
+			return 0, false
+		}
+		return info.Size() - at, true
+	}
+	if t := reflect.TypeOf(body); t != nopCloser && t != nopCloserWriterTo {
+		return 0, false
+	}
+	switch r := reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Reader:
+		return int64(r.Len()), true
+	case *bytes.Buffer:
+		return int64(r.Len()), true
+	case *strings.Reader:
+		return int64(r.Len()), true
+	}
+	return 0, false
 }
 
 // watchedBody is the body of a request, up to its Close. What is read after that, because
