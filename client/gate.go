@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,9 +23,10 @@ import (
 // gate is a Transport with its zero values resolved.
 type gate struct {
 	base       http.RoundTripper
-	agent      string // Transport.UserAgent
-	agentToken string // the product token in agent
-	token      string // Transport.Token
+	agent      string   // Transport.UserAgent
+	agentToken string   // the product token in agent
+	agentField []string // agent as it stands in a header; without room to append
+	token      string   // Transport.Token
 	cache      *cache.Cache
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
@@ -49,7 +51,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 // init resolves the fields of t.
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
-	g.agentToken = policy.ProductToken(t.UserAgent)
+	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
 	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
 	if g.base == nil {
 		g.base = http.DefaultTransport
@@ -443,10 +445,9 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 	out := req
 	if !hasAgent && g.agent != "" {
 		out = shallowCopy(out, req)
-		if out.Header = req.Header.Clone(); out.Header == nil {
-			out.Header = make(http.Header, 1)
-		}
-		out.Header.Set("User-Agent", g.agent)
+		out.Header = make(http.Header, len(req.Header)+1)
+		maps.Copy(out.Header, req.Header)
+		out.Header["User-Agent"] = g.agentField
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // ErrSign is wrapped by the errors of Sign. Such a request says nothing about the site.
@@ -33,7 +34,13 @@ func Sign(req *http.Request, sign func(*http.Request) error) (*http.Request, err
 		changed = "URL"
 	case out.Host != req.Host:
 		changed = "host"
-	case !slices.Equal(out.Header["User-Agent"], req.Header["User-Agent"]):
+	}
+	for key, values := range out.Header { // net/http looks at canonical keys, HTTP/2 ignores case
+		if strings.EqualFold(key, "User-Agent") && !slices.Equal(values, req.Header[key]) {
+			changed = "User-Agent"
+		}
+	}
+	if len(out.Header["User-Agent"]) != len(req.Header["User-Agent"]) {
 		changed = "User-Agent"
 	}
 	if changed != "" {
