@@ -84,6 +84,11 @@ func (g *gate) checkPublic(u *url.URL) error {
 	if !g.publicOnly {
 		return nil
 	}
+	return publicHost(u)
+}
+
+// publicHost is checkPublic where it matters, apart so that checkPublic is inlined.
+func publicHost(u *url.URL) error {
 	if isOther(u) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes", cut(u.Scheme))}
 	}

@@ -29,8 +29,10 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		paced := g.pacer != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
-			if out, err = g.signed(out); err != nil {
-				return nil, err
+			if g.sign != nil {
+				if out, err = g.signed(out); err != nil {
+					return nil, err
+				}
 			}
 			return g.hand(out)
 		}
