@@ -277,9 +277,13 @@ func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
 	return &DisallowedError{URL: req.URL, Answer: g.answer(r)}
 }
 
-// stillAllowed returns why a request may not be sent any more, by what the cache holds, or nil.
+// stillAllowed returns why a request may not be sent any more, or nil. What has expired meanwhile is read anew:
+// a copy that forbids must not end as permission.
 func (g *gate) stillAllowed(req *http.Request) error {
 	r, err := g.rule(req.Context(), req, true)
+	if errors.Is(err, context.Canceled) {
+		r, err = g.rule(req.Context(), req, false)
+	}
 	return g.refusal(req, &r, err)
 }
 

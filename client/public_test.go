@@ -159,3 +159,23 @@ func TestPublicOnlyLetsTheProxyBe(t *testing.T) {
 		mu.Unlock()
 	}
 }
+
+// Not even a handshake reaches a private address.
+func TestPublicOnlyIsHeldBeforeAHandshake(t *testing.T) {
+	near, far := net.Pipe()
+	wire := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return located{near, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 443}}, nil
+	}}
+	got := make(chan int64, 1)
+	go func() {
+		n, _ := io.Copy(io.Discard, far)
+		got <- n
+	}()
+	c := &http.Client{Transport: &client.Transport{Base: wire, Fetcher: &fetch.Fetcher{PublicOnly: true}}}
+	if _, err := c.Get("https://site.example/robots.txt"); err == nil || !strings.Contains(err.Error(), "PublicOnly") {
+		t.Errorf("error %v", err)
+	}
+	if n := <-got; n > 0 {
+		t.Errorf("%d bytes reached a private address", n)
+	}
+}

@@ -271,7 +271,7 @@ func (s *sending) mayGo(conn net.Conn) error {
 	case s.times > 1:
 		s.fresh = time.Time{}
 	}
-	for {
+	for range 3 { // a robots.txt that has to be read takes time as well
 		if s.turn != nil {
 			if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {
 				return err
