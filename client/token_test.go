@@ -13,18 +13,18 @@ import (
 func TestTheGroupThatDecidesInRareCases(t *testing.T) {
 	plain := func(ctx context.Context) context.Context { return ctx }
 	for name, c := range map[string]struct {
-		gate   client.Transport
+		gate   *client.Transport
 		scheme string
 		agent  []string // the request's
 		ctx    func(context.Context) context.Context
 		sent   bool
 	}{
-		"no User-Agent is sent":   {client.Transport{UserAgent: "ExampleBot/1.0"}, "http", []string{}, plain, true},
-		"an empty token":          {client.Transport{Token: "ExampleBot"}, "http", nil, func(ctx context.Context) context.Context { return client.WithToken(ctx, "") }, true},
-		"the Transport's token":   {client.Transport{Token: "ExampleBot"}, "http", nil, plain, false},
-		"the scheme in capitals":  {client.Transport{Token: "ExampleBot"}, "HTTPS", nil, plain, false},
-		"the scheme in HTTP":      {client.Transport{Token: "ExampleBot"}, "HTTP", nil, plain, false},
-		"the scheme in both ways": {client.Transport{Token: "ExampleBot"}, "hTtPs", nil, plain, false},
+		"no User-Agent is sent":   {&client.Transport{UserAgent: "ExampleBot/1.0"}, "http", []string{}, plain, true},
+		"an empty token":          {&client.Transport{Token: "ExampleBot"}, "http", nil, func(ctx context.Context) context.Context { return client.WithToken(ctx, "") }, true},
+		"the Transport's token":   {&client.Transport{Token: "ExampleBot"}, "http", nil, plain, false},
+		"the scheme in capitals":  {&client.Transport{Token: "ExampleBot"}, "HTTPS", nil, plain, false},
+		"the scheme in HTTP":      {&client.Transport{Token: "ExampleBot"}, "HTTP", nil, plain, false},
+		"the scheme in both ways": {&client.Transport{Token: "ExampleBot"}, "hTtPs", nil, plain, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := 0
