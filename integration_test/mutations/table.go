@@ -36,7 +36,6 @@ var table = []mutation{
 	{"fetch/internal/harden/leash.go", "if l.redirects == 0 && !l.proxied.Load() {", "if !l.proxied.Load() {", "a private origin that redirects out and back is refused", "./fetch", "TestAPrivateOriginMayRedirectOutAndBack"},
 	{"fetch/internal/harden/leash.go", "\tl.cancel(err)\n", "\treturn\n", "robots.txt of a private site is read in spite of PublicOnly, over another type of transport", "./client", "TestPublicOnlyHoldsForEveryRequest"},
 	{"client/send.go", "case s.times > 1 && (s.turn != nil || s.signed != nil):", "case s.times > 1 && s.signed != nil:", "what net/http repeats keeps no pace", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
-	{"client/send.go", "case s.times > 1 && (s.turn != nil || s.signed != nil):", "case s.times > 1 && s.turn != nil:", "what net/http repeats has a signature that was used", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "mostSendings = 7", "mostSendings = 9", "a server that refuses every stream is asked more often than net/http would", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "if s.turn == nil && s.sent > 1 {", "if false {", "a server that refuses every stream is asked without a pause", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "if time.Since(s.fresh) < freshTime {", "if true {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
