@@ -39,7 +39,6 @@ var table = []mutation{
 	{"client/send.go", "mostSendings = 7", "mostSendings = 9", "a server that refuses every stream is asked more often than net/http would", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "if s.turn == nil && s.sent > 1 {", "if false {", "a server that refuses every stream is asked without a pause", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "if time.Since(s.fresh) < freshTime {", "if true {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
-	{"client/send.go", "case s.times > 1:\n\t\ts.fresh = time.Time{}", "case false:\n\t\ts.fresh = time.Time{}", "a permission is as old as the first of several sendings", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := s.signAnew(); err != nil {", "if false {\n\t\tvar err error", "a signature is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {", "if false {\n\t\t\t\tvar err error", "a slow dial brings two requests together", "./integration_test", "TestASlowDialKeepsTheDelay"},
 	{"client/send.go", "s.cancel(s.stopped)\n", "", "a request that was stopped goes out over HTTP/2", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned TestRulesHoldAtEverySending"},
@@ -50,7 +49,6 @@ var table = []mutation{
 	{"fetch/unsent/sign.go", "case out.URL == nil || *out.URL != *req.URL:", "case out.URL == nil:", "Sign sends what was not decided on", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/unsent/sign.go", "out.URL, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer.Clone()", "_, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer", "Sign changes the caller's own request", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/attempt.go", "r.mistake = a.err", "_ = a.err", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
-	{"cache/flight.go", "case errors.Is(err, unsent.ErrSign):", "case false:", "a Sign that fails is kept as an outage", "./client", "TestAFailingSignIsNoOutage"},
 	{"client/gate.go", "req.Method == http.MethodConnect && req.URL.Path == \"\"", "false", "a tunnel is decided on as a page", "./client", "TestConnectWithoutAPathIsAnError"},
 	{"client/gate.go", "slices.Clone(t.Uses)", "t.Uses", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
