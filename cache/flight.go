@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 const (
@@ -306,12 +307,14 @@ type arrival struct {
 	result *fetch.Result
 	state  *state
 	at     time.Time
+
+	mistake error // of the caller: nothing was asked, and nothing is kept
 }
 
 // arrived returns r as it comes after s.
 func (c *Cache) arrived(s *state, r *fetch.Result) *arrival {
 	now := time.Now()
-	return &arrival{r, c.next(s, r, now), now}
+	return &arrival{result: r, state: c.next(s, r, now), at: now}
 }
 
 // next is the state after r has arrived.
@@ -357,7 +360,7 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 		if a == nil {
 			return nil, errNoTurn
 		}
-		return a, nil
+		return a, a.mistake
 	case <-hangs.C:
 		err := fmt.Errorf("cache: no robots.txt within %v", flightTimeout)
 		return c.arrived(s, unreachable(src.Dialect, err)), nil
@@ -382,7 +385,11 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 		loaded <- a
 	}()
 	res, err := src.Load(ctx, o, prev)
-	if !errors.Is(err, fetch.ErrNoTurn) {
+	switch {
+	case errors.Is(err, fetch.ErrNoTurn):
+	case errors.Is(err, unsent.ErrSign):
+		a = &arrival{mistake: err}
+	default:
 		a = c.arrived(s, src.checked(res, err))
 	}
 	why = nil

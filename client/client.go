@@ -57,8 +57,13 @@
 // http.DefaultTransport does. A proxy's 407 disallows and is kept nowhere: once the
 // credential is right, the rules are read.
 //
-// If URLs come from strangers, set Fetcher.PublicOnly: it refuses every private address, so
-// no URL reaches the caller's own network.
+// If URLs come from strangers, set Fetcher.PublicOnly: no request then reaches an address that
+// is not public, be it for a page, for robots.txt or made [WithoutRobots]. What counts is the
+// address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the
+// pages, and closes any other connection before it is used. With any other Base, the request
+// is stopped by what Base tells httptrace, before it is written; a Base that tells nothing is
+// not seen. The address of a proxy is yours, and behind one only localhost and hosts that are
+// addresses are refused. Requests of other schemes are errors.
 package client
 
 import (
@@ -82,7 +87,15 @@ import (
 type Transport struct {
 	// Base sends what is allowed and reads robots.txt. If nil, http.DefaultTransport.
 	//
-	// It must not follow redirects: the gate does not see a hop inside Base. Nor does it
+	// It must not follow redirects: the gate does not see a hop inside Base. Nor may it send a
+	// request twice, unless it is an *http.Transport. That repeats what an HTTP/2 server refuses
+	// and what a connection that had died could not answer, and lets requests wait for a
+	// connection: each sending is decided on anew, and with a Pacer or Sign has a turn and a
+	// signature of its own. Then seven sendings are the most, and a body that may have been read
+	// needs Request.GetBody. Where HTTP/2 waits for room on a connection that it has (see
+	// http.HTTP2Config.StrictMaxConcurrentRequests), a request is not looked at again.
+	//
+	// The gate does not
 	// see what an *http.Transport was given with RegisterProtocol for http or https: pages
 	// then come from there, and robots.txt from the network. If you hide the type, as in
 	// Base: struct{ http.RoundTripper }{transport}, both come from there.
@@ -148,9 +161,10 @@ type Transport struct {
 	// robots.txt included: after the Pacer's wait, for each hop of a redirect and each retry.
 	// See package sign for a function that fits. If nil, nothing is called.
 	//
-	// It gets a copy of the request that is its own, and may set header fields. An error ends
-	// the request: it is not sent, and RoundTrip's error wraps it. For robots.txt it counts as
-	// a failure of the network. Sign may be called concurrently.
+	// It gets a copy of the request that is its own down to the URL, and may set header fields.
+	// An error ends the request: it is not sent, and RoundTrip's error wraps it. So does an error
+	// for its robots.txt, of which nothing is kept. To change the method, the URL, the host or
+	// the User-Agent, which were decided on, is such an error. Sign may be called concurrently.
 	Sign func(*http.Request) error
 
 	// Trace receives events. If nil, none are reported.
@@ -178,12 +192,14 @@ func (t *Transport) open() (*gate, error) {
 // *DisallowedError, or a *UseError.
 //
 // It also returns ErrClosed, the context's cause if that ended first, and errors that say
-// why req cannot be decided on or that Trace.Decided panicked. With a Pacer it waits for
-// its turn and may return the errors of Pacer.Wait. A request that had to wait is decided
-// on again at its turn.
+// why req cannot be decided on or that Trace.Decided panicked. A path and query of more than
+// 16 KiB cannot be decided on, nor can a CONNECT without a path. With a Pacer it waits for
+// its turn and may return the errors of Pacer.Wait. A request that had to wait, for its turn
+// or for a connection, is decided on again.
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical
-// host, or if a Pacer watches the body. Requests of other schemes than http and https go
+// host, to sign, or to watch a body that may fail, and then Response.Request is that copy.
+// Requests of other schemes than http and https go
 // to Base unchanged, but for ftp if the Fetcher reads it.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()

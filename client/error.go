@@ -45,7 +45,11 @@ func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
 func (a *Answer) text() string {
 	d := a.Decision
 	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
-	text := fmt.Sprintf("%q: %v", cut(a.Token), d)
+	said := d.String()
+	if d.Rule.Line > 0 {
+		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
+	}
+	text := fmt.Sprintf("%q: %s", cut(a.Token), said)
 	if a.Err != nil {
 		text += ": " + cut(a.Err.Error())
 	}
@@ -70,7 +74,7 @@ type DisallowedError struct {
 	Answer
 }
 
-// Error says what Decision.String does, for which product token, and why robots.txt is
+// Error says what Decision.String does, of robots.txt, for which product token, and why robots.txt is
 // unreachable. It leaves out the URL, which http.Client puts in front. Text from the network
 // is cut and made printable, so it is safe in a log line.
 func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }

@@ -47,9 +47,9 @@ func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
 		want string
 	}{
 		{&client.DisallowedError{URL: u, Answer: answer(policy.Parse([]byte("User-agent: *\nDisallow: /x")).Decide("a", "/x"), nil)},
-			`client: not sent for "ExampleBot": disallowed by line 2: Disallow: /x (user-agent: *)`},
+			`client: not sent for "ExampleBot": disallowed by line 2 of robots.txt: Disallow: /x (user-agent: *)`},
 		{&client.DisallowedError{URL: u, Answer: answer(rule, nil)},
-			`client: not sent for "ExampleBot": disallowed by line 7: Disallow: /x%0A%1B[31m` + strings.Repeat("y", 248) + `… (user-agent: b%E2%80%AEot%9B)`},
+			`client: not sent for "ExampleBot": disallowed by line 7 of robots.txt: Disallow: /x%0A%1B[31m` + strings.Repeat("y", 248) + `… (user-agent: b%E2%80%AEot%9B)`},
 		{&client.DisallowedError{URL: u, Answer: answer(unreachable, errors.New("no route to host"))},
 			`client: not sent for "ExampleBot": disallowed: robots.txt is unreachable: no route to host`},
 		{&client.DisallowedError{URL: u, Answer: answer(unreachable, nil)}, `client: not sent for "ExampleBot": disallowed: robots.txt is unreachable`},

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,9 +23,10 @@ import (
 // gate is a Transport with its zero values resolved.
 type gate struct {
 	base       http.RoundTripper
-	agent      string // Transport.UserAgent
-	agentToken string // the product token in agent
-	token      string // Transport.Token
+	agent      string   // Transport.UserAgent
+	agentToken string   // the product token in agent
+	agentField []string // agent as it stands in a header; without room to append
+	token      string   // Transport.Token
 	cache      *cache.Cache
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
@@ -33,6 +35,8 @@ type gate struct {
 	pacer      *Pacer
 	trace      Trace
 	ftp        bool     // ftp is gated
+	wire       bool     // Base tells when it hands a request to a connection, and may do so more than once
+	publicOnly bool     // Fetcher.PublicOnly
 	uses       []string // Transport.Uses
 	misuse     error    // what is wrong with the Transport, or nil
 
@@ -47,8 +51,8 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 // init resolves the fields of t.
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
-	g.agentToken = policy.ProductToken(t.UserAgent)
-	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, t.Uses
+	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
+	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -65,6 +69,13 @@ func (g *gate) init(t *Transport) {
 		g.trace = *t.Trace
 	}
 	g.misuse = t.misuse(g)
+	g.publicOnly = g.fetcher.PublicOnly
+	if base, ok := g.base.(*http.Transport); ok {
+		g.wire = true
+		if g.publicOnly {
+			g.base = publicTransport(base)
+		}
+	}
 }
 
 // misuse returns what is wrong with the fields of t, or nil.
@@ -105,30 +116,12 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 	return &f
 }
 
-// roundTrip sends req, or refuses it. A request that waited for its turn is decided on
-// again.
-func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
-	for {
-		out, o, err := g.admit(req)
-		if err != nil {
-			return refuse(req, err)
-		}
-		if g.pacer == nil || o == (fetch.Origin{}) {
-			return g.send(out, place{})
-		}
-		res, err := g.paced(out, o, recheck{g: g, req: req})
-		if err != errAgain {
-			return res, err
-		}
-	}
-}
-
 // admit decides on req. It returns what is to be sent, req itself or a copy, and the
 // origin whose pace to keep. A request that keeps none has the zero Origin.
 func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	own := gatingOf(req.Context())
 	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
-		return req, fetch.Origin{}, nil
+		return req, fetch.Origin{}, g.checkPublic(req.URL)
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	if g.misuse == nil && own.bypass {
@@ -136,7 +129,7 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 		if err != nil {
 			return nil, o, err
 		}
-		return g.toSend(req, o, hasAgent), fetch.Origin{}, nil
+		return g.toSend(req, o, hasAgent), fetch.Origin{}, g.checkPublic(req.URL)
 	}
 	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
 		if err := checkKeys(req.Header); err != nil {
@@ -150,7 +143,7 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	if !r.Allowed {
 		return nil, r.origin, &DisallowedError{URL: req.URL, Answer: g.answer(&r)}
 	}
-	return g.toSend(req, r.origin, hasAgent), r.origin, nil
+	return g.toSend(req, r.origin, hasAgent), r.origin, g.checkPublic(req.URL)
 }
 
 // unruled is the Decision about what no rule can forbid.
@@ -220,6 +213,10 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if err != nil {
 		return err
 	}
+	if req.Method == http.MethodConnect && req.URL.Path == "" {
+		return errors.New("client: CONNECT without a path asks for a tunnel, which robots.txt cannot rule on: " +
+			"use a dialer, or the Proxy of an http.Transport")
+	}
 	if sent != nil {
 		*sent = strings.Clone(target)
 	}
@@ -262,6 +259,35 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	}
 	r.result, r.Decision = res, d
 	return nil
+}
+
+// rule decides on a request once more. With held it asks nothing but the cache.
+func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, error) {
+	agent, hasAgent := req.Header["User-Agent"]
+	r := ruling{token: g.tokenFor(gatingOf(ctx), agent, hasAgent), brief: true, held: held}
+	return r, g.decide(ctx, req, &r, nil)
+}
+
+// refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
+// Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is.
+func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
+	if _, refused := err.(*UseError); refused {
+		return err
+	}
+	if err != nil || r.Allowed {
+		return nil
+	}
+	return &DisallowedError{URL: req.URL, Answer: g.answer(r)}
+}
+
+// stillAllowed returns why a request may not be sent any more, or nil. What has expired meanwhile is read anew:
+// a copy that forbids must not end as permission.
+func (g *gate) stillAllowed(req *http.Request) error {
+	r, err := g.rule(req.Context(), req, true)
+	if errors.Is(err, context.Canceled) {
+		r, err = g.rule(req.Context(), req, false)
+	}
+	return g.refusal(req, &r, err)
 }
 
 // decideDots completes a ruling on a target with dot segments, which d allows as it is
@@ -335,6 +361,8 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
 		return fetch.Origin{}, opaqueError(req.URL)
+	case req.URL.Host == "":
+		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
 	case isOther(req.URL):
 		if err := ftpMisuse(req.URL); err != nil {
 			return fetch.Origin{}, err
@@ -393,53 +421,6 @@ func tokenMisuse(name, token string) error {
 	return nil
 }
 
-// send signs req, if it is to be signed, and hands it to Base, if the place has not lapsed until then: a Base
-// may tell httptrace nothing. It names a Base that returns nothing at all: http.Client would blame the
-// Transport around it.
-func (g *gate) send(req *http.Request, pl place) (*http.Response, error) {
-	signed := g.sign != nil && !isOther(req.URL)
-	if signed {
-		out := shallowCopy(req, req)
-		if out.Header = req.Header.Clone(); out.Header == nil {
-			out.Header = make(http.Header, 3)
-		}
-		if err := g.sign(out); err != nil {
-			return refuse(req, mistake{fmt.Errorf("client: not sent, because Sign failed: %w", err)})
-		}
-		req = out
-	}
-	if err := g.pacer.check(pl); err != nil {
-		return refuse(req, err)
-	}
-	res, err := g.base.RoundTrip(req)
-	if res == nil && err == nil {
-		return nil, mistake{fmt.Errorf("client: Base (%T) returned neither a response nor an error", g.base)}
-	}
-	if signed && err == nil {
-		g.compareClocks(req, res)
-	}
-	return res, err
-}
-
-// compareClocks tells, once, why a site may refuse what is signed: signatures are valid from
-// and until a time.
-func (g *gate) compareClocks(req *http.Request, res *http.Response) {
-	if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
-		return
-	}
-	date, err := http.ParseTime(res.Header.Get("Date"))
-	if err != nil {
-		return
-	}
-	if ahead := time.Since(date); ahead.Abs() > maxClockError && g.clockTold.CompareAndSwap(false, true) {
-		say(slog.LevelWarn, "client: a signed request was refused, and this machine's clock differs from the site's",
-			"site", req.URL.Host, "status", res.StatusCode, "ahead", ahead.Round(time.Second))
-	}
-}
-
-// maxClockError is how long signatures are valid as a rule.
-const maxClockError = time.Minute
-
 // refuse returns err for a request that is not sent, and closes its body as
 // http.RoundTripper demands.
 func refuse(req *http.Request, err error) (*http.Response, error) {
@@ -471,10 +452,9 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 	out := req
 	if !hasAgent && g.agent != "" {
 		out = shallowCopy(out, req)
-		if out.Header = req.Header.Clone(); out.Header == nil {
-			out.Header = make(http.Header, 1)
-		}
-		out.Header.Set("User-Agent", g.agent)
+		out.Header = make(http.Header, len(req.Header)+1)
+		maps.Copy(out.Header, req.Header)
+		out.Header["User-Agent"] = g.agentField
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)

@@ -143,7 +143,7 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 	if at, full := p.earliest(l, now, as); p.Turns == nil && !full && !at.After(now) &&
 		(as.ahead() || l.waiting.Len() == 0) {
 		l.start(as, now)
-		return place{lane: l}, 0, nil
+		return place{lane: l, began: now}, 0, nil
 	}
 	return p.queue(ctx, o, l, as, r, now)
 }
@@ -185,7 +185,7 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 			}
 		default:
 			if started, err := p.start(ctx, o, l, w, now); started || err != nil {
-				return place{l, w.lease}, held, err
+				return place{l, w.lease, l.last}, held, err
 			}
 			checked = false
 		}
@@ -247,6 +247,35 @@ func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first boo
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// begin makes now the start of a request that has waited for its connection: others keep their distance
+// from that. If others have started since its turn came, it first keeps its distance from them. The error is
+// errAgain if a pause has begun, or the context's cause.
+func (p *Pacer) begin(ctx context.Context, pl *place) error {
+	for {
+		p.mu.Lock()
+		now := time.Now()
+		at := now
+		if pl.last.After(pl.began) {
+			at = p.spaced(pl.lane, pl.last, now)
+		}
+		paused := pl.resume.After(now)
+		if !paused && !at.After(now) {
+			pl.last, pl.began = now, now
+			p.mu.Unlock()
+			return nil
+		}
+		p.mu.Unlock()
+		if paused {
+			return errAgain
+		}
+		select {
+		case <-time.After(at.Sub(now)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // end gives a place back.

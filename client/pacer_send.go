@@ -1,11 +1,14 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,46 +19,6 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-// paced is send at the pace of o. It closes the request's body whatever happens, as
-// http.RoundTripper demands, unless the error is errAgain.
-func (g *gate) paced(req *http.Request, o fetch.Origin, r recheck) (*http.Response, error) {
-	turn, err := g.turn(req.Context(), req.URL, o, r)
-	switch {
-	case err == errAgain:
-		return nil, err
-	case err != nil:
-		return refuse(req, err)
-	}
-	held := false
-	defer func() { // a panic in base must not keep it either
-		if !held {
-			turn.End()
-		}
-	}()
-	out, reading := watchBody(g.pacer.guard(req, turn.place))
-	res, err := g.send(out, turn.place)
-	switch {
-	case err == nil:
-		turn.Answered(res.StatusCode, res.Header)
-		// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
-		if res.Body != nil && res.Body != http.NoBody && res.StatusCode != http.StatusSwitchingProtocols {
-			res.Body, held = turn.hold(req.Context(), res.Body), true
-		}
-	case turn.place.lost():
-		if req.Body == nil || req.Body == http.NoBody {
-			return nil, errAgain
-		}
-		return nil, errLost // the body may have been read
-	case blames(req, reading, err):
-		turn.Answered(0, nil)
-	}
-	return res, err
-}
-
-// errAgain says that a request whose turn came has to be decided on from the start: the
-// rules that let it through may forbid it by now.
-var errAgain = errors.New("client: decide again")
 
 // recheck asks about a request once more when its turn has come: robots.txt may have
 // changed, or be unreachable, since it was let through. The zero recheck lets all pass.
@@ -78,20 +41,12 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	if r.g == nil {
 		return true
 	}
-	own := gatingOf(ctx)
-	agent, hasAgent := r.req.Header["User-Agent"]
-	token := r.g.tokenFor(own, agent, hasAgent)
-	d := ruling{token: token, brief: true, held: true}
-	err := r.g.decide(ctx, r.req, &d, nil)
+	d, err := r.g.rule(ctx, r.req, true)
 	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
-		d = ruling{token: token, brief: true}
-		err = r.g.decide(ctx, r.req, &d, nil)
+		d, err = r.g.rule(ctx, r.req, false)
 		r.looked = time.Now()
 	}
-	// The caller sees a context that has ended. If the Transport or Cache was closed, what
-	// was allowed before still is.
-	_, refused := err.(*UseError)
-	return err != nil && !refused || d.Allowed
+	return r.g.refusal(r.req, &d, err) == nil
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
@@ -137,14 +92,16 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 // case net/http has closed the connection, even if the caller forgets to close the body.
 type pacedBody struct {
 	io.ReadCloser
-	turn *Turn
-	stop func() bool // ends the watch on the context
+	sending *sending
+	stop    func() bool // ends the watch on the context; nil: there is none
 }
 
-// hold wraps body: the turn ends when the body is done with.
-func (t *Turn) hold(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	b := &pacedBody{ReadCloser: body, turn: t}
-	b.stop = context.AfterFunc(ctx, t.End)
+// hold wraps body: the sending ends when the body is done with.
+func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, sending: s}
+	if s.turn != nil {
+		b.stop = context.AfterFunc(s.req.Context(), s.turn.End)
+	}
 	return b
 }
 
@@ -170,8 +127,10 @@ func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
 }
 
 func (b *pacedBody) done() {
-	b.stop()
-	b.turn.End()
+	if b.stop != nil {
+		b.stop()
+	}
+	b.sending.end()
 }
 
 // blames reports whether a request that failed says something about the site. It does not
@@ -226,10 +185,16 @@ type reading struct {
 
 func (r *reading) failed() bool { return r != nil && r.faulty.Load() }
 
-// watchBody returns req with its body watched: a copy, if there is a body.
+// watchBody returns req with its body watched: a copy, if there is a body that may fail. Others reach Base as
+// they are: it sends the header and such a body in one write, and files without copying them.
 func watchBody(req *http.Request) (*http.Request, *reading) {
-	if req.Body == nil || req.Body == http.NoBody {
+	if !hasBody(req) {
 		return req, nil
+	}
+	if n, ok := knownLength(req.Body); ok {
+		r := new(reading)
+		r.faulty.Store(req.ContentLength > 0 && req.ContentLength != n)
+		return req, r
 	}
 	r := &reading{length: req.ContentLength}
 	out := shallowCopy(req, req)
@@ -245,6 +210,34 @@ func watchBody(req *http.Request) (*http.Request, *reading) {
 		}
 	}
 	return out, r
+}
+
+// What io.NopCloser makes of a reader, without WriteTo and with.
+var nopCloser, nopCloserWriterTo = reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(new(bytes.Reader)))
+
+// knownLength returns how much a body has that cannot fail, or fails for reasons that no Read tells: one in
+// memory, or a file.
+func knownLength(body io.ReadCloser) (n int64, ok bool) {
+	if f, ok := body.(*os.File); ok {
+		info, err := f.Stat()
+		at, seek := f.Seek(0, io.SeekCurrent)
+		if err != nil || seek != nil || !info.Mode().IsRegular() {
+			return 0, false
+		}
+		return info.Size() - at, true
+	}
+	if t := reflect.TypeOf(body); t != nopCloser && t != nopCloserWriterTo {
+		return 0, false
+	}
+	switch r := reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Reader:
+		return int64(r.Len()), true
+	case *bytes.Buffer:
+		return int64(r.Len()), true
+	case *strings.Reader:
+		return int64(r.Len()), true
+	}
+	return 0, false
 }
 
 // watchedBody is the body of a request, up to its Close. What is read after that, because

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 const (
@@ -34,18 +32,18 @@ const (
 // place is a place at an origin that a request has taken, or is about to.
 type place struct {
 	*lane
-	lease *lease // nil: in this process only
+	lease *lease    // nil: in this process only
+	began time.Time // when its request started
 }
 
 // lease is a place in Pacer.Turns. Pacer.mu guards it.
 type lease struct {
 	ask    turns.Ask
-	strain int                     // what the store knew of when it gave the turn
-	until  time.Time               // when it lapses, by the clock of this process: no later than in the store
-	renew  *time.Timer             // nil: ended
-	told   chan struct{}           // closed when the store has been told what happened last; nil: nothing has
-	cancel context.CancelCauseFunc // ends the request; nil: not yet begun
-	gone   atomic.Bool             // lapsed before the request was sent
+	strain int           // what the store knew of when it gave the turn
+	until  time.Time     // when it lapses, by the clock of this process: no later than in the store
+	renew  *time.Timer   // nil: ended
+	told   chan struct{} // closed when the store has been told what happened last; nil: nothing has
+	gone   atomic.Bool   // lapsed before the request was sent
 }
 
 // ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. It
@@ -117,7 +115,7 @@ func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
 // hold keeps the turn that w was given, after asking for it at begin.
 func (p *Pacer) hold(l *lane, w *waiter, begin time.Time) {
 	if w.as != asWait {
-		pl := place{l, &lease{ask: w.ask, strain: l.strain, until: begin.Add(leaseTime)}}
+		pl := place{lane: l, lease: &lease{ask: w.ask, strain: l.strain, until: begin.Add(leaseTime)}, began: begin}
 		pl.lease.renew = time.AfterFunc(time.Until(begin.Add(renewTime)), func() { p.renew(pl) })
 		w.lease = pl.lease
 	}
@@ -227,9 +225,6 @@ func (p *Pacer) endShared(pl place) {
 	}
 	pl.lease.renew.Stop()
 	pl.lease.renew = nil
-	if pl.lease.cancel != nil {
-		pl.lease.cancel(nil)
-	}
 	pl.last = time.Now()
 	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
 		p.mu.Lock()
@@ -298,19 +293,6 @@ var errLost = errors.New("client: not sent: this process was stopped for longer 
 
 // lost reports whether the request was not sent because the place lapsed before.
 func (pl place) lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
-
-// guard returns req, which is not sent if the place lapses while it is being connected: a process that is
-// stopped meanwhile, and wakes, has lost its turn.
-func (p *Pacer) guard(req *http.Request, pl place) *http.Request {
-	if pl.lease == nil {
-		return req
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	p.mu.Lock()
-	pl.lease.cancel = cancel
-	p.mu.Unlock()
-	return req.WithContext(unsent.Guard(ctx, cancel, func() error { return p.check(pl) }))
-}
 
 // check returns errLost if the place has lapsed: nothing may be sent on it.
 func (p *Pacer) check(pl place) error {

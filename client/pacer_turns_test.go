@@ -152,7 +152,7 @@ func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		awake time.Duration // before the connection is there
-	}{{"page", 0}, {"robots.txt", 0}, {"body", 0}, {"page", 1500 * time.Millisecond}} {
+	}{{"page", 0}, {"robots.txt", 0}, {"body", 0}, {"body again", 0}, {"page", 1500 * time.Millisecond}} {
 		what := c.what
 		synctest.Test(t, func(t *testing.T) {
 			store, base := new(memturns.Store), &starts{begin: time.Now(), took: 2 * time.Second}
@@ -196,7 +196,10 @@ func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
 			sleeps <- struct{}{}
 			go func() {
 				var body io.Reader
-				if what == "body" {
+				switch what {
+				case "body":
+					body = struct{ io.Reader }{strings.NewReader("body")} // net/http knows no second one
+				case "body again":
 					body = strings.NewReader("body")
 				}
 				if err := page(a, body); (err != nil) != (what == "body") {

@@ -84,9 +84,9 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(path))
 	}
 	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
-		if n := len(u.RequestURI()); n > maxTarget {
+		if target := u.RequestURI(); len(target) > maxTarget {
 			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
-				"the most that is decided on", cut(path), n, maxTarget)
+				"the most that is decided on", cut(target), len(target), maxTarget)
 		}
 	}
 	if !u.ForceQuery && u.RawQuery == "" {

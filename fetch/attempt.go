@@ -49,7 +49,7 @@ func (r *resolution) retries(a response) int {
 
 // permanent reports whether err would recur.
 func permanent(err error) bool {
-	if _, ok := errors.AsType[harden.Final](err); ok {
+	if _, ok := errors.AsType[harden.Final](err); ok || errors.Is(err, unsent.ErrSign) {
 		return true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -70,12 +70,12 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if r.attempts == maxAttempts {
 		return response{err: harden.Final("too many requests for one robots.txt")}
 	}
-	r.attempts++
 	ctx, cancel := harden.WithTimeout(ctx, r.attemptTimeout(), "complete answer to one request")
 	defer cancel()
 	if err := r.guard.CheckHost(h.url.Hostname(), len(r.chain)); err != nil {
 		return response{err: err}
 	}
+	r.attempts++
 	base := r.base
 	if h.origin != r.asked && h.origin.scheme == schemeHTTPS { // else only a proxy could ask for a certificate
 		base = r.abroad
@@ -96,6 +96,10 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	select {
 	case a := <-done:
 		r.held += a.held
+		if errors.Is(a.err, unsent.ErrSign) {
+			r.attempts-- // nothing was sent
+			r.mistake = a.err
+		}
 		return a
 	case <-ctx.Done():
 		return response{err: context.Cause(ctx)}
@@ -135,8 +139,11 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		}
 	}()
 	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
-	if err := r.sign(req); err != nil {
-		return response{err: err}
+	if r.Sign != nil && req.URL.Scheme != "ftp" {
+		var err error
+		if req, err = unsent.Sign(req, r.Sign); err != nil {
+			return response{err: err}
+		}
 	}
 	if err := r.unsent.Err(); err != nil { // a base may tell httptrace nothing
 		return response{err: harden.Final(err.Error())}
@@ -173,17 +180,6 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		a.err = context.Cause(req.Context())
 	}
 	return a
-}
-
-// sign calls Sign, if there is one.
-func (r *resolution) sign(req *http.Request) error {
-	if r.Sign == nil || req.URL.Scheme == "ftp" {
-		return nil
-	}
-	if err := r.Sign(req); err != nil {
-		return fmt.Errorf("not sent, because Sign failed: %w", err)
-	}
-	return nil
 }
 
 // read adds to a what its status gives a meaning: the file, or when to come back.

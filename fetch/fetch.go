@@ -105,9 +105,10 @@ type Fetcher struct {
 	UserAgent string
 
 	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
-	// request. It may set header fields. If it returns an error, the request is not sent, and
-	// that counts as a failure of the network. If nil, nothing is called. A site that admits
-	// only signed requests answers others with 403, which would allow everything.
+	// request. It may set header fields. If it returns an error, or changes the method, the URL,
+	// the host or the User-Agent, nothing more is sent and Fetch returns that error. If nil,
+	// nothing is called. A site that admits only signed requests answers others with 403, which
+	// would allow everything.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
@@ -261,8 +262,8 @@ var ErrNoTurn = errors.New("fetch: no turn")
 
 var errCrowded = errors.New("other long files take all the memory")
 
-// Fetch reads the robots.txt of o. It returns an error only if ctx ended, ctx.Err() or an error
-// that wraps it, or if the error wraps ErrNoTurn. Whatever a server or network does is a Result.
+// Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps it), if Sign
+// failed (an error that wraps Sign's), or if the error wraps ErrNoTurn. Whatever a server or network does is a Result.
 // Values and traces in ctx reach neither the transport nor the server.
 //
 // prev is an earlier Result of the same origin, or nil. If its file had an ETag or
@@ -289,6 +290,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	res = r.run(own)
 	f.memory.release(r.held)
 	switch err := ctx.Err(); {
+	case r.mistake != nil:
+		return nil, fmt.Errorf("fetch: %s: %w", cut(o.String()), r.mistake)
 	case res.Err == nil:
 		return res, nil
 	case err == nil && r.crowded.Load():

@@ -31,9 +31,10 @@ type resolution struct {
 	chain    []string      // URLs redirected to
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	varies   bool          // a redirect names User-Agent in its Vary
-	attempts int
-	held     int64       // of Fetcher.MaxMemory
-	crowded  atomic.Bool // it had to wait for that
+	attempts int           // requests that were sent
+	mistake  error         // of the caller: Sign failed
+	held     int64         // of Fetcher.MaxMemory
+	crowded  atomic.Bool   // it had to wait for that
 }
 
 // hop is one URL on the way.

@@ -2,6 +2,7 @@ package harden
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 // keeps the connection, after the request has ended: so the Leash comes in the context.
 type Leash struct {
 	ctx        context.Context
+	cancel     context.CancelCauseFunc
 	guard      *Guard
 	redirects  int
 	proxied    atomic.Bool // the transport's Proxy has named one
@@ -37,7 +39,7 @@ type leashKey struct{}
 // says that the request is in no tunnel, where a proxy between reads its fields.
 func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain bool) (context.Context, *Leash) {
 	l := &Leash{guard: g, redirects: redirects}
-	l.ctx = context.WithValue(ctx, leashKey{}, l)
+	l.ctx, l.cancel = context.WithCancelCause(context.WithValue(ctx, leashKey{}, l)) // ends with ctx
 	return httptrace.WithClientTrace(l.ctx, l.trace(addr, plain)), l
 }
 
@@ -76,6 +78,7 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 				l.detour.Store(true)
 			}
 		},
+		GotConn: l.gotConn,
 		WroteHeaderField: func(name string, _ []string) {
 			if !isCredential(name) {
 				return
@@ -86,6 +89,26 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 			}
 			l.credential.CompareAndSwap(nil, &field)
 		},
+	}
+}
+
+// gotConn holds a transport that is not hardened to PublicOnly, before it writes. HTTP/2 looks at the context
+// first, HTTP/1 does not.
+func (l *Leash) gotConn(got httptrace.GotConnInfo) {
+	if !l.guard.PublicOnly || l.detour.Load() || l.proxied.Load() {
+		return
+	}
+	var addr netip.Addr
+	if got.Conn != nil {
+		addr = addressOf(got.Conn)
+	}
+	err := l.guard.check(addr, l.redirects)
+	if err == nil {
+		return
+	}
+	l.cancel(err)
+	if c, ok := got.Conn.(*tls.Conn); got.Conn != nil && (!ok || c.ConnectionState().NegotiatedProtocol != "h2") {
+		got.Conn.Close()
 	}
 }
 

@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// With Fetcher.PublicOnly, no request reaches an address that is not public. What counts is the address
+// that is connected to: a name may have another one each time it is asked for.
+
+// sendingKey is the context key of the *sending that a connection is made for.
+type sendingKey struct{}
+
+// publicTransport returns a copy of base that connects to public addresses only, or to its proxy: that is
+// the operator's own.
+func publicTransport(base *http.Transport) *http.Transport {
+	t := base.Clone()
+	if proxy := t.Proxy; proxy != nil {
+		t.Proxy = func(req *http.Request) (*url.URL, error) {
+			u, err := proxy(req)
+			if s, ok := req.Context().Value(sendingKey{}).(*sending); ok {
+				s.proxied.Store(u != nil)
+			}
+			return u, err
+		}
+	}
+	// A copy with a dialer of its own would no longer offer HTTP/2.
+	t.ForceAttemptHTTP2 = t.ForceAttemptHTTP2 || base.TLSNextProto["h2"] != nil
+	//lint:ignore SA1019 a transport may still have them
+	plain, secure := t.Dial, t.DialTLS
+	if t.DialContext == nil && plain == nil {
+		t.DialContext = new(net.Dialer).DialContext
+	}
+	t.DialContext, t.Dial = publicDialer(t.DialContext, plain), nil
+	t.DialTLSContext, t.DialTLS = publicDialer(t.DialTLSContext, secure), nil
+	return t
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// publicDialer returns dial, or old if that is nil, which closes a connection that must not be used.
+func publicDialer(dial dialer, old func(network, addr string) (net.Conn, error)) dialer {
+	switch {
+	case dial == nil && old == nil:
+		return nil
+	case dial == nil:
+		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil || conn == nil {
+			return conn, err
+		}
+		if s, ok := ctx.Value(sendingKey{}).(*sending); ok && s.proxied.Load() || reachesPublic(conn) {
+			return conn, nil
+		}
+		conn.Close()
+		return nil, notPublic(addr)
+	}
+}
+
+func reachesPublic(conn net.Conn) bool {
+	if conn == nil {
+		return false
+	}
+	to := conn.RemoteAddr()
+	if to == nil {
+		return false
+	}
+	addr, err := netip.ParseAddrPort(to.String())
+	return err == nil && fetch.Public(addr.Addr())
+}
+
+// checkPublic returns why u must not be asked for, as far as its host tells, or nil. A proxy resolves
+// names itself, so this is all that can be seen of what is behind one.
+func (g *gate) checkPublic(u *url.URL) error {
+	if !g.publicOnly {
+		return nil
+	}
+	return publicHost(u)
+}
+
+// publicHost is checkPublic where it matters, apart so that checkPublic is inlined.
+func publicHost(u *url.URL) error {
+	if isOther(u) {
+		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes", cut(u.Scheme))}
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	addr, err := netip.ParseAddr(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
+		return notPublic(u.Host)
+	}
+	return nil
+}
+
+func notPublic(host string) error {
+	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s, whose address is not public", cut(host))}
+}
+
+// addressOf returns where a Base without a proxy connects to for u.
+func addressOf(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case strings.EqualFold(u.Scheme, "https"):
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

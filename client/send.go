@@ -1,0 +1,399 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
+)
+
+// roundTrip sends req, or refuses it. A request that waited for its turn, or has to be sent again, is
+// decided on again.
+func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
+	sent := 0
+	for {
+		out, o, err := g.admit(req)
+		if err != nil {
+			return refuse(req, err)
+		}
+		paced := g.pacer != nil && o != (fetch.Origin{})
+		if !paced && !g.watches(out, o) {
+			if g.sign != nil {
+				if out, err = g.signed(out); err != nil {
+					return nil, err
+				}
+			}
+			return g.hand(out)
+		}
+		s := &sending{gate: g, req: req, origin: o, fresh: time.Now(), sent: sent}
+		if paced {
+			if err := s.wait(); err == errAgain {
+				continue
+			} else if err != nil {
+				return refuse(req, err)
+			}
+		}
+		res, err := s.carry(out)
+		if err != errAgain {
+			return res, err
+		}
+		sent = s.sent
+		if req, err = s.anew(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// watches reports whether what becomes of a request within Base has to be watched: what was decided on,
+// signed, or must reach public addresses only.
+func (g *gate) watches(out *http.Request, o fetch.Origin) bool {
+	if isOther(out.URL) || !g.wire && !g.publicOnly {
+		return false
+	}
+	return g.publicOnly || g.sign != nil || o != (fetch.Origin{})
+}
+
+// hand hands req to Base. It names a Base that returns nothing at all: http.Client would blame the Transport
+// around it.
+func (g *gate) hand(req *http.Request) (*http.Response, error) {
+	res, err := g.base.RoundTrip(req)
+	if res == nil && err == nil {
+		return nil, mistake{fmt.Errorf("client: Base (%T) returned neither a response nor an error", g.base)}
+	}
+	if g.sign != nil && err == nil && !isOther(req.URL) {
+		g.compareClocks(req, res)
+	}
+	return res, err
+}
+
+// signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if that fails.
+func (g *gate) signed(req *http.Request) (*http.Request, error) {
+	if g.sign == nil || isOther(req.URL) {
+		return req, nil
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			refuse(req, nil)
+		}
+	}()
+	out, err := unsent.Sign(req, g.sign)
+	if returned = true; err != nil {
+		_, err = refuse(req, mistake{fmt.Errorf("client: %w", err)})
+	}
+	return out, err
+}
+
+// errAgain says that a request has to be decided on from the start: the rules that let it through may
+// forbid it by now, and its turn and its signature are used.
+var errAgain = errors.New("client: decide again")
+
+// sending is one request on its way. An *http.Transport may let it wait for a connection, and may hand it
+// to several of them: to the next if a kept one has died, and up to seven times if an HTTP/2 server
+// refuses the stream. A permission is as old as its sending, so each time is looked at.
+//
+// Base calls gotConn on the goroutine of RoundTrip.
+type sending struct {
+	gate    *gate
+	req     *http.Request // the caller's, which is decided on
+	bare    *http.Request // before it was signed
+	signed  *http.Request // nil: it is not
+	turn    *Turn         // nil: it keeps no pace
+	origin  fetch.Origin  // zero: no robots.txt was asked
+	fresh   time.Time     // when that was, and before it was signed
+	sent    int           // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int           // times that Base has had a connection for it
+	cancel  context.CancelCauseFunc
+	stopped error       // why it went no further, or nil
+	proxied atomic.Bool // its connection is to a proxy
+}
+
+const (
+	// freshTime is how old a decision or a signature may be when the request is sent.
+	freshTime = time.Second
+
+	// mostSendings is how often one request is sent, as in net/http.
+	mostSendings = 7
+)
+
+// wait waits for its turn. If a hook ends the goroutine, it closes the body.
+func (s *sending) wait() (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			refuse(s.req, nil)
+		}
+	}()
+	ctx, stop := untilCancel(s.req)
+	defer stop()
+	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req})
+	returned = true
+	return err
+}
+
+// carry sends the request, and sees to its turn. It closes the body whatever happens, as
+// http.RoundTripper demands.
+func (s *sending) carry(out *http.Request) (*http.Response, error) {
+	held := false
+	defer func() { // a panic in Base must not keep it either
+		if !held {
+			s.end()
+		}
+	}()
+	var reading *reading
+	if s.turn != nil {
+		out, reading = watchBody(out)
+	}
+	res, err := s.send(out)
+	switch {
+	case s.stopped != nil:
+		if err == nil {
+			res.Body.Close()
+		}
+		if s.turn != nil && s.times > 1 {
+			s.turn.Answered(0, nil) // refused, or hung up on
+		}
+		return nil, s.stopped
+	case err != nil:
+		if s.turn != nil && blames(s.req, reading, err) {
+			s.turn.Answered(0, nil)
+		}
+		return nil, err
+	}
+	if s.turn != nil {
+		s.turn.Answered(res.StatusCode, res.Header)
+	}
+	// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
+	if res.Body != nil && res.Body != http.NoBody && res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body, held = s.hold(res.Body), true
+	}
+	return res, nil
+}
+
+// end gives back what the request holds.
+func (s *sending) end() {
+	if s.turn != nil {
+		s.turn.End()
+	}
+	if s.cancel != nil {
+		s.cancel(nil)
+	}
+}
+
+// send signs the request and hands it to Base, with a watch on its connections.
+func (s *sending) send(out *http.Request) (*http.Response, error) {
+	g := s.gate
+	signed, err := g.signed(out)
+	if err != nil {
+		return nil, err
+	}
+	if signed != out {
+		s.bare, s.signed = out, signed
+	}
+	if s.turn != nil && g.pacer.lapsed(s.turn.place) { // Base may tell httptrace nothing
+		s.stopped = errAgain
+		return refuse(out, errAgain)
+	}
+	if shared := s.turn != nil && s.turn.place.lease != nil; !shared && !g.watches(out, s.origin) {
+		return g.hand(signed)
+	}
+	watched := signed.WithContext(s.watch(signed))
+	res, err := g.hand(watched)
+	if err == nil && res.Request == watched {
+		res.Request = signed
+	}
+	return res, err
+}
+
+// watch returns the context of the request as Base gets it.
+func (s *sending) watch(out *http.Request) context.Context {
+	ctx, cancel := context.WithCancelCause(out.Context())
+	s.cancel = cancel
+	trace := &httptrace.ClientTrace{GotConn: s.gotConn}
+	if s.gate.publicOnly {
+		ctx = context.WithValue(ctx, sendingKey{}, s)
+		if !s.gate.wire {
+			trace.GetConn = func(addr string) { s.proxied.Store(!strings.EqualFold(addr, addressOf(out.URL))) }
+		}
+	}
+	return httptrace.WithClientTrace(ctx, trace)
+}
+
+// gotConn looks at the request once more when Base has a connection for it, right before it writes. It
+// stops what must not be sent: HTTP/2 looks at the context before it writes, HTTP/1 writes first.
+func (s *sending) gotConn(got httptrace.GotConnInfo) {
+	s.times++
+	if s.stopped == nil {
+		s.stopped = s.mayGo(got.Conn)
+	}
+	if s.stopped == nil {
+		s.sent++
+		return
+	}
+	s.cancel(s.stopped)
+	if got.Conn != nil && !s.shared(got.Conn) {
+		got.Conn.Close()
+	}
+}
+
+// shared reports whether other requests may be on a connection: it speaks HTTP/2.
+func (s *sending) shared(conn net.Conn) bool {
+	if c, ok := conn.(*tls.Conn); ok {
+		return c.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	base, ok := s.gate.base.(*http.Transport)
+	return ok && base.Protocols != nil && base.Protocols.UnencryptedHTTP2() && !base.Protocols.HTTP1()
+}
+
+// mayGo returns why the request must not be sent now, or nil. The first time, it brings up to date what
+// has waited for a connection. What was sent before is sent again by Base only if it keeps no pace and
+// has no signature: those need a new turn, and a new request.
+func (s *sending) mayGo(conn net.Conn) error {
+	g := s.gate
+	switch {
+	case g.publicOnly && !s.proxied.Load() && !reachesPublic(conn):
+		return notPublic(s.req.URL.Host)
+	case s.times > 1 && s.sent >= mostSendings && (s.turn != nil || s.signed != nil):
+		return fmt.Errorf("client: not sent again: the server refused it, or hung up, %d times", s.sent)
+	case s.times > 1 && (s.turn != nil || s.signed != nil):
+		return errAgain
+	case s.times > 1:
+		s.fresh = time.Time{}
+	}
+	for range 3 { // a robots.txt that has to be read takes time as well
+		if s.turn != nil {
+			if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {
+				return err
+			}
+		}
+		if time.Since(s.fresh) < freshTime {
+			break
+		}
+		if err := s.refresh(); err != nil {
+			return err
+		}
+	}
+	if s.turn != nil && g.pacer.lapsed(s.turn.place) { // this process was stopped meanwhile
+		return errAgain
+	}
+	return nil
+}
+
+// refresh signs and decides anew.
+func (s *sending) refresh() error {
+	if err := s.signAnew(); err != nil {
+		return err
+	}
+	s.fresh = time.Now()
+	if s.origin == (fetch.Origin{}) {
+		return nil
+	}
+	return s.gate.stillAllowed(s.req)
+}
+
+// signAnew signs in place: Base has the header, and does not read it before gotConn has returned. Sign may
+// read the body, so a body that can be had once only keeps the signature that it has.
+func (s *sending) signAnew() error {
+	if s.signed == nil || hasBody(s.req) && s.req.GetBody == nil {
+		return nil
+	}
+	bare := new(http.Request)
+	*bare = *s.bare
+	if hasBody(s.req) {
+		body, err := s.req.GetBody()
+		if err != nil {
+			return mistake{fmt.Errorf("client: not sent: %w", err)}
+		}
+		defer body.Close()
+		bare.Body = body
+	}
+	fresh, err := s.gate.signed(bare)
+	if err != nil {
+		return err
+	}
+	clear(s.signed.Header)
+	maps.Copy(s.signed.Header, fresh.Header)
+	return nil
+}
+
+func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
+
+// anew returns the request as it can be decided on from the start. Its body may have been read.
+func (s *sending) anew() (*http.Request, error) {
+	req := s.req
+	if hasBody(req) {
+		if req.GetBody == nil {
+			return nil, errBodyRead
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, mistake{fmt.Errorf("client: not sent again: %w", err)}
+		}
+		req = shallowCopy(req, req)
+		req.Body = body
+	}
+	if s.turn == nil && s.sent > 1 { // the pause of a Pacer is in the turn; this one is net/http's
+		ctx, stop := untilCancel(req)
+		defer stop()
+		select {
+		case <-time.After(jittered(time.Second << (s.sent - 2))):
+		case <-ctx.Done():
+			_, err := refuse(req, context.Cause(ctx))
+			return nil, err
+		}
+	}
+	return req, nil
+}
+
+// errBodyRead is why a request is not sent again.
+var errBodyRead = mistake{errors.New("client: not sent again: its body may have been read, and Request.GetBody is nil")}
+
+// untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.
+func untilCancel(req *http.Request) (context.Context, func()) {
+	//lint:ignore SA1019 net/http honours it
+	canceled := req.Cancel
+	if canceled == nil {
+		return req.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	go func() {
+		select {
+		case <-canceled:
+			cancel(errCanceled)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+var errCanceled = errors.New("client: not sent: the request's Cancel was closed")
+
+// compareClocks tells, once, why a site may refuse what is signed: signatures are valid from
+// and until a time.
+func (g *gate) compareClocks(req *http.Request, res *http.Response) {
+	if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		return
+	}
+	date, err := http.ParseTime(res.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	if ahead := time.Since(date); ahead.Abs() > maxClockError && g.clockTold.CompareAndSwap(false, true) {
+		say(slog.LevelWarn, "client: a signed request was refused, and this machine's clock differs from the site's",
+			"site", req.URL.Host, "status", res.StatusCode, "ahead", ahead.Round(time.Second))
+	}
+}
+
+// maxClockError is how long signatures are valid as a rule.
+const maxClockError = time.Minute

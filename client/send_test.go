@@ -1,0 +1,295 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// A Sign may set fields. What was decided on is not its to change, for pages and for robots.txt.
+func TestSignChangesNothingThatWasDecidedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		sign func(*http.Request)
+		sent bool
+	}{
+		"a field":            {func(r *http.Request) { r.Header.Set("Signature", "x") }, true},
+		"the query":          {func(r *http.Request) { r.URL.RawQuery = "token=1" }, false},
+		"the path":           {func(r *http.Request) { r.URL.Path = "/private" }, false},
+		"the raw path":       {func(r *http.Request) { r.URL.RawPath = "/%70age" }, false},
+		"the URL's host":     {func(r *http.Request) { r.URL.Host = "b.example" }, false},
+		"the scheme":         {func(r *http.Request) { r.URL.Scheme = "https" }, false},
+		"the URL":            {func(r *http.Request) { r.URL = nil }, false},
+		"the Host":           {func(r *http.Request) { r.Host = "b.example" }, false},
+		"the method":         {func(r *http.Request) { r.Method = "DELETE" }, false},
+		"the User-Agent":     {func(r *http.Request) { r.Header.Set("User-Agent", "Other") }, false},
+		"a second agent":     {func(r *http.Request) { r.Header["user-agent"] = []string{"Other"} }, false},
+		"the caller's slice": {func(r *http.Request) { r.TransferEncoding[0] = "gzip" }, true},
+		"the Trailer":        {func(r *http.Request) { r.Trailer.Set("Expires", "0") }, true},
+	} {
+		for _, path := range []string{"/page", "/robots.txt"} {
+			t.Run(name+" of "+path, func(t *testing.T) {
+				sent := 0
+				gate := &client.Transport{
+					Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+						if req.URL.Path == path {
+							sent++
+						}
+						return answer(404, "", ""), nil
+					}),
+					Sign: func(r *http.Request) error {
+						if r.URL.Path == path && (path == "/page" || r.Trailer == nil) {
+							if r.Trailer == nil { // robots.txt
+								r.Trailer, r.TransferEncoding = http.Header{}, []string{""}
+							}
+							c.sign(r)
+						}
+						return nil
+					},
+				}
+				req, err := http.NewRequest("GET", "http://a.example/page", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Trailer, req.TransferEncoding = http.Header{"Expires": nil}, []string{"identity"}
+				_, err = gate.RoundTrip(req)
+				if _, refused := errors.AsType[*client.DisallowedError](err); c.sent != (err == nil) || c.sent != (sent == 1) || refused {
+					t.Errorf("%d sent, %v", sent, err)
+				}
+				if req.URL.String() != "http://a.example/page" || req.Trailer.Get("Expires") != "" || req.TransferEncoding[0] != "identity" {
+					t.Errorf("the caller's request is now %v", req)
+				}
+			})
+		}
+	}
+}
+
+// A Sign that fails for robots.txt is the caller's mistake: it is called once for a request, and once it works
+// the site is read.
+func TestAFailingSignIsNoOutage(t *testing.T) {
+	vault := errors.New("key vault away")
+	sent, signed := 0, 0
+	fails := true
+	gate := &client.Transport{
+		Base: roundTrip(func(*http.Request) (*http.Response, error) { sent++; return answer(404, "", ""), nil }),
+		Sign: func(*http.Request) error {
+			if signed++; fails {
+				return vault
+			}
+			return nil
+		},
+	}
+	req, err := http.NewRequest("GET", "http://a.example/page", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = gate.RoundTrip(req)
+	if _, refused := errors.AsType[*client.DisallowedError](err); refused || !errors.Is(err, vault) || sent != 0 || signed != 1 {
+		t.Errorf("%v after %d sent and %d signed", err, sent, signed)
+	}
+	if _, err := gate.Decide(t.Context(), req.URL); !errors.Is(err, vault) {
+		t.Errorf("decided: %v", err)
+	}
+	fails = false
+	if _, err := gate.RoundTrip(req); err != nil || sent != 2 {
+		t.Errorf("%v after %d sent", err, sent)
+	}
+}
+
+// closedBody is a body that notes its Close.
+type closedBody struct {
+	io.Reader
+	closed atomic.Bool
+}
+
+func (b *closedBody) Close() error { b.closed.Store(true); return nil }
+
+// However RoundTrip ends, the body is closed.
+func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		trace client.Trace
+		sign  func(*http.Request) error
+	}{
+		"Waited ends the goroutine": {trace: client.Trace{Waited: func(context.Context, client.Waited) { runtime.Goexit() }}},
+		"Sign panics":               {sign: func(*http.Request) error { panic("sign") }},
+		"Sign ends the goroutine":   {sign: func(*http.Request) error { runtime.Goexit(); return nil }},
+		"Sign fails":                {sign: func(*http.Request) error { return errors.New("sign") }},
+	} {
+		for _, paced := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				body := &closedBody{Reader: strings.NewReader("x")}
+				gate := &client.Transport{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if req.Body != nil {
+						req.Body.Close()
+					}
+					return answer(404, "", ""), nil
+				}), Trace: &c.trace}
+				if paced {
+					gate.Pacer = &client.Pacer{}
+				}
+				if c.sign != nil {
+					gate.Sign = func(r *http.Request) error {
+						if r.URL.Path == "/robots.txt" {
+							return nil
+						}
+						return c.sign(r)
+					}
+				}
+				go func() {
+					defer func() { _ = recover() }()
+					req, _ := http.NewRequest("POST", "http://a.example/page", body)
+					gate.RoundTrip(req)
+				}()
+				time.Sleep(time.Minute)
+				if !body.closed.Load() {
+					t.Errorf("%s, paced %v: the body is still open", name, paced)
+				}
+			})
+		}
+	}
+}
+
+// Request.Cancel ends the wait for a turn, as it ends a request.
+func TestRequestCancelEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{
+			Base:  roundTrip(func(*http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
+			Pacer: &client.Pacer{Delay: 20 * time.Second},
+		}
+		req, err := http.NewRequest("GET", "http://a.example/page", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		canceled := make(chan struct{})
+		req.Cancel = canceled
+		time.AfterFunc(time.Second, func() { close(canceled) })
+		begin := time.Now()
+		if _, err := gate.RoundTrip(req); err == nil || time.Since(begin) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// A tunnel has no path that robots.txt could allow.
+func TestConnectWithoutAPathIsAnError(t *testing.T) {
+	sent := ""
+	gate := &client.Transport{Base: pagesOf(func(req *http.Request) (*http.Response, error) {
+		sent += req.Method + req.URL.Path
+		return answer(200, "", ""), nil
+	})}
+	for path, ok := range map[string]bool{"": false, "/page": true} {
+		req, err := http.NewRequest("CONNECT", "http://a.example"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gate.RoundTrip(req); ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "CONNECT") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if sent != "CONNECT/page" {
+		t.Errorf("sent %s", sent)
+	}
+}
+
+// Uses are those of the first request: a slice that changes switches nothing off.
+func TestUsesAreCopied(t *testing.T) {
+	uses := []string{"train-ai"}
+	gate := &client.Transport{Uses: uses, Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+		return answer(200, "", "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"), nil
+	})}
+	for range 2 {
+		req, _ := http.NewRequest("GET", "http://a.example/page", nil)
+		if _, err := gate.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "train-ai") {
+			t.Errorf("%v", err)
+		}
+		uses[0] = "x"
+	}
+}
+
+// countedWrites counts what a request costs in writes, and whether files reach the connection as files.
+type countedWrites struct {
+	net.Conn
+	writes *atomic.Int32
+	file   *atomic.Bool
+}
+
+func (c countedWrites) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+func (c countedWrites) ReadFrom(r io.Reader) (int64, error) {
+	if l, ok := r.(*io.LimitedReader); ok {
+		r = l.R
+	}
+	if _, ok := r.(*os.File); ok {
+		c.file.Store(true)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
+
+// With a Pacer, net/http gets bodies that it knows as it would without.
+func TestABodyThatCannotFailReachesTheWireAsItIs(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	defer s.Close()
+	name := filepath.Join(t.TempDir(), "body")
+	if err := os.WriteFile(name, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		body func() io.Reader
+		same bool
+	}{
+		{"strings.Reader", func() io.Reader { return strings.NewReader("hello") }, true},
+		{"bytes.Buffer in a NopCloser", func() io.Reader { return io.NopCloser(strings.NewReader("hello")) }, true},
+		{"a file", func() io.Reader { f, _ := os.Open(name); return f }, true},
+		{"another reader", func() io.Reader { return struct{ io.Reader }{strings.NewReader("hello")} }, false},
+		{"no body", func() io.Reader { return http.NoBody }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var writes atomic.Int32
+			var file atomic.Bool
+			gate := &client.Transport{Pacer: &client.Pacer{Delay: -1}, Base: &http.Transport{
+				DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+					return countedWrites{conn, &writes, &file}, err
+				}, DisableKeepAlives: true}}
+			req, err := http.NewRequest("POST", s.URL+"/robots.txt", c.body())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "a file" {
+				req.ContentLength = 1 << 20
+			} else if req.Body != http.NoBody {
+				req.ContentLength = 5
+			}
+			resp, err := gate.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if c.same != (resp.Request == req) {
+				t.Errorf("the response's request is the caller's: %v", !c.same)
+			}
+			if c.same && c.name != "a file" && writes.Load() != 1 {
+				t.Errorf("%d writes", writes.Load())
+			}
+			if c.name == "a file" && !file.Load() {
+				t.Error("the connection got no file")
+			}
+		})
+	}
+}
