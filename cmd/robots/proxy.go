@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -108,11 +109,17 @@ func (p *proxying) run(ctx context.Context) error {
 	if s.Authority, err = p.authority(); err != nil {
 		return err
 	}
-	l, err := p.listen(s.Guard.Token)
+	passed, err := listen.Passed()
+	if err != nil {
+		return err
+	}
+	l, err := p.listen(log, passed[""], p.address, s.Guard.Token, "http/1.1") // which CONNECT can leave
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	p.warnOfShared(log)
+	listen.WarnIfShared(log, "--ca-key", p.caKey)
 	slog.SetDefault(log) // what the library says
 	g, err := p.openGate(log)
 	if err != nil {
@@ -120,7 +127,7 @@ func (p *proxying) run(ctx context.Context) error {
 	}
 	defer g.end(ctx, p.app)
 	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
-	fmt.Fprintf(p.out, "robots proxy: http://%s\n", l.Addr())
+	fmt.Fprintf(p.out, "robots proxy: %s\n", p.url(l))
 	return drained(ctx, log, s, l, p.drain, func() {})
 }
 

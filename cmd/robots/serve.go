@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -21,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -28,11 +28,9 @@ import (
 type server struct {
 	*app
 	network
-	address string
+	socket
 	hosts   []string
 	trusted []string
-	token   string // the file
-	anyone  bool
 	private bool
 	logs    string
 	level   slog.LevelVar
@@ -96,9 +94,7 @@ func (s *server) command() *cobra.Command {
 // registerServer adds the flags of what listens at an address, until it is told to end.
 func (s *server) registerServer(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
-	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on")
-	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
-	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
+	s.registerListen(cmd, address)
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
@@ -117,11 +113,16 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	// A small heap is collected for every thousand answers. With this in it, which is never
 	// touched and so takes no memory, there is garbage of as much more before the next time.
 	defer runtime.KeepAlive(make([]byte, 32<<20))
-	l, err := s.listen(service.guard.Token)
+	passed, err := listen.Passed()
+	if err != nil {
+		return err
+	}
+	l, err := s.listen(service.log, passed[""], s.address, service.guard.Token, "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	s.warnOfShared(service.log)
 	service.guard.Loopback = isLoopback(l)
 	slog.SetDefault(service.log) // what the library says
 	g, err := s.openGate(service.log)
@@ -130,7 +131,7 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	}
 	service.use(g)
 	defer g.end(ctx, s.app)
-	fmt.Fprintf(s.out, "robots serve: http://%s\n", l.Addr())
+	fmt.Fprintf(s.out, "robots serve: %s\n", s.url(l))
 	return service.until(ctx, l, s.drain)
 }
 
@@ -148,21 +149,6 @@ func (v *service) use(g *gate) {
 	v.whole = &gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
 	v.files = newFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
-
-// listen begins to listen. Anyone may ask only on a loopback address, or with --open.
-func (s *server) listen(token string) (net.Listener, error) {
-	l, err := net.Listen("tcp", s.address)
-	if err != nil {
-		return nil, err
-	}
-	if !isLoopback(l) && token == "" && !s.anyone {
-		l.Close()
-		return nil, usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
-	}
-	return l, nil
-}
-
-func isLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
 
 // logger makes the log of a program that runs on, and looks at the flags that all such have.
 func (s *server) logger() (*slog.Logger, error) {
@@ -204,22 +190,6 @@ func (s *server) service(gateways bool) (*service, error) {
 	}
 	v.guard.Token, err = readToken(s.token)
 	return v, err
-}
-
-// readToken reads the file of --token-file. A token is as long as a random one.
-func readToken(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(data))
-	if len(token) < 16 || strings.ContainsFunc(token, blank) {
-		return "", usagef("%s holds no token: write 16 or more random characters without a blank, on one line", name)
-	}
-	return token, nil
 }
 
 // openGate is open with the settings of a program that runs on.
@@ -306,12 +276,14 @@ func drained(
 ) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
+	listen.Notify(log, listen.Ready)
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	log.Info("draining", "at most", drain)
+	listen.Notify(log, listen.Stopping)
 	stop()
 	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()

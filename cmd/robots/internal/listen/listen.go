@@ -1,0 +1,76 @@
+// Package listen opens what a program that runs on listens at, and tells the service manager of it: a TCP
+// address or a socket of systemd's, with or without TLS. It knows nothing of HTTP.
+package listen
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// TCP listens at an address, HOST:PORT. With an IPv4 address as the host, 0.0.0.0 too, that is IPv4 alone.
+func TCP(address string) (net.Listener, error) {
+	network := "tcp"
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+			network = "tcp4"
+		}
+	}
+	return net.Listen(network, address)
+}
+
+// Passed returns the sockets that systemd listens at for this program (sd_listen_fds(3)), by those of their names
+// (FileDescriptorName=) that are in names; the one with any other name is under "". It must be called once.
+func Passed(names ...string) (map[string]net.Listener, error) {
+	passed := make(map[string]net.Listener)
+	for _, f := range activation.Files(true) {
+		name := f.Name()
+		if !slices.Contains(names, name) {
+			name = ""
+		}
+		l, err := net.FileListener(f) // a copy
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("the socket %q of systemd: %w", f.Name(), err)
+		}
+		if _, tcp := l.Addr().(*net.TCPAddr); !tcp || passed[name] != nil {
+			return nil, fmt.Errorf("the socket %q of systemd (%s %s): give one, of TCP", f.Name(), l.Addr().Network(), l.Addr())
+		}
+		passed[name] = l
+	}
+	return passed, nil
+}
+
+// What a service manager is told (sd_notify(3)).
+const (
+	Ready    = daemon.SdNotifyReady
+	Stopping = daemon.SdNotifyStopping
+)
+
+// Notify tells the service manager, if there is one that asks to be told.
+func Notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("the service manager was not told", "state", state, "error", err)
+	}
+}
+
+// WarnIfShared warns of the file of a secret that others than its owner may use, as ssh does. name is the value
+// of a flag; if empty, there is no file.
+func WarnIfShared(log *slog.Logger, flag, name string) {
+	if name == "" || runtime.GOOS == "windows" { // there, the mode tells nothing
+		return
+	}
+	const others = fs.FileMode(0o077)
+	if info, err := os.Stat(name); err == nil && info.Mode()&others != 0 {
+		log.Warn("a secret is in a file that others may use: chmod 600 it", "flag", flag, "file", name,
+			"mode", info.Mode().Perm().String())
+	}
+}
