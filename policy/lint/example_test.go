@@ -60,7 +60,7 @@ func ExampleWriteText() {
 	lint.WriteText(os.Stdout, lint.Style{},
 		lint.Report{Name: "robots.txt", Findings: lint.File([]byte(text)), Text: []byte(text)})
 	// Output:
-	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
+	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with; the replacement closes "/a" to *, closes "/b" to * [RT004 multiple-paths] (all)
 	//     2 | Disallow: /a /b
 	//       |             ^
 	//       + Disallow: /a

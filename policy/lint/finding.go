@@ -103,8 +103,13 @@ type Finding struct {
 	Suggestion string
 
 	// Replacement is the text to write instead of the whole line, perhaps several lines. It is
-	// "" where only the author can know what was meant.
+	// "" where only the author can know what was meant: where it would change what a crawler
+	// is told, in a dialect of package policy but Original, by a line that has an effect.
 	Replacement string
+
+	// Changes is what Replacement changes for crawlers, in words that Message ends with. It is
+	// "" if no verdict changes. If some do, the line has no effect on them as it is written.
+	Changes string
 
 	More int // findings of this rule beyond MaxPerRule; 0 but on the last one
 }

@@ -59,7 +59,7 @@ func findings(found []report.Finding) []Finding {
 		all = append(all, Finding{
 			ID: r.ID, Name: rules[i].Name, Severity: rules[i].Severity, Engines: rules[i].Engines,
 			Line: r.Number, Column: r.Column, Message: r.Message, More: r.More,
-			Suggestion: rules[i].Advice, Replacement: r.Replacement,
+			Suggestion: rules[i].Advice, Replacement: r.Replacement, Changes: r.Changes,
 		})
 	}
 	return all
@@ -221,13 +221,13 @@ var rules = [...]Rule{
 		"move the $ to the end if the end of the URL is meant; leave it if a dollar sign is", "",
 		"User-agent: *\nDisallow: /*.php$?id="},
 	{"RT303", "bad-percent", Warning, All, "a % that is not followed by two hexadecimal digits",
-		"write %25 for a percent sign", "",
+		"write %25 if a percent sign is meant, and leave the line as it is if any escape is", "",
 		"User-agent: *\nDisallow: /100%"},
 	{"RT304", "lowercase-hex", Info, Original, "lower-case hexadecimal digits after %",
 		"write them in upper case (RFC 3986 §6.2.2.1)", "",
 		"User-agent: *\nDisallow: /caf%c3%a9"},
 	{"RT305", "encoded-unreserved", Warning, Google | Original, "an escape of a character that needs none",
-		"write the character itself", "",
+		"add a rule with the character itself: Google keeps the two apart", "",
 		"User-agent: *\nDisallow: /%7Ejoe/"},
 	{"RT306", "non-ascii", Info, Yandex | Bing | Original, "characters outside ASCII in a path",
 		"percent-encode them", "",

@@ -19,7 +19,7 @@ var reports = []lint.Report{
 }
 
 func TestTextIsAParagraphForEachFinding(t *testing.T) {
-	const want = `my site/robots.txt:2:13: error: "/a /<b>" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
+	const want = `my site/robots.txt:2:13: error: "/a /<b>" holds a blank, so it is one path that hardly any URL begins with; the replacement closes "/a" to *, closes "/%3Cb%3E" to * (RFC9309, Yandex, Bing), closes "/<b>" to * (Google) [RT004 multiple-paths] (all)
     2 | Disallow: /a /<b>
       |             ^
       + Disallow: /a

@@ -2,8 +2,12 @@ package checks
 
 import (
 	"net/url"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
@@ -12,22 +16,58 @@ import (
 type checker struct {
 	*model.File
 	report.Report
-	url *url.URL // where the file is served; nil if not known
+	url   *url.URL // where the file is served; nil if not known
+	judge *promise.Judge
 }
 
 // add reports a finding of the rule at byte at of l, or about the whole line if at is
 // negative, unless a comment silences it there.
 func (f *checker) add(id string, l *model.Line, at int, replacement, format string, args ...any) {
 	if !f.Silent(id, l.Number) {
-		f.Put(id, l.Number, l.Text, at, replacement, format, args...)
+		f.Put(id, l.Number, l.Text, at, f.advice(id, l, replacement), format, args...)
 	}
 }
 
 // once is add for a rule of which each file gets a single remark.
 func (f *checker) once(id string, l *model.Line, at int, replacement, format string, args ...any) {
-	if !f.Silent(id, l.Number) {
-		f.Remark(id, l.Number, l.Text, at, replacement, format, args...)
+	if !f.Silent(id, l.Number) && f.Remarks(id, l.Number) {
+		f.Remark(id, l.Number, l.Text, at, f.advice(id, l, replacement), format, args...)
 	}
+}
+
+// superfluous is add for a line without which no verdict changes. If one does, the rule is
+// wrong about it.
+func (f *checker) superfluous(id string, l *model.Line, format string, args ...any) {
+	if f.Full(id) || f.Unbounded || f.judge.Effect(promise.Edit{Line: l, Remove: true}).Keeps() {
+		f.add(id, l, l.ValueAt, "", format, args...)
+	}
+}
+
+// advice returns the replacement if it may be offered: what changes what a crawler is told is
+// left to the author, except where the line says nothing as it is.
+func (f *checker) advice(id string, l *model.Line, replacement string) report.Advice {
+	text := f.withComment(l, replacement)
+	switch {
+	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text):
+		return report.Advice{}
+	case f.Unbounded: // judged together later
+		return report.Advice{Replacement: text}
+	case f.Full(id):
+		return report.Advice{}
+	}
+	e := f.judge.Effect(promise.Edit{Line: l, Text: text})
+	if !e.Harmless() {
+		return report.Advice{}
+	}
+	return report.Advice{Replacement: text, Changes: e.Changes}
+}
+
+// withComment returns the replacement of a line with the comment that the line has.
+func (f *checker) withComment(l *model.Line, replacement string) string {
+	if l.CommentAt == len(l.Text) || replacement == "" || strings.Contains(replacement, "#") {
+		return replacement
+	}
+	return replacement + " " + strings.TrimRight(l.Text[l.CommentAt:], chars.Blanks)
 }
 
 // all reports a finding about the file as a whole.

@@ -82,21 +82,21 @@ func (f *checker) equal(same, kept []entry) []entry {
 		mine, other := best[kindIndex(e.Line)], best[1-kindIndex(e.Line)]
 		switch {
 		case e.Line != mine && e.Value == mine.Value: // RFC 9309 §2.2.2 lets crawlers drop duplicates
-			f.add("RT310", e.Line, e.ValueAt, "", "line %d is the same rule", mine.Number)
+			f.superfluous("RT310", e.Line, "line %d is the same rule", mine.Number)
 			continue
 		case e.Line != mine: // "/fish" beside "/fish*"
-			f.add("RT311", e.Line, e.ValueAt, "",
+			f.superfluous("RT311", e.Line,
 				"%s in line %d matches the same paths", chars.Quote(mine.Value), mine.Number)
 			continue
 		case other == nil:
 		case len(other.Value) > len(e.Value): // wildcards at the end count as octets: "/fish*" beats "/fish"
 			e.loses = true
-			f.add("RT015", e.Line, e.ValueAt, "",
+			f.superfluous("RT015", e.Line,
 				"%s can never win: %s in line %d matches the same paths and is longer",
 				chars.Quote(e.Value), chars.Quote(other.Text), other.Number)
 		case len(other.Value) == len(e.Value) && e.Kind == model.Disallow: // "allow" should win (§2.2.2)
 			e.loses = true
-			f.add("RT015", e.Line, e.ValueAt, "",
+			f.superfluous("RT015", e.Line,
 				"%s can never win: line %d allows the same, and allow wins a tie", chars.Quote(e.Value), other.Number)
 		}
 		kept = append(kept, e)
@@ -137,7 +137,7 @@ func (f *checker) covered(entries []entry) {
 			earliest = path[len(path)-1].earliest
 			top := winner(path)
 			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
-				f.add("RT311", e.Line, e.ValueAt, "",
+				f.superfluous("RT311", e.Line,
 					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
 			}
 			hidden.note(e, earliest)

@@ -29,11 +29,16 @@ type Finding struct {
 	Number, Column int // 0: the file, or the line, as a whole
 	Message        string
 	Replacement    string
+	Changes        string // what that changes for crawlers
 	More           int
 }
 
-// Report collects findings, at most maxPerRule of each rule. The zero value is empty.
+// Report collects findings, at most MaxPerRule of each rule. The zero value is empty.
 type Report struct {
+	// Unbounded is for a program that mends the file: no rule is cut short, and none remarks
+	// on one line for all.
+	Unbounded bool
+
 	found []Finding
 	rules map[string]*tally
 }
@@ -60,11 +65,14 @@ func (r *Report) of(id string) *tally {
 	return r.rules[id]
 }
 
+// Full reports whether the rule has as many findings as are listed.
+func (r *Report) Full(id string) bool { return !r.Unbounded && r.of(id).count >= MaxPerRule }
+
 // Put reports a finding of the rule at byte at of a line, or about the whole line if at is
 // negative; line 0 is the file. Arguments are formatted only if the finding is kept.
-func (r *Report) Put(id string, number int, text string, at int, replacement, format string, args ...any) {
+func (r *Report) Put(id string, number int, text string, at int, advice Advice, format string, args ...any) {
 	t := r.of(id)
-	if t.count++; t.count > MaxPerRule {
+	if t.count++; t.count > MaxPerRule && !r.Unbounded {
 		if t.overflow == 0 {
 			t.overflow = number
 		}
@@ -76,31 +84,42 @@ func (r *Report) Put(id string, number int, text string, at int, replacement, fo
 	if number > 0 && at >= 0 && at <= len(text) {
 		column = utf8.RuneCountInString(text[:at]) + 1
 	}
-	replacement = strings.ToValidUTF8(replacement, "\uFFFD") // may lengthen it
-	if len(replacement) > MaxReplacement {
-		replacement = ""
+	f := Finding{ID: id, Number: number, Column: column, Message: fmt.Sprintf(format, args...),
+		Replacement: advice.Replacement, Changes: advice.Changes}
+	if f.Changes != "" {
+		f.Message += "; the replacement " + f.Changes
 	}
-	r.found = append(r.found, Finding{ID: id, Number: number, Column: column,
-		Message: fmt.Sprintf(format, args...), Replacement: replacement})
+	r.found = append(r.found, f)
 }
+
+// Advice is what to write instead of a line, and what that changes for crawlers.
+type Advice struct{ Replacement, Changes string }
 
 // Whole reports a finding about the file, its name or its answer as a whole.
 func (r *Report) Whole(id, format string, args ...any) {
-	r.Put(id, 0, "", -1, "", format, args...)
+	r.Put(id, 0, "", -1, Advice{}, format, args...)
 }
 
-// Remark reports the first finding of a rule like put, and lets that one count all others:
+// Remark reports the first finding of a rule like Put, and lets that one count all others:
 // what is style, done once, is mostly done on every line.
-func (r *Report) Remark(id string, number int, text string, at int, replacement, format string, args ...any) {
+func (r *Report) Remark(id string, number int, text string, at int, advice Advice, format string, args ...any) {
+	if r.Remarks(id, number) {
+		r.Put(id, number, text, at, advice, format, args...)
+		r.of(id).remark = len(r.found)
+	}
+}
+
+// Remarks reports whether the remark of the rule is still to be made. If it was, the line
+// counts among the others.
+func (r *Report) Remarks(id string, number int) bool {
 	t := r.of(id)
-	if t.remark == 0 {
-		r.Put(id, number, text, at, replacement, format, args...)
-		t.remark = len(r.found)
-		return
+	if t.remark == 0 || r.Unbounded {
+		return true
 	}
 	if t.others++; len(t.lines) < maxListed {
 		t.lines = append(t.lines, number)
 	}
+	return false
 }
 
 // likewise ends the message of a remark.
@@ -136,7 +155,7 @@ func (r *Report) Sorted() []Finding {
 	})
 	for _, id := range ids {
 		t := r.rules[id]
-		if n := t.count - MaxPerRule; n > 0 {
+		if n := t.count - MaxPerRule; n > 0 && !r.Unbounded {
 			r.found = append(r.found, Finding{ID: id, Number: t.overflow, More: n,
 				Message: fmt.Sprintf("and %d more, the first of them here", n)})
 		}

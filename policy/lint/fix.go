@@ -1,0 +1,162 @@
+package lint
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint/internal/checks"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
+)
+
+// Fix returns the file with the replacements of its findings, and the findings that have gone
+// by that, with their lines in data. If accept is nil, no verdict of RFC9309, Google, Yandex
+// or Bing changes. Otherwise it is asked of each finding, and those whose Changes is not ""
+// are in question, too. Line ends, the byte order mark and all other bytes stay.
+//
+// All findings count, also those beyond [MaxPerRule] and those that another one speaks for.
+// The result has no finding left with a Replacement that is accepted, except in a file so
+// large that the work would not be worth it.
+func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Finding) {
+	return fix(data, nil, accept)
+}
+
+// Fix is [Fix] for the body. The URL completes relative sitemaps.
+func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding) {
+	asked, err := url.Parse(a.URL)
+	if err != nil {
+		asked = &url.URL{}
+	}
+	return fix(a.Body, hosted(asked), accept)
+}
+
+// maxRounds bounds how often the result is judged anew. A line has one replacement in a round.
+const maxRounds = 16
+
+func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, applied []Finding) {
+	if accept == nil {
+		accept = func(f Finding) bool { return f.Changes == "" }
+	}
+	first := func(line int) int { return line } // line of the first text
+	for range maxRounds {
+		doc := model.Read(data)
+		m := mender{judge: promise.New(doc, promise.Fixes), edited: map[*model.Line]bool{}}
+		m.mend(candidates(doc, findings(checks.Candidates(doc, u)), accept), accept)
+		if len(m.edits) == 0 {
+			break
+		}
+		for _, f := range m.applied {
+			f.Line = first(f.Line)
+			applied = append(applied, f)
+		}
+		first = origin(m.edits, first)
+		data = []byte(promise.Apply(doc, m.edits))
+	}
+	return data, applied
+}
+
+// mender chooses what to apply in one round.
+type mender struct {
+	judge   *promise.Judge
+	edits   []promise.Edit
+	edited  map[*model.Line]bool
+	applied []Finding
+}
+
+// candidate is a finding and how to follow it.
+type candidate struct {
+	Finding
+	promise.Edit
+}
+
+// candidates returns the findings that would be accepted if they changed nothing.
+func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (all []candidate) {
+	lines := map[int]*model.Line{}
+	for i := range doc.Lines {
+		lines[doc.Lines[i].Number] = &doc.Lines[i]
+	}
+	for _, f := range found {
+		if l := lines[f.Line]; l != nil && f.Replacement != l.Text && accept(f) {
+			all = append(all, candidate{f, promise.Edit{Line: l, Text: f.Replacement}})
+		}
+	}
+	return all
+}
+
+// mend applies what keeps all verdicts together, and then of the others, one by one, what may
+// be offered and is accepted. A line has one replacement in a round.
+func (m *mender) mend(all []candidate, accept func(Finding) bool) {
+	for rest := all; len(rest) > 0; {
+		var now, later []candidate
+		taken := map[*model.Line]bool{}
+		for _, c := range rest {
+			if l := c.Edit.Line; taken[l] {
+				later = append(later, c)
+			} else if !m.edited[l] {
+				taken[l] = true
+				now = append(now, c)
+			}
+		}
+		m.keep(now)
+		rest = later
+	}
+	for _, c := range all {
+		if m.edited[c.Edit.Line] {
+			continue
+		}
+		e := m.judge.Effect(c.Edit)
+		c.Changes = e.Changes
+		c.Message += "; the replacement " + e.Changes
+		if e.Harmless() && !e.Keeps() && accept(c.Finding) {
+			m.apply(c)
+		}
+	}
+}
+
+func (m *mender) apply(all ...candidate) {
+	for _, c := range all {
+		m.edits = append(m.edits, c.Edit)
+		m.edited[c.Edit.Line] = true
+		m.applied = append(m.applied, c.Finding)
+	}
+	sortEdits(m.edits)
+}
+
+// keep applies as many as keep all verdicts: all of them if they do, else of each half.
+func (m *mender) keep(all []candidate) {
+	if len(all) == 0 {
+		return
+	}
+	edits := slices.Clone(m.edits)
+	for _, c := range all {
+		edits = append(edits, c.Edit)
+	}
+	sortEdits(edits)
+	switch {
+	case m.judge.Effect(edits...).Keeps():
+		m.apply(all...)
+	case len(all) > 1:
+		m.keep(all[:len(all)/2])
+		m.keep(all[len(all)/2:])
+	}
+}
+
+func sortEdits(edits []promise.Edit) {
+	slices.SortFunc(edits, func(a, b promise.Edit) int { return cmp.Compare(a.Line.Number, b.Line.Number) })
+}
+
+// origin returns for a line of the edited file which line it was before, by way of what
+// earlier rounds did.
+func origin(edits []promise.Edit, earlier func(int) int) func(int) int {
+	return func(line int) int {
+		for _, e := range edits {
+			if line <= e.Line.Number {
+				break
+			}
+			line -= min(line-e.Line.Number, strings.Count(e.Text, "\n"))
+		}
+		return earlier(line)
+	}
+}
