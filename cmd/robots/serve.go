@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -168,8 +169,9 @@ func (s *server) logger() (*slog.Logger, error) {
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams), uploads: make(chan struct{}, s.limits.files),
-		metrics: newMetrics()}
+		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
+		work: serve.NewMemory(s.limits.work - s.limits.work/4), small: serve.NewMemory(s.limits.work / 4),
+		policies: serve.NewMemory(s.limits.policies), spool: serve.NewMemory(s.limits.spool)}
 	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
 	v.outputs.New = func() any { return new(output) }
 	v.guard.Hosts = s.hosts

@@ -244,7 +244,7 @@ func (d *described) elsewhere(ops []operation, site string) {
 	os.WriteFile(token, []byte("0123456789abcdef"), 0o600)
 	secret := startServe(d.t, usualLimits, "--token-file="+token, site)
 	l := usualLimits
-	l.questions, l.files, l.turns = 0, 0, 0
+	l.questions, l.spool, l.turns = 0, 0, 0
 	full := startServe(d.t, l, site)
 	// net/http reads no more once the service is ending: what came just before is told.
 	ending := newTurnService(d.t, 1, turnSite)
