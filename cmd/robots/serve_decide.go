@@ -136,13 +136,13 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if c.all {
 		g, media = v.whole, mediaNDJSON
 	}
+	release := func() {}
 	if c.all { // each reads the file anew
-		release, err := v.admit(r.Context(), costOfParse*int64(len(q.result.Body)))
-		if err != nil {
+		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.result.Body))); err != nil {
 			return err
 		}
-		defer release()
 	}
+	defer release()
 	out := v.outputs.Get().(*output)
 	defer v.outputs.Put(out)
 	out.Reset()
@@ -156,6 +156,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 		outcomes = append(outcomes, answer.outcome())
 	}
 	v.metrics.decided(begin, outcomes...)
+	release()
 	return v.send(w, media, out.Bytes())
 }
 

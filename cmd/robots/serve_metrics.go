@@ -28,6 +28,8 @@ type metrics struct {
 	storeFailures *prometheus.CounterVec
 	turnsWaiting  prometheus.Gauge
 	turnTime      prometheus.Histogram
+	responses     *prometheus.CounterVec
+	underway      prometheus.Gauge
 }
 
 // The values of labels. All are there from the start: what has not happened yet is a zero.
@@ -35,10 +37,11 @@ var (
 	decisionOutcomes = []string{"allowed", "refused", "unreachable", "malformed"}
 	fetchOutcomes    = []string{outcomeRules, "unavailable", "unreachable", "given-up"}
 	storeOps         = []string{"get", "put", "lock", "take", "tell"}
+	statusClasses    = []string{"2xx", "3xx", "4xx", "429", "5xx"}
 )
 
 func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+	m := &metrics{registry: newRegistry()}
 	in := promauto.With(m.registry)
 	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
 		c := in.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
@@ -62,18 +65,64 @@ func newMetrics() *metrics {
 	})
 	m.turnTime = histogram("robots_turn_wait_seconds",
 		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
+	m.responses = counter("robots_http_responses_total", "Answers to requests.", "status", statusClasses)
+	m.underway = in.NewGauge(prometheus.GaugeOpts{
+		Name: "robots_http_requests_underway", Help: "Requests that are being read, waited for or answered.",
+	})
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }
 
-// watch tells of the size of c.
-func (m *metrics) watch(c *cache.Cache) {
-	in := promauto.With(m.registry)
-	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_origins", Help: "Origins in memory."},
-		func() float64 { return float64(c.Stats().Origins) })
-	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_bytes", Help: "Memory that they take."},
-		func() float64 { return float64(c.Stats().Bytes) })
+// watch tells of the size of what v holds.
+func (m *metrics) watch(v *service) {
+	gauge := func(name, help string, value func() int64) {
+		promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value()) })
+	}
+	c := v.gate.Cache
+	gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(c.Stats().Origins) })
+	gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return c.Stats().Bytes })
+	gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
+		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
+	gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+	gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
 }
+
+// count counts what next answers.
+func (m *metrics) count(next http.Handler) http.Handler {
+	classes := map[int]prometheus.Counter{}
+	for _, class := range statusClasses {
+		classes[int(class[0]-'0')] = m.responses.WithLabelValues(class)
+	}
+	classes[4], classes[http.StatusTooManyRequests] = m.responses.WithLabelValues("4xx"), m.responses.WithLabelValues("429")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.underway.Inc()
+		said := &statusWriter{w, http.StatusOK}
+		defer func() {
+			m.underway.Dec()
+			if c := classes[said.status]; c != nil {
+				c.Inc()
+			} else {
+				classes[said.status/100].Inc()
+			}
+		}()
+		next.ServeHTTP(said, r)
+	})
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // decided counts decisions that were asked for at a time.
 func (m *metrics) decided(begin time.Time, outcomes ...string) {

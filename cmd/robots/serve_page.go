@@ -21,6 +21,7 @@ const (
 	maxPageURLs = 50       // a longer list is for POST /v1/decide
 	maxPageText = 64 << 10 // bytes of all of them
 	maxLink     = 16 << 10 // bytes that a link may have
+	lintAtOnce  = 64 << 10 // bytes of a file; to judge a longer one takes longer than to decide
 	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
 )
 
@@ -36,6 +37,7 @@ func (v *service) pages(mux *http.ServeMux) {
 type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
 	Edit   bool // the file of Site is wanted in the form
+	Lint   bool // mistakes are sought in a long file, too
 	Robots string
 	Site   string
 	URLs   string // one on each line; of Site, a path will do
@@ -140,13 +142,13 @@ func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) 
 		}
 		asked = &http.Request{URL: &url.URL{RawQuery: string(data)}}
 	}
-	q, err := parameters(asked, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit")
+	q, err := parameters(asked, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint")
 	if err != nil {
 		return release, err
 	}
 	*f = pageForm{
 		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
-		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "",
+		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
 	}
 	if f.Agent == "" { // what is typed counts before what is chosen
 		f.Agent = q.Get("crawler")
@@ -175,6 +177,9 @@ func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) 
 
 // link is the address of the question, or empty if that would be too long.
 func (f *pageForm) link() string {
+	if len(f.Robots) > maxLink {
+		return ""
+	}
 	q := url.Values{}
 	for name, value := range map[string]string{
 		"site": f.Site, "urls": strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", "")), "agent": f.Agent, "as": f.As,
@@ -234,7 +239,7 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, res *fetch.Result) er
 	a.Came.bridged(a.service.lookup(ended, o, a.as))
 	if res.StatusCode != 0 {
 		served := servedAs(o, res)
-		a.lint(served.Findings())
+		a.lint(len(res.Body), served.Findings)
 	}
 	return a.decide(ctx)
 }
@@ -287,7 +292,7 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 	for _, d := range dialects {
 		a.readings = append(a.readings, reading{d, &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
 	}
-	a.lint(lint.File(text))
+	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
 	return a.decide(ctx)
 }
 

@@ -60,8 +60,8 @@ func listed(token string) bool {
 
 // obeys is the token by which c's group is found in p.
 func (c crawler) obeys(p *policy.Policy) string {
-	if names := func(token string) bool { g := p.Group(token).Token(); return g != "" && g != anyOther }; c.also != "" &&
-		!names(c.Token) && names(c.also) {
+	names := func(token string) bool { g := p.Group(token).Token(); return g != "" && g != anyOther }
+	if c.also != "" && !names(c.Token) && names(c.also) {
 		return c.also
 	}
 	return c.Token
@@ -91,7 +91,6 @@ type pageRow struct {
 
 // pageCell is a verdict in the table.
 type pageCell struct {
-	Odd     bool // the question was not understood
 	Allowed bool
 	Line    int
 	Rule    string
@@ -111,7 +110,9 @@ func (a *pageAnswer) table() {
 		token := c.obeys(p)
 		row := pageRow{Crawlers: []string{c.Token}, Group: visible(p.Group(token).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
-			row.Cells = append(row.Cells, a.cell(u, p, token))
+			if d, err := u.decide(p, token); err == nil {
+				row.Cells = append(row.Cells, a.cell(d))
+			}
 		}
 		at := slices.IndexFunc(a.Rows, func(r pageRow) bool { return r.Group == row.Group && slices.Equal(r.Cells, row.Cells) })
 		if at < 0 {
@@ -122,11 +123,7 @@ func (a *pageAnswer) table() {
 	}
 }
 
-func (a *pageAnswer) cell(u *pageURL, p *policy.Policy, token string) pageCell {
-	d, err := u.decide(p, token)
-	if err != nil {
-		return pageCell{Odd: true}
-	}
+func (a *pageAnswer) cell(d policy.Decision) pageCell {
 	c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 	if c.Line > 0 {
 		c.Rule = visible(d.Rule.String())

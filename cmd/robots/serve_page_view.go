@@ -105,6 +105,7 @@ type pageAnswer struct {
 	Mistakes []pageMistake
 	Remarks  []pageMistake
 	Fixable  bool
+	Unlinted bool      // mistakes were not sought
 	File     *pageFile // nil: there is none
 }
 
@@ -334,14 +335,17 @@ func (m *pageMistake) Readers() string {
 	return strings.Join(names, ", ")
 }
 
-// lint keeps findings: those of the file as a whole, and then by line.
-func (a *pageAnswer) lint(findings []lint.Finding) {
+// lint keeps the findings about a file: those of it as a whole, and then by line.
+func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
+	if a.Unlinted = size > lintAtOnce && !a.form.Lint; a.Unlinted {
+		return
+	}
 	about := map[string]string{}
 	for _, r := range lint.Rules() {
 		about[r.ID] = r.URL()
 	}
 	counts := map[string]int{}
-	for _, f := range findings {
+	for _, f := range findings() {
 		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
 		f.Message, f.Suggestion = visible(f.Message), visible(f.Suggestion)
 		replacement := strings.Split(f.Replacement, "\n")

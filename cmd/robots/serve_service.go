@@ -93,9 +93,9 @@ func (v *service) handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
 	mux.HandleFunc("GET /healthz", v.healthy)
 	mux.HandleFunc("GET /readyz", v.ready)
-	mux.Handle("GET /v1/decide", v.question(v.decide))
+	mux.Handle("GET /v1/decide", v.question(ownOrigin(v.decide)))
 	mux.Handle("POST /v1/decide", v.question(v.stream))
-	mux.Handle("GET /v1/robots", v.question(v.robots))
+	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
 	mux.Handle("POST /v1/match", v.upload(v.match))
 	mux.Handle("POST /v1/lint", v.upload(v.lint))
 	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
@@ -105,9 +105,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("GET /metrics", v.metrics)
 	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
-	}))
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
 	own, authz := cross.Handler(mux), v.question(v.authorize)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -163,6 +161,21 @@ func (v *service) question(h handler) http.Handler {
 			return busy()
 		}
 	})
+}
+
+// ownOrigin is h for a GET, which no page of another origin may ask either: an image of it would have
+// the service work.
+func ownOrigin(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if crossSite(r) {
+			return otherOrigin()
+		}
+		return h(w, r)
+	}
+}
+
+func otherOrigin() *serve.Problem {
+	return serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
 }
 
 // upload makes a handler of one that reads a body. Slow clients must not take the places of
