@@ -68,7 +68,9 @@ func formOf(values ...string) string {
 	return q.Encode()
 }
 
-func listOf(n int, text string) string { return "[" + strings.TrimSuffix(strings.Repeat(text+",", n), ",") + "]" }
+func listOf(n int, text string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(text+",", n), ",") + "]"
+}
 
 // Whatever is in the bodies that many send at once, and however slowly they take the answers: the memory
 // of the service is bounded, and given back. (32 of 8 MiB took 5.6 GB, for as long as the clients liked.)

@@ -34,7 +34,9 @@ func (v *serving) scrape() map[string]*dto.MetricFamily {
 }
 
 // standard reports whether a metric is one that every program in Go has.
-func standard(name string) bool { return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") }
+func standard(name string) bool {
+	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
+}
 
 // values are the metrics of our own as lines "name{label}", with what they count.
 func (v *serving) values() map[string]float64 {

@@ -70,7 +70,7 @@ func (c crawler) obeys(p *policy.Policy) string {
 // readers are the dialects as people call them.
 var readers = map[policy.Dialect]string{
 	policy.RFC9309: "the standard (RFC 9309)", policy.Google: "Google", policy.Yandex: "Yandex", policy.Bing: "Bing",
-	policy.Original: "the convention of 1994",
+	policy.Original: "the original protocol",
 }
 
 // readerOf is the reader of one of the engines of package lint.
