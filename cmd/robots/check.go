@@ -92,7 +92,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	asks := map[fetch.Origin]*asked{}
 	var all []*asked
 	for i, arg := range args {
-		u, o, err := parseSite(i, arg)
+		u, o, err := parseSiteAs(c.dialect.Dialect, i, arg)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if g.json && g.raw {
 		return usagef("--raw writes the file only: leave out --json")
 	}
-	_, o, err := parseSite(0, args[0])
+	_, o, err := parseSiteAs(g.dialect.Dialect, 0, args[0])
 	if err != nil {
 		return err
 	}

@@ -264,7 +264,7 @@ func (f *filterer) question(l line) question {
 	if len(l.text) == 0 {
 		return q
 	}
-	if q.url, q.broken = urlOf(l); q.broken == nil {
+	if q.url, q.broken = urlOfAs(f.dialect.Dialect, l); q.broken == nil {
 		q.origin, q.broken = fetch.OriginOf(q.url)
 	}
 	if q.broken == nil {
@@ -308,7 +308,10 @@ func (f *filterer) ask(ctx context.Context, lines []line, questions []question) 
 
 // urlOf returns the URL on a line of input. No URL begins with a brace, so that lists of
 // URLs and of JSON objects need no flag to tell them apart.
-func urlOf(l line) (*url.URL, error) {
+func urlOf(l line) (*url.URL, error) { return urlOfAs(policy.RFC9309, l) }
+
+// urlOfAs is urlOf for what a dialect reads.
+func urlOfAs(d policy.Dialect, l line) (*url.URL, error) {
 	if l.tooLong {
 		return nil, fmt.Errorf("longer than %d bytes", maxURL)
 	}
@@ -327,7 +330,7 @@ func urlOf(l line) (*url.URL, error) {
 			return nil, errors.New("the URL is not UTF-8 text")
 		}
 	}
-	return parseURL(text)
+	return parseURLAs(d, text)
 }
 
 // decide answers a question whose origin has been looked up, and puts the line where it

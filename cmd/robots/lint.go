@@ -22,6 +22,7 @@ import (
 type linter struct {
 	*app
 	network
+	fixer
 	format  string
 	least   severityFlag
 	failOn  severityFlag
@@ -42,13 +43,20 @@ file; the second is for the next line, or for its own if it follows a record:
   # robots-lint: ignore-file RT403
   # robots-lint: ignore RT314, RT007 why it is meant so
 
-The exit status is 1 if a finding is shown that is as severe as --fail-on.
+With --fix, the repaired file is written to standard output, or to --output FILE,
+and what is left to say about it to standard error. Only lines are replaced for
+which no verdict changes, in the dialects rfc9309, google, yandex and bing. With
+--fix=all, lines without effect are given the one that they were meant to have,
+too, and standard error lists what that closes or opens, and to whom.
+
+The exit status is 1 if a finding is shown that is as severe as --fail-on; with
+--fix, one about the repaired file.
 Colours are used on a terminal, unless $NO_COLOR is set.`
 
 // lint makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
 func (a *app) lint() *cobra.Command {
-	l := &linter{app: a, failOn: severityFlag{lint.Warning}}
+	l := &linter{app: a, failOn: severityFlag{lint.SeverityWarning}}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
@@ -57,6 +65,7 @@ func (a *app) lint() *cobra.Command {
   robots lint https://example.com --severity warning
   robots lint robots.txt --disable RT007,RT403 --fail-on error
   robots lint site/robots.txt --format sarif > robots.sarif
+  robots lint robots.txt --fix --output repaired.txt
   robots lint --rules RT203`,
 	}
 	cmd.RunE = runs(func(ctx context.Context, args []string) error {
@@ -68,7 +77,12 @@ func (a *app) lint() *cobra.Command {
 	f.Var(&l.failOn, "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
+	f.StringVar(&l.fix, "fix", "", "write the repaired file: without `WHAT`, all verdicts stay; \"all\" mends lines without effect, too")
+	f.Lookup("fix").NoOptDefVal = fixKeeping
+	f.StringVar(&l.outputAt, "output", "", "write the repaired file to this new `FILE`, not to standard output")
+	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
 	for flag, words := range map[string][]string{
+		"fix":      {"all"},
 		"format":   {"text", "json", "sarif"},
 		"severity": {"info", "warning", "error"},
 		"fail-on":  {"info", "warning", "error"},
@@ -85,7 +99,7 @@ type severityFlag struct{ lint.Severity }
 func (f *severityFlag) Type() string { return "severity" }
 
 func (f *severityFlag) Set(name string) error {
-	for s := lint.Info; s <= lint.Error; s++ {
+	for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
 		if s.String() == name {
 			f.Severity = s
 			return nil
@@ -98,6 +112,9 @@ func (f *severityFlag) Set(name string) error {
 // cannot be written in pieces. A file that cannot be read is reported and counted; the
 // others may do better.
 func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
+	if err := l.misuse(args, formatted); err != nil {
+		return err
+	}
 	write, err := l.writer(formatted)
 	if err != nil {
 		return err
@@ -121,6 +138,11 @@ func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 			return err
 		case err != nil:
 			out.complain(err)
+			continue
+		case l.fix != "":
+			if err := l.repair(&out, r); err != nil {
+				return err
+			}
 			continue
 		}
 		r.Findings = l.shown(&out, r.Findings)
@@ -179,7 +201,7 @@ func ruleIDs(names []string) ([]string, error) {
 func (l *linter) shown(out *output, findings []lint.Finding) []lint.Finding {
 	shown := []lint.Finding{}
 	for _, f := range findings {
-		if f.Severity < l.least.Severity || slices.Contains(l.disable, f.ID) {
+		if !l.shows(f) {
 			continue
 		}
 		// What is not shown does not fail the run either, or its status would have no reason.
@@ -236,6 +258,9 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	a := servedAs(o, res)
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
+	}
+	if l.fix != "" && (a.StatusCode < 200 || a.StatusCode > 299) {
+		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
 	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }

@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"serve":  serveCmd,
 			"asked":  askedCmd,
 			"walled": walledCmd,
+			"ftp":    ftpCmd,
 		},
 	})
 }

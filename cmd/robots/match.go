@@ -82,7 +82,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 		return usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
 	for i, url := range urls {
-		if _, err := readTarget(url, false); err != nil {
+		if _, err := readTargetAs(m.dialect.Dialect, url, false); err != nil {
 			return usagef("argument %d: %w", i+1, err)
 		}
 	}
@@ -123,7 +123,7 @@ func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string
 // verdict is the answer of the crawler's group about a URL. With an error it has the question
 // alone.
 func (m *matcher) verdict(g policy.Group, number int, url string) (verdict, error) {
-	target, err := readTarget(url, false)
+	target, err := readTargetAs(m.dialect.Dialect, url, false)
 	if err != nil {
 		return verdict{Number: number, URL: url}, err
 	}
@@ -217,16 +217,16 @@ func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *par
 	if err := json.Unmarshal([]byte(l.text), r); err != nil {
 		return policy.Decision{}, nil, err
 	}
-	target, err := r.target()
+	d, err := r.dialect(m.dialect.Dialect)
+	if err != nil {
+		return policy.Decision{}, nil, err
+	}
+	target, err := r.target(d)
 	if err != nil {
 		return policy.Decision{}, nil, err
 	}
 	if len(r.Agents) == 0 {
 		return policy.Decision{}, nil, errors.New("agents is empty: give the crawler's product token")
-	}
-	d, err := r.dialect(m.dialect.Dialect)
-	if err != nil {
-		return policy.Decision{}, nil, err
 	}
 	if last == nil || last.dialect != d || !r.sameRobots(&last.from) {
 		text, err := r.robots()

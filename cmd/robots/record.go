@@ -77,8 +77,8 @@ func generate(pieces []repeated) ([]byte, error) {
 	return data, nil
 }
 
-// target returns what the record's URL is compared as.
-func (r *record) target() (string, error) {
+// target returns what the record's URL is compared as in a dialect.
+func (r *record) target(d policy.Dialect) (string, error) {
 	switch {
 	case r.URL != nil:
 	case r.URLB64 != nil:
@@ -88,7 +88,7 @@ func (r *record) target() (string, error) {
 	default:
 		return "", errNoURL
 	}
-	return readTarget(r.text(), true)
+	return readTargetAs(d, r.text(), true)
 }
 
 // text is the record's URL as written; "" if there is none.

@@ -344,7 +344,7 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	for _, r := range lint.Rules() {
 		about[r.ID] = r.URL()
 	}
-	counts := map[string]int{}
+	counts := map[lint.Severity]int{}
 	for _, f := range findings() {
 		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
 		f.Message, f.Suggestion = visible(f.Message), visible(f.Suggestion)
@@ -353,8 +353,8 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 			replacement[i], _ = shorten(l)
 		}
 		f.Replacement = strings.Join(replacement, "\n")
-		counts[f.Severity.String()]++
-		if m := (pageMistake{f, about[f.ID]}); f.Severity.String() == "info" {
+		counts[f.Severity]++
+		if m := (pageMistake{f, about[f.ID]}); f.Severity == lint.SeverityInfo {
 			a.Remarks = append(a.Remarks, m)
 		} else {
 			a.Mistakes = append(a.Mistakes, m)
@@ -363,9 +363,9 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
 		slices.SortStableFunc(all, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
 	}
-	for _, s := range [][2]string{{"error", "error"}, {"warning", "warning"}, {"info", "remark"}} {
-		if n := counts[s[0]]; n > 0 {
-			a.Severity = append(a.Severity, plural(n, s[1]))
+	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
+		if n := counts[lint.Severity(s)]; n > 0 {
+			a.Severity = append([]string{plural(n, what)}, a.Severity...)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Every subcommand reads a URL by the same rule:
 //
-//   - "http://..." and "https://..." are URLs;
+//   - "http://..." and "https://..." are URLs, and "ftp://..." for a dialect that reads FTP;
 //   - "//site/..." is a URL without its scheme (RFC 3986 section 4.2), which is https;
 //   - "/..." is a path, which only match takes: the others need a site;
 //   - without either, text that begins with a site is an https URL. A site is a name under a
@@ -26,8 +27,14 @@ import (
 // "setup.py" is a file more often than a site. Records of match --jsonl are by programs.
 
 // parseURL reads a URL whose site is to be asked. The error is a usageError.
-func parseURL(text string) (*url.URL, error) {
+func parseURL(text string) (*url.URL, error) { return parseURLAs(policy.RFC9309, text) }
+
+// parseURLAs is parseURL for what a dialect reads.
+func parseURLAs(d policy.Dialect, text string) (*url.URL, error) {
 	t, err := splitURL(text, false, true)
+	if err == nil {
+		err = t.readBy(d)
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -43,7 +50,12 @@ func parseURL(text string) (*url.URL, error) {
 
 // parseSite is parseURL with the origin to ask. Its error tells the argument's place, i.
 func parseSite(i int, text string) (*url.URL, fetch.Origin, error) {
-	u, err := parseURL(text)
+	return parseSiteAs(policy.RFC9309, i, text)
+}
+
+// parseSiteAs is parseSite for what a dialect reads.
+func parseSiteAs(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
+	u, err := parseURLAs(d, text)
 	if err != nil {
 		return nil, fetch.Origin{}, usagef("argument %d: %w", i+1, err)
 	}
@@ -57,7 +69,15 @@ func parseSite(i int, text string) (*url.URL, fetch.Origin, error) {
 // readTarget returns what of a URL or path is compared with rules, as written. sites tells
 // whether a URL may begin with its site.
 func readTarget(text string, sites bool) (string, error) {
+	return readTargetAs(policy.RFC9309, text, sites)
+}
+
+// readTargetAs is readTarget for what a dialect reads.
+func readTargetAs(d policy.Dialect, text string, sites bool) (string, error) {
 	t, err := splitURL(text, true, sites)
+	if err == nil {
+		err = t.readBy(d)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -72,6 +92,14 @@ func readTarget(text string, sites bool) (string, error) {
 // split is a text that was understood: a URL with its first two parts, or a path without
 // them.
 type split struct{ full, scheme, authority string }
+
+// readBy returns why a dialect asks no robots.txt about a URL.
+func (t split) readBy(d policy.Dialect) error {
+	if t.scheme == "ftp" && d != policy.Google {
+		return fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", quoted(t.full))
+	}
+	return nil
+}
 
 // splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
 // unchecked. Its errors offer a path as a remedy if paths are taken.
@@ -95,7 +123,7 @@ func splitURL(text string, paths, sites bool) (split, error) {
 	}
 	scheme = strings.ToLower(scheme)
 	switch authority := authorityOf(after); {
-	case scheme != "http" && scheme != "https":
+	case scheme != "http" && scheme != "https" && scheme != "ftp":
 		return split{}, fmt.Errorf("%s: robots.txt is about http and https only", quoted(text))
 	case authority == "":
 		return split{}, fmt.Errorf("%s names no host", quoted(text))

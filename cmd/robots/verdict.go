@@ -111,11 +111,35 @@ func (v *verdict) decided(d policy.Decision) {
 
 // decide asks client.Decide, and tells a disallowed use from other errors.
 func decide(p *policy.Policy, agent string, u *url.URL, uses []string) (policy.Decision, *client.UseError, error) {
+	if strings.EqualFold(u.Scheme, "ftp") {
+		return decideFTP(p, agent, u, uses)
+	}
 	d, err := client.Decide(p, agent, u, uses...)
 	if e, is := errors.AsType[*client.UseError](err); is {
 		return d, e, nil
 	}
 	return d, nil, err
+}
+
+// decideFTP decides on all that an FTP client may make of the path: "/%2Fa", "//a" and
+// "/a;type=i" can mean "/a", as for client.Transport.
+func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (d policy.Decision, e *client.UseError, err error) {
+	if u.RawQuery != "" || u.ForceQuery {
+		return d, nil, errors.New("FTP knows no query: write the question mark as %3F")
+	}
+	path := u.EscapedPath()
+	file, _, _ := strings.Cut(path, ";type=")
+	plain := strings.NewReplacer("%2F", "/", "%2f", "/").Replace(file)
+	for _, form := range []string{path, file, plain, "/" + strings.TrimLeft(plain, "/")} {
+		page, err := url.Parse("http://" + u.Host + form)
+		if err != nil {
+			return d, nil, err
+		}
+		if d, e, err = decide(p, agent, page, uses); err != nil || e != nil || !d.Allowed {
+			return d, e, err
+		}
+	}
+	return d, e, err
 }
 
 // refuse fills v from e, which may be nil. The rule that allows the target did not decide,

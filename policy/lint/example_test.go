@@ -17,16 +17,16 @@ User-agent: ExampleBot/1.0
 Disallow: private
 `
 	for _, f := range lint.File([]byte(text)) {
-		if f.Severity >= lint.Warning {
+		if f.Severity >= lint.SeverityWarning {
 			fmt.Printf("%d:%d %s %s\n", f.Line, f.Column, f.ID, f.Message)
 		}
 	}
 	// Output:
-	// 2:1 RT102 "Disalow" is a misspelling of Disallow that only Google reads
-	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with
+	// 2:1 RT102 "Disalow" is a misspelling of Disallow that only Google reads; the replacement closes "/search" to * (RFC9309, Yandex, Bing)
+	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with; the replacement closes "/css/" to *, closes "/cgi-bin/" to *
 	// 5:13 RT210 the group for "ExampleBot/1.0" leaves open 1 of 1 path that * closes, such as "/search"
 	// 5:23 RT206 "ExampleBot/1.0" is more than the product token "ExampleBot"
-	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing; write "/private/" if only the directory is meant
+	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing; write "/private/" if only the directory is meant; the replacement closes "/private" to ExampleBot
 }
 
 // An answer is judged from plain data, however it was fetched.

@@ -10,24 +10,27 @@ import (
 
 // MaxPerRule is how many findings of one rule are listed for one file. If there are more,
 // one last Finding of that rule counts them, in Message and in More.
-const MaxPerRule = report.MaxPerRule
+const MaxPerRule = 20
 
-// Severity is how bad a finding is. The zero value is Info.
+// The report cannot import this package: the two must be equal.
+const _ = uint(MaxPerRule-report.MaxPerRule) + uint(report.MaxPerRule-MaxPerRule)
+
+// Severity is how bad a finding is. The zero value is SeverityInfo.
 type Severity uint8
 
 // The severities, in rising order.
 const (
-	Info    Severity = iota // style, or worth knowing
-	Warning                 // works differently between crawlers
-	Error                   // has no effect, or the opposite one
+	SeverityInfo    Severity = iota // style, or worth knowing
+	SeverityWarning                 // works differently between crawlers
+	SeverityError                   // has no effect, or the opposite one
 )
 
 // String returns "info", "warning" or "error".
 func (s Severity) String() string {
 	switch s {
-	case Info:
+	case SeverityInfo:
 		return "info"
-	case Warning:
+	case SeverityWarning:
 		return "warning"
 	}
 	return "error"
@@ -38,32 +41,31 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // Engines is a set of readers of robots.txt, as a bit mask. The zero value is the
 // empty set.
-type Engines uint16
+type Engines uint64
 
-// The engines. RFC9309, Google, Yandex, Bing and Original are the dialects of
-// package policy.
+// The engines. EngineDialects are those that package policy has a Dialect for.
 const (
-	RFC9309 Engines = 1 << iota
-	Google
-	Yandex
-	Bing
-	Original // robots of the 1994 and 1996 descriptions: prefixes only, the first match wins
-	Apple
-	Amazon
-	Seznam
-	CrawlerCommons // Common Crawl, Nutch, StormCrawler
-	AIPREF         // readers of Content-Usage (draft-ietf-aipref-attach)
-	ContentSignals // readers of Content-Signal
-	RSL            // readers of License
+	EngineRFC9309 Engines = 1 << iota
+	EngineGoogle
+	EngineYandex
+	EngineBing
+	EngineOriginal // robots of the 1994 and 1996 descriptions: prefixes only, the first match wins
+	EngineApple
+	EngineAmazon
+	EngineSeznam
+	EngineCrawlerCommons // Common Crawl, Nutch, StormCrawler
+	EngineAIPREF         // readers of Content-Usage (draft-ietf-aipref-attach)
+	EngineContentSignals // readers of Content-Signal
+	EngineRSL            // readers of License
 
-	All = RFC9309 | Google | Yandex | Bing | Original
+	EngineDialects = EngineRFC9309 | EngineGoogle | EngineYandex | EngineBing | EngineOriginal
 )
 
 // Names returns the names of the engines in the set, in the order of the constants.
 func (e Engines) Names() []string {
 	names := []string{}
 	for ; e != 0; e &= e - 1 {
-		names = append(names, engineName(bits.TrailingZeros16(uint16(e))))
+		names = append(names, engineName(bits.TrailingZeros64(uint64(e))))
 	}
 	return names
 }
@@ -80,8 +82,8 @@ func engineName(bit int) string {
 // String returns the names joined by commas, or "all" if the five dialects are in
 // the set.
 func (e Engines) String() string {
-	if e&All == All {
-		return strings.Join(append([]string{"all"}, (e&^All).Names()...), ",")
+	if e&EngineDialects == EngineDialects {
+		return strings.Join(append([]string{"all"}, (e&^EngineDialects).Names()...), ",")
 	}
 	return strings.Join(e.Names(), ",")
 }

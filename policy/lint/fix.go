@@ -109,7 +109,7 @@ func (m *mender) mend(all []candidate, accept func(Finding) bool) {
 		e := m.judge.Effect(c.Edit)
 		c.Changes = e.Changes
 		c.Message += "; the replacement " + e.Changes
-		if e.Harmless() && !e.Keeps() && accept(c.Finding) {
+		if e.Harmless() && e.Changes != "" && accept(c.Finding) {
 			m.apply(c)
 		}
 	}
@@ -135,7 +135,7 @@ func (m *mender) keep(all []candidate) {
 	}
 	sortEdits(edits)
 	switch {
-	case m.judge.Effect(edits...).Keeps():
+	case m.judge.Keeps(edits...):
 		m.apply(all...)
 	case len(all) > 1:
 		m.keep(all[:len(all)/2])

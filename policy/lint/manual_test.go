@@ -51,7 +51,7 @@ func TestEachReplacementMendsItsExample(t *testing.T) {
 		}
 		mended++
 		for _, f := range lint.File([]byte(text)) {
-			if f.ID == r.ID || f.Severity == lint.Error {
+			if f.ID == r.ID || f.Severity == lint.SeverityError {
 				t.Errorf("%s: %q: still %s at line %d: %s", r.ID, text, f.ID, f.Line, f.Message)
 			}
 		}

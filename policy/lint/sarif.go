@@ -57,7 +57,7 @@ func version() string {
 
 // sarif returns the level of SARIF §3.27.10.
 func (s Severity) sarif() string {
-	if s == Info {
+	if s == SeverityInfo {
 		return "note"
 	}
 	return s.String()

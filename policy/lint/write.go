@@ -61,7 +61,7 @@ func (t *text) paint(code, s string) string {
 
 // severity returns the word in its colour: those of compilers.
 func (t *text) severity(s Severity) string {
-	return t.paint([...]string{Info: "1;36", Warning: "1;35", Error: "1;31"}[s], s.String())
+	return t.paint([...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", SeverityError: "1;31"}[s], s.String())
 }
 
 // finding writes the first line of a paragraph. It is wrapped before it is coloured, so that
@@ -152,12 +152,12 @@ func (t *text) fix(f Finding) {
 			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(chars.Printable, line)))
 		}
 	}
-	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("      "+f.Suggestion, "       ", t.style.Width)[5:])
+	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])
 }
 
 // summary counts what was found.
 func (t *text) summary(reports []Report) {
-	var n [Error + 1]int
+	var n [SeverityError + 1]int
 	files := 0
 	for _, r := range reports {
 		for _, f := range r.Findings {
@@ -166,7 +166,7 @@ func (t *text) summary(reports []Report) {
 		files += min(1, len(r.Findings))
 	}
 	var parts []string
-	for s, what := range []string{Error: "error", Warning: "warning", Info: "remark"} {
+	for s, what := range []string{SeverityError: "error", SeverityWarning: "warning", SeverityInfo: "remark"} {
 		if n[s] > 0 {
 			parts = append([]string{chars.Count(n[s], what)}, parts...)
 		}

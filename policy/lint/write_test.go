@@ -50,7 +50,8 @@ func of(text string) lint.Report {
 
 func TestTextIsWrappedAtBlanks(t *testing.T) {
 	const want = `r.txt:2:13: error: "/a /b" holds a blank, so it is
-    one path that hardly any URL begins with
+    one path that hardly any URL begins with; the
+    replacement closes "/a" to *, closes "/b" to *
     [RT004 multiple-paths] (all)
     2 | Disallow: /a /b
       |             ^
@@ -100,7 +101,7 @@ func TestColoursAddNothingElse(t *testing.T) {
 
 func TestJSONIsOneObjectForEachReport(t *testing.T) {
 	const want = `{"name":"my site/robots.txt","url":null,"findings":[{"id":"RT004","name":"multiple-paths","severity":"error","line":2,"column":13,` +
-		`"message":"\"/a /<b>\" holds a blank, so it is one path that hardly any URL begins with",` +
+		`"message":"\"/a /<b>\" holds a blank, so it is one path that hardly any URL begins with; the replacement closes \"/a\" to *, closes \"/%3Cb%3E\" to * (RFC9309, Yandex, Bing), closes \"/<b>\" to * (Google)",` +
 		`"engines":["rfc9309","google","yandex","bing","original"],` +
 		`"suggestion":"write one path per line, and a blank inside a path as %20","replacement":"Disallow: /a\nDisallow: /<b>","more":null}]}
 {"name":"https://example.com/robots.txt","url":"https://example.com/robots.txt","findings":[` +
@@ -160,7 +161,7 @@ func TestFindingsBeyondTheBoundAreCounted(t *testing.T) {
 
 func TestEnginesHaveNames(t *testing.T) {
 	for e, want := range map[lint.Engines]string{
-		0: "", lint.All: "all", lint.Google | lint.Seznam: "google,seznam", lint.All | lint.RSL: "all,rsl", 1 << 15: "unknown",
+		0: "", lint.EngineDialects: "all", lint.EngineGoogle | lint.EngineSeznam: "google,seznam", lint.EngineDialects | lint.EngineRSL: "all,rsl", 1 << 15: "unknown",
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -59,10 +59,14 @@ func (f *checker) token(l *model.Line, name, written string) {
 	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
 	// somewhere in it is the name.
 	token := ""
-	if !strings.ContainsAny(l.Value, chars.Blanks) {
+	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) {
 		token = l.With(written)
 	}
-	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' {
+	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && model.IsHeader(l.Value) {
+		f.once("RT206", l, l.ValueAt+i, "",
+			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's",
+			chars.Quote(l.Value), chars.Quote(written))
+	} else if i >= 0 && l.Value[i] == '/' {
 		f.add("RT206", l, l.ValueAt+i, token,
 			"%s is more than the product token %s", chars.Quote(l.Value), chars.Quote(written))
 	} else if i >= 0 {
@@ -77,11 +81,11 @@ func (f *checker) token(l *model.Line, name, written string) {
 	// Of the name itself only: versions are RT206. One real file in ten has such a
 	// name, MJ12bot above all.
 	if i := strings.IndexAny(written, "0123456789"); i >= 0 {
-		f.add("RT208", l, l.ValueAt+i, "",
+		f.once("RT208", l, l.ValueAt+i, "",
 			"the product token %s has a digit, at which Google cuts it", chars.Quote(written))
 	}
 	if use := model.Retired(name); use != "" {
-		f.add("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
+		f.once("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
 	}
 }
 
@@ -179,6 +183,9 @@ func (f *checker) repeated() {
 	for i := range f.Groups {
 		for _, a := range f.Groups[i].Agents {
 			name := model.AgentName(a)
+			if model.IsHeader(a.Value) {
+				continue // begins as those of other crawlers do
+			}
 			was, ok := first[name]
 			switch {
 			case name == "":
@@ -186,11 +193,11 @@ func (f *checker) repeated() {
 				first[name] = seen{i, a.Number}
 			case was.group == i: // twice in one group does no harm
 			case name == "*":
-				f.add("RT204", a, -1, "",
+				f.once("RT204", a, -1, "",
 					"line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
 						"and old ones never come to these rules", was.line)
 			default:
-				f.add("RT205", a, -1, "",
+				f.once("RT205", a, -1, "",
 					"another group for %s begins at line %d: most readers merge them, "+
 						"old ones never come to these rules",
 					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)

@@ -18,6 +18,7 @@ type checker struct {
 	report.Report
 	url   *url.URL // where the file is served; nil if not known
 	judge *promise.Judge
+	paths map[string]bool // of the rules, once asked for
 }
 
 // add reports a finding of the rule at byte at of l, or about the whole line if at is
@@ -38,7 +39,7 @@ func (f *checker) once(id string, l *model.Line, at int, replacement, format str
 // superfluous is add for a line without which no verdict changes. If one does, the rule is
 // wrong about it.
 func (f *checker) superfluous(id string, l *model.Line, format string, args ...any) {
-	if f.Full(id) || f.Unbounded || f.judge.Effect(promise.Edit{Line: l, Remove: true}).Keeps() {
+	if f.Full(id) || f.Unbounded || f.judge.Keeps(promise.Edit{Line: l, Remove: true}) {
 		f.add(id, l, l.ValueAt, "", format, args...)
 	}
 }

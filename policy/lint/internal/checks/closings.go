@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
@@ -25,12 +26,12 @@ func (f *checker) closings(g *model.Group) {
 		// Google asks that style sheets and scripts be open: it judges pages as a
 		// browser shows them.
 		if g.Search != nil && asset(r.Value) {
-			f.add("RT402", r, r.ValueAt, "",
+			f.once("RT402", r, r.ValueAt, "",
 				"%s closes style sheets or scripts to %s, which needs them to render pages",
 				chars.Quote(r.Value), chars.Quote(g.Search.Value))
 		}
 		// RFC 9309 §3: these rules are no access control, and anyone can read them.
-		if word := sensitive(r.Value); word != "" {
+		if word := sensitive(r.Value); word != "" && !f.common(r.Value) {
 			f.once("RT403", r, r.ValueAt, "",
 				"%s tells every reader of this file where to find something %s",
 				chars.Quote(r.Value), chars.Quote(word))
@@ -43,12 +44,40 @@ func (f *checker) closings(g *model.Group) {
 // system, which keeps there what runs on the server.
 func asset(pattern string) bool {
 	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
-	name := p[strings.LastIndexAny(p, "/*")+1:]
-	switch name {
-	case "css", "js", ".css", ".js", "javascript", "javascripts", "stylesheets", "styles":
+	at := strings.LastIndexAny(p, "/*")
+	switch p[at+1:] {
+	case ".css", ".js":
 		return true
+	case "css", "js", "javascript", "javascripts", "stylesheets", "styles":
+		return at <= 0 || strings.HasPrefix(pattern[len(p):], "/") // else it may be a page: /maps/api/js?
 	}
 	return false
+}
+
+// common reports whether the path is where WordPress, Drupal or Joomla has it: it is no secret.
+// Their own files, which sites extend, name it.
+func (f *checker) common(pattern string) bool {
+	p := strings.ToLower(strings.Trim(pattern, "/*$"))
+	switch p {
+	case "admin", "?q=admin", "index.php/admin":
+		return f.has("?q=admin", "index.php/admin", "core", "cron.php")
+	case "administrator":
+		return f.has("components", "plugins")
+	}
+	return p == "wp-admin" || strings.HasSuffix(p, "/wp-admin")
+}
+
+// has reports whether a rule is about one of the paths, without the slashes around it.
+func (f *checker) has(paths ...string) bool {
+	if f.paths == nil {
+		f.paths = map[string]bool{}
+		for i := range f.Lines {
+			if l := &f.Lines[i]; l.Rule() {
+				f.paths[strings.ToLower(strings.Trim(l.Value, "/*$"))] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { return f.paths[p] })
 }
 
 // sensitive returns the word that makes a path read as confidential, "" if none

@@ -16,6 +16,7 @@ type entry struct {
 	core  string // pattern without wildcards at its end
 	plain bool   // core matches what begins with it, and nothing else
 	loses bool   // to a rule of the other kind that matches the same
+	wins  bool   // over such a rule
 }
 
 // literal tells a pattern that readers without wildcards understand as it is meant.
@@ -99,6 +100,7 @@ func (f *checker) equal(same, kept []entry) []entry {
 			f.superfluous("RT015", e.Line,
 				"%s can never win: line %d allows the same, and allow wins a tie", chars.Quote(e.Value), other.Number)
 		}
+		e.wins = other != nil && !e.loses
 		kept = append(kept, e)
 	}
 	return kept
@@ -136,7 +138,7 @@ func (f *checker) covered(entries []entry) {
 		if len(path) > 0 {
 			earliest = path[len(path)-1].earliest
 			top := winner(path)
-			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
+			if top.Kind == e.Kind && !e.loses && !e.wins && top.core != e.core && !lengths.rival(e, len(top.Value)) {
 				f.superfluous("RT311", e.Line,
 					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
 			}
@@ -205,12 +207,12 @@ func (f *checker) hidden(hidings hidings) {
 	for _, hider := range order {
 		h := hidings[hider]
 		if h.count == 1 {
-			f.add("RT312", h.first, h.first.ValueAt, "",
+			f.once("RT312", h.first, h.first.ValueAt, "",
 				"readers that take the first match stop at %s in line %d and never come to this rule: put it first",
 				chars.Quote(hider.Text), hider.Number)
 			continue
 		}
-		f.add("RT312", hider, hider.ValueAt, "",
+		f.once("RT312", hider, hider.ValueAt, "",
 			"readers that take the first match stop here and never come to %s below, such as line %d",
 			chars.Count(h.count, "rule"), h.first.Number)
 	}
@@ -383,7 +385,7 @@ func (f *checker) indexPages(rules []*model.Line) {
 	}
 	for _, r := range rules {
 		i := strings.LastIndexByte(r.Value, '/')
-		if r.Kind != model.Allow || i < 0 || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
+		if r.Kind != model.Allow || i < 0 || !r.Matches() || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
 			continue
 		}
 		// With the directory allowed as well, all readers agree.

@@ -127,7 +127,12 @@ func (f *checker) encoding(l *model.Line) {
 	// hide why the rule does not match.
 	if i := strings.IndexFunc(l.Value, chars.Invisible); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(l.Value[i:])
-		f.add("RT113", l, l.ValueAt+i, l.With(strings.Map(chars.Visible, l.Value)),
+		value := strings.Map(chars.Visible, l.Value)
+		replacement := l.With(value)
+		if l.Rule() && model.Core(value) == "/" {
+			replacement = "" // that would be about all of the site
+		}
+		f.add("RT113", l, l.ValueAt+i, replacement,
 			"the value holds the control or invisible character %U", r)
 	}
 	// Google drops the tail and keeps the head as a rule, which then matches more;

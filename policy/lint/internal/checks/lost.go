@@ -28,8 +28,9 @@ func (f *checker) lostStarRules() {
 	}
 	for _, a := range f.Audiences() {
 		own := model.Closed(a.Rules)
-		// Rules for a crawler that is gone need not be complete (RT211).
-		if a.Name == "*" || len(own) == 0 || model.Retired(a.Name) != "" {
+		// Rules for a crawler that is gone need not be complete (RT211), nor those for one that
+		// never reads the group for *.
+		if a.Name == "*" || len(own) == 0 || model.Retired(a.Name) != "" || model.IgnoresStar(a.Name) {
 			continue
 		}
 		if lost, example := lostFrom(star, own); lost > 0 {

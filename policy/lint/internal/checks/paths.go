@@ -5,6 +5,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
@@ -32,6 +33,10 @@ func (f *checker) path(l *model.Line) {
 			"%s is a crawler's name, not a path, so the rule matches nothing", chars.Quote(v))
 		return
 	}
+	if i := strings.Index(v, ",/"); i >= 0 && !strings.ContainsAny(v, chars.Blanks) && !chars.AbsoluteURL(v) {
+		f.add("RT004", l, l.ValueAt+i, "", "%s is one path, with its commas", chars.Quote(v))
+		return
+	}
 	// The grammar has no blanks in a path, and no URL that is sent has one either.
 	if i := strings.IndexAny(v, chars.Blanks); i >= 0 {
 		f.add("RT004", l, l.ValueAt+i, eachPath(l),
@@ -55,9 +60,39 @@ func (f *checker) absolute(l *model.Line) bool {
 		}
 		what = "begins with a host"
 	}
-	f.add("RT301", l, l.ValueAt, l.With("/"+path),
+	replacement := l.With("/" + path)
+	if model.Core("/"+path) == "/" || f.elsewhere(host) {
+		replacement = "" // that would close this site for the sake of another
+	}
+	f.add("RT301", l, l.ValueAt, replacement,
 		"%s %s, and rules are compared to paths: it matches nothing", chars.Quote(l.Value), what)
 	return true
+}
+
+// elsewhere reports whether the host of a rule is not that of the file, as far as its URL or its
+// sitemaps tell.
+func (f *checker) elsewhere(host string) bool {
+	host = bareHost(host)
+	if f.url != nil {
+		return bareHost(f.url.Host) != host
+	}
+	sitemaps := 0
+	for i := range f.Lines {
+		if l := &f.Lines[i]; l.Kind == model.Sitemap && chars.AbsoluteURL(l.Value) {
+			rest, _ := chars.CutScheme(l.Value)
+			at, _, _ := strings.Cut(rest, "/")
+			if sitemaps++; bareHost(at) == host || sitemaps > maxSitemaps {
+				return false
+			}
+		}
+	}
+	return sitemaps > 0
+}
+
+// bareHost returns a host without port and "www.".
+func bareHost(host string) string {
+	host, _, _ = strings.Cut(strings.ToLower(host), ":")
+	return strings.TrimPrefix(host, "www.")
 }
 
 // isHost reports whether the first part of a path is a host name, and not the name of a
@@ -128,6 +163,10 @@ func (f *checker) hash(l *model.Line) {
 func eachPath(l *model.Line) string {
 	var b strings.Builder
 	for part := range strings.FieldsSeq(l.Value) {
+		part = strings.TrimRight(part, ",;")
+		if model.Core(part) == "/" || part == "" {
+			return "" // all of the site, or a comma alone
+		}
 		if part[0] != '/' && part[0] != '*' {
 			if strings.HasSuffix(strings.Fields(l.Value)[0], ":") {
 				return "" // another record, pasted in
@@ -148,18 +187,20 @@ func (f *checker) wildcards(l *model.Line) {
 	v := l.Value
 	switch c := model.Core(v); {
 	case c != v && c != "/":
-		f.once("RT007", l, l.ValueAt+len(c), l.With(c),
+		f.star(l, l.ValueAt+len(c), l.With(c),
 			"the * at the end of %s matches nothing more; it only makes the rule count as longer", chars.Quote(v))
 	case v[0] == '*': // "*.gif$" is what most people write, and RFC 9309's own example has it
-		slash := "/" + v
+		slash := l.With("/" + v)
 		if c == "/" {
-			slash = "/"
+			slash = l.With("/")
+		} else if v[1] == '/' {
+			slash = "" // "*/x" is about "/x" as well, which "/*/x" is not
 		}
-		f.once("RT007", l, l.ValueAt, l.With(slash),
+		f.once("RT007", l, l.ValueAt, slash,
 			"%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally",
 			chars.Quote(v))
 	case c != v:
-		f.once("RT007", l, l.ValueAt+1, l.With("/"), "%s is the same as /", chars.Quote(v))
+		f.star(l, l.ValueAt+1, l.With("/"), "%s is the same as /", chars.Quote(v))
 	case strings.Contains(v, "**"): // a star matches any number of characters already
 		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(single(v)),
 			"** in %s is the same as *", chars.Quote(v))
@@ -172,6 +213,14 @@ func (f *checker) wildcards(l *model.Line) {
 	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 && !names(v[:i], v[i+1:]) {
 		f.add("RT302", l, l.ValueAt+i, "",
 			"$ is special at the end only: in %s it stands for a dollar sign", chars.Quote(v))
+	}
+}
+
+// star remarks on a wildcard that matches nothing more. One that makes its rule win over
+// another is there for that.
+func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
+	if f.Unbounded || f.judge.Keeps(promise.Edit{Line: l, Text: replacement}) {
+		f.once("RT007", l, at, replacement, format, args...)
 	}
 }
 
@@ -235,7 +284,7 @@ func (f *checker) escapes(l *model.Line) {
 			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
 	}
 	if i := e.lower; i >= 0 {
-		f.add("RT304", l, l.ValueAt+i, l.With(reescape(v)),
+		f.once("RT304", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
 			chars.Quote(v[i:i+3]))
 	}
@@ -252,7 +301,7 @@ func (f *checker) escapes(l *model.Line) {
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
 	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }); i >= 0 {
-		f.add("RT306", l, l.ValueAt+i, l.With(reescape(v)),
+		f.once("RT306", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has characters outside ASCII, which not all readers encode alike", chars.Quote(v))
 	}
 }

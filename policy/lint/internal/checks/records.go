@@ -42,12 +42,12 @@ func (f *checker) pacing(l *model.Line, g *model.Group) {
 		f.delay(l, g)
 		// Each of them says so in its documentation; Yandex since 22 February 2018.
 		if g.Hasty != nil {
-			f.add("RT410", l, -1, "",
+			f.once("RT410", l, -1, "",
 				"%s does not read Crawl-delay, so %s is not slowed down", g.Engine, chars.Quote(g.Hasty.Value))
 		}
 		fallthrough
 	case model.RequestRate, model.VisitTime:
-		if a := g.Token; a != nil {
+		if a := g.Token; a != nil && len(g.Agents) == 1 {
 			f.add("RT212", l, -1, "",
 				"%s is a token that fetches nothing, so there is nothing to pace", chars.Quote(a.Value))
 		}
@@ -95,7 +95,7 @@ func (f *checker) loneRecord(l *model.Line) {
 		}
 	case model.RequestRate:
 		if !validRate(l.Value) {
-			f.add("RT411", l, l.ValueAt, "",
+			f.once("RT411", l, l.ValueAt, "",
 				"%s is not of the form documents/time with a unit, such as 1/10s", chars.Quote(l.Value))
 		}
 	case model.CleanParam:
@@ -167,10 +167,10 @@ func (f *checker) delay(l *model.Line, g *model.Group) {
 		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
 	case seconds > maxCommonsDelay && g.Names("*", "ccbot"):
 		f.add("RT409", l, l.ValueAt, "",
-			"a crawl delay above %d s shuts out readers such as Common Crawl, and Bing waits %d s at most",
-			maxCommonsDelay, maxBingDelay)
+			"a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
 	case seconds > maxBingDelay && g.Names("*", "bingbot", "msnbot", "adidxbot"):
-		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most", maxBingDelay)
+		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says",
+			maxBingDelay)
 	}
 }
 

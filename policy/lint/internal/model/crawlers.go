@@ -46,6 +46,11 @@ func Retired(name string) string {
 	return ""
 }
 
+// IgnoresStar tells the crawlers that obey a group of their own alone.
+func IgnoresStar(name string) bool {
+	return strings.HasPrefix(name, "adsbot-google") || name == "mediapartners-google"
+}
+
 // tokenOnly are the product tokens that stand for a use and fetch nothing.
 func tokenOnly(name string) bool { return name == "google-extended" || name == "applebot-extended" }
 

@@ -137,6 +137,9 @@ func (f *File) Audiences() []Audience {
 		if g.Star != nil {
 			name, first = "*", g.Star
 		}
+		if name == "" || IsHeader(first.Value) {
+			continue // names no crawler, or one in stars, or not by this name (RT005, RT209, RT206)
+		}
 		at, ok := index[name]
 		if !ok {
 			at = len(all)

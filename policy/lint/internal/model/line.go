@@ -83,6 +83,12 @@ func AgentName(l *Line) string {
 	return strings.ToLower(strings.TrimRight(name, chars.Blanks))
 }
 
+// IsHeader recognizes the value of a User-Agent header, in which the name of a crawler stands
+// anywhere, after that of a browser.
+func IsHeader(value string) bool {
+	return strings.Contains(value, "/") && strings.ContainsAny(value, " (")
+}
+
 // Core returns the pattern without the wildcards at its end, which match nothing
 // more (but do count as bytes where the longest pattern wins). What matches every
 // path is "/".

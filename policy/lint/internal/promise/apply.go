@@ -14,6 +14,7 @@ import (
 // Line ends, the byte order mark and all other bytes stay.
 func Apply(f *model.File, edits []Edit) string {
 	var b strings.Builder
+	b.Grow(len(f.Text) + 1<<10)
 	b.WriteString("\uFEFF"[:f.BOM])
 	done := 0
 	for _, e := range edits {

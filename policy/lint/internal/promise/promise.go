@@ -40,9 +40,6 @@ type Effect struct {
 	Lost    bool   // the lines had an effect for a crawler that is told otherwise after the edit
 }
 
-// Keeps reports whether no verdict changes.
-func (e Effect) Keeps() bool { return e.Known && e.Changes == "" }
-
 // Harmless reports whether the edit may be offered: no verdict changes, or the lines were
 // without effect as they are written.
 func (e Effect) Harmless() bool { return e.Known && !e.Lost }
@@ -53,19 +50,22 @@ type Judge struct {
 	agents []*model.Line
 	before [len(dialects)]*policy.Policy
 	budget int
+	unsure bool // the present question has too many answers
+	hasty  bool // the first verdict that changes answers it
 }
 
 // The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step.
 const (
-	costRule   = 4
-	costDecide = 40
+	costRule   = 6
+	costSorted = 20
+	costDecide = 60
 
 	// Findings is a budget for judging each finding on its own: a fraction of a second,
 	// whatever the file.
-	Findings = 20 << 20
+	Findings = 12 << 20
 
 	// Fixes is one for mending a file, of which all findings count and not the first alone.
-	Fixes = 100 << 20
+	Fixes = 60 << 20
 )
 
 // New returns a judge of the file.
@@ -77,13 +77,29 @@ func New(file *model.File, budget int) *Judge {
 	return j
 }
 
-// Effect returns what edits of different lines do together, in the order of the file.
+// Keeps reports whether edits of different lines together change no verdict, and whether that
+// is known. They are in the order of the file.
+func (j *Judge) Keeps(edits ...Edit) bool {
+	j.hasty = true
+	e := j.Effect(edits...)
+	j.hasty = false
+	return e.Known && e.Changes == ""
+}
+
+// Effect returns what the edits do.
 func (j *Judge) Effect(edits ...Edit) Effect {
-	tokens := j.tokens(edits)
-	after, read := j.parse(edits)
-	if !read || !j.original() || len(tokens) > maxTokens {
+	if j.budget < 0 || !j.original() {
 		return Effect{}
 	}
+	tokens := j.tokens(edits)
+	if len(tokens) > maxTokens {
+		return Effect{}
+	}
+	after, read := j.parse(edits)
+	if !read {
+		return Effect{}
+	}
+	j.unsure = false
 	var said summary
 	var changed []change
 	for d := range dialects {
@@ -92,11 +108,14 @@ func (j *Judge) Effect(edits ...Edit) Effect {
 			if j.compare(&c, j.before[d].Group(token), after[d].Group(token), &said) {
 				changed = append(changed, c)
 			}
+			if j.hasty && len(changed) > 0 {
+				return Effect{}
+			}
 		}
 	}
 	e := Effect{Changes: said.String()}
 	e.Lost = len(changed) > 0 && j.had(edits, changed)
-	e.Known = j.budget > 0
+	e.Known = j.budget > 0 && !j.unsure
 	return e
 }
 
@@ -121,10 +140,10 @@ func (j *Judge) original() (ok bool) {
 
 // parse reads the file with the edits in all dialects.
 func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy, ok bool) {
-	text := Apply(j.file, edits)
-	if j.budget -= len(dialects) * len(text); j.budget < 0 {
+	if j.budget -= len(dialects) * len(j.file.Text); j.budget < 0 {
 		return p, false
 	}
+	text := Apply(j.file, edits)
 	for i, d := range dialects {
 		p[i] = d.Parse([]byte(text))
 	}
@@ -134,58 +153,56 @@ func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy, ok bool) {
 // maxTokens bounds for how many crawlers a file is compared.
 const maxTokens = 256
 
-// tokens returns the crawlers that edits may concern: those that are named near to them, at the
-// top of the file, in the edit itself, or by a slightly different name; and one without a name.
+// tokens returns the crawlers that edits may concern: those that are named near to them, in
+// the edit itself, or by a slightly different name; and one without a name.
 func (j *Judge) tokens(edits []Edit) []string {
-	seen := map[string]bool{}
-	var all []string
-	add := func(names ...string) {
-		for _, name := range names {
-			if name != "" && name != "*" && !seen[name] && len(all) <= maxTokens {
-				seen[name] = true
-				all = append(all, name)
+	seen := map[string]bool{unnamed: true}
+	all := []string{unnamed}
+	add := func(value string, likewise bool) {
+		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
+			part = policy.ProductToken(part) // without version
+			if part == "" || seen[part] || len(all) > maxTokens {
+				continue
+			}
+			seen[part] = true
+			if all = append(all, part); likewise {
+				all = append(all, part+"x", "x"+part)
 			}
 		}
 	}
-	named := func(l *model.Line) { add(model.AgentName(l), strings.ToLower(policy.ProductToken(l.Value))) }
-	add(unnamed, "bingbot", "yandexbot")
-	const near = 8
 	for _, e := range edits {
+		near := 2 // those of the group, one of the group before, and one after
+		if e.Line.Meant == model.UserAgent {
+			near = 6
+			for line := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
+				_, value, _ := strings.Cut(line, ":")
+				add(value, true)
+			}
+		}
 		i := sort.Search(len(j.agents), func(i int) bool { return j.agents[i].Number >= e.Line.Number })
 		for _, l := range j.agents[max(0, i-near):min(len(j.agents), i+near)] {
-			named(l)
+			add(l.Value, false)
 		}
-		if e.Line.Meant != model.UserAgent {
-			continue
-		}
-		for text := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
-			_, value, _ := strings.Cut(text, ":")
-			for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
-				if policy.ProductToken(part) == part && !chars.Digits(part) {
-					add(part, part+"x", "x"+part)
-				}
-			}
-		}
-	}
-	for _, l := range j.agents[:min(len(j.agents), near)] {
-		named(l)
 	}
 	return all
 }
 
 // isMark tells what parts names in the value of a user-agent line.
-func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;/*()", r) || chars.Invisible(r) }
+func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;*()", r) || chars.Invisible(r) }
 
 // had reports whether one of the crawlers minds the lines as they are written: whether a
 // verdict would change without them. A user-agent line stays, for a crawler that there is
-// not: it ends the group before it.
+// not, and so does a rule, for no path: they part groups.
 func (j *Judge) had(edits []Edit, changed []change) bool {
 	var gone []Edit
 	isVacant := true
 	for _, e := range edits {
 		text := "#"
-		if e.Line.Kind == model.UserAgent {
+		switch l := e.Line; {
+		case l.Kind == model.UserAgent:
 			text = "User-agent: " + nobody
+		case l.Rule() && !l.NoColon && strings.EqualFold(l.Field, l.Kind): // to every reader
+			text = "Disallow:"
 		}
 		gone = append(gone, Edit{Line: e.Line, Text: text})
 		isVacant = isVacant && vacant(e.Line)
@@ -221,6 +238,9 @@ func vacant(l *model.Line) bool {
 func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (differs bool) {
 	was, is := j.rules(before), j.rules(after)
 	name := cmp.Or(after.Token(), before.Token(), c.token)
+	if name != "*" && policy.ProductToken(name) != name { // the group says more than the name
+		name = c.token
+	}
 	if now := delay(after); delay(before) != now {
 		said.add(c.dialect, name, "asks", now)
 		differs = true
@@ -229,9 +249,10 @@ func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (d
 	if len(rules) == 0 || j.budget < 0 {
 		return differs
 	}
+	j.budget -= costSorted * (len(was) + len(is))
 	paths, ok := probes(rules, was, is)
 	if !ok {
-		j.budget = 0
+		j.unsure = true
 		return true
 	}
 	for path := range paths {
@@ -244,7 +265,10 @@ func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (d
 			continue
 		}
 		said.decided(c.dialect, name, target, b, a)
-		if differs = true; len(c.targets) < maxTargets {
+		if differs = true; j.hasty {
+			return true
+		}
+		if len(c.targets) < maxTargets {
 			c.targets = append(c.targets, target)
 		}
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// fixer is --fix of "robots lint", and where the repaired file goes.
+type fixer struct {
+	fix       string // "" for no repair, fixKeeping or fixAll
+	outputAt  string
+	overwrite bool
+}
+
+// What --fix applies.
+const (
+	fixKeeping = "keep"
+	fixAll     = "all"
+)
+
+// misuse reports flags that do not go together.
+func (l *linter) misuse(args []string, formatted bool) error {
+	switch {
+	case l.fix == "" && (l.outputAt != "" || l.overwrite):
+		return usagef("--output and --overwrite are for the file that --fix repairs")
+	case l.overwrite && l.outputAt == "":
+		return usagef("--overwrite needs --output FILE")
+	case l.fix == "":
+		return nil
+	case l.fix != fixKeeping && l.fix != fixAll:
+		return usagef("--fix=%s: write --fix, or --fix=all", l.fix)
+	case l.rules || l.json || formatted:
+		return usagef("--fix writes the repaired file: leave out --rules, --format and --json")
+	case len(args) != 1:
+		return usagef("--fix repairs one FILE or URL")
+	}
+	return nil
+}
+
+// repair writes the file of a report anew, and to standard error what is left to say about it.
+func (l *linter) repair(out *output, r lint.Report) error {
+	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
+	if strings.Contains(r.Name, "://") {
+		a.URL = r.Name
+	}
+	fixed, applied := a.Fix(func(f lint.Finding) bool {
+		return l.shows(f) && (f.Changes == "" || l.fix == fixAll)
+	})
+	for _, f := range applied {
+		if f.Changes != "" {
+			out.problems = fmt.Appendf(out.problems, "%s:%d: the replacement %s [%s %s]\n",
+				visible(r.Name), f.Line, visible(f.Changes), f.ID, f.Name)
+		}
+	}
+	a.Body = fixed
+	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
+	if l.outputAt != "" && l.outputAt != "-" {
+		left.Name = l.outputAt
+	}
+	var said output
+	if err := l.text(&said, left); err != nil {
+		return err
+	}
+	out.problems = append(out.problems, said.Bytes()...)
+	if l.outputAt == "" || l.outputAt == "-" {
+		out.Write(fixed)
+		return nil
+	}
+	return l.save(fixed)
+}
+
+// save writes the repaired file to a new one, or with --overwrite over an old one.
+func (l *linter) save(data []byte) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if l.overwrite {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(l.outputAt, flags, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: add --overwrite to replace it", l.outputAt)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// shows reports whether a finding is severe enough and not disabled.
+func (l *linter) shows(f lint.Finding) bool {
+	return f.Severity >= l.least.Severity && !slices.Contains(l.disable, f.ID)
+}

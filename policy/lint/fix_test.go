@@ -1,0 +1,114 @@
+package lint_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+func TestFixWritesWhatTheFindingsSay(t *testing.T) {
+	all := func(lint.Finding) bool { return true }
+	for _, c := range []struct {
+		name, file, want string
+		accept           func(lint.Finding) bool
+		applied          string // lines and rules
+	}{
+		{"nothing to do", "User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\n", nil, ""},
+		{"each line of a remark", "User-agent: *\nDisallow: /a*\nDisallow: /b*\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", nil, "2 RT007 3 RT007 "},
+		{"a star that decides stays", "User-agent: *\nAllow: /a\nDisallow: /a*\n", "User-agent: *\nAllow: /a\nDisallow: /a*\n", nil, ""},
+		{"line ends and byte order mark", "\uFEFFUSER-AGENT: *\r\nDISALLOW: /a\rdisallow: /b*", "\uFEFFUser-agent: *\r\nDisallow: /a\rDisallow: /b", nil, "1 RT009 2 RT009 3 RT007 "},
+		{"comments", "User-agent: *\nDisallow: /a* # why*\n", "User-agent: *\nDisallow: /a # why*\n", nil, "2 RT007 "},
+		{"no line end", "User-agent: *\r\nDisallow: /a /b", "User-agent: *\r\nDisallow: /a\r\nDisallow: /b", all, "2 RT004 "},
+		{"lines are those of the file", "Disallow: /x\nUser-agent: *\nDisalow: /a*\n", "User-agent: *\nDisallow: /x\nUser-agent: *\nDisallow: /a\n", all, "1 RT201 3 RT102 3 RT007 "},
+		{"what is without effect is not for Fix alone", "User-agent: *\nDisallow: a\n", "User-agent: *\nDisallow: a\n", nil, ""},
+		{"a rule is left out", "User-agent: *\nDISALLOW: /a*\n", "User-agent: *\nDISALLOW: /a*\n", func(f lint.Finding) bool { return f.Severity > lint.SeverityInfo }, ""},
+		{"silenced", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", all, ""},
+		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all, ""},
+	} {
+		fixed, applied := lint.Fix([]byte(c.file), c.accept)
+		said := ""
+		for _, f := range applied {
+			said += fmt.Sprint(f.Line, " ", f.ID, " ")
+		}
+		if string(fixed) != c.want || said != c.applied {
+			t.Errorf("%s: got %q by %s, want %q by %s", c.name, fixed, said, c.want, c.applied)
+		}
+	}
+}
+
+// Over real and mutated files no verdict changes, no finding with a replacement that keeps them is left, and what has no
+// finding keeps its bytes.
+func TestFixKeepsAllVerdictsAndLeavesNothingToFix(t *testing.T) {
+	random := rand.New(rand.NewPCG(2026, 30))
+	files := vectors.Corpus(t)
+	names := slices.Sorted(maps.Keys(files))
+	changed, verdicts := 0, 0
+	for i := range 2 * len(names) {
+		name := names[i%len(names)]
+		data := files[name]
+		if i >= len(names) {
+			name, data = fmt.Sprint(name, " mutated"), mutated(data, random)
+		}
+		if len(data) > 30_000 {
+			continue
+		}
+		fixed, applied := lint.Fix(data, nil)
+		verdicts += sameVerdicts(t, name, data, fixed, random)
+		touched := map[int]bool{}
+		for _, f := range applied {
+			touched[f.Line] = true
+		}
+		changed += len(touched)
+		if was, is := lines(string(data)), lines(string(fixed)); len(was) == len(is) {
+			for i := range was {
+				if was[i] != is[i] && !touched[i+1] {
+					t.Errorf("%s: line %d is now %q, not %q, without a finding", name, i+1, is[i], was[i])
+				}
+			}
+		}
+		for _, f := range lint.File(fixed) {
+			if f.Replacement != "" && f.Changes == "" {
+				t.Errorf("%s: line %d still has %s: %q", name, f.Line, f.ID, f.Replacement)
+			}
+		}
+	}
+	t.Logf("%d lines changed, %d verdicts compared", changed, verdicts)
+	if changed < 1000 || verdicts < 500_000 {
+		t.Errorf("changed only %d lines, compared only %d verdicts", changed, verdicts)
+	}
+}
+
+// sameVerdicts compares the verdicts of two files, and returns how many.
+func sameVerdicts(t *testing.T, name string, data, fixed []byte, random *rand.Rand) (n int) {
+	all := lines(string(data))
+	q := asked(all, random.IntN(len(all)), random)
+	for _, d := range promised {
+		before, after := d.Parse(data), d.Parse(fixed)
+		for _, token := range q.tokens {
+			b, a := before.Group(token), after.Group(token)
+			for _, target := range q.targets {
+				if n++; b.Decide(target).Allowed != a.Decide(target).Allowed {
+					t.Errorf("%s: %v, %s: %s is decided otherwise", name, d, token, target)
+					return n
+				}
+			}
+		}
+	}
+	return n
+}
+
+func TestFixOfAnAnswerKnowsItsURL(t *testing.T) {
+	a := lint.Answer{URL: "https://example.com/robots.txt", StatusCode: 200, Body: []byte("Sitemap: /s.xml\n")}
+	if fixed, applied := a.Fix(nil); string(fixed) != "Sitemap: https://example.com/s.xml\n" || len(applied) != 1 {
+		t.Errorf("got %q by %v", fixed, applied)
+	}
+	if fixed, _ := lint.Fix(a.Body, nil); !strings.HasPrefix(string(fixed), "Sitemap: /s") {
+		t.Errorf("got %q", fixed)
+	}
+}

@@ -1,0 +1,242 @@
+package lint_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/vectors"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// promised are the dialects that a replacement keeps the verdicts of.
+var promised = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing}
+
+// lines returns the lines of a file with their ends, so that a line can be exchanged by anyone who reads only Finding.
+func lines(text string) (all []string) {
+	for text != "" {
+		end := strings.IndexAny(text, "\r\n") + 1
+		switch {
+		case end == 0:
+			end = len(text)
+		case strings.HasPrefix(text[end-1:], "\r\n"):
+			end++
+		}
+		all, text = append(all, text[:end]), text[end:]
+	}
+	return append(all, "")
+}
+
+// exchanged returns the file with another text for a line; without the line if remove.
+func exchanged(all []string, number int, text string, remove bool) []byte {
+	line := all[number-1]
+	bare := strings.TrimRight(line, "\r\n")
+	end := line[len(bare):]
+	out := slices.Clone(all)
+	if out[number-1] = text + end; remove {
+		out[number-1] = ""
+	} else if strings.HasPrefix(bare, "\uFEFF") {
+		out[number-1] = "\uFEFF" + text + end
+	}
+	return []byte(strings.Join(out, ""))
+}
+
+// questions are what to ask about a file: by whom, and for what.
+type questions struct{ tokens, targets []string }
+
+// asked returns questions that the lines of a file give rise to, those near to a line first.
+func asked(all []string, near int, random *rand.Rand) (q questions) {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	slices.SortStableFunc(order, func(i, j int) int { return min(max(i-near, near-i), 8) - min(max(j-near, near-j), 8) })
+	tokens, targets := map[string]bool{"anybody": true}, map[string]bool{"/": true, "/anything": true}
+	for _, i := range order {
+		field, value, _ := strings.Cut(strings.TrimRight(all[i], "\r\n"), ":")
+		value, _, _ = strings.Cut(value, "#")
+		value = strings.Trim(value, " \t")
+		if len(tokens) < 10 && strings.Contains(strings.ToLower(field), "agent") {
+			for _, name := range []string{policy.ProductToken(value), policy.ProductToken(strings.ToLower(strings.TrimLeft(value, "*")))} {
+				if name != "" {
+					tokens[name], tokens[name+"x"] = true, true
+				}
+			}
+		}
+		if len(targets) > 150 || !strings.Contains(strings.ToLower(field), "allow") {
+			continue
+		}
+		for _, path := range append(strings.Fields(value), strings.ReplaceAll(value, " ", "%20")) {
+			for _, star := range []string{"", "x", "/", "a/b", "20"} {
+				target := strings.ReplaceAll(strings.TrimSuffix(path, "$"), "*", star)
+				for _, end := range []string{"", "x", "/y", "?z", "20"} {
+					targets[target+end] = true
+				}
+			}
+		}
+	}
+	return questions{slices.Sorted(maps.Keys(tokens)), slices.Sorted(maps.Keys(targets))}
+}
+
+// A promise is counted: how many texts were put for a line, and how many verdicts were compared.
+type promises struct{ files, replaced, removed, verdicts, told, broken int }
+
+// isRemoval tells the rules that say a line can go.
+func isRemoval(id string) bool { return id == "RT310" || id == "RT311" || id == "RT015" }
+
+// keep applies what lint says about a file, one finding at a time, and compares.
+func (p *promises) keep(t *testing.T, name string, data []byte, random *rand.Rand) {
+	t.Helper()
+	p.files++
+	all := lines(string(data))
+	for _, f := range lint.File(data) {
+		if f.More > 0 || f.Line == 0 || f.Replacement == "" && !isRemoval(f.ID) {
+			continue
+		}
+		if f.Replacement != "" {
+			p.replaced++
+		} else {
+			p.removed++
+		}
+		q := asked(all, f.Line-1, random)
+		nothing := "#"
+		field, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(all[f.Line-1])), ":")
+		switch {
+		case strings.Contains(field, "agent"):
+			nothing = "User-agent: nobody-at-all"
+		case field == "allow", field == "disallow":
+			nothing = "Disallow:"
+		}
+		// No path of a site has a blank or an invisible character.
+		vacant := strings.Contains(field, "allow") && strings.ContainsAny(strings.TrimSpace(value), " \t\u200b\u00a0\ufeff")
+		edited := exchanged(all, f.Line, f.Replacement, f.Replacement == "")
+		without := exchanged(all, f.Line, nothing, false)
+		for _, d := range promised {
+			before, after, none := d.Parse(data), d.Parse(edited), d.Parse(without)
+			for _, token := range q.tokens {
+				b, a, n := before.Group(token), after.Group(token), none.Group(token)
+				changed, had := "", ""
+				for _, target := range q.targets {
+					p.verdicts++
+					if b.Decide(target).Allowed != a.Decide(target).Allowed {
+						changed = target
+					}
+					if b.Decide(target).Allowed != n.Decide(target).Allowed {
+						had = target
+					}
+				}
+				if changed == "" {
+					continue
+				}
+				if p.told++; had != "" && !vacant || f.Changes == "" || !strings.Contains(f.Message, "the replacement "+f.Changes) {
+					p.broken++
+					t.Errorf("%s: %v, %s: line %d %q, %s %q %q: %s is decided otherwise (the line decides %s)",
+						name, d, token, f.Line, all[f.Line-1], f.ID, f.Replacement, f.Changes, changed, had)
+				}
+			}
+		}
+	}
+}
+
+// texts are the robots.txt files of the vectors and of the rule cases.
+func texts(t *testing.T) map[string][]byte {
+	type row struct {
+		ID, Robots string
+		Bytes      []byte `json:"robots_b64"`
+	}
+	all := map[string][]byte{}
+	for _, file := range []string{"google", "google-report", "rfc9309"} {
+		for _, r := range vectors.Read[row](t, "vectors/"+file+".jsonl") {
+			all[r.ID] = []byte(r.Robots + string(r.Bytes))
+		}
+	}
+	for id, cases := range ruleCases(t) {
+		for i, c := range cases {
+			if len(c.answer.Body) < 1<<16 {
+				all[fmt.Sprint(id, " case ", i)] = c.answer.Body
+			}
+		}
+	}
+	return all
+}
+
+// slips are mistakes that authors make in a line.
+var slips = [...]func(field, value string, n int) string{
+	func(field, value string, n int) string { return field + " " + value },
+	func(field, value string, n int) string { return strings.ToUpper(field) + ": " + value },
+	func(field, value string, n int) string { return field[:len(field)-1] + ": " + value },
+	func(field, value string, n int) string { return field + ": " + strings.TrimPrefix(value, "/") },
+	func(field, value string, n int) string { return field + ": *" + value },
+	func(field, value string, n int) string { return field + ": *" + strings.TrimLeft(value, "/*") },
+	func(field, value string, n int) string { return field + ": " + value + "*" },
+	func(field, value string, n int) string { return field + ": " + value + "*$" },
+	func(field, value string, n int) string { return field + ": " + strings.ReplaceAll(value, "/", "/**") },
+	func(field, value string, n int) string { return field + ": " + value + ", " + value + "2/" },
+	func(field, value string, n int) string { return field + ": " + value + " " + value + "b/ # two" },
+	func(field, value string, n int) string { return field + ": " + value + "%" },
+	func(field, value string, n int) string { return field + ": " + value + "%7e%c3%a9%zz" },
+	func(field, value string, n int) string { return field + ": " + value + "é" },
+	func(field, value string, n int) string { return field + ": " + value + "\u200b" },
+	func(field, value string, n int) string { return field + ": " + value + "/1.0" },
+	func(field, value string, n int) string { return field + ": https://www.example.com" + value },
+	func(field, value string, n int) string { return field + ": other.example/" },
+	func(field, value string, n int) string { return field + ": " + value + "\n" + field + ": " + value },
+	func(field, value string, n int) string {
+		return field + ": " + value + "\n\n" + field + ": " + value + "x"
+	},
+	func(field, value string, n int) string { return field + ":" },
+	func(field, value string, n int) string { return "Allow: " + value },
+	func(field, value string, n int) string { return "Allow: /\n" + field + ": " + value },
+	func(field, value string, n int) string { return "" },
+	func(field, value string, n int) string { return "User-agent:\n" + field + ": " + value },
+	func(field, value string, n int) string {
+		return fmt.Sprint("Crawl-delay: ", n, "\n", field, ": ", value)
+	},
+	func(field, value string, n int) string {
+		return fmt.Sprint("\nUser-agent: bot", n, ", other\n", field, ": ", value)
+	},
+	func(field, value string, n int) string {
+		return "Allow: " + value + "index.html\n" + field + ": " + value
+	},
+}
+
+// mutated returns a file with some slips in it.
+func mutated(data []byte, random *rand.Rand) []byte {
+	all := lines(string(data))
+	for range 1 + random.IntN(6) {
+		i := random.IntN(len(all))
+		field, value, ok := strings.Cut(strings.TrimRight(all[i], "\r\n"), ":")
+		if ok && len(field) > 2 {
+			all[i] = slips[random.IntN(len(slips))](field, strings.TrimSpace(value), random.IntN(99)) + "\n"
+		}
+	}
+	return []byte(strings.Join(all, ""))
+}
+
+func TestAReplacementIsAPromise(t *testing.T) {
+	random := rand.New(rand.NewPCG(2026, 1123))
+	var p promises
+	files := vectors.Corpus(t)
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		p.keep(t, name, files[name], random)
+	}
+	for name, data := range texts(t) {
+		p.keep(t, name, data, random)
+	}
+	for i := range 600 {
+		name := names[random.IntN(len(names))]
+		if data := files[name]; len(data) < 20_000 {
+			p.keep(t, fmt.Sprint(name, " mutated ", i), mutated(data, random), random)
+		}
+	}
+	t.Logf("%+v", p)
+	if p.replaced < 500 || p.removed < 1000 || p.verdicts < 1_000_000 {
+		t.Errorf("compared too little: %+v", p)
+	}
+}
