@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -195,7 +197,7 @@ func TestSecretsThatAreNoneAreToldOf(t *testing.T) {
 	}
 }
 
-// systemd hands over a socket, and is told when it is served and when that ends.
+// systemd hands over sockets, and is told when they are served and when that ends.
 func TestSystemdIsServedAndTold(t *testing.T) {
 	dir := t.TempDir()
 	exe, err := os.Executable()
@@ -205,52 +207,72 @@ func TestSystemdIsServedAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range daemons {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		file, _ := l.(*net.TCPListener).File()
-		defer file.Close()
-		told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, name+".sock"), Net: "unixgram"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer told.Close()
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "told"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	next := func() string {
+		told.SetReadDeadline(time.Now().Add(20 * time.Second))
+		buf := make([]byte, 100)
+		n, err := told.Read(buf)
+		return fmt.Sprint(string(buf[:n]), err)
+	}
+	// Sockets are 1 and 2, of TCP, and U, which is not.
+	for _, c := range []struct{ name, sockets, names, says string }{
+		{"serve", "1", "robots.socket", "robots serve: http://1\n"},
+		{"serve", "1", "metrics", "robots serve: http://1\n"},
+		{"proxy", "1", "robots.socket", "robots proxy: http://1\n"},
+		{"proxy", "12", "any:metrics", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
+		{"proxy", "21", "metrics:any", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
+		{"proxy", "12", "any:other", ""}, {"serve", "12", "any:metrics", ""}, {"serve", "U", "any", ""},
+	} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`,
-			filepath.Join(dir, "robots"), name, "--cache=none", "--listen=127.0.0.1:1")
-		cmd.ExtraFiles = []*os.File{file}
-		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=robots.socket",
+			filepath.Join(dir, "robots"), c.name, "--cache=none", "--listen=127.0.0.1:1")
+		cmd.Env = append(os.Environ(), fmt.Sprint("LISTEN_FDS=", len(c.sockets)), "LISTEN_FDNAMES="+c.names,
 			"NOTIFY_SOCKET="+told.LocalAddr().String())
-		out, _ := cmd.StdoutPipe()
+		for _, socket := range c.sockets {
+			network, at := "tcp", "127.0.0.1:0"
+			if socket == 'U' {
+				network, at = "unix", filepath.Join(dir, "unix")
+			}
+			l, err := net.Listen(network, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			file, err := l.(interface{ File() (*os.File, error) }).File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+			c.says = strings.Replace(c.says, "//"+string(socket), "//"+l.Addr().String(), 1)
+		}
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		next := func() string {
-			told.SetReadDeadline(time.Now().Add(20 * time.Second))
-			buf := make([]byte, 100)
-			n, err := told.Read(buf)
-			return fmt.Sprint(string(buf[:n]), err)
+		if c.says != "" {
+			if got := next(); got != "READY=1<nil>" {
+				t.Errorf("%+v: told %q", c, got)
+			}
+			at := regexp.MustCompile("http://127.0.0.1:[0-9]+").FindString(c.says)
+			if res, err := http.Get(at); err != nil {
+				t.Errorf("%+v: %v", c, err)
+			} else {
+				res.Body.Close()
+			}
+			cmd.Process.Signal(os.Interrupt)
+			if got := next(); got != "STOPPING=1<nil>" {
+				t.Errorf("%+v: told %q", c, got)
+			}
 		}
-		if got := next(); got != "READY=1<nil>" {
-			t.Errorf("%s: told %q", name, got)
-		}
-		if res, err := http.Get("http://" + l.Addr().String() + "/"); err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else {
-			res.Body.Close()
-		}
-		cmd.Process.Signal(os.Interrupt)
-		if got := next(); got != "STOPPING=1<nil>" {
-			t.Errorf("%s: told %q", name, got)
-		}
-		said, _ := io.ReadAll(out)
-		if want := "robots " + name + ": http://" + l.Addr().String() + "\n"; string(said) != want {
-			t.Errorf("%s: it says %q, want %q", name, said, want)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v", name, err)
+		err := cmd.Wait()
+		if out.String() != c.says || (err == nil) != (c.says != "") ||
+			err != nil && (cmd.ProcessState.ExitCode() != exitUnknown || !strings.Contains(errs.String(), "of systemd")) {
+			t.Errorf("%+v: %v: %s%s", c, err, &out, &errs)
 		}
 	}
 }
@@ -274,4 +296,64 @@ func TestListeningIsCheckedFirst(t *testing.T) {
 			}
 		}
 	}
+}
+
+// All that a proxy does goes through TLS to it, too: what is plain, looked into, and not looked into.
+func TestProxyWorksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	trusted := certified(t, cert, key)
+	flags, _ := testCA(t, "--only=seen.example.com")
+	ca, err := os.ReadFile(strings.TrimPrefix(flags[0], "--ca="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted.AppendCertsFromPEM(ca)
+	site := &origin{robots: map[string]string{"seen.example.com": "User-agent: *\nDisallow: /private\n"}}
+	v := startProxy(t, append(append(flags, bothSites(t, site.ServeHTTP)...), "--private", "--tls-cert="+cert, "--tls-key="+key)...)
+	for target, want := range map[string]int{
+		"http://seen.example.com/a": 200, "http://seen.example.com/private": 403,
+		"https://seen.example.com/a": 200, "https://seen.example.com/private": 403, "https://free.example.com/private": 200,
+	} {
+		c := v.client()
+		// The certificate of a site that is not looked into is its own.
+		c.TLSClientConfig = &tls.Config{RootCAs: trusted, InsecureSkipVerify: strings.Contains(target, "free")}
+		status, said := ask(c, target)
+		if status != want {
+			t.Errorf("%s: %d %s, want %d", target, status, said, want)
+		}
+	}
+	if log := site.log(); len(log) != 3 {
+		t.Errorf("the site was asked for %q", log)
+	}
+}
+
+// A service speaks HTTP/2 where it has TLS, and streams over it.
+func TestServeWorksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
+	defer c.CloseIdleConnections()
+	at, _ := startDaemon(t, "serve", "--private", siteServer(t, proxySite), "--tls-cert="+cert, "--tls-key="+key)
+	body, send := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", at+"/v1/decide", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "text/plain")
+	go io.WriteString(send, "http://s.example/a\n")
+	res, err := c.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for _, want := range []string{`"allowed":true`, `"allowed":false`} { // each comes before the next is asked
+		line, err := lines.ReadString('\n')
+		if err != nil || !strings.Contains(line, want) || res.ProtoMajor != 2 {
+			t.Errorf("%s: %s %v, want %s", res.Proto, line, err, want)
+		}
+		go io.WriteString(send, "http://s.example/private\n")
+	}
+	send.Close()
 }

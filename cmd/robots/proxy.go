@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +28,8 @@ type proxying struct {
 	uses   usesFlag
 	paced  bool
 	blind  string
+	refuse string // a key of denials
+	watch  string // the address of what watches this proxy; "" for none
 	ca     string // the file of the certificate
 	caKey  string
 	bounds proxy.Limits
@@ -35,14 +39,18 @@ const proxyHelp = `Proxy passes on what robots.txt allows, for any program that 
 
   http_proxy=http://127.0.0.1:3128 wget -r http://example.com/
 
-All else is answered with 403: a page for browsers, a problem document (RFC 9457)
-for programs, and a Proxy-Status field (RFC 9209). If robots.txt is unreachable,
-Retry-After says when it is asked for again. What passes is not changed: redirects
+All else is answered with 403, or as --refuse says: a page for browsers, a problem
+document (RFC 9457) for programs, and a Proxy-Status field (RFC 9209), which tells it
+from the site's own. If robots.txt is unreachable, Retry-After says when it is asked
+for again. What passes is not changed: redirects
 and cookies are the client's, and so is the User-Agent.
 
 With a CA that the client trusts (robots proxy ca), each request over https is decided
 on too. Without one only a tunnel is seen. Then --blind=origin opens it if the site
-forbids the agent nothing at all; refuse opens none, and allow opens all.
+forbids the agent nothing at all, and with --agent-from-client, where the agent is not
+seen either, if the site forbids no crawler anything. Such a tunnel carries TLS for its
+host alone, and ends when the rules change against it. refuse opens none, and allow
+opens all, for whatever they carry.
 
 It listens on a loopback address, and connects to public networks only, unless told
 otherwise. With --token-file, the token is the password of the proxy:
@@ -73,11 +81,25 @@ func (p *proxying) command() *cobra.Command {
 		case (p.ca == "") != (p.caKey == ""):
 			return usagef("--ca and --ca-key are two halves: give both, or none")
 		}
+		if _, known := denials[p.refuse]; !known {
+			return usagef("--refuse is %s, not one of %s", quoted(p.refuse), strings.Join(denialNames, ", "))
+		}
 		if err := p.checkBlind(cmd.Flags().Changed("blind")); err != nil {
 			return err
 		}
 		return p.run(ctx)
 	})
+	p.registerProxy(cmd)
+	p.registerServer(cmd, "127.0.0.1:3128")
+	f := cmd.Flags()
+	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
+	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
+	cmd.AddCommand(p.proxyCA())
+	return cmd
+}
+
+// registerProxy adds the flags that serve does not share.
+func (p *proxying) registerProxy(cmd *cobra.Command) {
 	agentVar(cmd, &p.agent)
 	dialectVar(cmd, &p.dialect)
 	usesVar(cmd, &p.uses)
@@ -89,12 +111,17 @@ func (p *proxying) command() *cobra.Command {
 	f.StringVar(&p.blind, "blind", blindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
 		"refuse with --pace, --uses or --sign-key, which cannot be kept there")
 	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
-	p.registerServer(cmd, "127.0.0.1:3128")
-	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
-	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
-	cmd.AddCommand(p.proxyCA())
-	return cmd
+	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
+		"close ends the connection, or the stream of HTTP/2, without an answer")
+	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
 }
+
+// denials are the statuses of what robots.txt refuses. Crawlers take a 403 for the site's own wall, and try again.
+var (
+	denialNames = []string{"403", "451", "410", "close"}
+	denials     = map[string]int{"403": 403, "451": 451, "410": 410, "close": -1}
+)
 
 // run is a proxy until ctx ends.
 func (p *proxying) run(ctx context.Context) error {
@@ -102,24 +129,18 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain, Denial: denials[p.refuse]}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}
 	if s.Authority, err = p.authority(); err != nil {
 		return err
 	}
-	passed, err := listen.Passed()
-	if err != nil {
-		return err
-	}
-	l, err := p.listen(log, passed[""], p.address, s.Guard.Token, "http/1.1") // which CONNECT can leave
+	l, watch, err := p.sockets(log, s.Guard.Token)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	p.warnOfShared(log)
-	listen.WarnIfShared(log, "--ca-key", p.caKey)
 	slog.SetDefault(log) // what the library says
 	g, err := p.openGate(log)
 	if err != nil {
@@ -127,8 +148,35 @@ func (p *proxying) run(ctx context.Context) error {
 	}
 	defer g.end(ctx, p.app)
 	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
-	fmt.Fprintf(p.out, "robots proxy: %s\n", p.url(l))
+	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))
+	if watch != nil {
+		defer p.watched(ctx, s, g, watch).Close()
+		said += fmt.Sprintf("robots proxy metrics: %s/metrics\n", p.url(watch))
+	}
+	io.WriteString(p.out, said)
 	return drained(ctx, log, s, l, p.drain, func() {})
+}
+
+// sockets begins to listen for clients, and for what watches this proxy if that is wanted.
+func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listener, err error) {
+	const metrics = "metrics"
+	passed, err := listen.Passed(metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	// CONNECT has to be able to leave the protocol, which HTTP/2 does not let it.
+	if l, err = p.listen(log, passed[""], p.address, token, "http/1.1"); err != nil {
+		return nil, nil, err
+	}
+	if p.watch != "" || passed[metrics] != nil {
+		if watch, err = p.listen(log, passed[metrics], p.watch, token, "h2", "http/1.1"); err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+	}
+	p.warnOfShared(log)
+	listen.WarnIfShared(log, "--ca-key", p.caKey)
+	return l, watch, nil
 }
 
 // open makes g, which answers questions, one that requests are sent through. own is where the proxy
@@ -151,7 +199,7 @@ func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
 	base.DialContext = guarded(base.DialContext, s.Permit)
 	g.Base = sender{base, withoutHTTP2(base)}
 	s.Gate, s.Dial = g.Transport, base.DialContext
-	s.Blind = func(r *http.Request, to proxy.Target) error { return p.decideBlind(g, r, to) }
+	s.Blind = func(ctx context.Context, to proxy.Target) (time.Time, error) { return p.decideBlind(ctx, g, to) }
 }
 
 // permit refuses to connect to where this proxy listens, and, without --private, to a network that is

@@ -2,11 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
@@ -39,49 +41,67 @@ func (p *proxying) checkBlind(given bool) error {
 	return nil
 }
 
-// decideBlind returns why a tunnel must not be opened in which no request will be seen.
-func (p *proxying) decideBlind(g *gate, r *http.Request, to proxy.Target) error {
+// decideBlind returns why there may be no tunnel in which no request will be seen, or until when that it may be
+// holds; the zero time is for ever. What is not seen is any path, and with --agent-from-client any crawler as well:
+// the User-Agent field of a CONNECT, which many programs leave out, binds no request in the tunnel.
+func (p *proxying) decideBlind(ctx context.Context, g *gate, to proxy.Target) (until time.Time, err error) {
 	switch p.blind {
 	case blindAllow:
-		return nil
+		return until, nil
 	case blindRefuse:
-		return sealed(to, "requests in it cannot be decided on")
-	}
-	ctx := r.Context()
-	if p.each {
-		ctx = client.WithToken(ctx, policy.ProductToken(r.UserAgent()))
+		return until, sealed(to, "requests in it cannot be decided on")
 	}
 	u := &url.URL{Scheme: "https", Host: to.String(), Path: "/"}
 	a, err := g.Decide(ctx, u)
 	if err != nil {
-		return err
+		return until, err
 	}
-	if !a.Allowed {
-		return &client.DisallowedError{URL: u, Answer: a}
+	if a.Reason == policy.ReasonUnreachable {
+		return until, &client.DisallowedError{URL: u, Answer: a}
 	}
 	rules, err := g.Lookup(ctx, u)
 	if err != nil {
-		return err
+		return until, err
 	}
-	if r, forbids := forbids(rules, a.Token); forbids {
-		return sealed(to, fmt.Sprintf("line %d of its robots.txt, %s, forbids %s something, and the target is not seen",
-			r.Line, visible(r.String()), cmp.Or(a.Token, "*")))
+	forbids := func() (string, bool) { return forbids(rules, a.Token) }
+	if p.each {
+		forbids = func() (string, bool) { return forbidsAny(rules) }
 	}
-	return nil
+	if what, is := forbids(); is {
+		return until, sealed(to, what+" something, and the target is not seen")
+	}
+	if until = a.Until; until.IsZero() { // the cache has dropped it
+		until = time.Now().Add(time.Minute)
+	}
+	return until, nil
 }
 
 func sealed(to proxy.Target, why string) error {
 	return serve.NewProblem(http.StatusForbidden, "tunnel",
-		"no tunnel to %s: %s. Give the proxy a CA (robots proxy ca)", to, why)
+		"no tunnel to %s: %s. Give the proxy a CA, which lets it look inside (--ca; robots proxy ca makes one)", to, why)
 }
 
-// forbids returns a rule of p that may forbid a crawler something, and whether there is one. That a
-// rule is there is enough, whether or not others outweigh it, and in every dialect.
-func forbids(p *policy.Policy, token string) (policy.Rule, bool) {
+// forbids tells what p may forbid a crawler, and whether there is such. That a rule is there is enough, whether or
+// not others outweigh it, and in every dialect.
+func forbids(p *policy.Policy, token string) (what string, is bool) {
 	for r := range p.Group(token).Rules() {
 		if !r.Allow && r.Pattern != "" { // an empty one matches nothing
-			return r, true
+			return fmt.Sprintf("line %d of its robots.txt, %s, forbids %s", r.Line, visible(r.String()), cmp.Or(token, "*")), true
 		}
 	}
-	return policy.Rule{}, p.Reason() == policy.ReasonUnreachable
+	return "its robots.txt, which is unreachable, forbids", p.Reason() == policy.ReasonUnreachable
+}
+
+// forbidsAny is forbids for any crawler that there may be: no group of the file may forbid something.
+func forbidsAny(p *policy.Policy) (what string, is bool) {
+	var name string
+	for line := range strings.Lines(p.String()) { // which has all names and rules
+		switch field, value, _ := strings.Cut(strings.TrimSpace(line), ": "); {
+		case field == "User-agent":
+			name = value
+		case field == "Disallow" && value != "":
+			return fmt.Sprintf("its robots.txt, by %s, forbids %s", visible(strings.TrimSpace(line)), visible(name)), true
+		}
+	}
+	return "", false
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -121,15 +120,8 @@ ID under which sites find its public half.`,
 			if err != nil {
 				return err
 			}
-			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s exists: a key that is overwritten is lost", args[0])
-			}
-			if err != nil {
-				return err
-			}
-			err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
-			if err = errors.Join(err, f.Close()); err != nil {
+			data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+			if err := writeNew(args[0], data, 0o600); err != nil {
 				return err
 			}
 			id, err := (&sign.Signer{Key: key}).KeyID()

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,8 +78,8 @@ func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 func (a *Authority) sign(host string) (*tls.Certificate, error) {
 	now := time.Now()
 	leaf := &x509.Certificate{
-		NotBefore:   later(now.Add(-clockSlip), a.ca.Leaf.NotBefore),
-		NotAfter:    sooner(now.Add(leafLife), a.ca.Leaf.NotAfter),
+		NotBefore:   slices.MaxFunc([]time.Time{now.Add(-clockSlip), a.ca.Leaf.NotBefore}, time.Time.Compare),
+		NotAfter:    slices.MinFunc([]time.Time{now.Add(leafLife), a.ca.Leaf.NotAfter}, time.Time.Compare),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -99,20 +100,6 @@ func (a *Authority) sign(host string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotPermitted, host, err)
 	}
 	return c, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-func sooner(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // MakeAuthority makes a CA: its certificate and key, in PEM. If only is not empty, the CA speaks for

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -83,40 +82,6 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	l.put(in)
 }
 
-// blind opens a tunnel that is not looked into.
-func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
-	leave, ok := s.enter()
-	if !ok {
-		s.answer(w, r, busy())
-		return
-	}
-	defer leave()
-	var site net.Conn
-	err := s.Blind(r, to)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Patience)
-		defer cancel()
-		site, err = s.Dial(ctx, "tcp", to.String())
-	}
-	if err != nil {
-		s.refuse(w, r, err)
-		return
-	}
-	defer site.Close()
-	c, err := s.established(w)
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
-	t := tunnel{idle: s.Limits.Tunnel}
-	t.used.Store(time.Now().UnixNano())
-	var both sync.WaitGroup
-	both.Go(func() { t.copy(site, c) })
-	both.Go(func() { t.copy(c, site) })
-	both.Wait()
-}
-
 // client is the client's end of a tunnel.
 type client struct {
 	net.Conn
@@ -140,46 +105,6 @@ func (s *Server) established(w http.ResponseWriter) (*client, error) {
 	}
 	c.SetWriteDeadline(time.Time{})
 	return &client{c, rw.Reader}, nil
-}
-
-// tunnel copies both ways. It ends if it carries nothing for the time of idle.
-type tunnel struct {
-	idle time.Duration
-	used atomic.Int64 // when it last carried something, in nanoseconds
-}
-
-func (t *tunnel) copy(to, from net.Conn) {
-	buf := make([]byte, 32<<10)
-	for {
-		from.SetReadDeadline(time.Unix(0, t.used.Load()).Add(t.idle))
-		n, err := from.Read(buf)
-		if n > 0 {
-			t.used.Store(time.Now().UnixNano())
-			to.SetWriteDeadline(time.Now().Add(t.idle))
-			if _, err := to.Write(buf[:n]); err != nil {
-				from.Close()
-				to.Close()
-				return
-			}
-		}
-		timeout, _ := errors.AsType[net.Error](err)
-		switch {
-		case err == nil, timeout != nil && timeout.Timeout() && time.Since(time.Unix(0, t.used.Load())) < t.idle:
-		case err == io.EOF && closeWrite(to) == nil: // the other half goes on
-			return
-		default:
-			from.Close()
-			to.Close()
-			return
-		}
-	}
-}
-
-func closeWrite(c net.Conn) error {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return http.ErrNotSupported
 }
 
 // inner is the client's end of a tunnel whose requests are seen.

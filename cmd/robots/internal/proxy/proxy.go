@@ -63,13 +63,23 @@ type Server struct {
 	// so itself.
 	Permit func(netip.AddrPort) error
 
-	// Blind tells why a tunnel must not be opened whose requests are not seen.
-	Blind func(*http.Request, Target) error
+	// Blind tells why there may be no tunnel whose requests are not seen, or until when that it may be holds.
+	// Then it is asked again. Such a tunnel carries TLS for its host alone; with the zero time it carries
+	// anything, for ever.
+	Blind func(context.Context, Target) (until time.Time, err error)
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // for such tunnels
 
 	// Explain makes the answer to a request that Gate did not send, or that Blind or Dial
 	// refused.
 	Explain func(error) Refusal
+
+	// Denial is the status of the answer to what was refused, and not failed. If zero, 403. If negative, there is
+	// none: the connection ends, or with HTTP/2 the stream.
+	Denial int
+
+	// Count is told of each answer: Passed, Tunneled, or the word that ends the type of a problem document. It must
+	// not block. If nil, none is counted.
+	Count func(kind string)
 
 	once     sync.Once
 	reverse  httputil.ReverseProxy
@@ -97,6 +107,7 @@ func (s *Server) init() {
 				}
 			}
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
+			s.count(Passed)
 			return nil
 		},
 		ErrorHandler:  s.refuse,
@@ -118,6 +129,12 @@ func (s *Server) server(h http.Handler) *http.Server {
 
 		DisableGeneralOptionsHandler: true,
 	}
+}
+
+// Underway is how many requests and tunnels there are.
+func (s *Server) Underway() int {
+	s.once.Do(s.init)
+	return len(s.underway)
 }
 
 // Serve answers what comes from l, until Shutdown or Close.
@@ -353,6 +370,13 @@ func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 // answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
 // read, and would find the connection reset. One that expects 100 sends nothing.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
+	s.count(why.kind())
+	if why.denies() {
+		if s.Denial < 0 {
+			panic(http.ErrAbortHandler)
+		}
+		why = why.as(cmp.Or(s.Denial, why.Status))
+	}
 	s.patient(w, r)
 	rest := r.Body
 	if out, ok := w.(*writer); ok && out.body != nil {
@@ -367,6 +391,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 	why.write(w, r)
 	control.Flush()
 	io.Copy(io.Discard, rest)
+}
+
+func (s *Server) count(kind string) {
+	if s.Count != nil {
+		s.Count(kind)
+	}
 }
 
 // patient bounds an answer of our own, and the reading of what is left of the body.

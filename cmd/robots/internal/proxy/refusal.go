@@ -21,6 +21,28 @@ type Refusal struct {
 	Error string // of RFC 9209 §2.3; if empty, http_request_denied
 }
 
+// What is counted besides refusals.
+const (
+	Passed   = "passed"   // the site answered
+	Tunneled = "tunneled" // a blind tunnel was opened
+)
+
+// kind is the word that ends the type of the problem.
+func (f Refusal) kind() string {
+	_, kind, _ := strings.Cut(f.Type, "#problem-")
+	return kind
+}
+
+// denies reports whether f is a refusal by robots.txt, and none of a request that cannot be sent.
+func (f Refusal) denies() bool { return f.Error == "" && f.Status == http.StatusForbidden }
+
+// as is f with another status.
+func (f Refusal) as(status int) Refusal {
+	p := *f.Problem
+	p.Status, p.Title = status, http.StatusText(status)
+	return Refusal{&p, f.Error}
+}
+
 func bad(format string, args ...any) Refusal {
 	return Refusal{serve.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
 }

@@ -1,0 +1,206 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// blind opens a tunnel that is not looked into.
+func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
+	leave, ok := s.enter()
+	if !ok {
+		s.answer(w, r, busy())
+		return
+	}
+	defer leave()
+	var site net.Conn
+	until, err := s.Blind(r.Context(), to)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Patience)
+		defer cancel()
+		site, err = s.Dial(ctx, "tcp", to.String())
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer site.Close()
+	c, err := s.established(w)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
+	s.count(Tunneled)
+	if !until.IsZero() {
+		err = s.begin(site, c, to)
+	}
+	if err == nil {
+		err = s.carry(r.Context(), site, c, to, until)
+	}
+	if err != nil {
+		why := s.Explain(err)
+		s.count(why.kind())
+		s.Log.Debug("closed", "tunnel", to, "because", why.Detail)
+	}
+}
+
+// carry copies both ways until both have ended. If the tunnel may not be there any longer, carry ends it and
+// returns why.
+func (s *Server) carry(ctx context.Context, site, c net.Conn, to Target, until time.Time) error {
+	ctx, ended := context.WithCancel(ctx)
+	defer ended()
+	t := tunnel{idle: s.Limits.Tunnel, ended: ended}
+	t.used.Store(time.Now().UnixNano())
+	t.ways.Store(2)
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() { t.copy(site, c) })
+	both.Go(func() { t.copy(c, site) })
+	err := s.watch(ctx, to, until)
+	if err != nil {
+		c.Close()
+		site.Close()
+	}
+	return err
+}
+
+// watch asks Blind again each time that its answer ends, until ctx does. The error is why the tunnel may not
+// be there any longer.
+func (s *Server) watch(ctx context.Context, to Target, until time.Time) error {
+	for !until.IsZero() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(time.Until(until), time.Second)):
+		}
+		var err error
+		if until, err = s.Blind(ctx, to); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// begin passes on what a tunnel begins with, if that is a ClientHello for its host.
+func (s *Server) begin(site, c net.Conn, to Target) error {
+	c.SetReadDeadline(time.Now().Add(s.Limits.Ask))
+	name, hello, err := readHello(c)
+	if err != nil {
+		return otherwise("no handshake of TLS came in the tunnel to %s: %v", to, err)
+	}
+	if !to.isNamed(name) {
+		const unrecognized = "\x15\x03\x03\x00\x02\x02\x70" // RFC 8446 §6: an alert that is fatal
+		c.SetWriteDeadline(time.Now().Add(s.Limits.Ask))
+		io.WriteString(c, unrecognized)
+		return otherwise("the tunnel to %s is for %q: the name in the ClientHello has to be that of CONNECT", to, cut(name))
+	}
+	site.SetWriteDeadline(time.Now().Add(s.Limits.Patience))
+	_, err = site.Write(hello)
+	return err
+}
+
+func otherwise(format string, args ...any) error {
+	return serve.NewProblem(http.StatusForbidden, "tunnel", format, args...)
+}
+
+// isNamed reports whether t is the host that a ClientHello names (RFC 6066 §3), which an IP address need not be.
+// With Encrypted Client Hello that is the outer name, and the inner one is not seen.
+func (t Target) isNamed(name string) bool {
+	if addr, err := netip.ParseAddr(t.Host); err == nil {
+		named, err := netip.ParseAddr(name)
+		return name == "" || err == nil && named == addr
+	}
+	return strings.EqualFold(name, strings.TrimSuffix(t.Host, "."))
+}
+
+// errHello ends a handshake whose ClientHello was read.
+var errHello = errors.New("the ClientHello was read")
+
+// readHello reads a ClientHello, as large and in as many records as crypto/tls takes, and returns the name in it
+// and all that was read. Nothing is answered.
+func readHello(c net.Conn) (name string, read []byte, err error) {
+	r := &recorder{Conn: c}
+	err = tls.Server(r, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		name = hello.ServerName
+		return nil, errHello
+	}}).Handshake()
+	if !errors.Is(err, errHello) {
+		return "", nil, err
+	}
+	return name, r.read.Bytes(), nil
+}
+
+// recorder keeps what is read, and writes nothing.
+type recorder struct {
+	net.Conn
+	read bytes.Buffer
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	r.read.Write(p[:n])
+	return n, err
+}
+
+func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
+
+// tunnel copies both ways. It ends if it carries nothing for the time of idle.
+type tunnel struct {
+	idle  time.Duration
+	used  atomic.Int64 // when it last carried something, in nanoseconds
+	ways  atomic.Int32 // that go on
+	ended func()       // is called when none does
+}
+
+func (t *tunnel) copy(to, from net.Conn) {
+	defer func() {
+		if t.ways.Add(-1) == 0 {
+			t.ended()
+		}
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		from.SetReadDeadline(time.Unix(0, t.used.Load()).Add(t.idle))
+		n, err := from.Read(buf)
+		if n > 0 {
+			t.used.Store(time.Now().UnixNano())
+			to.SetWriteDeadline(time.Now().Add(t.idle))
+			if _, err := to.Write(buf[:n]); err != nil {
+				from.Close()
+				to.Close()
+				return
+			}
+		}
+		timeout, _ := errors.AsType[net.Error](err)
+		switch {
+		case err == nil, timeout != nil && timeout.Timeout() && time.Since(time.Unix(0, t.used.Load())) < t.idle:
+		case err == io.EOF && closeWrite(to) == nil: // the other half goes on
+			return
+		default:
+			from.Close()
+			to.Close()
+			return
+		}
+	}
+}
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}

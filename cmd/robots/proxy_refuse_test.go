@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// newMoved is a site with a page that leads to a forbidden one.
+func newMoved() *origin {
+	return &origin{robots: map[string]string{"a.example.com": "User-agent: *\nDisallow: /private\n"}}
+}
+
+// Each way to refuse is seen on plain connections and in TLS, over HTTP/1.1 and HTTP/2, for requests and tunnels. What
+// is no refusal stays as it is.
+func TestProxyRefusesAsItIsTold(t *testing.T) {
+	site := newMoved()
+	sites := bothSites(t, site.ServeHTTP)
+	flags, pool := testCA(t)
+	for _, way := range []struct {
+		args   []string
+		status int // 0: no answer
+		title  string
+	}{
+		{nil, 403, "Forbidden"},
+		{[]string{"--refuse=403"}, 403, "Forbidden"},
+		{[]string{"--refuse=451"}, 451, "Unavailable For Legal Reasons"},
+		{[]string{"--refuse=410"}, 410, "Gone"},
+		{[]string{"--refuse=close"}, 0, "EOF"},
+	} {
+		seen := startProxy(t, slices.Concat(way.args, flags, sites, []string{"--private"})...)
+		blind := startProxy(t, slices.Concat(way.args, sites, []string{"--private", "--timeout=2s"})...)
+		for _, c := range []struct {
+			proxy  *relay
+			target string
+			http2  bool
+			others int // the status, if it is no matter of --refuse
+		}{
+			{seen, "http://a.example.com/private", false, 0},
+			{seen, "https://a.example.com/private", false, 0},
+			{seen, "https://a.example.com/private", true, 0},
+			{blind, "https://a.example.com/private", false, 0},
+			{seen, "http://a.example.com/", false, 200},
+			{seen, "https://a.example.com/", true, 200},
+			{seen, "http://a.example.com:22/", false, 400},
+		} {
+			name := fmt.Sprint(way.args, c.target, c.http2)
+			tr := c.proxy.client()
+			tr.TLSClientConfig, tr.ForceAttemptHTTP2 = &tls.Config{RootCAs: pool}, c.http2
+			status, said := ask(tr, c.target)
+			want := way.status
+			if c.others > 0 {
+				want = c.others
+			}
+			if c.proxy == blind && want > 0 {
+				status, want = 0, 0 // net/http tells of the answer to CONNECT what it says alone
+			}
+			if status != want || c.others == 0 && !strings.Contains(said, way.title) &&
+				!(c.http2 && strings.Contains(said, "INTERNAL_ERROR")) {
+				t.Errorf("%s: %d %s, want %d", name, status, said, want)
+			}
+			if want > 0 && c.others != 200 && !strings.Contains(said, "[robotsgate;error=http_request_") {
+				t.Errorf("%s: no Proxy-Status: %s", name, said)
+			}
+			if want > 0 && c.others == 0 && !strings.Contains(said, fmt.Sprintf(`"status":%d`, want)) {
+				t.Errorf("%s: %s", name, said)
+			}
+		}
+		if log := site.log(); len(log) != 2 {
+			t.Errorf("%v: the site was asked for %q", way.args, log)
+		}
+	}
+	var errs strings.Builder
+	if status := run(t.Context(), []string{"proxy", "--refuse=404"}, streams{nil, io.Discard, &errs}); status != exitUsage {
+		t.Errorf("status %d: %s", status, &errs)
+	}
+}
+
+// ask returns the status and all else that an answer says, or 0 and why there is none.
+func ask(tr http.RoundTripper, target string) (status int, said string) {
+	req, err := http.NewRequest("GET", target, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	res, err := tr.RoundTrip(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	return res.StatusCode, fmt.Sprint(res.Status, res.Header["Proxy-Status"], string(body))
+}
+
+// A crawler that takes 401, 403 and 429 for a wall, as Crawlee does, and comes back three times, asks the site once
+// for what it is told in another way.
+func TestProxyIsNotTakenForAWall(t *testing.T) {
+	site := newMoved()
+	h := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/moved" {
+			w.Header().Set("Location", "/private/page")
+			defer w.WriteHeader(http.StatusFound)
+			w = discard{w}
+		}
+		site.ServeHTTP(w, r)
+	}
+	to := siteServer(t, h)
+	for way, times := range map[string]int{"403": 4, "410": 1, "451": 1} {
+		v := startProxy(t, "--private", "--refuse="+way, to)
+		crawler := &http.Client{Transport: v.client()}
+		for range 4 {
+			res, err := crawler.Get("http://a.example.com/moved")
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != 401 && res.StatusCode != 403 && res.StatusCode != 429 {
+				break
+			}
+		}
+		if log := site.log(); !slices.Equal(log, slices.Repeat([]string{"GET a.example.com/moved"}, times)) {
+			t.Errorf("--refuse=%s: the site was asked for %q", way, log)
+		}
+	}
+}
+
+// discard is an answer without a body.
+type discard struct{ http.ResponseWriter }
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A page that is refused is a page to Chromium: its answer tells, or there is none.
+func TestChromiumIsToldOfARefusal(t *testing.T) {
+	sites := bothSites(t, newMoved().ServeHTTP)
+	browser := chromium(t)
+	for way, want := range map[string]string{"403": "403 true", "410": "410 true", "close": "net::ERR_EMPTY_RESPONSE"} {
+		v := startProxy(t, append(sites, "--private", "--refuse="+way)...)
+		through := func(p *target.CreateBrowserContextParams) { p.ProxyServer = v.url.String() }
+		ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(through))
+		res, err := chromedp.RunResponse(ctx, chromedp.Navigate("http://a.example.com/private/x"))
+		got := fmt.Sprint(err)
+		if err == nil {
+			_, ours := res.Headers["Proxy-Status"]
+			got = fmt.Sprint(res.Status, ours)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("--refuse=%s: %s, want %s", way, got, want)
+		}
+		end()
+	}
+}
