@@ -146,7 +146,8 @@ func (v *service) use(g *gate) {
 	g.Pacer = new(client.Pacer)
 	g.share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
 	g.Trace = &client.Trace{Fetched: v.fetched}
-	v.metrics.watch(v)
+	v.metrics.watch(g.Cache)
+	v.metrics.watchService(v)
 	if g.Cache.Store != nil {
 		g.Cache.Store = v.metrics.store(g.Cache.Store)
 	}

@@ -43,50 +43,48 @@ var (
 func newMetrics() *metrics {
 	m := &metrics{registry: newRegistry()}
 	in := promauto.With(m.registry)
-	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
-		c := in.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		for _, v := range values {
-			c.WithLabelValues(v)
-		}
-		return c
-	}
 	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
 		return in.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
-	m.decisions = counter("robots_decisions_total", "Decisions about URLs of sites.", "outcome", decisionOutcomes)
+	m.decisions = newCounters(m.registry, "robots_decisions_total", "Decisions about URLs of sites.", "outcome", decisionOutcomes)
 	m.decisionTime = histogram("robots_decision_seconds",
 		"Time to decide, with that to read robots.txt. Lines of streams are left out.", .0001, .001, .01, .1, 1, 10, 100)
-	m.fetches = counter("robots_fetches_total", "Times robots.txt was read.", "outcome", fetchOutcomes)
+	m.fetches = newCounters(m.registry, "robots_fetches_total", "Times robots.txt was read.", "outcome", fetchOutcomes)
 	m.fetchTime = histogram("robots_fetch_seconds",
 		"Time to read robots.txt; for a turn, with that until it may be read.", .03, .1, .3, 1, 3, 10, 30, 100)
-	m.storeFailures = counter("robots_store_failures_total", "Calls of the store that failed.", "op", storeOps)
+	m.storeFailures = newCounters(m.registry, "robots_store_failures_total", "Calls of the store that failed.", "op", storeOps)
 	m.turnsWaiting = in.NewGauge(prometheus.GaugeOpts{
 		Name: "robots_turns_waiting", Help: "Questions that wait for a turn.",
 	})
 	m.turnTime = histogram("robots_turn_wait_seconds",
 		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
-	m.responses = counter("robots_http_responses_total", "Answers to requests.", "status", statusClasses)
-	m.underway = in.NewGauge(prometheus.GaugeOpts{
-		Name: "robots_http_requests_underway", Help: "Requests that are being read, waited for or answered.",
-	})
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }
 
-// watch tells of the size of what v holds.
-func (m *metrics) watch(v *service) {
-	gauge := func(name, help string, value func() int64) {
-		promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return float64(value()) })
-	}
-	c := v.gate.Cache
-	gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(c.Stats().Origins) })
-	gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return c.Stats().Bytes })
-	gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
-		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
-	gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
-	gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
+// watch tells of the size of c.
+func (m *metrics) watch(c *cache.Cache) {
+	m.gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(c.Stats().Origins) })
+	m.gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return c.Stats().Bytes })
 }
+
+// watchService tells of what v holds for its clients.
+func (m *metrics) watchService(v *service) {
+	m.responses = newCounters(m.registry, "robots_http_responses_total", "Answers to requests.", "status", statusClasses)
+	m.underway = promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{
+		Name: "robots_http_requests_underway", Help: "Requests that are being read, waited for or answered.",
+	})
+	m.gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
+		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
+	m.gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+	m.gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
+}
+
+func (m *metrics) gauge(name, help string, value func() int64) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+		func() float64 { return float64(value()) })
+}
+
 
 // count counts what next answers.
 func (m *metrics) count(next http.Handler) http.Handler {
