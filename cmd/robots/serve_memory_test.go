@@ -197,3 +197,68 @@ func TestServeLeavesNoFile(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 }
+
+// Many questions of 100 clients, with slow readers, hang-ups and bodies that are too large among them:
+// each is answered or refused with a reason, and memory is flat. With -million they are 24,000.
+func TestServeUnderAMixedCrowd(t *testing.T) {
+	questions := 10
+	if *million {
+		questions = 240
+	}
+	cmd, at := process(t, "--cache=none", "--private", siteServer(t, schemaSite))
+	addr := strings.TrimPrefix(at, "http://")
+	heavy := `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(100000, `"/"`) + `}`
+	var all sync.WaitGroup
+	for client := range 100 {
+		all.Go(func() {
+			for i := range questions {
+				switch (client + i) % 25 {
+				case 0:
+					slowClient(t, addr, "/v1/match", mediaJSON, heavy, 200)
+				case 1:
+					c, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					io.WriteString(c, "POST /v1/lint HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 999999\r\n\r\nUser-agent: *\n")
+					c.Close()
+				case 2:
+					answered(t, "POST", at+"/v1/lint", "text/plain", strings.Repeat("x", maxText+1), 413)
+				case 3:
+					answered(t, "POST", at+"/v1/decide", "text/plain", "http://rules.example/a\nhttp://rules.example/private\n", 200)
+				case 4:
+					answered(t, "POST", at, "application/x-www-form-urlencoded", formOf("source", "text", "robots", "Disallow: /"), 200)
+				default:
+					answered(t, "GET", at+"/v1/decide?url=http://rules.example/"+strconv.Itoa(i), "", "", 200)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if peak := status(t, cmd.Process.Pid, "VmHWM"); peak > 200 {
+		t.Errorf("%d MiB at the peak, want at most 200", peak)
+	}
+}
+
+// answered checks that a question has an answer of a status, or a refusal that says why and when to come
+// again.
+func answered(t *testing.T, method, url, media, body string, status int) {
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	req.Header.Set("Content-Type", media)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	busy := res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && bytes.Contains(data, []byte("detail"))
+	if err != nil || res.StatusCode != status && !busy {
+		t.Errorf("%s %s: %s, %v: %.200s", method, url, res.Status, err, data)
+	}
+}

@@ -85,7 +85,6 @@ func (m *metrics) gauge(name, help string, value func() int64) {
 		func() float64 { return float64(value()) })
 }
 
-
 // count counts what next answers.
 func (m *metrics) count(next http.Handler) http.Handler {
 	classes := map[int]prometheus.Counter{}
