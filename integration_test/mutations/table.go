@@ -181,7 +181,7 @@ var table = []mutation{
 	{"cmd/robots/proxy.go", "case to.Port() == own.Port() && (", "case false && (", "the proxy asks itself", "./cmd/robots", "TestProxyDoesNotAskItself"},
 	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Sign = g.Fetcher.Sign", "the proxy knows no uses", "./cmd/robots", "TestProxyPassesWhatIsAllowed"},
 	{"cmd/robots/proxy.go", "g.Sign, g.Uses = g.Fetcher.Sign, p.uses", "g.Uses = p.uses", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
-	{"cmd/robots/serve_page.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "false", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
+	{"cmd/robots/serve_page.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "site == \"nothing\"", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
 	{"cmd/robots/serve_page_view.go", "who.dialect.Dialect = c.dialect", "_ = c.dialect", "Googlebot is not read as Google reads", "./cmd/robots", "TestPageAnswersForEachCrawler"},
 	{"cmd/robots/internal/serve/spool.go", "if release == nil {", "if false {", "spools have no bound", "./cmd/robots", "TestServeIsAsItsOpenAPIDocumentSays"},
 	{"policy/text.go", "derived[h.line()] = true", "_ = derived", "a rule that matches by what is derived from it is not told", "./policy", "FuzzParse"},
