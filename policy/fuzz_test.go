@@ -62,6 +62,9 @@ func FuzzParse(f *testing.F) {
 				if copied := p.Combined(token).Decide(target); copied != want {
 					t.Errorf("%v: %q asks for %q: got %v of a copied group, want %v\nfile %q", d, token, target, copied, want, file)
 				}
+				if got, want := p.Group(token).Matching(target), matchingAlone(p, token, target, d); !slices.Equal(got, want) {
+					t.Errorf("%v: %q asks for %q: %v match, want %v\nfile %q", d, token, target, got, want, file)
+				}
 				got := q.Decide(token, target)
 				got.Rule.Line, want.Rule.Line = 0, 0
 				if got != want {
@@ -70,6 +73,17 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// matchingAlone asks a file of its own for each rule.
+func matchingAlone(p *policy.Policy, token, target string, d policy.Dialect) (matching []policy.Rule) {
+	for r := range p.Group(token).Rules() {
+		alone := d.Parse([]byte("User-agent: *\n" + r.String() + "\n"))
+		if alone.Decide("*", target).Reason == policy.ReasonRule {
+			matching = append(matching, r)
+		}
+	}
+	return matching
 }
 
 // FuzzDecide compares the compiled forms with a matcher that is too simple to be

@@ -30,6 +30,64 @@ func (g Group) Rules() iter.Seq[Rule] {
 	}
 }
 
+// Matching returns the rules of the group that match the target, in the order of the file,
+// without repeated ones. The one that Decide names is among them, unless its pattern is empty.
+// Its time grows with the number of rules, and that of Decide hardly does: it is for explaining a
+// decision, not for taking one. The target is as in Decide. No rule matches "/robots.txt".
+func (g Group) Matching(target string) []Rule {
+	if g.p == nil || g.name == 0 {
+		return nil
+	}
+	if target == "" || target[0] != '/' {
+		target = originForm(target)
+	}
+	if escape := g.p.dialect.reading().escape; escape != escapeGoogle {
+		target = string(escape.appendTarget(nil, target))
+	}
+	if target == robots {
+		return nil
+	}
+	var e effort
+	defer e.done()
+	q := newQuestion(target, kindsOf(target), &e)
+	var rules []Rule
+	for b := range g.p.blocks(g.name) {
+		rules = b.appendMatching(rules, &q)
+	}
+	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
+	seen := map[Rule]bool{}
+	return slices.DeleteFunc(rules, func(r Rule) bool {
+		r.Line = 0
+		repeated := seen[r]
+		seen[r] = true
+		return repeated
+	})
+}
+
+// appendMatching appends the rules of the block that match. For a derived rule that is the one
+// of the same line.
+func (b block) appendMatching(rules []Rule, q *question) []Rule {
+	derived := map[int]bool{} // lines
+	for i := range b.len() {
+		switch h := b.at(i); {
+		case h.octets() == 0 || !q.has(h.word) || !q.matches(h.pattern(), h.word):
+		case h.derived():
+			derived[h.line()] = true
+		default:
+			rules = append(rules, h.asRule())
+		}
+	}
+	if len(derived) == 0 {
+		return rules
+	}
+	for _, r := range b.appendRules(nil) {
+		if derived[r.Line] {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
 // appendRules appends the rules of the block that stand in a line of their own.
 func (b block) appendRules(rules []Rule) []Rule {
 	for i := range b.len() {

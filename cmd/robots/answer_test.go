@@ -202,14 +202,14 @@ disalow: /a`},
 			}
 			r := reading{c.dialect, &fetch.Result{Policy: c.dialect.Parse([]byte(c.file)), Body: []byte(c.file)}}
 			d := r.result.Policy.Decide(c.token, c.target)
-			if got := r.explain(c.token, c.target, d); !slices.Equal(got, want) {
+			if got := r.bound(c.token).explain(c.target, d); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 			r.result.Body = nil // from a cache: the rules only
 			want = slices.DeleteFunc(want, func(l fileLine) bool {
 				return !bytes.Contains(bytes.ToLower([]byte(l.Text)), []byte("allow")) && !strings.HasPrefix(l.Text, "disalow")
 			})
-			if got := r.explain(c.token, c.target, d); len(got) != len(want) {
+			if got := r.bound(c.token).explain(c.target, d); len(got) != len(want) {
 				t.Errorf("without the file: got %v, want %v", got, want)
 			}
 		})

@@ -185,7 +185,7 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 		v.Error = *v.Robots.Error
 	}
 	if c.explain {
-		v.Lines = append([]fileLine{}, r.explain(c.agent.String(), u.url.RequestURI(), d)...)
+		v.Lines = append([]fileLine{}, r.bound(c.agent.String()).explain(u.url.RequestURI(), d)...)
 		if refused != nil {
 			by := refused.By
 			v.Lines = append(v.Lines, fileLine{by.Line, string(by.By) + ": " + by.Text, true})

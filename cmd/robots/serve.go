@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
+	"runtime/debug"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -57,6 +58,10 @@ same JSON:
 
 It listens on a loopback address, and asks public networks only, unless told otherwise.
 A refusal is an answer with status 200; only /authz says 403.
+
+An answer covers one URL ("covers": "url"). A client that follows redirects itself fetches
+what it never asked about: have it follow none, and ask for each hop. A gateway, or robots
+proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
@@ -110,9 +115,9 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
-	// A small heap is collected for every thousand answers. With this in it, which is never
-	// touched and so takes no memory, there is garbage of as much more before the next time.
-	defer runtime.KeepAlive(make([]byte, 32<<20))
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200) // a small heap would be collected for every thousand answers
+	}
 	passed, err := listen.Passed()
 	if err != nil {
 		return err
@@ -142,6 +147,7 @@ func (v *service) use(g *gate) {
 	g.share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
 	g.Trace = &client.Trace{Fetched: v.fetched}
 	v.metrics.watch(g.Cache)
+	v.metrics.watchService(v)
 	if g.Cache.Store != nil {
 		g.Cache.Store = v.metrics.store(g.Cache.Store)
 	}
@@ -168,8 +174,9 @@ func (s *server) logger() (*slog.Logger, error) {
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams), uploads: make(chan struct{}, s.limits.files),
-		metrics: newMetrics()}
+		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
+		work: serve.NewMemory(s.limits.work - s.limits.work/4), small: serve.NewMemory(s.limits.work / 4),
+		policies: serve.NewMemory(s.limits.policies), spool: serve.NewMemory(s.limits.spool)}
 	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
 	v.outputs.New = func() any { return new(output) }
 	v.guard.Hosts = s.hosts
@@ -251,7 +258,7 @@ func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration
 	defer stop()
 	v.draining = draining
 	server := &http.Server{
-		Handler:           v.handler(),
+		Handler:           v.metrics.count(v.handler()),
 		ReadHeaderTimeout: v.limits.header,
 		WriteTimeout:      v.limits.question + 2*v.limits.answer,
 		IdleTimeout:       v.limits.idle,

@@ -111,6 +111,8 @@ http {
     listen LISTEN;
     location / {
       auth_request /robots;
+      auth_request_set $why $upstream_http_proxy_status;
+      add_header Proxy-Status $why always;
       proxy_pass http://ORIGIN;
       proxy_set_header Host $http_host;
     }
@@ -180,6 +182,9 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 				res, got := s.do("GET", c.path, "", fields...)
 				if did := passed.Load() > before; did != c.pass || (res.StatusCode == 200) != c.pass {
 					t.Errorf("%s, %s: passed %v, status %d: %s\n%s", c.path, c.fields, did, res.StatusCode, got, v.log)
+				}
+				if why := res.Header.Get("Proxy-Status"); res.StatusCode == 403 && why == "" || c.pass && why != "" {
+					t.Errorf("%s, %s: Proxy-Status is %q", c.path, c.fields, why)
 				}
 				if g.name == "caddy" && !c.pass && c.fields == "X: y" && !strings.Contains(got, "Disallow: /private") {
 					t.Errorf("the client is told %q", got)

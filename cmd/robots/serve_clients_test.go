@@ -55,11 +55,11 @@ func TestServeAnswersRealClients(t *testing.T) {
 				return status, answer
 			}
 			for _, c := range []struct{ method, path, media, body, status, says string }{
-				{"GET", "/v1/decide?url=http://rules.example/private", "", "", "200", `"allowed":false,"reason":"rule","line":2`},
+				{"GET", "/v1/decide?url=http://rules.example/private", "", "", "200", `"allowed":false,"covers":"url","reason":"rule","line":2`},
 				{"GET", "/v1/decide?as=all&url=http://rules.example/", "", "", "200", `"dialect":"original","allowed":true`},
 				{"GET", "/v1/decide", "", "", "400", `"parameter":"url"`},
 				{"POST", "/v1/decide", mediaNDJSON, "http://rules.example/\n{\"url\":\"http://down.example/\"}\n", "200",
-					`"allowed":false,"reason":"unreachable"`},
+					`"allowed":false,"covers":"url","reason":"unreachable"`},
 				{"GET", "/v1/robots?origin=http://rules.example", "", "", "200", `"sitemaps":["https://rules.example/s.xml"]`},
 				{"POST", "/v1/match", mediaJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":["/x"]}`, "200",
 					`"rule":"Disallow: /x"`},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,6 +59,9 @@ func malformedIn(query string) string {
 func (v *service) asker(agent, as string) (*checker, error) {
 	c := &checker{app: v.answers}
 	c.agent, c.dialect = v.agent, v.dialect
+	if len(agent) > maxAgent {
+		return nil, serve.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
+	}
 	if agent != "" {
 		if err := c.agent.Set(agent); err != nil {
 			return nil, serve.BadParameter("agent", "agent: %v", err)
@@ -131,6 +135,13 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if c.all {
 		g, media = v.whole, mediaNDJSON
 	}
+	release := func() {}
+	if c.all { // each reads the file anew
+		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.result.Body))); err != nil {
+			return err
+		}
+	}
+	defer release()
 	out := v.outputs.Get().(*output)
 	defer v.outputs.Put(out)
 	out.Reset()
@@ -144,6 +155,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 		outcomes = append(outcomes, answer.outcome())
 	}
 	v.metrics.decided(begin, outcomes...)
+	release()
 	return v.send(w, media, out.Bytes())
 }
 
@@ -217,10 +229,17 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var out output
-	res = res.In(c.dialect.Dialect)
-	out.json(newFetched(res, v.whole.answer(o, res)))
-	return v.send(w, mediaJSON, out.Bytes())
+	release, err := v.admit(ctx, 2*costOfParse*int64(len(res.Body)))
+	if err != nil {
+		return err
+	}
+	return v.answer(w, http.StatusOK, mediaJSON, release, func(to io.Writer) error {
+		var out output
+		res = res.In(c.dialect.Dialect)
+		out.json(newFetched(res, v.whole.answer(o, res)))
+		_, err := out.WriteTo(to)
+		return err
+	})
 }
 
 var errEnded = errors.New("the client has gone")

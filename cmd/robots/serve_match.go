@@ -1,21 +1,30 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/transform"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// matchQuestion is the body of POST /v1/match.
+// matchQuestion is the body of POST /v1/match without its URLs, of which there may be millions.
 type matchQuestion struct {
-	Robots    *string  `json:"robots"`
-	RobotsB64 *string  `json:"robots_b64"`
-	URLs      []string `json:"urls"`
-	Agent     string   `json:"agent"`
-	As        string   `json:"as"`
+	record
+	Agent, As string
+
+	urls  int64 // where they begin in the body
+	asked bool  // there are any
 }
 
 // match answers POST /v1/match with what "robots match --json" writes. Nothing is fetched.
@@ -23,59 +32,164 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	if _, err := parameters(r); err != nil {
 		return err
 	}
-	q, text, err := readMatch(w, r)
+	spool, err := v.body(w, r, maxBody, mediaJSON)
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(q.Agent, q.As)
+	defer spool.Close()
+	ask, urls, release, err := v.matching(r.Context(), spool)
 	if err != nil {
 		return err
 	}
-	if c.all {
-		return serve.BadParameter("as", "as=all is for decisions about a site")
+	defer release()
+	from, err := spool.Reader(urls)
+	if err != nil {
+		return err
 	}
-	m := &matcher{app: c.app, agent: c.agent, dialect: c.dialect}
-	ask := m.asker(m.dialect.Parse(text))
 	w.Header().Set("Content-Type", mediaNDJSON)
-	d := &serve.Duplex{Request: r, Writer: w, Patience: v.limits.answer, Ends: r.Context()}
-	defer d.Start()()
 	var out output
-	for i, url := range q.URLs {
-		ask(&out, i+1, url)
-		if out.Len() < batchBytes && i+1 < len(q.URLs) {
-			continue
-		}
-		if _, err := d.Write(out.Bytes()); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		out.Reset()
+	to, number := serve.Paced{Writer: w, Patience: v.limits.answer}, 0
+	list := json.NewDecoder(from)
+	list.Token() // its bracket
+	err = eachURL(list, func(url string) error {
+		number++
+		ask(&out, number, url)
 		out.problems = nil // the records say the same
+		if out.Len() < batchBytes {
+			return nil
+		}
+		_, err := to.Write(out.Bytes())
+		out.Reset()
+		return err
+	})
+	if err == nil {
+		_, err = to.Write(out.Bytes())
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler) // what was answered must not pass for all
 	}
 	return nil
 }
 
-// readMatch reads the body and the file in it.
-func readMatch(w http.ResponseWriter, r *http.Request) (q matchQuestion, text []byte, err error) {
-	data, err := body(w, r, maxBody, mediaJSON)
+// matching reads a question, and returns what answers it and where its URLs begin. What is
+// large in that is held until it is released.
+func (v *service) matching(ctx context.Context, spool *serve.Spool) (
+	ask func(*output, int, string), urls int64, release func(), err error,
+) {
+	size := spool.Size()
+	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer read()
+	q, text, err := readMatch(spool)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	c, err := v.asker(q.Agent, q.As)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if c.all {
+		return nil, 0, nil, serve.BadParameter("as", "as=all is for decisions about a site")
+	}
+	m := &matcher{app: c.app, agent: c.agent, dialect: c.dialect}
+	p := m.dialect.Parse(text)
+	release = func() {}
+	if n := int64(p.Size()); n > smallPolicy {
+		if release = v.policies.TryTake(n); release == nil {
+			return nil, 0, nil, busy()
+		}
+	}
+	return m.asker(p), q.urls, release, nil
+}
+
+// readMatch reads all of the body, and the file in it.
+func readMatch(spool *serve.Spool) (q matchQuestion, text []byte, err error) {
+	body, err := spool.Reader(0)
 	if err != nil {
 		return q, nil, err
 	}
-	if err := readJSON(data, &q); err != nil {
-		return q, nil, err
+	if err := q.read(json.NewDecoder(transform.NewReader(body, encoding.UTF8Validator))); err != nil {
+		return q, nil, notRead(err)
 	}
-	if len(q.URLs) == 0 {
+	if !q.asked {
 		return q, nil, serve.BadParameter("urls", "urls is missing or empty")
 	}
 	if q.Robots == nil && q.RobotsB64 == nil {
 		return q, nil, serve.BadParameter("robots", "robots is missing: give the text of the file")
 	}
-	if text, err = (&record{Robots: q.Robots, RobotsB64: q.RobotsB64}).robots(); err != nil {
+	if text, err = q.robots(); err != nil {
 		return q, nil, serve.BadParameter("robots_b64", "%v", err)
 	}
 	if len(text) > maxText {
 		return q, nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
 	}
 	return q, text, nil
+}
+
+// read reads an object whose fields come in any order.
+func (q *matchQuestion) read(d *json.Decoder) error {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	fields := map[string]any{"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(t.(string)) // as encoding/json compares names
+		switch into, known := fields[name]; {
+		case name == "urls":
+			err = q.readURLs(d)
+		case known:
+			err = readField(d, name, into)
+		default:
+			err = fmt.Errorf("json: unknown field %s", quoted(t.(string)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return serve.BadParameter("body", "the body holds more than one question")
+	}
+	return nil
+}
+
+// readURLs reads the list of URLs, and keeps where it begins.
+func (q *matchQuestion) readURLs(d *json.Decoder) error {
+	q.asked = false
+	switch t, err := d.Token(); {
+	case err != nil || t == nil:
+		return err
+	case t != json.Delim('['):
+		return serve.BadParameter("urls", "urls is no list")
+	}
+	q.urls = d.InputOffset() - 1
+	return eachURL(d, func(string) error { q.asked = true; return nil })
+}
+
+// eachURL calls visit for the URLs of a list, whose bracket was read.
+func eachURL(d *json.Decoder, visit func(string) error) error {
+	for d.More() {
+		var url string
+		if err := readField(d, "urls", &url); err != nil {
+			return err
+		}
+		if len(url) > maxURL {
+			return serve.BadParameter("urls", "a URL is longer than %d bytes", maxURL)
+		}
+		if err := visit(url); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
 }
 
 // lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF.
@@ -92,18 +206,25 @@ func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return serve.BadParameter("format", "no format is called %s: it is json or sarif", quoted(format))
 	}
-	data, err := body(w, r, maxText, "text/plain", "application/octet-stream", "")
+	spool, err := v.body(w, r, maxText, "text/plain", "application/octet-stream", "")
 	if err != nil {
 		return err
 	}
-	l := &linter{app: &app{streams: streams{in: bytes.NewReader(data), err: io.Discard}}}
-	report, err := l.one(r.Context(), "-")
+	defer spool.Close()
+	release, err := v.admit(r.Context(), costOfLint*spool.Size())
 	if err != nil {
 		return err
 	}
-	var out output
-	if err := write(&out, report); err != nil {
-		return err
-	}
-	return v.send(w, media, out.Bytes())
+	return v.answer(w, http.StatusOK, media, release, func(to io.Writer) error {
+		in, err := spool.Reader(0)
+		if err != nil {
+			return err
+		}
+		l := &linter{app: &app{streams: streams{in: in, err: io.Discard}}}
+		report, err := l.one(r.Context(), "-")
+		if err != nil {
+			return err
+		}
+		return write(to, report)
+	})
 }

@@ -28,6 +28,8 @@ type metrics struct {
 	storeFailures *prometheus.CounterVec
 	turnsWaiting  prometheus.Gauge
 	turnTime      prometheus.Histogram
+	responses     *prometheus.CounterVec
+	underway      prometheus.Gauge
 }
 
 // The values of labels. All are there from the start: what has not happened yet is a zero.
@@ -35,28 +37,22 @@ var (
 	decisionOutcomes = []string{"allowed", "refused", "unreachable", "malformed"}
 	fetchOutcomes    = []string{outcomeRules, "unavailable", "unreachable", "given-up"}
 	storeOps         = []string{"get", "put", "lock", "take", "tell"}
+	statusClasses    = []string{"2xx", "3xx", "4xx", "429", "5xx"}
 )
 
 func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+	m := &metrics{registry: newRegistry()}
 	in := promauto.With(m.registry)
-	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
-		c := in.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		for _, v := range values {
-			c.WithLabelValues(v)
-		}
-		return c
-	}
 	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
 		return in.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
-	m.decisions = counter("robots_decisions_total", "Decisions about URLs of sites.", "outcome", decisionOutcomes)
+	m.decisions = newCounters(m.registry, "robots_decisions_total", "Decisions about URLs of sites.", "outcome", decisionOutcomes)
 	m.decisionTime = histogram("robots_decision_seconds",
 		"Time to decide, with that to read robots.txt. Lines of streams are left out.", .0001, .001, .01, .1, 1, 10, 100)
-	m.fetches = counter("robots_fetches_total", "Times robots.txt was read.", "outcome", fetchOutcomes)
+	m.fetches = newCounters(m.registry, "robots_fetches_total", "Times robots.txt was read.", "outcome", fetchOutcomes)
 	m.fetchTime = histogram("robots_fetch_seconds",
 		"Time to read robots.txt; for a turn, with that until it may be read.", .03, .1, .3, 1, 3, 10, 30, 100)
-	m.storeFailures = counter("robots_store_failures_total", "Calls of the store that failed.", "op", storeOps)
+	m.storeFailures = newCounters(m.registry, "robots_store_failures_total", "Calls of the store that failed.", "op", storeOps)
 	m.turnsWaiting = in.NewGauge(prometheus.GaugeOpts{
 		Name: "robots_turns_waiting", Help: "Questions that wait for a turn.",
 	})
@@ -68,12 +64,62 @@ func newMetrics() *metrics {
 
 // watch tells of the size of c.
 func (m *metrics) watch(c *cache.Cache) {
-	in := promauto.With(m.registry)
-	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_origins", Help: "Origins in memory."},
-		func() float64 { return float64(c.Stats().Origins) })
-	in.NewGaugeFunc(prometheus.GaugeOpts{Name: "robots_cache_bytes", Help: "Memory that they take."},
-		func() float64 { return float64(c.Stats().Bytes) })
+	m.gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(c.Stats().Origins) })
+	m.gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return c.Stats().Bytes })
 }
+
+// watchService tells of what v holds for its clients.
+func (m *metrics) watchService(v *service) {
+	m.responses = newCounters(m.registry, "robots_http_responses_total", "Answers to requests.", "status", statusClasses)
+	m.underway = promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{
+		Name: "robots_http_requests_underway", Help: "Requests that are being read, waited for or answered.",
+	})
+	m.gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
+		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
+	m.gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+	m.gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
+}
+
+func (m *metrics) gauge(name, help string, value func() int64) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+		func() float64 { return float64(value()) })
+}
+
+// count counts what next answers.
+func (m *metrics) count(next http.Handler) http.Handler {
+	classes := map[int]prometheus.Counter{}
+	for _, class := range statusClasses {
+		classes[int(class[0]-'0')] = m.responses.WithLabelValues(class)
+	}
+	classes[4], classes[http.StatusTooManyRequests] = m.responses.WithLabelValues("4xx"), m.responses.WithLabelValues("429")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.underway.Inc()
+		said := &statusWriter{w, http.StatusOK}
+		defer func() {
+			m.underway.Dec()
+			if c := classes[said.status]; c != nil {
+				c.Inc()
+			} else {
+				classes[said.status/100].Inc()
+			}
+		}()
+		next.ServeHTTP(said, r)
+	})
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // decided counts decisions that were asked for at a time.
 func (m *metrics) decided(begin time.Time, outcomes ...string) {

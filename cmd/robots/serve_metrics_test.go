@@ -33,10 +33,18 @@ func (v *serving) scrape() map[string]*dto.MetricFamily {
 	return families
 }
 
-// values are the metrics as lines "name{label}", with what they count.
+// standard reports whether a metric is one that every program in Go has.
+func standard(name string) bool {
+	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
+}
+
+// values are the metrics of our own as lines "name{label}", with what they count.
 func (v *serving) values() map[string]float64 {
 	all := map[string]float64{}
 	for name, f := range v.scrape() {
+		if standard(name) {
+			continue
+		}
 		for _, m := range f.Metric {
 			key := name
 			for _, l := range m.Label {
@@ -93,9 +101,11 @@ func TestServeMetrics(t *testing.T) {
 		{"GET", "/v1/decide", "", "", ""}, // no question
 		{"GET", "/v1/nothing-of-the-kind", "", "", ""},
 	} {
-		_, answer := v.do(c.method, c.path, c.body, c.field)
+		res, answer := v.do(c.method, c.path, c.body, c.field)
 		after := v.values()
 		want := maps.Clone(before)
+		want["robots_http_responses_total{status=2xx}"]++ // what was counted before
+		want[fmt.Sprintf("robots_http_responses_total{status=%dxx}", res.StatusCode/100)]++
 		fields := strings.Fields(c.adds)
 		for i := 0; i < len(fields); i += 2 {
 			n, _ := strconv.ParseFloat(fields[i+1], 64)
@@ -139,6 +149,11 @@ func TestServeMetricsAreThoseOfTheReadme(t *testing.T) {
 	v := startServe(t, usualLimits)
 	got := slices.Sorted(maps.Keys(v.values()))
 	slices.Sort(want)
+	for _, name := range []string{"go_memstats_heap_alloc_bytes", "process_resident_memory_bytes", "process_cpu_seconds_total"} {
+		if v.scrape()[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
+	}
 	if !slices.Equal(got, want) || len(got) < 15 {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -15,86 +14,172 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
+// The page of the service: this file reads what is asked, serve_page_view.go makes what is shown.
+
 // The bounds of the page.
 const (
 	maxPageURLs = 50       // a longer list is for POST /v1/decide
+	maxPageText = 64 << 10 // bytes of all of them
 	maxLink     = 16 << 10 // bytes that a link may have
+	lintAtOnce  = 64 << 10 // bytes of a file; to judge a longer one takes longer than to decide
+	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
 )
 
 // pages adds the page to mux.
 func (v *service) pages(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", v.question(v.page))
 	mux.Handle("POST /{$}", v.upload(v.page))
+	mux.Handle("POST /repaired", v.upload(v.repaired))
 	page.Files(mux)
 }
 
 // pageForm is the question in the form of the page.
 type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
+	Edit   bool // the file of Site is wanted in the form
+	Lint   bool // mistakes are sought in a long file, too
 	Robots string
 	Site   string
 	URLs   string // one on each line; of Site, a path will do
 	Agent  string
-	As     string
+	As     string // a dialect; empty: that of the crawler
 }
 
 // page answers GET / and POST /: the form, with the answer below if a question is in it.
 func (v *service) page(w http.ResponseWriter, r *http.Request) error {
-	view := &pageView{Agent: v.agent.String(), Dialects: dialectNames()}
-	form, err := readForm(w, r)
-	if view.Form = form; err == nil {
-		view.Answer, err = v.answerForm(r.Context(), &form)
-	}
-	if view.Form.As == "" {
-		view.Form.As = v.dialect.String()
-	}
+	view := &pageView{Usual: v.agent.String()}
+	release, err := v.askPage(w, r, view)
 	status := http.StatusOK
 	if err != nil {
 		p := *problemOf(err)
 		p.Detail = visible(p.Detail)
 		view.Problem, view.Answer, status = &p, nil, p.Status
 	}
-	var out bytes.Buffer
-	if err := page.Write(&out, view); err != nil {
-		return err
-	}
 	page.Protect(w.Header())
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.limits.answer))
-	w.WriteHeader(status)
-	w.Write(out.Bytes()) // an error says that the client has gone
-	return nil
+	return v.answer(w, status, page.Media, release, func(to io.Writer) error { return page.Write(to, view) })
 }
 
-// readForm reads the query, or the body of a POST.
-func readForm(w http.ResponseWriter, r *http.Request) (f pageForm, err error) {
-	asked := r
+// askPage reads the question, and answers it if there is one. What that takes of memory has to be
+// released.
+func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
+	release, err = v.readForm(w, r, &view.Form)
+	f := &view.Form
+	if view.Form.Agent == "" {
+		view.Form.Agent = v.agent.String()
+	}
+	switch {
+	case err != nil || f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "":
+		return release, err
+	case r.Method == http.MethodGet && crossSite(r): // any page may hold a link, or an image
+		view.Led = true
+		return release, nil
+	}
+	a, err := v.newPageAnswer(f)
+	if err != nil {
+		return release, err
+	}
+	if f.Pasted {
+		view.Answer = a
+		return release, a.pasted(r.Context())
+	}
+	release() // not while a site is waited for
+	release = func() {}
+	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+	defer cancel()
+	u, res, err := v.fileOf(ctx, f.Site)
+	if err != nil {
+		return release, err
+	}
+	if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
+		return func() {}, err
+	}
+	view.Answer = a
+	if f.Edit {
+		return release, a.edited(ctx, u, res)
+	}
+	return release, a.site(ctx, u, res)
+}
+
+// crossSite reports whether a browser says that another site has it ask.
+func crossSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
+}
+
+// fileOf reads the robots.txt of the site of a URL.
+func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Result, error) {
+	u, o, err := askedSite("site", site)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := v.files.get(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The text is that of package fetch, which has no other sign of it.
+	if !v.private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
+		return nil, nil, serve.NewProblem(http.StatusUnprocessableEntity, "private",
+			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
+	}
+	return u, res, nil
+}
+
+// readForm reads the query, or the body of a POST, into f.
+func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
+	asked, release := r, func() {}
 	if r.Method == http.MethodPost {
-		data, err := body(w, r, maxBody, "application/x-www-form-urlencoded")
+		spool, err := v.body(w, r, maxBody, "application/x-www-form-urlencoded")
 		if err != nil {
-			return f, err
+			return release, err
+		}
+		defer spool.Close()
+		if release, err = v.admit(r.Context(), costOfPage*spool.Size()); err != nil {
+			return func() {}, err
+		}
+		data, err := readAll(spool)
+		if err != nil {
+			return release, err
 		}
 		asked = &http.Request{URL: &url.URL{RawQuery: string(data)}}
 	}
-	q, err := parameters(asked, "source", "robots", "site", "urls", "agent", "as")
+	q, err := parameters(asked, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint")
 	if err != nil {
-		return f, err
+		return release, err
 	}
-	f = pageForm{
+	*f = pageForm{
 		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
-		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"),
+		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
+	}
+	if f.Agent == "" { // what is typed counts before what is chosen
+		f.Agent = q.Get("crawler")
+	}
+	if pick := q.Get("pick"); pick != "" { // of the answer, for the next question
+		f.Agent, f.As = pick, ""
 	}
 	switch source := q.Get("source"); source {
 	case "text":
-		f.Pasted = true
+		f.Pasted, f.Site = true, ""
 	case "", "site":
+		f.Robots = ""
 	default:
-		return f, serve.BadParameter("source", "no source is called %s: it is site or text", quoted(source))
+		return release, serve.BadParameter("source", "no source is called %s: it is site or text", quoted(source))
 	}
-	return f, nil
+	switch {
+	case len(f.Robots) > maxText:
+		f.Robots = ""
+		return release, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
+	case len(f.URLs) > maxPageText:
+		f.URLs = ""
+		return release, serve.BadParameter("urls", "urls is larger than %d bytes", maxPageText)
+	}
+	return release, nil
 }
 
 // link is the address of the question, or empty if that would be too long.
 func (f *pageForm) link() string {
+	if len(f.Robots) > maxLink {
+		return ""
+	}
 	q := url.Values{}
 	for name, value := range map[string]string{
 		"site": f.Site, "urls": strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", "")), "agent": f.Agent, "as": f.As,
@@ -104,7 +189,6 @@ func (f *pageForm) link() string {
 		}
 	}
 	if f.Pasted {
-		q.Del("site")
 		q.Set("source", "text")
 		q.Set("robots", strings.ReplaceAll(f.Robots, "\r\n", "\n"))
 	}
@@ -128,67 +212,51 @@ func (f *pageForm) lines() (lines []string, err error) {
 	return lines, nil
 }
 
-// answerForm answers the question in f, or returns nil if there is none.
-func (v *service) answerForm(ctx context.Context, f *pageForm) (*pageAnswer, error) {
-	if f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "" {
-		return nil, nil
-	}
-	c, err := v.asker(f.Agent, f.As)
+// site answers about a site, as "robots check" does. What follows its name is the first question.
+func (a *pageAnswer) site(ctx context.Context, u *url.URL, res *fetch.Result) error {
+	o, err := fetch.OriginOf(u)
 	if err != nil {
-		return nil, err
+		return noOrigin(err)
 	}
-	if c.all {
-		return nil, serve.BadParameter("as", "the page shows all dialects: as is the one for the file")
-	}
-	c.explain = true
-	lines, err := f.lines()
-	if err != nil {
-		return nil, err
-	}
-	a := &pageAnswer{asked: f, Link: f.link(), Agent: c.agent.String(), Dialect: c.dialect.String()}
-	if f.Pasted {
-		return a, a.pasted(c, []byte(f.Robots), lines)
-	}
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
-	defer cancel()
-	return a, v.askSite(ctx, c, a, f.Site, lines)
-}
-
-// askSite fills a with what a site answers, as "robots check" does. What follows the site's
-// name is the first question.
-func (v *service) askSite(ctx context.Context, c *checker, a *pageAnswer, site string, lines []string) error {
-	u, o, err := askedSite("site", site)
-	if err != nil {
-		return err
-	}
-	res, err := v.files.get(ctx, o)
-	if err != nil {
-		return err
-	}
+	lines := a.lines
 	if len(lines) == 0 || u.RequestURI() != "/" {
 		lines = append([]string{u.String()}, lines...)
 	}
-	readings := inAllDialects(res)
 	for i, text := range lines {
-		ask := func(r reading) (*verdict, error) {
-			u, err := siteURL(o, text)
-			if err != nil {
-				return nil, err
-			}
-			// Only one dialect is explained: the file is shown as that one reads it.
-			c.explain = r.dialect == c.dialect.Dialect
-			return c.verdict(v.whole, checked{i + 1, u.String(), u, &asked{origin: o}}, r)
+		q := &pageURL{Number: i + 1, URL: visible(text)}
+		if q.url, q.err = siteURL(o, text); q.err == nil {
+			q.URL, q.target = visible(q.url.String()), q.url.RequestURI()
 		}
-		a.ask(i+1, text, readings, ask)
+		a.URLs = append(a.URLs, q)
 	}
-	mine := res.In(c.dialect.Dialect)
-	a.Came = newCame(mine, newFetched(mine, v.whole.answer(o, mine)))
-	a.Came.bridged(v.lookup(ended, o, c.dialect.Dialect))
-	if findings := servedAs(o, res); res.StatusCode != 0 {
-		a.lint(findings.Findings())
+	a.readings = inAllDialects(res)
+	mine := a.reading(a.as)
+	a.robots = map[policy.Dialect]*answer{}
+	for _, r := range a.readings {
+		a.robots[r.dialect] = a.service.whole.answer(o, r.result)
 	}
-	a.show(reading{c.dialect.Dialect, mine}, c.agent.String())
-	return nil
+	a.Came = newCame(mine.result, newFetched(mine.result, a.robots[a.as]))
+	a.Came.bridged(a.service.lookup(ended, o, a.as))
+	if res.StatusCode != 0 {
+		served := servedAs(o, res)
+		a.lint(len(res.Body), served.Findings)
+	}
+	return a.decide(ctx)
+}
+
+// edited takes the file of a site into the form, and answers by that.
+func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) error {
+	f := a.form
+	if path := u.RequestURI(); path != "/" {
+		f.URLs = path + "\n" + f.URLs
+	}
+	lines, err := f.lines()
+	f.Pasted, f.Site, f.Robots, a.lines = true, "", strings.ToValidUTF8(string(res.Body), "\uFFFD"), lines
+	a.Pasted = true
+	if a.Link = f.link(); err != nil {
+		return err
+	}
+	return a.pasted(ctx)
 }
 
 // siteURL reads a question about the site of o.
@@ -210,38 +278,59 @@ func (elsewhere) Error() string {
 	return "this URL is of another site, which has a robots.txt of its own"
 }
 
-// pasted fills a with what a file says, as "robots match" and "robots lint" do.
-func (a *pageAnswer) pasted(c *checker, text []byte, lines []string) error {
-	if len(text) > maxText {
-		return serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
-	}
+// pasted answers by the file in the form, as "robots match" and "robots lint" do.
+func (a *pageAnswer) pasted(ctx context.Context) error {
+	text, lines := []byte(a.form.Robots), a.lines
 	if len(lines) == 0 {
 		lines = []string{"/"}
 	}
-	var readings []reading
-	groups := map[policy.Dialect]policy.Group{}
-	for _, d := range dialects {
-		p := d.Parse(text)
-		readings = append(readings, reading{d, &fetch.Result{Policy: p, Dialect: d, Body: text}})
-		groups[d] = p.Group(c.agent.String())
-	}
 	for i, line := range lines {
-		ask := func(r reading) (*verdict, error) {
-			m := &matcher{app: c.app, agent: c.agent, dialect: dialectFlag{r.dialect}}
-			answer, err := m.verdict(groups[r.dialect], i+1, line)
-			if err == nil && r.dialect == c.dialect.Dialect {
-				target, _ := readTarget(line, false)
-				answer.Lines = r.explain(m.agent.String(), target, groups[r.dialect].Decide(target))
-			}
-			return &answer, err
-		}
-		a.ask(i+1, line, readings, ask)
+		q := &pageURL{Number: i + 1, URL: visible(line)}
+		q.target, q.err = readTarget(line, false)
+		a.URLs = append(a.URLs, q)
 	}
-	a.lint(lint.File(text))
-	for _, r := range readings {
-		if r.dialect == c.dialect.Dialect {
-			a.show(r, c.agent.String())
+	for _, d := range dialects {
+		a.readings = append(a.readings, reading{d, &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
+	}
+	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
+	return a.decide(ctx)
+}
+
+// repaired answers POST /repaired with the file of the form, or of the site in it, in which the
+// replacements stand that change no verdict.
+func (v *service) repaired(w http.ResponseWriter, r *http.Request) error {
+	var f pageForm
+	release, err := v.readForm(w, r, &f)
+	if err != nil {
+		release()
+		return err
+	}
+	text, fix := []byte(f.Robots), lint.Fix
+	if !f.Pasted {
+		release()
+		ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+		defer cancel()
+		u, res, err := v.fileOf(ctx, f.Site)
+		if err != nil {
+			return err
+		}
+		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
+			return err
+		}
+		o, err := fetch.OriginOf(u)
+		if err != nil {
+			release()
+			return noOrigin(err)
+		}
+		text, fix = res.Body, func(_ []byte, accept func(lint.Finding) bool) ([]byte, []lint.Finding) {
+			served := servedAs(o, res)
+			return served.Fix(accept)
 		}
 	}
-	return nil
+	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
+	return v.answer(w, http.StatusOK, "text/plain; charset=utf-8", release, func(to io.Writer) error {
+		fixed, _ := fix(text, nil)
+		_, err := to.Write(fixed)
+		return err
+	})
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // document is a page as a browser reads it.
@@ -302,6 +304,126 @@ func TestPageTellsOfAnOutage(t *testing.T) {
 	} {
 		if !strings.Contains(doc.text(), want) {
 			t.Errorf("the page does not say %q: %s", want, doc.text())
+		}
+	}
+}
+
+// rowOf is the row of a crawler in the table.
+func (d document) rowOf(crawler string) document {
+	for _, row := range d.all("tr", "") {
+		for _, b := range row.all("button", "") {
+			if b.text() == crawler {
+				return row
+			}
+		}
+	}
+	return document{new(html.Node)}
+}
+
+// Who asks about a crawler is answered for it: by its own group, as its engine reads the file.
+func TestPageAnswersForEachCrawler(t *testing.T) {
+	const file = "User-agent: *\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /nogoogle/\nDisallow /g\n"
+	const urls = "/private/x\n/nogoogle/a\n/g"
+	v := startServe(t, usualLimits)
+	for _, c := range []struct{ agent, as, says string }{
+		{"Googlebot", "", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Refused by line 6: Disallow: /g"},
+		{"googlebot", "rfc9309", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Allowed: no rule matches"},
+		{"Googlebot-Image", "", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Refused by line 6: Disallow: /g"},
+		{"Applebot", "", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Allowed: no rule matches"},
+		{"Bingbot", "", "Refused by line 2: Disallow: /private/|Allowed: no rule matches|Allowed: no rule matches"},
+		{"", "", "Refused by line 2: Disallow: /private/|Allowed: no rule matches|Allowed: no rule matches"},
+		{"ExampleBot", "google", "Refused by line 2: Disallow: /private/|Allowed: no rule matches|Allowed: no rule matches"},
+	} {
+		_, doc := v.page("POST", "", formOf("source", "text", "robots", file, "urls", urls, "agent", c.agent, "as", c.as))
+		var got []string
+		for _, a := range doc.all("span", "say") {
+			got = append(got, a.text())
+		}
+		if text := strings.Join(got, "|"); text != c.says {
+			t.Errorf("%s as %q: %s, want %s", c.agent, c.as, text, c.says)
+		}
+		for crawler, want := range map[string]string{
+			"Googlebot": "allowed|refused, line 5|refused, line 6", "Googlebot-News": "allowed|refused, line 5|refused, line 6",
+			"Bingbot": "refused, line 2|allowed|allowed", "GPTBot": "refused, line 2|allowed|allowed",
+		} {
+			if c.as != "" && strings.EqualFold(crawler, c.agent) {
+				continue // it is read otherwise
+			}
+			var cells []string
+			for _, cell := range doc.rowOf(crawler).all("td", "") {
+				cells = append(cells, strings.TrimSpace(strings.TrimLeft(cell.text(), "✓✕")))
+			}
+			if text := strings.Join(cells, "|"); text != want {
+				t.Errorf("%s as %q: the row of %s is %q, want %q", c.agent, c.as, crawler, text, want)
+			}
+		}
+	}
+}
+
+// Another site may lead here, but not have the service work.
+func TestPageIsNotStartedByAnotherSite(t *testing.T) {
+	var asked atomic.Int64
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	for site, want := range map[string]int64{"cross-site": 0, "same-site": 0, "none": 1, "same-origin": 1} {
+		asked.Store(0)
+		at := "http://" + site + ".example"
+		res, text := v.do("GET", "/?site="+at, "", "Sec-Fetch-Site: "+site)
+		if led := strings.Contains(text, "led here"); res.StatusCode != 200 || led != (want == 0) || asked.Load() != want {
+			t.Errorf("%s: %s, %d questions: %.500s", site, res.Status, asked.Load(), text)
+		}
+		if !strings.Contains(text, `value="`+at+`"`) {
+			t.Errorf("%s: the question is not in the form", site)
+		}
+	}
+	for _, path := range []string{"/v1/decide?url=http://a.example", "/v1/robots?origin=http://a.example"} {
+		if res, _ := v.do("GET", path, "", "Sec-Fetch-Site: cross-site"); res.StatusCode != 403 {
+			t.Errorf("%s: %s, want 403", path, res.Status)
+		}
+	}
+}
+
+// What the page says beside its verdicts.
+func TestPageHelps(t *testing.T) {
+	const file = "User-agent: *\r\nDisallow /tmp\r\nDisallow: /private/\r\nUser-agent: Googlebot-Video\r\nDisalow: /x\r\n"
+	public := startServe(t, usualLimits)
+	res, doc := public.page("GET", "?site=http://127.0.0.1:1/", "")
+	if text := doc.text(); res.StatusCode != 422 || !strings.Contains(text, "--private") || strings.Contains(text, "Refused") {
+		t.Errorf("a private address: %s, %q", res.Status, text)
+	}
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(file))
+	}))
+	_, doc = v.page("GET", "?site=http://a.example/private/x&agent=Googlebot", "")
+	heading := doc.all("h3", "")
+	if len(heading) != 1 || !strings.Contains(heading[0].text(), "http://a.example/private/x Refused by line 3") {
+		t.Errorf("the heading names no URL: %q", doc.text())
+	}
+	if text := doc.text(); !strings.Contains(text, "for the standard (RFC 9309), Yandex, Bing") {
+		t.Errorf("an error of some dialects does not name them: %q", text)
+	}
+	for _, d := range doc.all("div", "finding") {
+		if folded := len(d.all("details", "")) > 0; folded != strings.Contains(attr(d.Node, "class"), "info") {
+			t.Errorf("folded %v: %q", folded, d.text())
+		}
+	}
+	for _, question := range []string{
+		formOf("site", "http://a.example", "edit", "1", "urls", "/tmp/x"), formOf("site", "http://a.example/tmp/x", "edit", "1"),
+	} {
+		_, doc = v.page("POST", "", question)
+		var form []string
+		for _, area := range doc.all("textarea", "") {
+			form = append(form, strings.TrimSpace(area.text()))
+		}
+		if want := strings.TrimSpace(strings.ReplaceAll(file, "\r\n", "\n")); len(form) != 2 || form[0] != want || form[1] != "/tmp/x" {
+			t.Errorf("%s: the form has %q", question, form)
+		}
+	}
+	for _, question := range []string{formOf("site", "http://a.example"), formOf("source", "text", "robots", file)} {
+		res, fixed := v.do("POST", "/repaired", question, "Content-Type: application/x-www-form-urlencoded")
+		want, _ := lint.Fix([]byte(file), nil)
+		name := res.Header.Get("Content-Disposition")
+		if res.StatusCode != 200 || fixed != string(want) || name != `attachment; filename="robots.txt"` {
+			t.Errorf("%s: %s %q: %q, want %q", question, res.Status, name, fixed, want)
 		}
 	}
 }

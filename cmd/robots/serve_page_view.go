@@ -2,16 +2,22 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"html/template"
+	"iter"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -22,16 +28,17 @@ const (
 	maxPageLine  = 2000 // bytes of a line
 	maxExcerpt   = 8    // lines that an answer rests on, besides the one that decides
 	maxNumbers   = 10   // of URLs, beside a line
+	maxHead      = 28   // bytes of a URL above its column
 )
 
 // pageView is what the template of the page shows. Text that others wrote is visible in it,
 // except in the form.
 type pageView struct {
-	Form     pageForm
-	Agent    string // unless the form names one
-	Dialects []string
-	Problem  *serve.Problem
-	Answer   *pageAnswer
+	Form    pageForm
+	Usual   string // the crawler, unless the form names one
+	Led     bool   // another site asked the question: it is not answered yet
+	Problem *serve.Problem
+	Answer  *pageAnswer
 }
 
 // Title is that of the document.
@@ -45,23 +52,96 @@ func (v *pageView) Title() string {
 	return "Which line of robots.txt decides?"
 }
 
+// Crawlers are those to choose from.
+func (v *pageView) Crawlers() any { return crawlers }
+
+// Typed is the crawler of the form if it is none of the list.
+func (v *pageView) Typed() string {
+	if listed(v.Form.Agent) || v.Form.Agent == v.Usual {
+		return ""
+	}
+	return v.Form.Agent
+}
+
+// Chosen reports whether the form names a crawler of the list.
+func (v *pageView) Chosen(token string) bool { return strings.EqualFold(token, v.Form.Agent) }
+
+// Readers are the dialects by name, and as people call them.
+func (v *pageView) Readers() (all [][2]string) {
+	for _, d := range dialects {
+		all = append(all, [2]string{dialectName(d), readers[d]})
+	}
+	return all
+}
+
+// Example is a question to try.
+func (v *pageView) Example() string {
+	return (&pageForm{Pasted: true, Agent: "Googlebot", URLs: "/shop/search?q=hats\n/private/press/2026",
+		Robots: "# An example\nUser-agent: *\nDisallow: /private/\nAllow: /private/press/\n\n" +
+			"User-agent: Googlebot\nDisallow: /*?q=\n\nUser-agent: GPTBot\nDisallow /\n"}).link()
+}
+
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	asked    *pageForm
+	service  *service
+	form     *pageForm
+	lines    []string
+	as       policy.Dialect
+	also     string // the group that the crawler obeys if none names it
+	readings []reading
+	robots   map[policy.Dialect]*answer // of a site
+	kept     map[int]bool               // lines that are shown in any case
+
+	Pasted   bool
 	Link     string // empty: the question is too long for one
 	Agent    string
 	Dialect  string
+	Reader   string
 	Group    string // that binds the crawler; empty: none does
 	URLs     []*pageURL
-	Came     *pageCame     // nil: the file was pasted
-	Severity []string      // how many findings there are of each, the worst first
-	OfAll    []pageMistake // of the file or its answer as a whole
-	ByLine   []pageMistake
+	Rows     []pageRow
+	Came     *pageCame // nil: the file was pasted
+	Severity []string  // how many findings there are of each, the worst first
+	Mistakes []pageMistake
+	Remarks  []pageMistake
+	Fixable  bool
+	Unlinted bool      // mistakes were not sought
 	File     *pageFile // nil: there is none
 }
 
-// pageURL is the answer about one URL.
+// newPageAnswer is an answer without anything that depends on the file.
+func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
+	c := crawlerOf(f.Agent, v.dialect.Dialect)
+	who, err := v.asker(c.Token, f.As)
+	if err != nil {
+		return nil, err
+	}
+	if who.all {
+		return nil, serve.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
+	}
+	if f.As == "" {
+		who.dialect.Dialect = c.dialect
+	}
+	lines, err := f.lines()
+	return &pageAnswer{service: v, form: f, lines: lines, as: who.dialect.Dialect, also: c.also, kept: map[int]bool{},
+		Pasted: f.Pasted, Link: f.link(), Agent: who.agent.String(), Dialect: who.dialect.String(), Reader: readers[who.dialect.Dialect]}, err
+}
+
+func (a *pageAnswer) reading(d policy.Dialect) reading {
+	for _, r := range a.readings {
+		if r.dialect == d {
+			return r
+		}
+	}
+	return reading{}
+}
+
+// pageURL is a question about one URL, and its answer.
 type pageURL struct {
+	url    *url.URL // of a site
+	target string
+	err    error
+
 	Number    int
 	URL       string
 	Error     string // the question was not understood
@@ -74,27 +154,47 @@ type pageURL struct {
 	Alone     bool // there is no other question
 }
 
-// Against names the dialects whose verdict is another one.
+// decide asks p. Only package client knows the target of a URL that goes on the wire.
+func (u *pageURL) decide(p *policy.Policy, token string) (policy.Decision, error) {
+	switch {
+	case u.err != nil:
+		return policy.Decision{}, u.err
+	case u.url == nil:
+		return p.Group(token).Decide(u.target), nil
+	}
+	d, _, err := decide(p, token, u.url, nil)
+	return d, err
+}
+
+// Against names the readers whose verdict is another one.
 func (u *pageURL) Against() string {
 	var names []string
 	for _, d := range u.Dialects {
 		if d.Allowed != u.Answer.Allowed {
-			names = append(names, d.Dialect)
+			names = append(names, d.Reader)
 		}
 	}
 	switch {
 	case names == nil:
 		return ""
 	case u.Answer.Allowed:
-		return "refused as " + strings.Join(names, ", ")
+		return "refused as read by " + strings.Join(names, ", ")
 	default:
-		return "allowed as " + strings.Join(names, ", ")
+		return "allowed as read by " + strings.Join(names, ", ")
 	}
+}
+
+// Head is the URL above a column of the table.
+func (u *pageURL) Head() string {
+	if len(u.target) <= maxHead {
+		return visible(u.target)
+	}
+	return visible(strings.ToValidUTF8(u.target[:maxHead], "")) + "…"
 }
 
 // pageVerdict is a verdict of one dialect.
 type pageVerdict struct {
-	Dialect string
+	Reader  string
 	Allowed bool
 	Line    int
 	Rule    string
@@ -115,42 +215,6 @@ type pageExcerpt struct {
 	Text    string
 	Decides bool
 	Agent   bool // it names the crawler
-}
-
-// pageMistake is a finding of package lint.
-type pageMistake struct {
-	lint.Finding
-	About string // address of the rule's explanation
-}
-
-// pageFile is a file by lines.
-type pageFile struct {
-	Chunks []*pageChunk
-	Lines  int
-	Bytes  int
-	Unread bool // there is more than crawlers read
-}
-
-// pageChunk is some lines of a file, or that some are left out.
-type pageChunk struct {
-	First, Last int
-	Lines       []pageLine // none: they are left out
-}
-
-// pageLine is one line of a file.
-type pageLine struct {
-	Number        int
-	Text, Comment string
-	Cut           int   // bytes at the end that are not shown
-	Bound         bool  // it belongs to the crawler's group
-	Agent         bool  // and names the crawler
-	First         bool  // and is the first to do so
-	Allowed       bool  // what it decides
-	Decides       []int // URLs; 0 is the only one
-	Loses         []int
-	MoreDecide    int // beyond maxNumbers
-	MoreLose      int
-	Findings      []pageMistake
 }
 
 // Summary is the answer in a line.
@@ -186,27 +250,45 @@ func (a *pageAnswer) Summary() string {
 	return text
 }
 
-// ask puts a question to all readings, and keeps the answers.
-func (a *pageAnswer) ask(number int, text string, readings []reading, ask func(reading) (*verdict, error)) {
-	u := &pageURL{Number: number, URL: visible(text)}
-	a.URLs = append(a.URLs, u)
-	for _, r := range readings {
-		v, err := ask(r)
+// decide answers all questions, until the client has gone.
+func (a *pageAnswer) decide(ctx context.Context) error {
+	mine := a.reading(a.as)
+	token := crawler{a.Agent, a.as, a.also}.obeys(mine.result.Policy)
+	b, marks := mine.bound(token), map[int]*pageMark{}
+	for _, u := range a.URLs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		u.Alone = len(a.URLs) == 1
+		a.ask(u, token, b, marks)
+	}
+	if mine.result.Body != nil {
+		a.table()
+		a.show(mine, b, marks)
+	}
+	return nil
+}
+
+// ask puts a question to all readings.
+func (a *pageAnswer) ask(u *pageURL, token string, b *bound, marks map[int]*pageMark) {
+	for _, r := range a.readings {
+		d, err := u.decide(r.result.Policy, token)
 		if err != nil {
 			u.Error = visible(err.Error())
 			if other, is := errors.AsType[elsewhere](err); is {
-				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.asked.Agent, As: a.asked.As}).link()
+				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.form.Agent, As: a.form.As}).link()
 			}
 			return
 		}
-		answer := pageVerdict{
-			Dialect: dialectName(r.dialect), Allowed: v.Allowed, Line: v.Line,
-			Rule: visible(v.Rule), Because: v.because(),
+		v := newVerdict(u.URL, d)
+		if v.Robots = a.robots[r.dialect]; v.Robots != nil && v.Robots.Error != nil {
+			v.Error = *v.Robots.Error
 		}
-		u.Dialects = append(u.Dialects, answer)
-		if answer.Dialect == a.Dialect {
-			u.Answer, u.URL, a.Group = &answer, visible(v.URL), visible(v.Group)
-			u.excerpt(v.Lines)
+		said := pageVerdict{readers[r.dialect], v.Allowed, v.Line, visible(v.Rule), v.because()}
+		u.Dialects = append(u.Dialects, said)
+		if r.dialect == a.as {
+			u.Answer, a.Group = &said, visible(v.Group)
+			u.mark(b, d, marks)
 		}
 	}
 	for _, d := range u.Dialects {
@@ -216,21 +298,55 @@ func (a *pageAnswer) ask(number int, text string, readings []reading, ask func(r
 	}
 }
 
-// excerpt keeps the lines that the answer rests on.
-func (u *pageURL) excerpt(lines []fileLine) {
-	for _, l := range lines {
-		u.Excerpt = append(u.Excerpt, pageExcerpt{Number: l.Number, Text: l.Text, Decides: l.Decides})
+// mark keeps the lines that d rests on, and marks them in the file.
+func (u *pageURL) mark(b *bound, d policy.Decision, marks map[int]*pageMark) {
+	for _, l := range b.explain(u.target, d) {
+		m := marks[l.Number]
+		if m == nil {
+			m = new(pageMark)
+			marks[l.Number] = m
+		}
+		agent := b.names(l.Number)
+		m.add(u, l.Decides, agent, d.Allowed)
+		if l.Decides || len(u.Excerpt) < maxExcerpt {
+			text, _ := shorten(l.Text)
+			u.Excerpt = append(u.Excerpt, pageExcerpt{l.Number, text, l.Decides, agent})
+		} else {
+			u.More++
+		}
 	}
 }
 
-// lint keeps findings.
-func (a *pageAnswer) lint(findings []lint.Finding) {
+// pageMistake is a finding of package lint.
+type pageMistake struct {
+	lint.Finding
+	About string // address of the rule's explanation
+}
+
+// Readers are those whom it concerns, as people call them; empty: all.
+func (m *pageMistake) Readers() string {
+	names := m.Engines.Names()
+	if len(names) >= len(dialects) {
+		return ""
+	}
+	for i, name := range names {
+		names[i] = readerOf(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// lint keeps the findings about a file: those of it as a whole, and then by line.
+func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
+	if a.Unlinted = size > lintAtOnce && !a.form.Lint; a.Unlinted {
+		return
+	}
 	about := map[string]string{}
 	for _, r := range lint.Rules() {
 		about[r.ID] = r.URL()
 	}
 	counts := map[lint.Severity]int{}
-	for _, f := range findings {
+	for _, f := range findings() {
+		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
 		f.Message, f.Suggestion = visible(f.Message), visible(f.Suggestion)
 		replacement := strings.Split(f.Replacement, "\n")
 		for i, l := range replacement {
@@ -238,13 +354,15 @@ func (a *pageAnswer) lint(findings []lint.Finding) {
 		}
 		f.Replacement = strings.Join(replacement, "\n")
 		counts[f.Severity]++
-		if m := (pageMistake{f, about[f.ID]}); f.Line == 0 {
-			a.OfAll = append(a.OfAll, m)
+		if m := (pageMistake{f, about[f.ID]}); f.Severity == lint.SeverityInfo {
+			a.Remarks = append(a.Remarks, m)
 		} else {
-			a.ByLine = append(a.ByLine, m)
+			a.Mistakes = append(a.Mistakes, m)
 		}
 	}
-	slices.SortStableFunc(a.ByLine, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
+	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
+		slices.SortStableFunc(all, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
+	}
 	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
 		if n := counts[lint.Severity(s)]; n > 0 {
 			a.Severity = append([]string{plural(n, what)}, a.Severity...)
@@ -262,119 +380,157 @@ func shorten(text string) (string, int) {
 	return visible(text[:cut]), len(text) - cut
 }
 
-// show keeps the file as r reads it for a crawler. It comes after the questions, whose lines
-// are marked in it.
-func (a *pageAnswer) show(r reading, token string) {
-	if r.result.Body == nil {
-		a.finish(nil)
-		return
-	}
-	lines := make([]pageLine, 0, 64)
-	for l := range lint.Lines(r.dialect, r.result.Body) {
-		lines = append(lines, newPageLine(l))
-	}
-	if n := len(lines); n > 0 && lines[n-1].Text == "" && lines[n-1].Comment == "" {
-		lines = lines[:n-1] // what follows the last line end
-	}
-	first := true
-	for l, rule := range r.bound(token) {
-		at := &lines[l.Number-1]
-		at.Bound, at.Agent = true, rule == nil
-		at.First = rule == nil && first
-		first = first && rule != nil
-	}
-	for _, f := range a.ByLine {
-		if f.Line <= len(lines) {
-			lines[f.Line-1].Findings = append(lines[f.Line-1].Findings, f)
-		}
-	}
-	a.finish(lines)
-	a.File = &pageFile{
-		Chunks: chunked(lines), Lines: len(lines), Bytes: len(r.result.Body),
-		Unread: len(r.result.Body) > fetch.MaxBytes,
-	}
+// pageFile is a file by lines, which are made as they are written.
+type pageFile struct {
+	reading reading
+	bound   []bool // by line number
+	kept    map[int]bool
+	marks   map[int]*pageMark
+
+	Lines  int
+	Bytes  int
+	Unread bool // there is more than crawlers read
 }
 
-// finish marks the lines of the excerpts, which are cut then.
-func (a *pageAnswer) finish(lines []pageLine) {
-	for _, u := range a.URLs {
-		u.Alone = len(a.URLs) == 1
-		for i := range u.Excerpt {
-			e := &u.Excerpt[i]
-			if e.Number <= len(lines) {
-				l := &lines[e.Number-1]
-				e.Agent = l.Agent
-				if e.Decides { // an empty rule decides, too, and not as its field says
-					l.Allowed = u.Answer.Allowed
-				}
-				if u.Alone {
-					l.mark(0, e)
-				} else {
-					l.mark(u.Number, e)
-				}
-			}
-			e.Text, _ = shorten(e.Text)
-		}
-		u.cut()
-	}
+// pageMark is what is said beside a line.
+type pageMark struct {
+	Agent      bool  // it names the crawler
+	First      bool  // and is the first to do so
+	Allowed    bool  // what it decides
+	Decides    []int // URLs; 0 is the only one
+	Loses      []int
+	MoreDecide int // beyond maxNumbers
+	MoreLose   int
+	Findings   []pageMistake
 }
 
-// mark marks a line that e, of the answer about a URL, rests on.
-func (l *pageLine) mark(url int, e *pageExcerpt) {
-	numbers, more := &l.Loses, &l.MoreLose
+// add notes what the line is to a URL.
+func (m *pageMark) add(u *pageURL, decides, agent, allowed bool) {
+	number, numbers, more := u.Number, &m.Loses, &m.MoreLose
+	if u.Alone {
+		number = 0
+	}
 	switch {
-	case l.Agent:
+	case agent:
+		m.Agent = true
 		return
-	case e.Decides:
-		numbers, more = &l.Decides, &l.MoreDecide
+	case decides: // an empty rule, too, and not as its field says
+		m.Allowed, numbers, more = allowed, &m.Decides, &m.MoreDecide
 	}
 	if len(*numbers) < maxNumbers {
-		*numbers = append(*numbers, url)
+		*numbers = append(*numbers, number)
 	} else {
 		*more++
 	}
 }
 
-// cut leaves the line that decides in the excerpt, and the first of the others.
-func (u *pageURL) cut() {
-	others := 0
-	u.Excerpt = slices.DeleteFunc(u.Excerpt, func(e pageExcerpt) bool {
-		if e.Decides {
-			return false
-		}
-		others++
-		return others > maxExcerpt
-	})
-	u.More = max(others-maxExcerpt, 0)
+// pageChunk is some lines of a file, or that some are left out.
+type pageChunk struct {
+	First, Last int
+	Pieces      []pagePiece // none: they are left out
 }
 
-func newPageLine(l lint.Line) pageLine {
+// pagePiece is a line of which something is said, or some of which nothing is.
+type pagePiece struct {
+	Plain template.HTML
+	Line  *pageLine
+}
+
+type pageLine struct {
+	Mark          *pageMark // nil: nothing is said
+	Number        int
+	Text, Comment string
+	Cut           int // bytes at the end that are not shown
+	Bound         bool
+}
+
+// show keeps the file as r reads it, with what is marked in it.
+func (a *pageAnswer) show(r reading, b *bound, marks map[int]*pageMark) {
+	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.result.Body), Unread: len(r.result.Body) > fetch.MaxBytes}
+	for l := range lint.Lines(r.dialect, r.result.Body) {
+		if l.Text != "" {
+			f.Lines = l.Number
+		} else {
+			f.Lines = max(f.Lines, l.Number-1) // perhaps what follows the last line end
+		}
+	}
+	f.bound = make([]bool, f.Lines+1)
+	for i, l := range b.agents {
+		f.bound[l.Number] = true
+		if m := marks[l.Number]; i == 0 && m != nil {
+			m.First = true
+		}
+	}
+	for _, l := range b.rules {
+		f.bound[l.Number] = true
+	}
+	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
+		for _, m := range all {
+			if m.Line == 0 || m.Line > f.Lines {
+				continue
+			}
+			if marks[m.Line] == nil {
+				marks[m.Line] = new(pageMark)
+			}
+			marks[m.Line].Findings = append(marks[m.Line].Findings, m)
+		}
+	}
+	a.File = f
+}
+
+// Chunks divides the lines. Of a longer file only the chunks remain in which something decides.
+func (f *pageFile) Chunks() iter.Seq[pageChunk] {
+	return func(yield func(pageChunk) bool) {
+		var left, c pageChunk
+		var plain []byte
+		flush := func() {
+			if len(plain) > 0 {
+				c.Pieces = append(c.Pieces, pagePiece{Plain: template.HTML(plain)}) // escaped by package page
+				plain = plain[:0]
+			}
+		}
+		keep := false
+		end := func() bool {
+			flush()
+			if keep = keep || c.First <= maxPageLines; !keep {
+				left = pageChunk{First: cmp.Or(left.First, c.First), Last: c.Last}
+			}
+			more := true
+			if left.First > 0 && (keep || c.Last == f.Lines) {
+				more = yield(left)
+				left = pageChunk{}
+			}
+			more = more && (!keep || yield(c))
+			c, keep = pageChunk{}, false
+			return more
+		}
+		for l := range lint.Lines(f.reading.dialect, f.reading.result.Body) {
+			if l.Number > f.Lines {
+				break
+			}
+			c.First, c.Last = cmp.Or(c.First, l.Number), l.Number
+			if line := f.line(l); line.Mark == nil && line.Cut == 0 {
+				plain = page.AppendLine(plain, line.Number, line.Bound, line.Text, line.Comment)
+			} else {
+				flush()
+				c.Pieces = append(c.Pieces, pagePiece{Line: line})
+				keep = keep || line.Mark != nil && len(line.Mark.Decides) > 0
+			}
+			keep = keep || f.kept[l.Number]
+			if (l.Number%chunkLines == 0 || l.Number == f.Lines) && !end() {
+				return
+			}
+		}
+	}
+}
+
+func (f *pageFile) line(l lint.Line) *pageLine {
 	text, cut := shorten(l.Text)
-	p := pageLine{Number: l.Number, Text: text, Cut: cut}
+	p := &pageLine{Number: l.Number, Text: text, Cut: cut, Bound: f.bound[l.Number], Mark: f.marks[l.Number]}
 	if at := strings.IndexByte(text, '#'); l.Comment && at >= 0 {
 		p.Text, p.Comment = text[:at], text[at:]
 	}
 	return p
-}
-
-// chunked divides lines. Of a longer file only the chunks remain in which something decides.
-func chunked(lines []pageLine) (chunks []*pageChunk) {
-	for i := 0; i < len(lines); i += chunkLines {
-		part := lines[i:min(i+chunkLines, len(lines))]
-		c := &pageChunk{part[0].Number, part[len(part)-1].Number, part}
-		decides := func(l pageLine) bool { return len(l.Decides) > 0 }
-		if i < maxPageLines || slices.ContainsFunc(part, decides) {
-			chunks = append(chunks, c)
-			continue
-		}
-		if last := chunks[len(chunks)-1]; last.Lines == nil {
-			last.Last = c.Last
-			continue
-		}
-		c.Lines = nil
-		chunks = append(chunks, c)
-	}
-	return chunks
 }
 
 // pageCame is how a file came.

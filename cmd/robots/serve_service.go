@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,15 +23,28 @@ const (
 	maxHeader  = 64 << 10 // a URL of 16 KiB with every byte escaped, and other fields
 	maxText    = 1 << 20  // of a robots.txt, twice what crawlers read
 	maxBody    = 6*maxText + 2<<20
-	maxRest    = 32 << 20 // of a body that is too large
+	maxRest    = 32 << 20 // of a body that is not read to its end
+	maxAgent   = 1 << 10  // of a product token, which each answer repeats
+)
+
+// The memory that questions may take for each byte of what a stranger sends, as measured with the
+// bodies that take most: json.Decoder keeps a string three times, lint 40 bytes for one of a line.
+const (
+	costOfJSON  = 5
+	costOfParse = 8        // of a robots.txt, for each dialect
+	costOfLint  = 32       // of a robots.txt
+	smallPolicy = 16 << 10 // is not admitted
+	smallWork   = 1 << 20
 )
 
 // limits are the bounds that tests cannot wait for.
 type limits struct {
-	questions int // under way; more get a 429
-	streams   int // of POST /v1/decide; each holds some MiB
-	files     int // in bodies, which may be slow to come; each holds some MiB
-	turns     int // waited for, or not ended yet
+	questions int   // under way; more get a 429
+	streams   int   // of POST /v1/decide; each holds some MiB
+	work      int64 // bytes of memory to read bodies and files in; more waits
+	policies  int64 // bytes of memory for large files that answers are given by; more get a 429
+	spool     int64 // bytes on disk for bodies on their way here, and answers on theirs; more get a 429
+	turns     int   // waited for, or not ended yet
 
 	header   time.Duration // for a request without its body
 	body     time.Duration // for a body that is no stream
@@ -41,7 +55,7 @@ type limits struct {
 }
 
 var usualLimits = limits{
-	questions: 1024, streams: 32, files: 32, turns: 4096,
+	questions: 1024, streams: 32, turns: 4096, work: 64 << 20, policies: 32 << 20, spool: 512 << 20,
 	header: 10 * time.Second, body: 30 * time.Second, answer: 30 * time.Second,
 	question: 2*time.Minute + 10*time.Second, stream: 2 * time.Minute, idle: 2 * time.Minute,
 }
@@ -61,7 +75,10 @@ type service struct {
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
-	uploads  chan struct{}
+	work     *serve.Memory
+	small    *serve.Memory // what is small does not wait for what is large
+	policies *serve.Memory
+	spool    *serve.Memory
 	turns    serve.Leases[*client.Turn]
 	metrics  *metrics
 }
@@ -76,9 +93,9 @@ func (v *service) handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
 	mux.HandleFunc("GET /healthz", v.healthy)
 	mux.HandleFunc("GET /readyz", v.ready)
-	mux.Handle("GET /v1/decide", v.question(v.decide))
+	mux.Handle("GET /v1/decide", v.question(ownOrigin(v.decide)))
 	mux.Handle("POST /v1/decide", v.question(v.stream))
-	mux.Handle("GET /v1/robots", v.question(v.robots))
+	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
 	mux.Handle("POST /v1/match", v.upload(v.match))
 	mux.Handle("POST /v1/lint", v.upload(v.lint))
 	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
@@ -88,9 +105,7 @@ func (v *service) handler() http.Handler {
 	mux.Handle("GET /metrics", v.metrics)
 	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this").Write(w)
-	}))
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
 	own, authz := cross.Handler(mux), v.question(v.authorize)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -136,14 +151,42 @@ func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *serve.Prob
 }
 
 // question makes a handler of one that asks. Those under way are bounded.
-func (v *service) question(h handler) http.Handler { return v.bounded(v.underway, h) }
+func (v *service) question(h handler) http.Handler {
+	return v.upload(func(w http.ResponseWriter, r *http.Request) error {
+		select {
+		case v.underway <- struct{}{}:
+			defer func() { <-v.underway }()
+			return h(w, r)
+		default:
+			return busy()
+		}
+	})
+}
 
-// upload makes a handler of one that reads a file from the body. Slow clients must not take the
-// places of questions that need none.
-func (v *service) upload(h handler) http.Handler { return v.bounded(v.uploads, h) }
+// ownOrigin is h for a GET, which no page of another origin may ask either: an image of it would have
+// the service work.
+func ownOrigin(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if crossSite(r) {
+			return otherOrigin()
+		}
+		return h(w, r)
+	}
+}
 
-func (v *service) bounded(places chan struct{}, h handler) http.Handler {
-	return problems(func(w http.ResponseWriter, r *http.Request) error { return v.ask(places, h, w, r) })
+func otherOrigin() *serve.Problem {
+	return serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
+}
+
+// upload makes a handler of one that reads a body. Slow clients must not take the places of
+// questions that need none: what bounds them is the room for spools.
+func (v *service) upload(h handler) http.Handler {
+	return problems(func(w http.ResponseWriter, r *http.Request) error {
+		if v.draining.Err() != nil {
+			return unavailable("the service is ending")
+		}
+		return h(w, r)
+	})
 }
 
 // problems makes an http.Handler of h.
@@ -155,17 +198,19 @@ func problems(h handler) http.Handler {
 	})
 }
 
-func (v *service) ask(places chan struct{}, h handler, w http.ResponseWriter, r *http.Request) error {
-	if v.draining.Err() != nil {
-		return unavailable("the service is ending")
+// admit waits until there is memory for work that takes n bytes. It must be released before the
+// client is waited for.
+func (v *service) admit(ctx context.Context, n int64) (release func(), err error) {
+	waits, cancel := context.WithTimeout(ctx, v.limits.question)
+	defer cancel()
+	from := v.work
+	if n <= smallWork {
+		from = v.small
 	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	default:
-		return busy()
+	if release, err = from.Take(waits, n); err != nil {
+		return nil, cmp.Or(ctx.Err(), error(busy()))
 	}
-	return h(w, r)
+	return release, nil
 }
 
 func busy() *serve.Problem {
@@ -186,8 +231,8 @@ func problemOf(err error) *serve.Problem {
 	if p, ok := errors.AsType[*serve.Problem](err); ok {
 		return p
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", maxBody)
+	if errors.Is(err, serve.ErrFull) {
+		return busy()
 	}
 	return unavailable(err.Error())
 }
@@ -200,20 +245,59 @@ func (v *service) send(w http.ResponseWriter, contentType string, body []byte) e
 	return nil
 }
 
-// body reads a body of one of these media types.
-func body(w http.ResponseWriter, r *http.Request, most int64, types ...string) ([]byte, error) {
+// answer has write write an answer of any size, gives up what release stands for, and sends it.
+func (v *service) answer(
+	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
+) error {
+	defer release()
+	spool, err := serve.NewSpool(v.spool)
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	if err := write(spool); err != nil {
+		return err
+	}
+	release()
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	spool.Send(w, v.limits.answer) // an error says that the client has gone
+	return nil
+}
+
+// body reads a body of one of these media types into a spool, which has to be closed.
+func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*serve.Spool, error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+	spool, err := serve.NewSpool(v.spool)
+	if err == nil {
+		_, err = io.Copy(spool, http.MaxBytesReader(w, r.Body, most))
+	}
+	if err == nil {
+		return spool, nil
+	}
+	spool.Close()
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	if large || errors.Is(err, serve.ErrFull) {
 		io.CopyN(io.Discard, r.Body, maxRest) // a client that is cut off while it sends sees no answer
+	}
+	switch {
+	case large:
 		return nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
+	case errors.Is(err, serve.ErrFull):
+		return nil, busy()
 	}
+	return nil, serve.BadParameter("body", "the body could not be read: %v", err)
+}
+
+// readAll is what has been spooled.
+func readAll(spool *serve.Spool) ([]byte, error) {
+	from, err := spool.Reader(0)
 	if err != nil {
-		return nil, serve.BadParameter("body", "the body could not be read: %v", err)
+		return nil, err
 	}
-	return data, nil
+	return io.ReadAll(from)
 }
 
 // accepts returns the problem of a body that is of none of these media types, or coded.

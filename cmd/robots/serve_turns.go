@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
@@ -49,7 +53,7 @@ const (
 
 // turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed.
 func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
-	q, wait, err := readTurn(w, r)
+	q, wait, err := v.readTurn(w, r)
 	if err != nil {
 		return err
 	}
@@ -159,15 +163,11 @@ func inSeconds(d time.Duration) *float64 {
 }
 
 // readTurn reads the body of POST /v1/turns.
-func readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
+func (v *service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
 	if _, err := parameters(r); err != nil {
 		return q, 0, err
 	}
-	data, err := body(w, r, maxJSON, mediaJSON)
-	if err != nil {
-		return q, 0, err
-	}
-	if err := readJSON(data, &q); err != nil {
+	if err := v.readJSON(w, r, &q, mediaJSON); err != nil {
 		return q, 0, err
 	}
 	if q.Wait == "" {
@@ -182,7 +182,7 @@ func readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time
 
 // endTurn answers POST and DELETE /v1/turns/ID.
 func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
-	end, err := readEnd(w, r)
+	end, err := v.readEnd(w, r)
 	if err != nil {
 		return err
 	}
@@ -198,18 +198,11 @@ func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
+func (v *service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
 	if _, err := parameters(r); err != nil {
 		return end, err
 	}
-	data, err := body(w, r, maxJSON, mediaJSON, "")
-	if err != nil {
-		return end, err
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return end, nil
-	}
-	if err := readJSON(data, &end); err != nil {
+	if err := v.readJSON(w, r, &end, mediaJSON, ""); err != nil {
 		return end, err
 	}
 	if s := end.Status; s != nil && *s != 0 && (*s < 100 || *s > 599) {
@@ -218,22 +211,59 @@ func readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
 	return end, nil
 }
 
-// readJSON reads a body that is one object.
-func readJSON(data []byte, into any) error {
+// readJSON reads a small body that is one object. An empty one changes nothing, if it may be.
+func (v *service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
+	spool, err := v.body(w, r, maxJSON, types...)
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	release, err := v.admit(r.Context(), costOfJSON*spool.Size())
+	if err != nil {
+		return err
+	}
+	defer release()
+	data, err := readAll(spool)
+	if err != nil {
+		return err
+	}
+	if len(types) > 1 && len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	if !utf8.Valid(data) { // a Decoder would put U+FFFD in its place (RFC 8259 §8.1)
+		return notRead(encoding.ErrInvalidUTF8)
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if !utf8.Valid(data) { // a Decoder would put U+FFFD in its place (RFC 8259 §8.1)
-		return serve.BadParameter("body", "the body is not UTF-8 text")
-	}
-	err := d.Decode(into)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return serve.BadParameter(e.Field, "%s: a JSON %s does not fit here", e.Field, e.Value)
-	}
-	if err != nil {
-		return serve.BadParameter("body", "the body is no question: %v", err)
+	if err := readField(d, "body", into); err != nil {
+		return notRead(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return serve.BadParameter("body", "the body holds more than one question")
 	}
 	return nil
+}
+
+// readField reads a value. What is of another type is the problem of the field inside it, or else
+// of name.
+func readField(d *json.Decoder, name string, into any) error {
+	err := d.Decode(into)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		name = cmp.Or(e.Field, name)
+		return serve.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
+	}
+	return err
+}
+
+// notRead is the problem of a body of JSON.
+func notRead(err error) error {
+	_, known := errors.AsType[*serve.Problem](err)
+	_, ours := errors.AsType[*fs.PathError](err)
+	switch {
+	case known, ours:
+		return err
+	case errors.Is(err, encoding.ErrInvalidUTF8):
+		return serve.BadParameter("body", "the body is not UTF-8 text")
+	}
+	return serve.BadParameter("body", "the body is no question: %v", err)
 }

@@ -54,6 +54,7 @@ type decisionRecord struct {
 	Agent   *string         `json:"agent"`
 	Dialect *string         `json:"dialect"`
 	Allowed bool            `json:"allowed"`
+	Covers  string          `json:"covers"`
 	Reason  string          `json:"reason"`
 	Line    *int            `json:"line"`
 	Rule    *string         `json:"rule"`
@@ -69,7 +70,7 @@ type decisionRecord struct {
 func (v *verdict) record() decisionRecord {
 	r := decisionRecord{
 		Number: v.Number, ID: v.ID, URL: v.URL, Agent: orNull(v.Agent), Dialect: orNull(v.Dialect),
-		Allowed: v.Allowed, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
+		Allowed: v.Allowed, Covers: coversURL, Reason: v.Reason, Line: orNull(v.Line), Rule: orNull(v.Rule), Group: orNull(v.Group),
 		Error: orNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
 	}
 	if r.Reason == "" {
@@ -80,6 +81,10 @@ func (v *verdict) record() decisionRecord {
 	}
 	return r
 }
+
+// coversURL tells what a decision covers: this URL, and none that it redirects to. A client that
+// follows redirects itself has to ask for each hop, so each decision says so.
+const coversURL = "url"
 
 // orNull is nil, which JSON writes as null, for the zero value.
 func orNull[T comparable](v T) *T {

@@ -9,13 +9,13 @@ const pasted = form.method === 'post';
 let shown = location.search; // the question whose answer is on the page
 let under; // the request under way
 
-// ask fetches the answer to the form. typing is true if the button was not pressed.
-async function ask(typing) {
+// ask fetches the answer to the form. by is the button that was pressed, and undefined while typing.
+async function ask(by) {
 	under?.abort();
 	const mine = under = new AbortController();
-	const question = new URLSearchParams(new FormData(form));
+	const question = new URLSearchParams(new FormData(form, by));
 	answer.setAttribute('aria-busy', 'true');
-	if (!typing) say('Asking …');
+	if (by) say('Asking …');
 	try {
 		const response = pasted
 			? await fetch('/', {method: 'POST', body: question, signal: mine.signal})
@@ -23,7 +23,7 @@ async function ask(typing) {
 		const text = await response.text();
 		if (mine.signal.aborted) return;
 		if (!response.headers.get('Content-Type')?.startsWith('text/html')) throw new Error(reason(text));
-		show(new DOMParser().parseFromString(text, 'text/html'), question, typing);
+		show(new DOMParser().parseFromString(text, 'text/html'), question, by);
 	} catch (e) {
 		if (mine.signal.aborted) return;
 		fail(e.message);
@@ -32,15 +32,18 @@ async function ask(typing) {
 }
 
 // show puts the answer of another document onto this page.
-function show(page, question, typing) {
+function show(page, question, by) {
 	answer.replaceChildren(...document.adoptNode(page.getElementById('answer')).childNodes);
 	document.title = page.title;
 	say(page.getElementById('status').textContent);
 	copyable();
 	const link = document.getElementById('link');
-	shown = link ? link.search : pasted ? '?source=text' : '?' + question;
-	if (shown !== location.search || location.hash) history[typing ? 'replaceState' : 'pushState'](null, '', '/' + shown);
-	if (!typing && answer.getBoundingClientRect().top > innerHeight * .6) answer.scrollIntoView();
+	for (const name of ['crawler', 'agent', 'as']) form.elements[name].value = page.getElementById(name).value;
+	if (!pasted) { // a file of someone's own has no place in the history
+		shown = link ? link.search : '?' + question;
+		if (shown !== location.search || location.hash) history.pushState(null, '', '/' + shown);
+	}
+	if (by && answer.getBoundingClientRect().top > innerHeight * .6) answer.scrollIntoView();
 }
 
 // fail says why there is no answer.
@@ -83,8 +86,10 @@ function copyable() {
 }
 
 form.addEventListener('submit', event => {
+	const by = event.submitter;
+	if (by?.name === 'edit' || by?.hasAttribute('formaction')) return; // another page, or a file
 	event.preventDefault();
-	ask(false);
+	ask(by);
 });
 
 // Ctrl+Enter asks from where Enter begins a line.
@@ -98,7 +103,7 @@ if (pasted) {
 	form.addEventListener('input', () => {
 		clearTimeout(soon);
 		const text = form.elements.robots.value;
-		if (text.trim() && text.length < largest) soon = setTimeout(ask, 250, true);
+		if (text.trim() && text.length < largest) soon = setTimeout(ask, 250);
 	});
 }
 
@@ -106,7 +111,7 @@ if (pasted) {
 for (const link of document.querySelectorAll('nav a')) {
 	link.addEventListener('click', () => {
 		const to = new URL(link.href);
-		for (const name of ['urls', 'agent', 'as']) {
+		for (const name of ['urls', 'crawler', 'agent', 'as']) {
 			const value = form.elements[name].value;
 			if (value) to.searchParams.set(name, value);
 		}
@@ -120,3 +125,6 @@ addEventListener('popstate', () => {
 });
 
 copyable();
+
+// What is chosen counts, not what was typed before.
+form.elements.crawler.addEventListener('change', () => { form.elements.agent.value = ''; });

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Memory admits work by the bytes that it may take, since their number is a stranger's choice.
+// Work waits for its turn in the order in which it comes.
+type Memory struct {
+	most int64
+	left *semaphore.Weighted
+
+	mu   sync.Mutex
+	held int64
+	much bool        // since the memory was given back
+	idle *time.Timer // gives it back
+}
+
+// large is what is worth giving back to the system.
+const large = 16 << 20
+
+// NewMemory returns a Memory of so many bytes.
+func NewMemory(most int64) *Memory {
+	m := &Memory{most: most, left: semaphore.NewWeighted(most)}
+	m.idle = time.AfterFunc(time.Hour, debug.FreeOSMemory) // without work, nothing else collects for two minutes
+	m.idle.Stop()
+	return m
+}
+
+// Take waits until n bytes are left, or all of them if n is more, or for ctx. The caller has to
+// give them back, and must not wait for a client before.
+func (m *Memory) Take(ctx context.Context, n int64) (release func(), err error) {
+	n = min(n, m.most)
+	if err := m.left.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return m.took(n), nil
+}
+
+// TryTake takes n bytes and does not wait. It returns nil if too little is left. What it took may
+// be held while a client is waited for.
+func (m *Memory) TryTake(n int64) (release func()) {
+	if !m.left.TryAcquire(n) {
+		return nil
+	}
+	return m.took(n)
+}
+
+func (m *Memory) took(n int64) (release func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held += n
+	m.much = m.much || m.held >= large
+	m.idle.Stop()
+	return sync.OnceFunc(func() {
+		m.left.Release(n)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.held -= n; m.held == 0 && m.much {
+			m.much = false
+			m.idle.Reset(time.Second)
+		}
+	})
+}
+
+// Held is how much is taken.
+func (m *Memory) Held() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held
+}

@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// Spool is where bytes lie until a client has sent them all, or has taken them: a client may be
+// slow, and memory is no place to wait for it. What is long lies in a file.
+type Spool struct {
+	room  *Memory  // of all spools, on disk
+	taken []func() // a unit of it each
+	size  int64
+	tail  []byte // what is not in the file
+	file  *os.File
+}
+
+const (
+	spoolUnit = 256 << 10
+	spoolTail = 32 << 10
+)
+
+// ErrFull tells that the spools have no room.
+var ErrFull = errors.New("too much is being sent or taken")
+
+// NewSpool returns an empty spool in room, or ErrFull. It has to be closed.
+func NewSpool(room *Memory) (*Spool, error) {
+	s := &Spool{room: room}
+	return s, s.grow(1)
+}
+
+// grow takes room for n more bytes.
+func (s *Spool) grow(n int) error {
+	for s.size += int64(n); s.size > int64(len(s.taken))*spoolUnit; {
+		release := s.room.TryTake(spoolUnit)
+		if release == nil {
+			return ErrFull
+		}
+		s.taken = append(s.taken, release)
+	}
+	return nil
+}
+
+func (s *Spool) Write(p []byte) (int, error) {
+	if err := s.grow(len(p)); err != nil {
+		return 0, err
+	}
+	if len(s.tail)+len(p) <= spoolTail {
+		s.tail = append(s.tail, p...)
+		return len(p), nil
+	}
+	if err := s.flush(); err != nil {
+		return 0, err
+	}
+	if len(p) < spoolTail {
+		s.tail = append(s.tail, p...)
+		return len(p), nil
+	}
+	return s.file.Write(p)
+}
+
+// flush writes what is not in the file yet.
+func (s *Spool) flush() (err error) {
+	if s.file == nil {
+		if s.file, err = os.CreateTemp("", "robots-serve-"); err != nil {
+			return err
+		}
+		os.Remove(s.file.Name()) // it lives until it is closed
+	}
+	_, err = s.file.Write(s.tail)
+	s.tail = s.tail[:0]
+	return err
+}
+
+// Size is how many bytes have been written.
+func (s *Spool) Size() int64 { return s.size - 1 } // it begins with 1
+
+// Reader returns what has been written from a place on.
+func (s *Spool) Reader(from int64) (io.Reader, error) {
+	if s.file == nil {
+		return bytes.NewReader(s.tail[from:]), nil
+	}
+	err := s.flush()
+	return io.NewSectionReader(s.file, from, s.Size()-from), err
+}
+
+// Close forgets all of it.
+func (s *Spool) Close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+	for _, release := range s.taken {
+		release()
+	}
+	s.taken = nil
+}
+
+// Send writes what is in s to a client, which has patience for each piece.
+func (s *Spool) Send(w http.ResponseWriter, patience time.Duration) error {
+	from, err := s.Reader(0)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(&Paced{w, patience}, from)
+	return err
+}
+
+// Paced writes to a client that may take so long for each piece.
+type Paced struct {
+	Writer   http.ResponseWriter
+	Patience time.Duration
+}
+
+func (p *Paced) Write(b []byte) (int, error) {
+	http.NewResponseController(p.Writer).SetWriteDeadline(time.Now().Add(p.Patience))
+	return p.Writer.Write(b)
+}

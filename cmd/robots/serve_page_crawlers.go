@@ -1,0 +1,133 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// crawler is one that people ask about.
+type crawler struct {
+	Token   string
+	dialect policy.Dialect
+	also    string // the group that it obeys if none names it
+}
+
+// crawlers are those that the page lists, by what they are for. Whose operator does not say
+// otherwise reads as the standard has it.
+var crawlers = []struct {
+	For string
+	Are []crawler
+}{
+	{"Search", []crawler{
+		{"Googlebot", policy.Google, ""}, {"Googlebot-Image", policy.Google, "Googlebot"},
+		{"Googlebot-News", policy.Google, "Googlebot"}, {"Bingbot", policy.Bing, ""}, {"YandexBot", policy.Yandex, ""},
+		{"DuckDuckBot", policy.RFC9309, ""}, {"Applebot", policy.RFC9309, "Googlebot"},
+		{"Baiduspider", policy.RFC9309, ""},
+	}},
+	{"AI", []crawler{
+		{"GPTBot", policy.RFC9309, ""}, {"OAI-SearchBot", policy.RFC9309, ""}, {"ClaudeBot", policy.RFC9309, ""},
+		{"PerplexityBot", policy.RFC9309, ""}, {"CCBot", policy.RFC9309, ""}, {"Google-Extended", policy.Google, ""},
+		{"meta-externalagent", policy.RFC9309, ""}, {"Amazonbot", policy.RFC9309, ""}, {"Bytespider", policy.RFC9309, ""},
+	}},
+}
+
+// anyOther is the crawler that no group names.
+const anyOther = "*"
+
+// crawlerOf is the one of the list that has a token; else it reads as otherwise says.
+func crawlerOf(token string, otherwise policy.Dialect) crawler {
+	for _, c := range allCrawlers() {
+		if strings.EqualFold(c.Token, token) {
+			return c
+		}
+	}
+	return crawler{token, otherwise, ""}
+}
+
+func allCrawlers() (all []crawler) {
+	for _, of := range crawlers {
+		all = append(all, of.Are...)
+	}
+	return all
+}
+
+// listed reports whether the list has a token.
+func listed(token string) bool {
+	return token == anyOther || slices.ContainsFunc(allCrawlers(), func(c crawler) bool { return strings.EqualFold(c.Token, token) })
+}
+
+// obeys is the token by which c's group is found in p.
+func (c crawler) obeys(p *policy.Policy) string {
+	names := func(token string) bool { g := p.Group(token).Token(); return g != "" && g != anyOther }
+	if c.also != "" && !names(c.Token) && names(c.also) {
+		return c.also
+	}
+	return c.Token
+}
+
+// readers are the dialects as people call them.
+var readers = map[policy.Dialect]string{
+	policy.RFC9309: "the standard (RFC 9309)", policy.Google: "Google", policy.Yandex: "Yandex", policy.Bing: "Bing",
+	policy.Original: "the original protocol",
+}
+
+// readerOf is the reader of one of the engines of package lint.
+func readerOf(engine string) string {
+	if d, err := dialectByName(engine); err == nil {
+		return readers[d]
+	}
+	return engine
+}
+
+// pageRow is how some crawlers are answered, all alike.
+type pageRow struct {
+	Crawlers []string
+	Group    string
+	Mine     bool
+	Cells    []pageCell
+}
+
+// pageCell is a verdict in the table.
+type pageCell struct {
+	Allowed bool
+	Line    int
+	Rule    string
+}
+
+// table answers for each crawler of the list, in the dialect of its engine, by its own group. Those
+// with the same answers share a row.
+func (a *pageAnswer) table() {
+	mine := crawler{a.Agent, a.as, a.also}
+	all := append([]crawler{mine}, allCrawlers()...)
+	all = append(all, crawler{anyOther, policy.RFC9309, ""})
+	for i, c := range all {
+		if i > 0 && strings.EqualFold(c.Token, a.Agent) {
+			continue
+		}
+		p := a.reading(c.dialect).result.Policy
+		token := c.obeys(p)
+		row := pageRow{Crawlers: []string{c.Token}, Group: visible(p.Group(token).Token()), Mine: i == 0}
+		for _, u := range a.URLs {
+			if d, err := u.decide(p, token); err == nil {
+				row.Cells = append(row.Cells, a.cell(d))
+			}
+		}
+		at := slices.IndexFunc(a.Rows, func(r pageRow) bool { return r.Group == row.Group && slices.Equal(r.Cells, row.Cells) })
+		if at < 0 {
+			a.Rows = append(a.Rows, row)
+		} else {
+			a.Rows[at].Crawlers = append(a.Rows[at].Crawlers, c.Token)
+		}
+	}
+}
+
+func (a *pageAnswer) cell(d policy.Decision) pageCell {
+	c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
+	if c.Line > 0 {
+		c.Rule = visible(d.Rule.String())
+		a.kept[c.Line] = true
+	}
+	return c
+}
