@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/internal/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -44,6 +45,7 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 	_, port, _ := net.SplitHostPort(addr)
 	s := &redisServer{url: "redis://" + addr, client: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
 	s.cmd = exec.Command(program, append(args, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())...)
+	proc.Own(t, s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestRedisLockOfADeadProcessLapses(t *testing.T) {
 var redisFaults = []struct {
 	name   string
 	start  func(t *testing.T) (url string, midway func())
-	misses int           // how many lookups may have to wait, out of 200; some for a busy machine
+	misses int           // how many lookups may have to wait, out of 200
 	pause  time.Duration // between lookups
 }{
 	{"down at start", func(t *testing.T) (string, func()) {

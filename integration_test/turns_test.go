@@ -29,6 +29,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+	"github.com/robotsgate/robotsgate/internal/proc"
 )
 
 // witness is the site of all origins of a fleet: it knows who came when.
@@ -298,6 +299,7 @@ func (s *redisServer) restart(t *testing.T) {
 	t.Helper()
 	s.kill()
 	s.cmd = exec.Command(s.cmd.Args[0], s.cmd.Args[1:]...)
+	proc.Own(t, s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
