@@ -55,6 +55,7 @@ func TestMain(m *testing.M) {
 	case "":
 		// Set before anything may read it: a client of Redis that has no server dials on when its test is over.
 		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
+		flag.Set("test.parallel", "8") // tests that wait, beside one another; what the command line says holds
 		os.Exit(m.Run())
 	case "asker":
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
@@ -226,6 +227,7 @@ func childHoldsLock(redisURL string) {
 }
 
 func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
+	t.Parallel()
 	server := startRedis(t)
 	cmd, out := child(t, "holder", "ROBOTSGATE_REDIS="+server.url)
 	if !out.Scan() || out.Text() != "fetching" {
@@ -308,6 +310,7 @@ type written struct {
 const maxPuts = 3 * killedOrigins
 
 func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "robots.db")
 	found := slices.Repeat([]int{-1}, killedOrigins)
 	kills, next, puts, entries := max(3, size(100)), 0, 0, 0

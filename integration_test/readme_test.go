@@ -50,6 +50,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 // The program at the top of the README prints what the README says, at a web in which
 // example.com and down.example.com answer as it says.
 func TestTheProgramInTheReadmePrintsWhatItSays(t *testing.T) {
+	t.Parallel()
 	_, programs := read(t, "../README.md", "go")
 	_, sessions := read(t, "../README.md", "")
 	if len(programs) == 0 || len(sessions) == 0 {
@@ -137,6 +138,7 @@ var (
 `
 
 func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
+	t.Parallel()
 	_, snippets := read(t, "../README.md", "go")
 	if len(snippets) != 4 {
 		t.Fatalf("the README has %d blocks of Go, want a program and three snippets", len(snippets))

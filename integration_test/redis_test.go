@@ -204,7 +204,8 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 	}
 }
 
-// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms.
+// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. A clock
+// holds the last only with -full: package cache has it in virtual time.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 	const waits = 100 * time.Millisecond
 	for _, fault := range redisFaults {
@@ -218,7 +219,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			var log lockedLog
 			c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			var fetches atomic.Int32
-			late, worst := 0, time.Duration(0)
+			worst := time.Duration(0)
 			busy := watchMachine()
 			for i := range 200 {
 				if i == 100 && midway != nil {
@@ -227,19 +228,16 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				time.Sleep(fault.pause)
 				start := time.Now()
 				askAndCheck(t, c, i, &fetches)
-				took := time.Since(start)
-				worst = max(worst, took)
-				if took > waits/2 {
-					late++
-				}
+				worst = max(worst, time.Since(start))
 			}
 			// A miss is a few steps, each of which a busy machine can delay.
 			slack := 50*time.Millisecond + 4*busy()
-			if worst > waits+slack {
+			if *full && worst > waits+slack {
 				t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 			}
-			if late > fault.misses {
-				t.Errorf("%d misses had to wait, want at most %d: is the breaker not open?", late, fault.misses)
+			// A miss gets, locks and puts.
+			if n := c.Stats().StoreErrors; n > 3*uint64(fault.misses) {
+				t.Errorf("%d calls of the store failed, want at most %d: is the breaker not open?", n, 3*fault.misses)
 			}
 			hit := hitTime(t, c, &fetches)
 			if n := fetches.Load(); n != 200 {
@@ -252,8 +250,8 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			defer cancel()
 			closed := c.Close(ctx)
 			store.Close()
-			t.Logf("worst miss %v, %d waited, median hit %v, %d errors of the store, Close: %v\n%s",
-				worst.Round(time.Microsecond), late, hit, c.Stats().StoreErrors, closed, &log)
+			t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
+				worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
 			if n := log.lines(); n > 4 {
 				t.Errorf("%d lines in the log, want one for each change", n)
 			}

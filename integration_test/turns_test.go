@@ -189,6 +189,7 @@ func keepAsking(ctx context.Context, c *http.Client, u *url.URL) {
 // Sites as witnesses: however many processes ask, each origin keeps its delay, and little of
 // it is lost.
 func TestFleetKeepsOnePace(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	w := newWitness(t, 100*time.Millisecond)
 	f := fleet{4, 16, 40, 4 * time.Second, nil}
@@ -225,6 +226,7 @@ func (s *redisServer) commands(t *testing.T) int {
 // A process that dies keeps its places for a lease, one that sleeps for longer has lost them,
 // and a Redis that starts anew gives each origin one request too early.
 func TestFleetSurvives(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		midway func(t *testing.T, s *redisServer, all []*exec.Cmd)
@@ -251,6 +253,7 @@ func TestFleetSurvives(t *testing.T) {
 			if strings.Contains(tt.name, ", then") && !*full {
 				t.Skip("with -full")
 			}
+			t.Parallel()
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{4, 8, 16, 10 * time.Second, nil}
@@ -322,8 +325,10 @@ var redisRefusals = []struct {
 // While Redis refuses, requests wait no longer than their contexts, and then say why. With
 // Alone, the process keeps its own pace.
 func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
+	t.Parallel()
 	for _, tt := range redisRefusals {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := startRedis(t)
 			url, admin := siteURL(0), s.client.Conn()
 			defer admin.Close()
@@ -597,6 +602,7 @@ func (s *redisServer) often(t *testing.T, args ...any) {
 }
 
 func TestRedisPassesTheSuiteForTurns(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
 		s.do(t, "FLUSHALL")

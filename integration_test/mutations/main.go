@@ -174,7 +174,7 @@ func baseline(root string, table []mutation) error {
 func goTest(root string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-timeout=60s"}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=60s"}, args...)...)
 	cmd.Dir = root
 	return cmd.CombinedOutput()
 }
