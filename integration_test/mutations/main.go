@@ -65,16 +65,17 @@ func run(table []mutation) error {
 	bad := 0
 	todo := make(chan int)
 	var workers sync.WaitGroup
-	for range max(2, runtime.GOMAXPROCS(0)) {
+	for range 2 * runtime.GOMAXPROCS(0) { // some mutants wait, or hang
 		workers.Go(func() {
 			for i := range todo {
+				began := time.Now()
 				said, err := try(root, filepath.Join(dir, fmt.Sprint(i)), table[i])
 				mu.Lock()
 				if err != nil {
 					bad++
 					said = err.Error()
 				}
-				fmt.Printf("%s: %s: %s\n", table[i].file, table[i].name, said)
+				fmt.Printf("%s: %s: %s (%.0f s)\n", table[i].file, table[i].name, said, time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
