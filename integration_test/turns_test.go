@@ -319,7 +319,7 @@ var redisRefusals = []struct {
 	{"maxmemory with noeviction", [][]any{{"CONFIG", "SET", "maxmemory", "1"}}, [][]any{{"CONFIG", "SET", "maxmemory", "0"}}, "OOM"},
 	{"an ACL without scripts", [][]any{{"ACL", "SETUSER", "default", "-evalsha", "-eval"}},
 		[][]any{{"ACL", "SETUSER", "default", "+evalsha", "+eval"}}, "NOPERM"},
-	{"accepting and never answering", [][]any{{"CLIENT", "PAUSE", "1000", "ALL"}}, nil, "deadline"},
+	{"accepting and never answering", [][]any{{"CLIENT", "PAUSE", "4000", "ALL"}}, nil, "deadline"},
 }
 
 // While Redis refuses, requests wait no longer than their contexts, and then say why. With
@@ -340,7 +340,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			err := waits.Wait(ctx, url)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tt.says) {
@@ -360,7 +360,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if err := waits.Wait(ctx, url); err != nil {
 				t.Errorf("healed: %v", err)
