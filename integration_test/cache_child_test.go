@@ -28,6 +28,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -103,6 +104,7 @@ func childCommand(t *testing.T, role string, env ...string) *exec.Cmd {
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), "ROBOTSGATE_CHILD="+role), env...)
 	cmd.Stderr = os.Stderr
+	proc.Own(t, cmd)
 	return cmd
 }
 

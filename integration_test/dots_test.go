@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // What a server serves for a target with dot segments is what its rules are about,
@@ -313,6 +314,7 @@ func startServer(t *testing.T, program, pkg string, configure func(dir string, p
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	proc.Own(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

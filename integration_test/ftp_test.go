@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -47,6 +48,7 @@ func startVsftpd(t *testing.T, dir, settings string) string {
 	var out bytes.Buffer
 	vsftpd := exec.Command(program, conf)
 	vsftpd.Stdout, vsftpd.Stderr = &out, &out
+	proc.Own(t, vsftpd)
 	if err := vsftpd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // childMeets asks for the robots.txt of all origins in one moment, and prints how late the last
@@ -154,6 +155,7 @@ func busyLoops(t *testing.T, n int) (end func()) {
 	var loops []*exec.Cmd
 	for range n {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		proc.Own(t, cmd)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -80,6 +81,7 @@ func startNginx(t *testing.T) *http.Transport {
 	var out bytes.Buffer
 	nginx := exec.Command(program, "-p", dir, "-c", "nginx.conf")
 	nginx.Stderr = &out
+	proc.Own(t, nginx)
 	if err := nginx.Start(); err != nil {
 		t.Fatal(err)
 	}

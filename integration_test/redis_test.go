@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -44,6 +45,7 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 	_, port, _ := net.SplitHostPort(addr)
 	s := &redisServer{url: "redis://" + addr, client: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
 	s.cmd = exec.Command(program, append(args, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())...)
+	proc.Own(t, s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestRedisKeepsNothingForEver(t *testing.T) {
 var redisFaults = []struct {
 	name   string
 	start  func(t *testing.T) (url string, midway func())
-	misses int           // how many lookups may have to wait, out of 200; some for a busy machine
+	misses int           // how many lookups may have to wait, out of 200
 	pause  time.Duration // between lookups
 }{
 	{"down at start", func(t *testing.T) (string, func()) {
@@ -246,8 +248,8 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 	}
 }
 
-// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. The times are asked for with
-// -full alone, on a machine that does little else; in virtual time package cache asks for them always.
+// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. A clock
+// holds the last only with -full: package cache has it in virtual time.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 	const waits = 100 * time.Millisecond
 	for _, fault := range redisFaults {
@@ -261,7 +263,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			var log lockedLog
 			c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			var fetches atomic.Int32
-			late, worst := 0, time.Duration(0)
+			worst := time.Duration(0)
 			busy := watchMachine()
 			for i := range 200 {
 				if i == 100 && midway != nil {
@@ -270,19 +272,16 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				time.Sleep(fault.pause)
 				start := time.Now()
 				askAndCheck(t, c, i, &fetches)
-				took := time.Since(start)
-				worst = max(worst, took)
-				if took > waits/2 {
-					late++
-				}
+				worst = max(worst, time.Since(start))
 			}
 			// A miss is a few steps, each of which a busy machine can delay.
 			slack := 50*time.Millisecond + 4*busy()
 			if *full && worst > waits+slack {
 				t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 			}
-			if *full && late > fault.misses {
-				t.Errorf("%d misses had to wait, want at most %d: is the breaker not open?", late, fault.misses)
+			// A miss gets, locks and puts.
+			if n := c.Stats().StoreErrors; n > 3*uint64(fault.misses) {
+				t.Errorf("%d calls of the store failed, want at most %d: is the breaker not open?", n, 3*fault.misses)
 			}
 			hit := hitTime(t, c, &fetches)
 			if n := fetches.Load(); n != 200 {
@@ -295,8 +294,8 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			defer cancel()
 			closed := c.Close(ctx)
 			store.Close()
-			t.Logf("worst miss %v, %d waited, median hit %v, %d errors of the store, Close: %v\n%s",
-				worst.Round(time.Microsecond), late, hit, c.Stats().StoreErrors, closed, &log)
+			t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
+				worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
 			if n := log.lines(); n > 4 {
 				t.Errorf("%d lines in the log, want one for each change", n)
 			}

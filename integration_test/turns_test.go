@@ -29,6 +29,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // witness is the site of all origins of a fleet: it knows who came when.
@@ -253,6 +254,7 @@ func TestFleetSurvives(t *testing.T) {
 			if strings.Contains(tt.name, ", then") && !*full {
 				t.Skip("with -full")
 			}
+			t.Parallel()
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{4, 8, 16, 10 * time.Second, nil}
@@ -301,6 +303,7 @@ func (s *redisServer) restart(t *testing.T) {
 	t.Helper()
 	s.kill()
 	s.cmd = exec.Command(s.cmd.Args[0], s.cmd.Args[1:]...)
+	proc.Own(t, s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +320,7 @@ var redisRefusals = []struct {
 	{"maxmemory with noeviction", [][]any{{"CONFIG", "SET", "maxmemory", "1"}}, [][]any{{"CONFIG", "SET", "maxmemory", "0"}}, "OOM"},
 	{"an ACL without scripts", [][]any{{"ACL", "SETUSER", "default", "-evalsha", "-eval"}},
 		[][]any{{"ACL", "SETUSER", "default", "+evalsha", "+eval"}}, "NOPERM"},
-	{"accepting and never answering", [][]any{{"CLIENT", "PAUSE", "1000", "ALL"}}, nil, "deadline"},
+	{"accepting and never answering", [][]any{{"CLIENT", "PAUSE", "4000", "ALL"}}, nil, "deadline"},
 }
 
 // While Redis refuses, requests wait no longer than their contexts, and then say why. With
@@ -326,6 +329,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 	aside(t)
 	for _, tt := range redisRefusals {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := startRedis(t)
 			url, admin := siteURL(0), s.client.Conn()
 			defer admin.Close()
@@ -337,7 +341,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			err := waits.Wait(ctx, url)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tt.says) {
@@ -357,7 +361,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if err := waits.Wait(ctx, url); err != nil {
 				t.Errorf("healed: %v", err)

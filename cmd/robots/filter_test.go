@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // crowd is a list of URLs on many origins, made anew from its seed each time.
@@ -142,6 +144,7 @@ func (m *manyOrigins) command(t *testing.T, c crowd, args ...string) *exec.Cmd {
 	cmd := exec.Command("robots", args...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin = in
+	proc.Own(t, cmd)
 	return cmd
 }
 
@@ -384,10 +387,10 @@ func redis(t *testing.T) string {
 	free.Close()
 	_, port, _ := net.SplitHostPort(address)
 	server := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	proc.Own(t, server)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
 	for {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()

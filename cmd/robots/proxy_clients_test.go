@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // program runs a program that uses the proxy, and returns all that it says. The test is skipped if
@@ -33,7 +35,7 @@ func (v *relay) program(t *testing.T, name string, args ...string) string {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "http_proxy=" + v.url.String(),
 		"https_proxy=" + v.url.String()}
-	cmd.WaitDelay = time.Second
+	proc.Own(t, cmd) // a browser is many processes
 	said, err := cmd.CombinedOutput()
 	if len(said) == 0 && err != nil {
 		t.Errorf("%s %q: %v", name, args, err)

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 func authzSite(w http.ResponseWriter, r *http.Request) {
@@ -217,10 +219,10 @@ func gateway(t *testing.T, binary string, args []string, config, origin, authz s
 	}
 	cmd.Args = append(cmd.Args, file)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), "HOME="+dir)
+	proc.Own(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", at); err == nil {
 			c.Close()

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 
 	"github.com/jlaffaye/ftp"
@@ -23,7 +25,9 @@ import (
 const agent = "ExampleBot/1.0 (+https://example.com/bot)"
 
 func main() {
-	switch err := run(os.Stdout); {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	switch err := run(ctx, os.Stdout); {
 	case errors.Is(err, exec.ErrNotFound):
 		fmt.Println("nothing to show: install vsftpd, or add /usr/sbin to the PATH")
 	case err != nil:
@@ -31,8 +35,8 @@ func main() {
 	}
 }
 
-func run(out io.Writer) error {
-	site, stop, err := serve(map[string]string{
+func run(ctx context.Context, out io.Writer) error {
+	site, stop, err := serve(ctx, map[string]string{
 		"robots.txt": "User-agent: *\nDisallow: /private\n",
 		"public":     "hello",
 		"private":    "secret",

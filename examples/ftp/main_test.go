@@ -9,7 +9,7 @@ import (
 
 func TestOnlyAllowedFilesAreRead(t *testing.T) {
 	var out strings.Builder
-	err := run(&out)
+	err := run(t.Context(), &out)
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skip("vsftpd is not in the PATH: install it, or add /usr/sbin to the PATH, to run this test")
 	}

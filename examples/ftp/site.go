@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -21,8 +22,8 @@ anon_root=%s
 `
 
 // serve runs vsftpd with the files on a port of this machine, and returns its URL. If vsftpd
-// is not there, the error is exec.ErrNotFound.
-func serve(files map[string]string) (site string, stop func(), err error) {
+// is not there, the error is exec.ErrNotFound. It ends with ctx; stop waits for that.
+func serve(ctx context.Context, files map[string]string) (site string, stop func(), err error) {
 	program, err := exec.LookPath("vsftpd")
 	if err != nil {
 		return "", nil, err
@@ -36,7 +37,7 @@ func serve(files map[string]string) (site string, stop func(), err error) {
 		os.RemoveAll(dir)
 		return "", nil, err
 	}
-	server := exec.Command(program, filepath.Join(dir, "conf"))
+	server := exec.CommandContext(ctx, program, filepath.Join(dir, "conf"))
 	if err := server.Start(); err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err

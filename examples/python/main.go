@@ -29,7 +29,7 @@ var crawler string
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	visits, err := run(ctx, os.Stdout)
+	visits, err := run(ctx, os.Stdout, os.Stderr)
 	if errors.Is(err, exec.ErrNotFound) {
 		fmt.Println("this example needs python3, and go to build robots:", err)
 		return
@@ -43,8 +43,9 @@ func main() {
 	}
 }
 
-// run builds and starts robots serve, and crawls through it.
-func run(ctx context.Context, out io.Writer) ([]*visits, error) {
+// run builds and starts robots serve, and crawls through it. When it returns, all that it has
+// started has ended.
+func run(ctx context.Context, out, problems io.Writer) ([]*visits, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func run(ctx context.Context, out io.Writer) ([]*visits, error) {
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	service, stop, err := serve(ctx, dir, web.Addr())
+	service, stop, err := serve(ctx, dir, web.Addr(), problems)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func run(ctx context.Context, out io.Writer) ([]*visits, error) {
 	lines, failed := make(chan string), make(chan error, 2)
 	for _, start := range []string{"http://slow.example/", "http://open.example/"} {
 		p := exec.CommandContext(ctx, python, "-", service, start)
-		p.Stdin, p.Stderr = strings.NewReader(crawler), messages
+		p.Stdin, p.Stderr = strings.NewReader(crawler), problems
 		// The web has no names of its own: it is reached as a proxy would be.
 		p.Env = append(os.Environ(), "http_proxy=http://"+web.Addr(), "no_proxy=127.0.0.1")
 		go func() { failed <- follow(p, lines) }()
@@ -98,46 +99,38 @@ func follow(p *exec.Cmd, lines chan<- string) error {
 	return p.Wait()
 }
 
-// messages is standard error, but not its descriptor: a child that outlived this program would hold
-// that open.
-var messages io.Writer = struct{ io.Writer }{os.Stderr}
-
-// serve runs "robots serve", and returns its URL and what ends it and waits for that. All names lead
-// to one address.
-func serve(ctx context.Context, dir, web string) (url string, stop func(), err error) {
+// serve runs "robots serve" until stop, and returns its URL. All names lead to one address.
+func serve(ctx context.Context, dir, web string, problems io.Writer) (url string, stop func(), err error) {
 	robots := filepath.Join(dir, "robots")
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", nil, err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", robots, "github.com/robotsgate/robotsgate/cmd/robots")
-	build.Stderr = messages
+	build.Stderr = problems
+	// Go ends its compilers when it is interrupted, and not when it is killed.
+	build.Cancel, build.WaitDelay = func() error { return build.Process.Signal(os.Interrupt) }, 10*time.Second
 	if err := build.Run(); err != nil {
 		return "", nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	p := exec.CommandContext(ctx, robots, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
 		"--connect-to=::"+web)
-	p.Stderr = messages
-	p.Cancel = func() error { return p.Process.Signal(os.Interrupt) }
-	p.WaitDelay = 10 * time.Second // then it is killed
-	stop = func() {
-		cancel()
-		p.Wait()
-	}
+	p.Stderr = problems
 	said, err := p.StdoutPipe()
-	if err == nil {
-		err = p.Start()
-	}
 	if err != nil {
-		cancel()
 		return "", nil, err
+	}
+	if err := p.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		p.Process.Kill()
+		p.Wait()
 	}
 	line, err := bufio.NewReader(said).ReadString('\n')
 	if err != nil {
 		stop()
-		return "", nil, fmt.Errorf("robots serve does not start: %w", err)
 	}
-	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), stop, nil
+	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), stop, err
 }
 
 // visits is what one site sees of its visitors.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,18 +28,20 @@ const (
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	run := parent
 	if os.Getenv("SHAREDCACHE_REDIS") != "" {
 		run = crawl
 	}
-	if err := run(); err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "sharedcache:", err)
 		os.Exit(1)
 	}
 }
 
 // crawl is what each process does: its gate has a cache, and the cache a store.
-func crawl() error {
+func crawl(ctx context.Context) error {
 	store, err := redisstore.Open(os.Getenv("SHAREDCACHE_REDIS"))
 	if err != nil {
 		return err
@@ -52,7 +55,7 @@ func crawl() error {
 	refused := 0
 	for i := range origins {
 		page := &url.URL{Scheme: "http", Host: fmt.Sprintf("www%d.example", i), Path: "/private"}
-		d, err := gate.Decide(context.Background(), page)
+		d, err := gate.Decide(ctx, page)
 		if err != nil {
 			return err
 		}
@@ -64,8 +67,8 @@ func crawl() error {
 	return shared.Close(context.Background()) // what is still to be written
 }
 
-// parent has the site, the Redis, and the processes.
-func parent() error {
+// parent has the site, the Redis, and the processes, and outlives them.
+func parent(ctx context.Context) error {
 	var fetches atomic.Int32
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetches.Add(1)
@@ -84,7 +87,7 @@ func parent() error {
 	}
 	var group sync.WaitGroup
 	for range processes {
-		p := exec.Command(self)
+		p := exec.CommandContext(ctx, self)
 		p.Env = append(os.Environ(), "SHAREDCACHE_REDIS=redis://"+address, "SHAREDCACHE_SITE="+site.Listener.Addr().String())
 		p.Stdout, p.Stderr = os.Stdout, os.Stderr
 		group.Go(func() {

@@ -65,16 +65,17 @@ func run(table []mutation) error {
 	bad := 0
 	todo := make(chan int)
 	var workers sync.WaitGroup
-	for range max(2, runtime.GOMAXPROCS(0)) {
+	for range 2 * runtime.GOMAXPROCS(0) { // some mutants wait, or hang
 		workers.Go(func() {
 			for i := range todo {
+				began := time.Now()
 				said, err := try(root, filepath.Join(dir, fmt.Sprint(i)), table[i])
 				mu.Lock()
 				if err != nil {
 					bad++
 					said = err.Error()
 				}
-				fmt.Printf("%s: %s: %s\n", table[i].file, table[i].name, said)
+				fmt.Printf("%s: %s: %s (%.0f s)\n", table[i].file, table[i].name, said, time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
@@ -174,7 +175,7 @@ func baseline(root string, table []mutation) error {
 func goTest(root string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-timeout=60s"}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=60s"}, args...)...)
 	cmd.Dir = root
 	return cmd.CombinedOutput()
 }

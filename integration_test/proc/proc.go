@@ -1,0 +1,33 @@
+// Package proc is for tests: it owns the processes that they start, and tells processor time.
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// Own is called before cmd starts. When the test ends, cmd is killed with all that it has
+// started (on Linux), and waited for. What would go to the test's own descriptors becomes its
+// output: go test waits until all that hold a descriptor of the test have ended.
+func Own(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	group(cmd)
+	if cmd.Stdout == os.Stdout {
+		cmd.Stdout = t.Output()
+	}
+	if cmd.Stderr == os.Stderr {
+		cmd.Stderr = t.Output()
+	}
+	cmd.WaitDelay = 10 * time.Second // what it has started may hold its pipes
+	if cmd.Cancel != nil {
+		cmd.Cancel = func() error { return kill(cmd) }
+	}
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = kill(cmd)
+			_ = cmd.Wait()
+		}
+	})
+}
