@@ -22,8 +22,9 @@ import (
 //   - a request starts no sooner than the delay after the latest earlier start, and no
 //     sooner than the delay after the latest earlier end. The delay is the larger of
 //     Crawl-delay and Request-rate in our group of robots.txt, or Delay if it has
-//     neither. If several product tokens share the Pacer, the largest delay counts, for
-//     an hour after a token was last decided for. That satisfies both readings of
+//     neither. If several product tokens share the Pacer, or several User-Agents with one
+//     token at a site that has a file for each, the largest delay counts, for an hour
+//     after it was last decided by. That satisfies both readings of
 //     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds
 //     from the end of one request to the start of the next" (Yandex). Fractions count.
 //   - at most MaxUnderway requests are in flight. A request is in flight until its
@@ -36,7 +37,7 @@ import (
 //     next pause. A request that cannot be sent, or whose body fails, says nothing about
 //     the site.
 //   - requests start in the order they came. There are two exceptions: robots.txt, which
-//     decides about the others, and a request whose turn Wait has obtained.
+//     decides about the others, and a request for a URL whose turn Wait has obtained.
 //
 // A request that had to wait is decided on again at its turn, by what the Cache then
 // holds. If that has expired, robots.txt is read first. A new robots.txt that names no
@@ -117,8 +118,9 @@ type Pacer struct {
 	storeFailed time.Time     // when that was
 }
 
-// Wait waits until a request to u's origin may start. The next request to that origin
-// through a Transport with this Pacer uses the turn, if it comes within ten seconds.
+// Wait waits until a request for u may start. The turn belongs to u: the next request for it
+// through a Transport with this Pacer uses the turn, if it comes within ten seconds. No request
+// for another URL does, such as a redirect's next.
 //
 // A turn need not be used: once the delay has run, the next one is given. So Wait also
 // works without a Transport. It then spaces the starts, but sees no ends and no answers.
@@ -134,7 +136,7 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, _, err = p.take(ctx, o, asWait)
+	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u)})
 	return err
 }
 
