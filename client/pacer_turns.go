@@ -108,6 +108,9 @@ func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
 		if n := p.maxUnderway(); n < math.MaxInt {
 			w.ask.Places = n
 		}
+		if w.as == asRobots {
+			w.ask.Keep = p.maxDelay() // as much as the file may ask for
+		}
 	}
 	if l.key == "" {
 		l.key = o.String()
@@ -231,6 +234,7 @@ func (p *Pacer) endShared(pl place) {
 		pl.lease.cancel(nil)
 	}
 	pl.last = time.Now()
+	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.last)) // what was learned since counts too
 	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

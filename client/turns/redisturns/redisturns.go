@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"strconv"
@@ -45,6 +46,7 @@ type Store struct {
 
 	batch  redisbatch.Batch
 	once   sync.Once
+	mixed  sync.Once     // says that the fleet is
 	name   string        // begins the names of all turns here
 	sub    *redis.PubSub // told when to ask again
 	heard  chan struct{} // closed when no more is heard
@@ -87,7 +89,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	s.once.Do(s.init)
 	wake := s.await(a.Turn)
 	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
-	if err == nil && len(got) != 4 {
+	if err == nil && len(got) != 6 {
 		err = errors.New("an answer of another form")
 	}
 	if err != nil || got[0] == 1 {
@@ -96,7 +98,13 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	if err != nil {
 		return turns.Answer{}, fmt.Errorf("redisturns: take: %w", err)
 	}
-	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3])}
+	if got[5] == 1 {
+		s.mixed.Do(func() {
+			slog.Warn("redisturns: another version of this package takes turns in the same Redis: "+
+				"until it has gone, the two wait for each other longer than they must", "prefix", s.prefix())
+		})
+	}
+	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3]), Least: microseconds(got[4])}
 	if !answer.Taken {
 		answer.Wait, answer.Pause, answer.Wake = microseconds(got[1]), microseconds(got[2]), wake
 	}
@@ -123,10 +131,10 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
 // among them.
 func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
 	jitter := 0.8 + 0.4*mathrand.Float64() // those whom one site sends away do not come back together
-	numbers := make([]byte, 0, 6*8)
+	numbers := make([]byte, 0, 7*8)
 	for _, n := range [...]float64{
 		float64(what), float64(max(a.Delay.Microseconds(), 0)), float64(max(a.Places, 0)),
-		float64(a.Lease.Microseconds()), float64(max(pause.Microseconds(), 0)), jitter,
+		float64(a.Lease.Microseconds()), float64(max(pause.Microseconds(), 0)), float64(max(a.Keep.Microseconds(), 0)), jitter,
 	} {
 		numbers = binary.BigEndian.AppendUint64(numbers, math.Float64bits(n))
 	}
