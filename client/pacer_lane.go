@@ -192,7 +192,7 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 			if !at.After(now) { // ctx has ended, and does not say so yet
 				return pl, held, w.because(context.DeadlineExceeded)
 			}
-			return pl, held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
+			return pl, held, lateAt(o, at, now, l.resume.After(deadline))
 		case !mayGo || later(at, w.due).After(now):
 			checked = false
 			if err := p.sleep(ctx, w, later(at, w.due).Sub(now), mayGo); err != nil {

@@ -241,7 +241,8 @@ func (r *Result) String() string {
 var ErrNoTurn = errors.New("fetch: no turn")
 
 // Fetch reads the robots.txt of o. It returns an error only if ctx ended: ctx.Err(), or an
-// error that wraps it and ErrNoTurn. Whatever a server or network does is a Result. Values
+// error that wraps it and ErrNoTurn; or ErrNoTurn if a redirect leads to an origin whose turn (see client.Pacer)
+// does not come in time. Whatever a server or network does is a Result. Values
 // and traces in ctx reach neither the transport nor the server.
 //
 // prev is an earlier Result of the same origin, or nil. If its file had an ETag or
@@ -263,10 +264,12 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), turn: unsent.TurnOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	switch err := ctx.Err(); {
+	case r.late != nil:
+		return nil, noTurn(r.late)
 	case err == nil || res.Err == nil:
 		return res, nil
 	case queued:
