@@ -51,13 +51,15 @@ import (
 // # Waiting and time-outs
 //
 // RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that
-// cannot come in time is refused at once, with an error that wraps
+// cannot come in time is refused at once, with a [*LateError], which wraps
 // context.DeadlineExceeded. A turn that could come and then does not costs the whole
 // time. A crawler should wait first: the time-out is then about the site alone.
 //
 //	if a, err := transport.Decide(ctx, u); err != nil || !a.Allowed { … } // also tells the Pacer the delay
 //	if err := pacer.Wait(ctx, u); err != nil { … }
 //	resp, err := httpClient.Get(u.String()) // uses the turn, starts at once
+//
+// A worker of a queue should not wait at one site while others are free: Try says at once.
 //
 // A body that is never closed keeps its place until its context ends, as it keeps its
 // connection. With MaxUnderway 1, a request waits for an open body of the same origin.
@@ -129,8 +131,7 @@ type Pacer struct {
 // origin (RoundTrip, Decide). Until then it keeps Delay.
 //
 // The error is the context's cause, a *DelayError, or says why u names no origin. If the
-// turn cannot come before ctx's deadline, it wraps context.DeadlineExceeded and is a
-// net.Error with Timeout.
+// turn cannot come before ctx's deadline, it is a *LateError, at once.
 func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
@@ -140,11 +141,25 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	return err
 }
 
+// Try is Wait without waiting: the turn for u, or when. If it cannot be had now, the error is a
+// [*LateError], whose At is when to ask again. It is for a queue: its worker puts the URL back until then,
+// and goes on with another site's.
+//
+// With Turns it waits for the answer of the store, no longer than ctx.
+func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u), try: true})
+	return err
+}
+
 // Next returns when a request to u's origin may start if it is asked for now. A crawler
 // can order a queue of its own by that time.
 //
-// It is an estimate, exact if no other caller asks and none gives up. It reserves
-// nothing. It is the present time if the request may start at once, or if u names no
+// It is an estimate, exact if no other caller asks and none gives up. Of other processes
+// it knows what Turns said when this one last asked for a turn. It reserves nothing. It is the present time if the request may start at once, or if u names no
 // origin.
 func (p *Pacer) Next(u *url.URL) time.Time {
 	now := time.Now()
@@ -162,7 +177,12 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 		return now
 	}
 	at, _ := p.earliest(l, now, asWait)
-	ahead := min(l.waiting.Len(), 10_000) // keeps the product in range: a delay is a day at most
+	return p.next(l, at, l.waiting.Len())
+}
+
+// next is when one may start who has some ahead, the first of whom may at a time.
+func (p *Pacer) next(l *lane, at time.Time, ahead int) time.Time {
+	ahead = min(ahead, 10_000) // keeps the product in range: a delay is a day at most
 	return at.Add(time.Duration(ahead) * p.delay(l, at))
 }
 

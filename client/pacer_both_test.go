@@ -39,6 +39,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite":       TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite,
 		"TestPacerRedirectsOfRobotsDoNotWaitForEachOther":        TestPacerRedirectsOfRobotsDoNotWaitForEachOther,
 		"TestPacerRetriesOfRobotsKeepTheDelay":                   TestPacerRetriesOfRobotsKeepTheDelay,
+		"TestTrySaysWhen":                                        TestTrySaysWhen,
 		"TestPacerTellsWaitersOfALesserDelay":                    TestPacerTellsWaitersOfALesserDelay,
 		"TestPacerLeavesNoRequestWaiting":                        TestPacerLeavesNoRequestWaiting,
 		"TestPacerKeepsWhatRobotsAsksFor":                        TestPacerKeepsWhatRobotsAsksFor,

@@ -28,7 +28,7 @@ type lane struct {
 	past     pace      // what it asked for when those who still owe began to wait
 	read     time.Time // when the newest robots.txt was read that a Transport has decided by
 	last     time.Time // the latest start or end of a request
-	granted  time.Time // when Wait last gave a turn
+	granted  time.Time // when Wait last gave a turn, or other processes had theirs
 	grants   []grant   // turns that Wait gave and no request has used, the latest last
 	resume   time.Time // no start before: the site asked for a pause, or suffers
 	strain   int       // failures, less the good answers since
@@ -122,7 +122,7 @@ type waiter struct {
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
 type grant struct {
 	target uint64 // of the target, its hash: a lane keeps no text of URLs
-	at     time.Time
+	at     int64  // in Unix time: nanoseconds
 }
 
 // mostGrants bounds what is kept of Waits whose requests do not come, at an origin without a delay.
@@ -188,6 +188,11 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
+		case r.try && (!mayGo || later(at, w.due).After(now)):
+			if !at.After(now) {
+				at = w.due
+			}
+			return pl, held, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.resume.After(now)))
 		case hasDeadline && at.After(deadline):
 			if !at.After(now) { // ctx has ended, and does not say so yet
 				return pl, held, w.because(context.DeadlineExceeded)
@@ -335,7 +340,7 @@ func (l *lane) start(as asking, visit uint64, now time.Time) {
 	if as == asWait {
 		l.lapse(now)
 		l.granted = now
-		l.grants = append(l.grants, grant{visit, now})
+		l.grants = append(l.grants, grant{visit, now.UnixNano()})
 		return
 	}
 	l.last = now
@@ -345,7 +350,7 @@ func (l *lane) start(as asking, visit uint64, now time.Time) {
 // lapse drops the turns of Wait that came too long ago, or are too many.
 func (l *lane) lapse(now time.Time) {
 	n := 0
-	for n < len(l.grants) && (len(l.grants)-n >= mostGrants || !l.grants[n].at.Add(holdTurn).After(now)) {
+	for n < len(l.grants) && (len(l.grants)-n >= mostGrants || now.UnixNano()-l.grants[n].at >= int64(holdTurn)) {
 		n++
 	}
 	l.grants = slices.Delete(l.grants, 0, n)

@@ -64,7 +64,8 @@ type recheck struct {
 	req    *http.Request
 	looked time.Time // when robots.txt was looked up again, or zero
 	resume time.Time // the pause that was known after that
-	visit  uint64    // the target that Pacer.Wait waits for, and nothing else of this
+	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
+	try    bool      // of Pacer.Try
 }
 
 // holds reports whether the request is still allowed, by what the cache holds. It is

@@ -80,6 +80,9 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	}
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
 	if !a.Taken {
+		if w.as != asRobots { // which may keep the delay of others
+			l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
+		}
 		if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
 			w.due = change // of the delay
 		}
@@ -184,7 +187,7 @@ func (e *turnsError) Error() string {
 func (e *turnsError) Unwrap() error { return e.cause }
 
 // Timeout makes it a net.Error if the cause is one.
-func (e *turnsError) Timeout() bool { return e.cause == context.DeadlineExceeded }
+func (e *turnsError) Timeout() bool { return errors.Is(e.cause, context.DeadlineExceeded) }
 
 // Temporary is the other method of a net.Error.
 func (e *turnsError) Temporary() bool { return e.Timeout() }

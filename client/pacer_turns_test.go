@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -711,4 +712,48 @@ func (b *times) RoundTrip(req *http.Request) (*http.Response, error) {
 		return answer(200, "", "User-agent: *\nCrawl-delay: 5\n"), nil
 	}
 	return answer(200, "", ""), nil
+}
+
+// What one process knows of the pace, the others are told: a Wait that cannot end in time is refused at once,
+// with the time, and Next knows it from then on.
+func TestPacerTurnsTellWhen(t *testing.T) {
+	for name, ask := range map[string]func(*client.Pacer, *url.URL) error{
+		"Wait": func(p *client.Pacer, u *url.URL) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			return p.Wait(ctx, u)
+		},
+		"Try": func(p *client.Pacer, u *url.URL) error { return p.Try(context.Background(), u) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, u := new(memturns.Store), parse("http://a.example/")
+			first := &client.Pacer{Delay: 5 * time.Second, Turns: store}
+			second := &client.Pacer{Delay: 5 * time.Second, Turns: store}
+			for _, p := range []*client.Pacer{first, second} {
+				begin := time.Now()
+				err := ask(p, u)
+				if time.Since(begin) != 0 {
+					t.Errorf("%s took %v", name, time.Since(begin))
+				}
+				if p == first {
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					continue
+				}
+				late, ok := errors.AsType[*client.LateError](err)
+				if !ok || time.Until(late.At) != 5*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: got %v, want a *LateError for 5s", name, err)
+				}
+				if got := time.Until(p.Next(u)); got != 5*time.Second {
+					t.Errorf("%s, then Next: in %v, want 5s", name, got)
+				}
+				time.Sleep(5 * time.Second)
+				if err := ask(p, u); err != nil {
+					t.Errorf("%s at the time: %v", name, err)
+				}
+			}
+			synctest.Wait()
+		})
+	}
 }
