@@ -27,6 +27,7 @@ type robotsVisit struct {
 
 	current atomic.Pointer[place] // own or hop; nil: given back
 	late    *LateError            // why there was no turn for hop
+	queued  bool                  // a retry could have come in time, and our queue or store was in the way
 }
 
 // next is an unsent.Turn.
@@ -87,6 +88,8 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	if err == nil {
 		v.current.Store(&next)
 	}
+	late, isLate := errors.AsType[*LateError](err)
+	v.queued = err != nil && !(isLate && late.Paused)
 	return err
 }
 
@@ -98,9 +101,10 @@ func (v *robotsVisit) check() error {
 	return nil
 }
 
+// lost reports whether there is no answer because of us.
 func (v *robotsVisit) lost() bool {
 	pl := v.current.Load()
-	return pl != nil && pl.lost()
+	return v.queued || pl != nil && pl.lost()
 }
 
 func (v *robotsVisit) note(status int, retryAfter time.Duration) {
