@@ -45,7 +45,8 @@ import (
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site
 // waits for one delay as well. It counts as in flight, but does not wait for others to end;
-// its redirects and retries belong to it. Requests made [WithoutRobots] are neither spaced
+// redirects within the origin belong to it. A redirect to another origin, and a retry, waits for a turn of its own:
+// what cannot have it within half of Fetcher.Timeout is asked for again later. Requests made [WithoutRobots] are neither spaced
 // nor counted: a person waits for them.
 //
 // # Waiting and time-outs
@@ -67,7 +68,9 @@ import (
 // # A fleet
 //
 // With Turns, all that is said here of one process holds for all processes that share the store:
-// a site sees one visitor. Requests of one process start in the order they came; the processes
+// a site sees one visitor. The largest delay of several tokens counts in each process by itself, and Next knows
+// of the others what the store last said. The pace does not depend on the clocks of the machines. How often
+// robots.txt is read does: a Cache takes the times in its Store for its own, give or take a minute. Requests of one process start in the order they came; the processes
 // take turns among each other. A process that dies keeps its places for five seconds. One that
 // was stopped for longer than that asks again before it sends. While Turns fails, requests wait
 // until their contexts end, and the error then names the failure too; see Alone.

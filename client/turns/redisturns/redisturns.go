@@ -2,12 +2,18 @@
 // scripts: all processes that use the server keep one pace at each origin.
 //
 // Each call is one script and one round trip, which it shares with those of the same moment.
-// Times are by the server's clock. An origin takes at most 300 bytes of the server's memory while
-// four processes wait for it, and nothing when its delay and pauses have passed.
+// Times are by the server's clock, so the clocks of the processes may differ. An origin takes some 350 bytes of
+// used_memory while four processes wait for it, and nothing when its delay and pauses have passed, and
+// MaxDelay of the Pacer since its robots.txt was read. Thousands may wait.
+//
+// The state begins with a version. Two versions of this package may share a server while one replaces the other:
+// each waits for what the other has given to end or lapse, and keeps the longest delay. One line of slog says
+// that they do.
 //
 // The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
 // without its memory, can give each place of an origin once too early; while there is no server,
-// requests wait (see client.Pacer).
+// requests wait (see client.Pacer). Besides the line that this module logs, go-redis then writes some of its own for
+// connections that fail: redis.SetLogger takes those.
 package redisturns
 
 import (
