@@ -127,7 +127,7 @@ var table = []mutation{
 	{"fetch/attempt.go", "err := r.unsent.Err(); err != nil {", "err := r.unsent.Err(); err != nil && false {", "robots.txt is asked for on a place that lapsed", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInSigning"},
 	{"client/pacer_turns.go", "} else if time.Now().Before(pl.lease.until) {", "} else {", "a process that slept wins its turn back by renewing it", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"cache/internal/backing/window.go", "if w.answered() && (w.most == 0 || w.seen <= w.most) ||", "if", "a Store that is busy is taken for a silent one", "./cache/internal/backing", "TestAWindowBeginsAgainWhileTheStoreAnswersOthers"},
-	{"client/pacer_pace.go", "b.token == token && b.agent == res.UserAgent &&", "b.token == token &&", "two User-Agents with one token teach each other their delays", "./client", "TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken"},
+	{"client/pacer_pace.go", "a.token == b.token && a.agent == b.agent", "a.token == b.token", "two User-Agents with one token teach each other their delays", "./client", "TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken"},
 	{"client/pacer_lane.go", "return g.target == target }", "return true }", "any request takes the turn that Wait obtained", "./client", "TestTheTurnOfWaitBelongsToItsURL"},
 	{"client/pacer_lane.go", "now.UnixNano()-l.grants[n].at >= int64(holdTurn))", "false)", "a turn of Wait that was never used lets a request of tomorrow overtake", "./client", "TestTheTurnOfWaitBelongsToItsURL"},
 	{"client/pacer_lane.go", "l.resume = later(l.resume, now.Add(min(retryAfter, day)))", "l.resume = now.Add(min(retryAfter, day))", "a short Retry-After cuts a longer one", "./client", "TestPacerAShorterRetryAfterEndsNoLonger"},
