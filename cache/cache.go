@@ -103,7 +103,8 @@ type Cache struct {
 	// calls together. A call that takes longer is a failure of the Store, and robots.txt is
 	// fetched. If too many values wait to be written, the caller waits for what is left of
 	// this time. A program that would rather wait for its own file than ask a site twice sets
-	// more. If zero, 100 milliseconds. If negative, there is none.
+	// more. If zero, 100 milliseconds, or 2 seconds with a Locker, which is shared over a network. If
+	// negative, there is none.
 	//
 	// With a Locker, the time starts again whenever the Store answers a call, because callers
 	// may queue for their turn and for what another process fetches; or if a busy process
@@ -207,7 +208,11 @@ func (c *Cache) init() {
 	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
-	c.patience = orDefault(c.StoreTimeout, readTimeout, flightTimeout)
+	usual := readTimeout
+	if _, shared := c.Store.(Locker); shared {
+		usual = sharedTimeout
+	}
+	c.patience = orDefault(c.StoreTimeout, usual, flightTimeout)
 	if c.Store != nil {
 		c.backing = backing.New(c.Store, c.patience, c.Logger)
 	}

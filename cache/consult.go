@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	readTimeout = 100 * time.Millisecond // default of Cache.StoreTimeout
+	// Defaults of Cache.StoreTimeout. What several processes share is over a network, and a new connection
+	// costs some round trips before the first answer.
+	readTimeout, sharedTimeout = 100 * time.Millisecond, 2 * time.Second
 
 	// A caller that waits for another process's result looks for it less and less often, and
 	// for its lock even less: hundreds of origins may be waited for at once.

@@ -81,7 +81,7 @@ func TestProcessesShareOneFetchOfEachOfAThousandOrigins(t *testing.T) {
 func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := new(lockStore), &site{serve: always(rules("/private"))}
-		c, start := &cache.Cache{Store: store, Logger: quiet}, time.Now()
+		c, start := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: quiet}, time.Now()
 		var asking sync.WaitGroup
 		for i := range 200 { // more than there are calls of the Store at a time
 			if _, ok, err := store.Lock(t.Context(), fmt.Sprintf("RGC4 https://b%d.example", i), time.Hour); !ok || err != nil {

@@ -283,7 +283,7 @@ type costTest struct {
 
 func (tt costTest) run(t *testing.T) {
 	store := &lockStore{memStore: memStore{before: tt.fault}, dead: tt.least > 0}
-	c := &cache.Cache{Store: store, Logger: quiet}
+	c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: quiet}
 	if tt.locks == -1 {
 		c.Store = &store.memStore
 	}

@@ -120,23 +120,41 @@ func (e *DelayError) Error() string {
 		e.Origin, e.Delay, e.Max)
 }
 
-// lateError says that a turn cannot come before the caller's deadline.
-type lateError struct {
-	origin fetch.Origin
-	wait   time.Duration // until the turn, at least
-	paused bool          // because the site asked for a pause or suffers, not because of our own delay
+// LateError says that a turn at an origin cannot come before the caller's deadline, or that it has not come
+// yet, to Try. It wraps context.DeadlineExceeded, and is a net.Error with Timeout: had the caller
+// waited, its deadline would have passed.
+type LateError struct {
+	Origin fetch.Origin
+
+	// At is when to ask again: the turn can come then, and no sooner unless a request ends or others
+	// give up.
+	At time.Time
+
+	// Paused reports whether the site asked for a pause or suffers. If false, a delay is in
+	// the way, or other requests are.
+	Paused bool
+
+	wait time.Duration // until At, when it was said
 }
 
-func (e *lateError) Error() string {
+// Error names the origin and how long it takes until At.
+func (e *LateError) Error() string {
 	return fmt.Sprintf("client: not sent: no turn at %s for %v, and the request's deadline is sooner",
-		e.origin, e.wait.Round(time.Millisecond))
+		e.Origin, e.wait.Round(time.Millisecond))
 }
 
-// Had the caller waited, its deadline would have passed: a net.Error that says so.
+// Unwrap returns context.DeadlineExceeded.
+func (e *LateError) Unwrap() error { return context.DeadlineExceeded }
 
-func (e *lateError) Unwrap() error   { return context.DeadlineExceeded }
-func (e *lateError) Timeout() bool   { return true }
-func (e *lateError) Temporary() bool { return true }
+// Timeout returns true.
+func (e *LateError) Timeout() bool { return true }
+
+// Temporary is the other method of a net.Error.
+func (e *LateError) Temporary() bool { return true }
+
+func lateAt(o fetch.Origin, at, now time.Time, paused bool) *LateError {
+	return &LateError{Origin: o, At: at, Paused: paused, wait: at.Sub(now)}
+}
 
 // mistake is an error that the caller or Base is to blame for, not the site.
 type mistake struct{ error }

@@ -22,8 +22,9 @@ import (
 //   - a request starts no sooner than the delay after the latest earlier start, and no
 //     sooner than the delay after the latest earlier end. The delay is the larger of
 //     Crawl-delay and Request-rate in our group of robots.txt, or Delay if it has
-//     neither. If several product tokens share the Pacer, the largest delay counts, for
-//     an hour after a token was last decided for. That satisfies both readings of
+//     neither. If several product tokens share the Pacer, or several User-Agents with one
+//     token at a site that has a file for each, the largest delay counts, for an hour
+//     after it was last decided by. That satisfies both readings of
 //     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds
 //     from the end of one request to the start of the next" (Yandex). Fractions count.
 //   - at most MaxUnderway requests are in flight. A request is in flight until its
@@ -36,7 +37,7 @@ import (
 //     next pause. A request that cannot be sent, or whose body fails, says nothing about
 //     the site.
 //   - requests start in the order they came. There are two exceptions: robots.txt, which
-//     decides about the others, and a request whose turn Wait has obtained.
+//     decides about the others, and a request for a URL whose turn Wait has obtained.
 //
 // A request that had to wait is decided on again at its turn, by what the Cache then
 // holds. If that has expired, robots.txt is read first. A new robots.txt that names no
@@ -44,13 +45,14 @@ import (
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site
 // waits for one delay as well. It counts as in flight, but does not wait for others to end;
-// its redirects and retries belong to it. Requests made [WithoutRobots] are neither spaced
+// redirects within the origin belong to it. A redirect to another origin, and a retry, waits for a turn of its own:
+// what cannot have it within half of Fetcher.Timeout is asked for again later. Requests made [WithoutRobots] are neither spaced
 // nor counted: a person waits for them.
 //
 // # Waiting and time-outs
 //
 // RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that
-// cannot come in time is refused at once, with an error that wraps
+// cannot come in time is refused at once, with a [*LateError], which wraps
 // context.DeadlineExceeded. A turn that could come and then does not costs the whole
 // time. A crawler should wait first: the time-out is then about the site alone.
 //
@@ -58,13 +60,17 @@ import (
 //	if err := pacer.Wait(ctx, u); err != nil { … }
 //	resp, err := httpClient.Get(u.String()) // uses the turn, starts at once
 //
+// A worker of a queue should not wait at one site while others are free: Try says at once.
+//
 // A body that is never closed keeps its place until its context ends, as it keeps its
 // connection. With MaxUnderway 1, a request waits for an open body of the same origin.
 //
 // # A fleet
 //
 // With Turns, all that is said here of one process holds for all processes that share the store:
-// a site sees one visitor. Requests of one process start in the order they came; the processes
+// a site sees one visitor. The largest delay of several tokens counts in each process by itself, and Next knows
+// of the others what the store last said. The pace does not depend on the clocks of the machines. How often
+// robots.txt is read does: a Cache takes the times in its Store for its own, give or take a minute. Requests of one process start in the order they came; the processes
 // take turns among each other. A process that dies keeps its places for five seconds. One that
 // was stopped for longer than that asks again before it sends. While Turns fails, requests wait
 // until their contexts end, and the error then names the failure too; see Alone.
@@ -117,8 +123,9 @@ type Pacer struct {
 	storeFailed time.Time     // when that was
 }
 
-// Wait waits until a request to u's origin may start. The next request to that origin
-// through a Transport with this Pacer uses the turn, if it comes within ten seconds.
+// Wait waits until a request for u may start. The turn belongs to u: the next request for it
+// through a Transport with this Pacer uses the turn, if it comes within ten seconds. No request
+// for another URL does, such as a redirect's next.
 //
 // A turn need not be used: once the delay has run, the next one is given. So Wait also
 // works without a Transport. It then spaces the starts, but sees no ends and no answers.
@@ -127,22 +134,35 @@ type Pacer struct {
 // origin (RoundTrip, Decide). Until then it keeps Delay.
 //
 // The error is the context's cause, a *DelayError, or says why u names no origin. If the
-// turn cannot come before ctx's deadline, it wraps context.DeadlineExceeded and is a
-// net.Error with Timeout.
+// turn cannot come before ctx's deadline, it is a *LateError, at once.
 func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, _, err = p.take(ctx, o, asWait)
+	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u)})
+	return err
+}
+
+// Try is Wait without waiting: the turn for u, or when. If it cannot be had now, the error is a
+// [*LateError], whose At is when to ask again. It is for a queue: its worker puts the URL back until then,
+// and goes on with another site's.
+//
+// With Turns it waits for the answer of the store, no longer than ctx.
+func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u), try: true})
 	return err
 }
 
 // Next returns when a request to u's origin may start if it is asked for now. A crawler
 // can order a queue of its own by that time.
 //
-// It is an estimate, exact if no other caller asks and none gives up. It reserves
-// nothing. It is the present time if the request may start at once, or if u names no
+// It is an estimate, exact if no other caller asks and none gives up. Of other processes
+// it knows what Turns said when this one last asked for a turn. It reserves nothing. It is the present time if the request may start at once, or if u names no
 // origin.
 func (p *Pacer) Next(u *url.URL) time.Time {
 	now := time.Now()
@@ -160,7 +180,12 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 		return now
 	}
 	at, _ := p.earliest(l, now, asWait)
-	ahead := min(l.waiting.Len(), 10_000) // keeps the product in range: a delay is a day at most
+	return p.next(l, at, l.waiting.Len())
+}
+
+// next is when one may start who has some ahead, the first of whom may at a time.
+func (p *Pacer) next(l *lane, at time.Time, ahead int) time.Time {
+	ahead = min(ahead, 10_000) // keeps the product in range: a delay is a day at most
 	return at.Add(time.Duration(ahead) * p.delay(l, at))
 }
 

@@ -41,7 +41,7 @@ func TestPacerSaysHowLongTheTurnIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "client: not sent: no turn at https://a.example for 1m30s, and the request's deadline is sooner"
-	if got := (&lateError{origin: o, wait: 90*time.Second + 1}).Error(); got != want {
+	if got := (&LateError{Origin: o, wait: 90*time.Second + 1}).Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -3,9 +3,12 @@ package client
 import (
 	"container/list"
 	"context"
+	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -25,8 +28,8 @@ type lane struct {
 	past     pace      // what it asked for when those who still owe began to wait
 	read     time.Time // when the newest robots.txt was read that a Transport has decided by
 	last     time.Time // the latest start or end of a request
-	granted  time.Time // when Wait last gave a turn
-	grants   int       // turns that Wait gave and no request has used
+	granted  time.Time // when Wait last gave a turn, or other processes had theirs
+	grants   []grant   // turns that Wait gave and no request has used, the latest last
 	resume   time.Time // no start before: the site asked for a pause, or suffers
 	strain   int       // failures, less the good answers since
 	underway int
@@ -103,9 +106,10 @@ const holdTurn = 10 * time.Second
 
 // waiter is a caller in the queue of a lane.
 type waiter struct {
-	as   asking
-	wake chan struct{} // holds one: things have changed, look again
-	owes bool          // has to keep lane.past
+	as    asking
+	visit uint64        // the target, for asWait
+	wake  chan struct{} // holds one: things have changed, look again
+	owes  bool          // has to keep lane.past
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
@@ -113,6 +117,24 @@ type waiter struct {
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
 	lease *lease          // the place that it gave
+}
+
+// grant is a turn that Wait gave. It is for a request with the same target, and for no other.
+type grant struct {
+	target uint64 // of the target, its hash: a lane keeps no text of URLs
+	at     int64  // in Unix time: nanoseconds
+}
+
+// mostGrants bounds what is kept of Waits whose requests do not come, at an origin without a delay.
+const mostGrants = 256
+
+var targetSeed = maphash.MakeSeed()
+
+// hashTarget tells the request targets of an origin apart. What has none is sent by no Transport.
+func hashTarget(u *url.URL) uint64 {
+	var buf [targetBuffer]byte
+	target, _ := requestTarget(buf[:0], u)
+	return maphash.String(targetSeed, target)
 }
 
 // take is turn for what needs no second decision.
@@ -137,12 +159,12 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 			return pl, 0, err
 		}
 	}
-	if as == asPage && l.useGrant(now) {
+	if as == asPage && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
 		as = asHolder
 	}
 	if at, full := p.earliest(l, now, as); p.Turns == nil && !full && !at.After(now) &&
 		(as.ahead() || l.waiting.Len() == 0) {
-		l.start(as, now)
+		l.start(as, r.visit, now)
 		return place{lane: l, began: now}, 0, nil
 	}
 	return p.queue(ctx, o, l, as, r, now)
@@ -153,7 +175,7 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 // without.
 func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time,
 ) (pl place, held time.Duration, err error) {
-	w := &waiter{as: as, wake: make(chan struct{}, 1)}
+	w := &waiter{as: as, visit: r.visit, wake: make(chan struct{}, 1)}
 	e := l.join(w)
 	defer func() {
 		p.withdraw(l, w)
@@ -166,11 +188,16 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 		at, full := p.earliest(l, now, as)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
+		case r.try && (!mayGo || later(at, w.due).After(now)):
+			if !at.After(now) {
+				at = w.due
+			}
+			return pl, held, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.resume.After(now)))
 		case hasDeadline && at.After(deadline):
 			if !at.After(now) { // ctx has ended, and does not say so yet
 				return pl, held, w.because(context.DeadlineExceeded)
 			}
-			return pl, held, &lateError{o, at.Sub(now), l.resume.After(deadline)}
+			return pl, held, lateAt(o, at, now, l.resume.After(deadline))
 		case !mayGo || later(at, w.due).After(now):
 			checked = false
 			if err := p.sleep(ctx, w, later(at, w.due).Sub(now), mayGo); err != nil {
@@ -206,7 +233,7 @@ func (p *Pacer) start(ctx context.Context, o fetch.Origin, l *lane, w *waiter, n
 		}
 		now = time.Now()
 	}
-	l.start(w.as, now)
+	l.start(w.as, w.visit, now)
 	return true, nil
 }
 
@@ -337,28 +364,35 @@ func (l *lane) wakeFirst() {
 	}
 }
 
-// start gives a turn.
-func (l *lane) start(as asking, now time.Time) {
+// start gives a turn. visit is the target that it is for, if that is a request to come.
+func (l *lane) start(as asking, visit uint64, now time.Time) {
 	if as == asWait {
-		if !l.granted.Add(holdTurn).After(now) {
-			l.grants = 0
-		}
+		l.lapse(now)
 		l.granted = now
-		l.grants++
+		l.grants = append(l.grants, grant{visit, now.UnixNano()})
 		return
 	}
 	l.last = now
 	l.underway++
 }
 
-// useGrant reports whether a request can go on a turn that Wait obtained, and uses it. It
-// does not matter which of several requests does: each waits for the true distance.
-func (l *lane) useGrant(now time.Time) bool {
-	if l.grants == 0 || !l.granted.Add(holdTurn).After(now) {
-		return false
+// lapse drops the turns of Wait that came too long ago, or are too many.
+func (l *lane) lapse(now time.Time) {
+	n := 0
+	for n < len(l.grants) && (len(l.grants)-n >= mostGrants || now.UnixNano()-l.grants[n].at >= int64(holdTurn)) {
+		n++
 	}
-	l.grants--
-	return true
+	l.grants = slices.Delete(l.grants, 0, n)
+}
+
+// useGrant reports whether a request can go on a turn that Wait obtained for its target, and uses it.
+func (l *lane) useGrant(target uint64, now time.Time) bool {
+	l.lapse(now)
+	i := slices.IndexFunc(l.grants, func(g grant) bool { return g.target == target })
+	if i >= 0 {
+		l.grants = slices.Delete(l.grants, i, i+1)
+	}
+	return i >= 0
 }
 
 // earliest is when a request may start, as far as is known at now; never before now. If

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +202,29 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 		}
 		if read.Result.RetryAfter != time.Hour || read.Result.Err == nil {
 			t.Errorf("got RetryAfter %v and %v, want 1h and the reason", read.Result.RetryAfter, read.Result.Err)
+		}
+	})
+}
+
+// A shorter Retry-After takes nothing from a longer one that still runs.
+func TestPacerAShorterRetryAfterEndsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := over(&client.Pacer{MaxUnderway: 2, Delay: -1})
+		after := []string{"3600", "1"}
+		c := paced(p, pagesOf(func(*http.Request) (*http.Response, error) {
+			mine := after[0]
+			after = after[1:]
+			time.Sleep(time.Duration(2-len(after)) * time.Second) // the shorter comes last
+			return answer(429, mine, ""), nil
+		}))
+		c.Transport.(*client.Transport).Decide(t.Context(), parse("http://a.example/"))
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { get(t, c, "http://a.example/") })
+		}
+		both.Wait()
+		if got := time.Until(p.Next(parse("http://a.example/"))); got < 3590*time.Second {
+			t.Errorf("next in %v, want an hour", got)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -90,17 +91,17 @@ func TestPacerOneTurnServesOneRequest(t *testing.T) {
 			l, p := new(line), over(&client.Pacer{})
 			c := paced(p, l)
 			u := parse("http://a.example/")
-			p.Wait(t.Context(), u)
+			p.Wait(t.Context(), parse("http://a.example/start"))
 			l.ask(c, "start")
 			time.Sleep(time.Minute)
 			for range unused {
 				p.Wait(t.Context(), u)
 			}
 			time.Sleep(time.Minute)
-			p.Wait(t.Context(), u)
+			p.Wait(t.Context(), parse("http://a.example/1"))
 			l.ask(c, "1") // at once
 			go func() {
-				p.Wait(t.Context(), u)
+				p.Wait(t.Context(), parse("http://a.example/2"))
 				l.ask(c, "2")
 			}()
 			synctest.Wait()
@@ -115,15 +116,90 @@ func TestPacerWhoHasWaitedGoesBeforeWhoHasNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := new(line), over(&client.Pacer{})
 		c := paced(p, l)
-		u := parse("http://a.example/")
 		l.ask(c, "start")
 		time.Sleep(time.Minute)
-		p.Wait(t.Context(), u)
-		l.ask(c, "2") // takes the turn, as any request may
+		p.Wait(t.Context(), parse("http://a.example/2"))
+		l.ask(c, "2")
 		l.ask(c, "3")
-		p.Wait(t.Context(), u) // behind 3
+		p.Wait(t.Context(), parse("http://a.example/4")) // behind 3
 		l.ask(c, "4")
 		l.check(t, "robots.txt", "start", "2", "3", "4")
+	})
+}
+
+// The turn that Wait obtained is used by a request for its URL, as the gate sees that, by no other, and not
+// for ever (design, decision 31).
+func TestTheTurnOfWaitBelongsToItsURL(t *testing.T) {
+	for _, tt := range []struct {
+		waits, asks string
+		late        time.Duration
+		want        time.Duration // that the request waits
+	}{
+		{"http://a.example/page", "http://a.example/page", 0, 0},
+		{"http://a.example/page", "HTTP://A.example:80/page#part", 0, 0},
+		{"http://a.example", "http://a.example/", 0, 0},
+		{"http://a.example/é", "http://a.example/%C3%A9", 0, 0},
+		{"http://a.example/page", "http://a.example/page", 9900 * time.Millisecond, 0},
+		{"http://a.example/page", "http://a.example/other", 0, time.Minute},
+		{"http://a.example/page", "http://a.example/page?x", 0, time.Minute},
+		{"http://a.example/page", "http://a.example/page?", 0, time.Minute},
+		{"http://a.example/page", "http://a.example/page/", 0, time.Minute},
+		{"http://a.example/page", "http://a.example/page", 10 * time.Second, 50 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := over(&client.Pacer{Delay: time.Minute})
+			c := paced(p, pagesOf(ok))
+			get(t, c, "http://a.example/first")
+			if err := p.Wait(t.Context(), parse(tt.waits)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(tt.late)
+			if _, took := get(t, c, tt.asks); took != tt.want {
+				t.Errorf("a turn for %s, %v old: %s waited %v, want %v", tt.waits, tt.late, tt.asks, took, tt.want)
+			}
+		})
+	}
+}
+
+// Who polls a site takes no turns from those who wait for them: all of them get their pages.
+func TestAPollerTakesNoTurnOfWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := over(&client.Pacer{Delay: 5 * time.Second})
+		gate := &client.Transport{Base: pagesOf(ok), UserAgent: "ExampleBot/1.0", Pacer: p}
+		polls := &http.Client{Transport: gate, Timeout: 300 * time.Millisecond}
+		works := &http.Client{Transport: gate, Timeout: 10 * time.Second}
+		gate.Decide(t.Context(), parse("http://a.example/"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		var workers sync.WaitGroup
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				if res, err := polls.Get("http://a.example/health"); err == nil {
+					res.Body.Close()
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+		pages := 0
+		for i := range 5 {
+			u := parse(fmt.Sprint("http://a.example/", i))
+			workers.Go(func() {
+				for p.Wait(ctx, u) == nil {
+					time.Sleep(time.Millisecond)
+					res, err := works.Get(u.String())
+					if err != nil {
+						t.Errorf("after Wait: %v", err)
+						continue
+					}
+					res.Body.Close()
+					pages++
+				}
+			})
+		}
+		workers.Wait()
+		cancel()
+		if pages < 55 {
+			t.Errorf("%d pages, want nearly 60", pages)
+		}
 	})
 }
 

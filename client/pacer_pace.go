@@ -82,10 +82,12 @@ func (r rate) holds(t time.Time) bool {
 	return minute >= r.from || minute < r.to
 }
 
-// lesson is what robots.txt asks of one product token. Several tokens that share a Pacer
-// are one visitor to the site, so the largest delay of those in use is kept.
+// lesson is what robots.txt asks of one product token, or of one User-Agent of that token if the
+// site has a file for each. Several that share a Pacer are one visitor to the site, so the largest
+// delay of those in use is kept.
 type lesson struct {
 	token string
+	agent string    // Result.UserAgent
 	read  time.Time // when the robots.txt was read
 	used  time.Time // when the token was last decided for
 	pace  pace
@@ -105,7 +107,7 @@ const (
 // for one token. An unreachable file teaches nothing: what was asked for before still is.
 func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
 	now := time.Now()
-	if p.knows(o, token, res.Time, now) || res.Err != nil {
+	if p.knows(o, token, res, now) || res.Err != nil {
 		return
 	}
 	asked := paceOf(g)
@@ -113,21 +115,21 @@ func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.R
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
 	token = strings.Clone(token) // it may be part of a header
-	l.teach(lesson{token: token, read: res.Time, used: now, pace: asked}, now)
+	l.teach(lesson{token: token, agent: res.UserAgent, read: res.Time, used: now, pace: asked}, now)
 	l.wakeFirst()
 }
 
 // knows reports whether that file, or a newer one, was learned for the token. It notes
 // that the token is in use, and drops those that are not.
-func (p *Pacer) knows(o fetch.Origin, token string, read, now time.Time) bool {
+func (p *Pacer) knows(o fetch.Origin, token string, res *fetch.Result, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
-	l.read = later(l.read, read)
+	l.read = later(l.read, res.Time)
 	known, idle := false, false
 	for i := range l.lessons {
 		b := &l.lessons[i]
-		if b.token == token && !b.read.Before(read) {
+		if b.token == token && b.agent == res.UserAgent && !b.read.Before(res.Time) {
 			b.used, known = now, true
 		}
 		idle = idle || b.idle(now)
@@ -141,9 +143,9 @@ func (p *Pacer) knows(o fetch.Origin, token string, read, now time.Time) bool {
 
 func (b *lesson) idle(now time.Time) bool { return now.Sub(b.used) > tokenIdle }
 
-// teach puts a lesson in the place of the earlier one of its token.
+// teach puts a lesson in the place of the earlier one of its token and User-Agent.
 func (l *lane) teach(b lesson, now time.Time) {
-	if i := slices.IndexFunc(l.lessons, func(a lesson) bool { return a.token == b.token }); i >= 0 {
+	if i := slices.IndexFunc(l.lessons, func(a lesson) bool { return a.token == b.token && a.agent == b.agent }); i >= 0 {
 		if old := l.lessons[i].pace; old.asks() && !b.pace.asks() {
 			l.owe(old, now)
 		}

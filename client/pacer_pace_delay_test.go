@@ -169,3 +169,40 @@ func TestPacerLearnsAnew(t *testing.T) {
 		check("two", 7*time.Second)
 	})
 }
+
+// Two User-Agents with one token are one visitor, also to a site that has a file for each: the larger delay
+// is kept.
+func TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := agentsBase{}
+		p := over(&client.Pacer{})
+		slow := &client.Transport{Base: base, UserAgent: "Slow/1", Token: "bot", Pacer: p}
+		fast := &client.Transport{Base: base, UserAgent: "Fast/1", Token: "bot", Pacer: p}
+		c := &http.Client{Transport: slow}
+		get(t, c, "http://a.example/")
+		for i := range 4 {
+			if _, err := fast.Decide(t.Context(), parse("http://a.example/")); err != nil {
+				t.Fatal(err)
+			}
+			wait := 20 * time.Second // after the page before, or after the other's robots.txt
+			if _, took := get(t, c, "http://a.example/"); took != wait {
+				t.Errorf("request %d waited %v, want %v", i, took, wait)
+			}
+		}
+	})
+}
+
+// agentsBase is a site that asks each User-Agent for another delay.
+type agentsBase struct{}
+
+func (agentsBase) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Path != "/robots.txt" {
+		return answer(200, "", ""), nil
+	}
+	res := answer(200, "", "User-agent: bot\nCrawl-delay: 1\n")
+	if req.Header.Get("User-Agent") == "Slow/1" {
+		res = answer(200, "", "User-agent: bot\nCrawl-delay: 20\n")
+	}
+	res.Header.Set("Vary", "User-Agent")
+	return res, nil
+}

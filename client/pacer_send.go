@@ -27,6 +27,8 @@ type recheck struct {
 	req    *http.Request
 	looked time.Time // when robots.txt was looked up again, or zero
 	resume time.Time // the pause that was known after that
+	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
+	try    bool      // of Pacer.Try
 }
 
 // holds reports whether the request is still allowed, by what the cache holds. It is
@@ -68,23 +70,33 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	turn, cancel := context.WithTimeout(ctx, robotsPatience)
 	defer cancel()
 	l, held, err := p.take(turn, o, asRobots)
-	if late, ok := errors.AsType[*lateError](err); ok && late.paused {
-		return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: late.wait}, nil
+	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
+		return pausedRobots(late), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
-	defer p.end(l)
-	res, err := read(unsent.With(ctx, func() error { return p.check(l) }), o, prev)
+	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: l}
+	v.current.Store(&v.own)
+	defer v.end()
+	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
 	switch {
-	case l.lost():
+	case v.lost():
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
 	case err == nil:
-		p.note(l, res.StatusCode, res.RetryAfter)
+		v.note(res.StatusCode, res.RetryAfter)
+	case v.late != nil && v.late.Paused:
+		return pausedRobots(v.late), nil
 	case held > 0: // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
+	v.linger()
 	return res, err
+}
+
+// pausedRobots is the robots.txt of a site that asked for a pause.
+func pausedRobots(late *LateError) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: time.Until(late.At)}
 }
 
 // pacedBody is a response body that gives the place of its request back. It does so when

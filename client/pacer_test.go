@@ -540,6 +540,52 @@ func TestNextIsWhenTheNextRequestStarts(t *testing.T) {
 	})
 }
 
+// Try waits for nothing, and says when to come back: a queue that does has all pages at the pace of their site,
+// each after few questions.
+func TestTrySaysWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := over(&client.Pacer{Delay: 2 * time.Second})
+		c := paced(pacer, pagesOf(ok))
+		get(t, c, "http://a.example/first")
+		if err := pacer.Try(t.Context(), parse("mailto:a@b.example")); err == nil {
+			t.Error("a URL without an origin: no error")
+		}
+		begin, asked := time.Now(), 0
+		for page := range 10 {
+			u := parse(fmt.Sprint("http://a.example/", page))
+			for {
+				asked++
+				err := pacer.Try(t.Context(), u)
+				if err == nil {
+					break
+				}
+				late, ok := errors.AsType[*client.LateError](err)
+				if !ok || !late.At.After(time.Now()) || late.Paused || late.Origin.String() != "http://a.example" {
+					t.Fatalf("got %#v", err)
+				}
+				time.Sleep(time.Until(late.At))
+			}
+			if _, took := get(t, c, u.String()); took != 0 {
+				t.Errorf("after Try the request waited %v", took)
+			}
+		}
+		if took := time.Since(begin); took != 20*time.Second || asked > 20 {
+			t.Errorf("%v and %d questions, want 20s and two for each page", took, asked)
+		}
+		open := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(429, "60", "body"), nil }))
+		if res, err := open.Get("http://a.example/open"); err != nil {
+			t.Error(err)
+		} else {
+			late, ok := errors.AsType[*client.LateError](pacer.Try(t.Context(), parse("http://a.example/")))
+			if !ok || !late.Paused || time.Until(late.At) != time.Minute {
+				t.Errorf("in a pause: %+v", late)
+			}
+			res.Body.Close()
+		}
+		synctest.Wait()
+	})
+}
+
 // Trace.Waited says what the Pacer did, and is silent where it did nothing.
 func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,6 +78,9 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	}
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
 	if !a.Taken {
+		if w.as != asRobots { // which may keep the delay of others
+			l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
+		}
 		if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
 			w.due = change // of the delay
 		}
@@ -105,6 +108,9 @@ func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
 		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
 		if n := p.maxUnderway(); n < math.MaxInt {
 			w.ask.Places = n
+		}
+		if w.as == asRobots {
+			w.ask.Keep = p.maxDelay() // as much as the file may ask for
 		}
 	}
 	if l.key == "" {
@@ -179,7 +185,7 @@ func (e *turnsError) Error() string {
 func (e *turnsError) Unwrap() error { return e.cause }
 
 // Timeout makes it a net.Error if the cause is one.
-func (e *turnsError) Timeout() bool { return e.cause == context.DeadlineExceeded }
+func (e *turnsError) Timeout() bool { return errors.Is(e.cause, context.DeadlineExceeded) }
 
 // Temporary is the other method of a net.Error.
 func (e *turnsError) Temporary() bool { return e.Timeout() }
@@ -226,6 +232,7 @@ func (p *Pacer) endShared(pl place) {
 	pl.lease.renew.Stop()
 	pl.lease.renew = nil
 	pl.last = time.Now()
+	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.last)) // what was learned since counts too
 	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
@@ -661,4 +663,100 @@ func TestPacerTurnsSharePauses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What robots.txt asks for is kept from the reading of it on, also by a process that has it from the Cache, and
+// by one that reads it again and does not know it yet.
+func TestPacerTurnsKeepTheDelayToRobots(t *testing.T) {
+	for name, second := range map[string]func(t *testing.T, shared *cache.Cache, p *client.Pacer, base http.RoundTripper){
+		"a page": func(t *testing.T, shared *cache.Cache, p *client.Pacer, base http.RoundTripper) {
+			get(t, &http.Client{Transport: &client.Transport{Base: base, Cache: shared, UserAgent: "ExampleBot/1.0", Pacer: p}}, "http://a.example/")
+		},
+		"robots.txt again": func(t *testing.T, _ *cache.Cache, p *client.Pacer, base http.RoundTripper) {
+			(&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Pacer: p}).Decide(t.Context(), parse("http://a.example/"))
+		},
+	} {
+		for _, end := range []time.Duration{0, 20 * time.Second} { // of a page before
+			synctest.Test(t, func(t *testing.T) {
+				store, shared, base := new(memturns.Store), new(cache.Cache), new(times)
+				first := &client.Transport{Base: base, Cache: shared, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{Turns: store}}
+				u := parse("http://a.example/")
+				if _, err := first.Decide(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
+				want := 2
+				if end > 0 || name == "robots.txt again" {
+					get(t, &http.Client{Transport: first}, u.String())
+					time.Sleep(end)
+					want++
+				}
+				time.Sleep(1500 * time.Millisecond)
+				second(t, shared, &client.Pacer{Turns: store}, base)
+				for i, at := range base.at[1:] {
+					if d := at.Sub(base.at[i]); d < 5*time.Second {
+						t.Errorf("%s: request %d came %v after the one before, want 5s", name, i+1, d)
+					}
+				}
+				if len(base.at) != want {
+					t.Errorf("%s: %d requests, want %d", name, len(base.at), want)
+				}
+				synctest.Wait()
+			})
+		}
+	}
+}
+
+// times is a site with a delay of five seconds, and when it was asked.
+type times struct{ at []time.Time }
+
+func (b *times) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.at = append(b.at, time.Now())
+	if req.URL.Path == "/robots.txt" {
+		return answer(200, "", "User-agent: *\nCrawl-delay: 5\n"), nil
+	}
+	return answer(200, "", ""), nil
+}
+
+// What one process knows of the pace, the others are told: a Wait that cannot end in time is refused at once,
+// with the time, and Next knows it from then on.
+func TestPacerTurnsTellWhen(t *testing.T) {
+	for name, ask := range map[string]func(*client.Pacer, *url.URL) error{
+		"Wait": func(p *client.Pacer, u *url.URL) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			return p.Wait(ctx, u)
+		},
+		"Try": func(p *client.Pacer, u *url.URL) error { return p.Try(context.Background(), u) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, u := new(memturns.Store), parse("http://a.example/")
+			first := &client.Pacer{Delay: 5 * time.Second, Turns: store}
+			second := &client.Pacer{Delay: 5 * time.Second, Turns: store}
+			for _, p := range []*client.Pacer{first, second} {
+				begin := time.Now()
+				err := ask(p, u)
+				if time.Since(begin) != 0 {
+					t.Errorf("%s took %v", name, time.Since(begin))
+				}
+				if p == first {
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					continue
+				}
+				late, ok := errors.AsType[*client.LateError](err)
+				if !ok || time.Until(late.At) != 5*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: got %v, want a *LateError for 5s", name, err)
+				}
+				if got := time.Until(p.Next(u)); got != 5*time.Second {
+					t.Errorf("%s, then Next: in %v, want 5s", name, got)
+				}
+				time.Sleep(5 * time.Second)
+				if err := ask(p, u); err != nil {
+					t.Errorf("%s at the time: %v", name, err)
+				}
+			}
+			synctest.Wait()
+		})
+	}
 }

@@ -32,6 +32,9 @@ func (r *resolution) ask(ctx context.Context, h hop) response {
 		case <-ctx.Done():
 			return a
 		}
+		if r.turn(h.url, 0, r.turnsEnd()) != nil {
+			return a // the origin is asked again, later
+		}
 	}
 }
 

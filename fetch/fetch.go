@@ -263,8 +263,9 @@ var ErrNoTurn = errors.New("fetch: no turn")
 var errCrowded = errors.New("other long files take all the memory")
 
 // Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps it), if Sign
-// failed (an error that wraps Sign's), or if the error wraps ErrNoTurn. Whatever a server or network does is a Result.
-// Values and traces in ctx reach neither the transport nor the server.
+// failed (an error that wraps Sign's), or if the error wraps ErrNoTurn: there was no memory, or no turn (see
+// client.Pacer) at an origin that a redirect leads to. Whatever a server or network does is a Result. Values and traces
+// in ctx reach neither the transport nor the server.
 //
 // prev is an earlier Result of the same origin, or nil. If its file had an ETag or
 // Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A
@@ -285,13 +286,15 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), turn: unsent.TurnOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	f.memory.release(r.held)
 	switch err := ctx.Err(); {
 	case r.mistake != nil:
 		return nil, fmt.Errorf("fetch: %s: %w", cut(o.String()), r.mistake)
+	case r.late != nil:
+		return nil, noTurn(r.late)
 	case res.Err == nil:
 		return res, nil
 	case err == nil && r.crowded.Load():

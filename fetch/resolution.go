@@ -24,7 +24,9 @@ type resolution struct {
 	*Fetcher
 	guard    harden.Guard
 	unsent   unsent.Check
-	until    time.Time // pauses must have ended
+	turn     unsent.Turn // of each request but the first
+	late     error       // why there is no turn for what a redirect leads to
+	until    time.Time   // pauses must have ended
 	asked    Origin
 	prev     *Result
 	stored   string        // the URL that prev came from, while its validators are of use; else ""
@@ -111,6 +113,9 @@ func (r *resolution) run(ctx context.Context) *Result {
 				return res
 			}
 			h = next
+			if r.late = r.turn(h.url, a.status, r.turnsEnd()); r.late != nil {
+				return r.unreachable(h, response{}, r.late)
+			}
 		case notModified:
 			switch {
 			case !a.asked:
@@ -126,6 +131,9 @@ func (r *resolution) run(ctx context.Context) *Result {
 		}
 	}
 }
+
+// turnsEnd is how long the next request may wait for its turn: that leaves it as long as one request may take.
+func (r *resolution) turnsEnd() time.Time { return r.until.Add(-r.scale() / 2) }
 
 // redirected returns the hop that a redirect leads to, or the Result if it ends there.
 func (r *resolution) redirected(h hop, a response) (hop, *Result) {

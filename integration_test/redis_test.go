@@ -261,7 +261,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log lockedLog
-			c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			var fetches atomic.Int32
 			worst := time.Duration(0)
 			busy := watchMachine()

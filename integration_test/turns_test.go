@@ -146,7 +146,7 @@ func childPaces(redisURL, site string) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	httpClient := fleetClient(pacer, site)
 	transport := httpClient.Transport.(*client.Transport)
-	transport.Cache = &cache.Cache{Store: values, StoreTimeout: 2 * time.Second}
+	transport.Cache = &cache.Cache{Store: values} // as README has it
 	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
 	ctx, cancel := context.WithDeadline(context.Background(), begin.Add(time.Duration(number("ROBOTSGATE_MS"))*time.Millisecond))

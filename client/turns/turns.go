@@ -20,9 +20,13 @@ import (
 // are taken. Those who wait go in the order in which they first asked, as long as they come
 // back in time: the store may give the turn of one who does not to the next.
 //
-// A store forgets an origin when its pauses and the longest of the delays that it was asked for have passed. One
-// that lost its memory gives each place of an origin once too early, and then keeps the pace again. It does not
-// know what is in flight until that is Renewed.
+// A store forgets an origin when its pauses, the longest of the delays that it was asked for, and Ask.Keep have
+// passed. One that lost its memory gives each place of an origin once too early, and then keeps the pace again. It
+// does not know what is in flight until that is Renewed.
+//
+// A store that outlives the programs that use it meets state that another version wrote. It must then give no
+// turn that either version forbids: it waits until what the other has given must have lapsed, and keeps the
+// longest delay. What is no state at all may hold up its origin for a time, but not for ever.
 type Store interface {
 	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the
 	// turn has not come, the Answer says when to ask again. If the last answer to a turn of the same name was
@@ -48,7 +52,7 @@ const (
 	Visitor
 
 	// Robots reads robots.txt. It goes before all who wait, and waits for no place, though it
-	// takes one.
+	// takes one. It keeps the longest of the delays that the store was asked for.
 	Robots
 )
 
@@ -59,6 +63,10 @@ type Ask struct {
 	Delay  time.Duration // the distance to keep
 	Places int           // how many requests may be in flight; zero: any number
 	Lease  time.Duration // how long a place lasts that is not renewed
+
+	// Keep is how long the store remembers the turn after its end, if that is longer than Delay. Before robots.txt
+	// has been read, its reader does not know the delay that others will ask for.
+	Keep time.Duration
 }
 
 // Answer is the answer to an Ask.
@@ -75,6 +83,9 @@ type Answer struct {
 
 	// Wait is when to ask again: the turn can come then, if all goes as the store expects.
 	Wait time.Duration
+
+	// Least is how soon the turn can come at best, even if all others give up.
+	Least time.Duration
 
 	// Wake is closed when it pays to ask sooner than that. It may be nil.
 	Wake <-chan struct{}

@@ -46,7 +46,7 @@ func work(ctx context.Context, name, redisURL, site string) error {
 		return err
 	}
 	turns := &redisturns.Store{Client: store.Client}
-	robots := &cache.Cache{Store: store, StoreTimeout: pageTime} // rather wait than ask a site twice
+	robots := &cache.Cache{Store: store}
 	gate := &client.Transport{
 		Base:      toSites(site), // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",

@@ -8,6 +8,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http/httptrace"
+	"net/url"
+	"time"
 )
 
 // Check returns why a request must not be sent now, or nil. A nil Check lets all be sent.
@@ -21,7 +23,26 @@ func (c Check) Err() error {
 	return c()
 }
 
+// Turn waits, until a time, for the turn of a request for u that is part of a fetch but not its first: what a
+// redirect with some status leads to, or a retry (status 0). The error says that it may not be sent.
+type Turn func(u *url.URL, status int, until time.Time) error
+
 type key struct{}
+
+type turnKey struct{}
+
+// WithTurn returns a context for what sends several requests, such as a fetch.Fetcher.
+func WithTurn(ctx context.Context, t Turn) context.Context {
+	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// TurnOf returns what WithTurn was given, or what lets all be sent.
+func TurnOf(ctx context.Context) Turn {
+	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
+		return t
+	}
+	return func(*url.URL, int, time.Time) error { return nil }
+}
 
 // With returns a context for what sends requests of its own, such as a fetch.Fetcher.
 func With(ctx context.Context, c Check) context.Context { return context.WithValue(ctx, key{}, c) }

@@ -6,6 +6,7 @@ package redisbatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -27,9 +28,17 @@ const (
 )
 
 // Batch holds the commands that are about to be sent. The zero value is ready to use, and safe for
-// concurrent use. A command waits only while others are on their way: one alone is sent at once.
+// concurrent use. A command waits only while others are on their way: one alone is sent at once. The nodes of
+// a cluster have their own: none waits for another that hangs.
 type Batch struct {
-	mu       sync.Mutex
+	mu    sync.Mutex // guards lines and what hangs off it
+	lines map[*redis.Client]*line
+}
+
+// line is what goes to one node. It is kept while there is anything.
+type line struct {
+	batch    *Batch
+	node     *redis.Client // nil: there is one only, or the client knows which
 	waiting  []*call
 	underway int
 	overdue  *time.Timer // sends what has waited for too long; nil: nothing waits
@@ -46,14 +55,23 @@ type call struct {
 // from the answer or from ctx. If it comes from ctx, the caller must not use cmd any more.
 func (b *Batch) Do(ctx context.Context, c redis.UniversalClient, cmd redis.Cmder) error {
 	own := &call{ctx, cmd, make(chan struct{})}
+	node := nodeOf(ctx, c, cmd)
 	b.mu.Lock()
-	b.waiting = append(b.waiting, own)
+	l := b.lines[node]
+	if l == nil {
+		l = &line{batch: b, node: node}
+		if b.lines == nil {
+			b.lines = make(map[*redis.Client]*line)
+		}
+		b.lines[node] = l
+	}
+	l.waiting = append(l.waiting, own)
 	switch {
-	case b.underway < few:
-		b.underway++
-		go b.send(c)
-	case b.overdue == nil:
-		b.overdue = time.AfterFunc(often, func() { b.another(c) })
+	case l.underway < few:
+		l.underway++
+		go l.send(c)
+	case l.overdue == nil:
+		l.overdue = time.AfterFunc(often, func() { l.another(c) })
 	}
 	b.mu.Unlock()
 	select {
@@ -79,40 +97,57 @@ func (b *Batch) Run(ctx context.Context, c redis.UniversalClient, script *redis.
 	return cmd
 }
 
+// nodeOf returns the node of a cluster that has the key of a command, as far as is known; else nil. The client
+// still sends it, because the node may have changed.
+func nodeOf(ctx context.Context, c redis.UniversalClient, cmd redis.Cmder) *redis.Client {
+	nodes, ok := c.(*redis.ClusterClient)
+	at := 1 // of the key
+	if cmd.Name() == "evalsha" {
+		at = 3
+	}
+	if !ok || len(cmd.Args()) <= at {
+		return nil
+	}
+	node, _ := nodes.MasterForKey(ctx, fmt.Sprint(cmd.Args()[at]))
+	return node
+}
+
 // another adds a sender, for what the others have left waiting.
-func (b *Batch) another(c redis.UniversalClient) {
-	b.mu.Lock()
-	b.overdue = nil
-	b.underway++
-	b.mu.Unlock()
-	b.send(c)
+func (l *line) another(c redis.UniversalClient) {
+	l.batch.mu.Lock()
+	l.overdue = nil
+	l.underway++
+	l.batch.mu.Unlock()
+	l.send(c)
 }
 
 // send sends what waits, until nothing does.
-func (b *Batch) send(c redis.UniversalClient) {
-	for calls := b.take(c); calls != nil; calls = b.take(c) {
+func (l *line) send(c redis.UniversalClient) {
+	for calls := l.take(c); calls != nil; calls = l.take(c) {
 		exchange(c, calls)
 	}
 }
 
 // take returns the calls to send next, or nil if this sender should end.
-func (b *Batch) take(c redis.UniversalClient) []*call {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := min(len(b.waiting), maxCommands)
+func (l *line) take(c redis.UniversalClient) []*call {
+	l.batch.mu.Lock()
+	defer l.batch.mu.Unlock()
+	n := min(len(l.waiting), maxCommands)
 	if n == 0 {
-		b.underway--
-		b.waiting = nil
+		l.waiting = nil
+		if l.underway--; l.underway == 0 && l.overdue == nil && l.batch.lines[l.node] == l {
+			delete(l.batch.lines, l.node)
+		}
 		return nil
 	}
-	calls := b.waiting[:n:n]
-	b.waiting = b.waiting[n:]
-	if b.overdue != nil {
-		b.overdue.Stop()
-		b.overdue = nil
+	calls := l.waiting[:n:n]
+	l.waiting = l.waiting[n:]
+	if l.overdue != nil {
+		l.overdue.Stop()
+		l.overdue = nil
 	}
-	if len(b.waiting) > 0 {
-		b.overdue = time.AfterFunc(often, func() { b.another(c) })
+	if len(l.waiting) > 0 {
+		l.overdue = time.AfterFunc(often, func() { l.another(c) })
 	}
 	return calls
 }

@@ -157,3 +157,58 @@ func TestAnErrorIsOfItsCommand(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// A node of a cluster that hangs holds up what goes to it, and nothing else: a command is answered when its own
+// node answers.
+func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
+	const healthy, hung = "192.0.2.1:6379", "192.0.2.2:6379"
+	for _, run := range []bool{false, true} { // a command, and a script
+		synctest.Test(t, func(t *testing.T) {
+			c := redis.NewClusterClient(&redis.ClusterOptions{
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{
+						{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: healthy}}},
+						{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: hung}}},
+					}, nil
+				},
+				NewClient: func(o *redis.Options) *redis.Client {
+					c := redis.NewClient(&redis.Options{Addr: o.Addr, MaxRetries: -1})
+					l := &line{latency: time.Millisecond}
+					if o.Addr == hung {
+						l.latency = time.Hour
+					}
+					c.AddHook(l)
+					return c
+				},
+				ContextTimeoutEnabled: true,
+			})
+			defer c.Close()
+			b := new(redisbatch.Batch)
+			ask := func(ctx context.Context, key string) error {
+				if run {
+					return b.Run(ctx, c, redis.NewScript("return 0"), key, "argument").Err()
+				}
+				return b.Do(ctx, c, redis.NewStringCmd(ctx, "get", key))
+			}
+			short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			var calls sync.WaitGroup
+			for range 10 {
+				calls.Go(func() {
+					if err := ask(short, "foo"); !errors.Is(err, context.DeadlineExceeded) { // slot 12182
+						t.Errorf("the node that hangs: %v", err)
+					}
+				})
+			}
+			for i := range 200 {
+				time.Sleep(time.Millisecond)
+				begin := time.Now()
+				if err := ask(t.Context(), "bar"); err != nil || time.Since(begin) > 5*time.Millisecond { // slot 5061
+					t.Errorf("call %d of the other node: %v after %v", i, err, time.Since(begin))
+				}
+			}
+			calls.Wait()
+			synctest.Wait()
+		})
+	}
+}

@@ -24,6 +24,7 @@ type origin struct {
 	last, granted, resume time.Time
 	strain                int
 	longest               time.Duration // of all delays
+	kept                  time.Time     // until when robots.txt may still turn out to ask for more
 	till                  time.Time     // when nothing of this matters any more
 	held                  []place
 	queue                 []waiter
@@ -109,6 +110,9 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 	if has {
 		own = o.held[i]
 	}
+	if a.Kind == turns.Robots {
+		a.Delay = max(a.Delay, o.longest)
+	}
 	o.leave(a.Turn)
 	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
 	if at >= 0 {
@@ -140,11 +144,15 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 	if has {
 		o.held = append(o.held, own) // it is perhaps not the answer that was lost, but a question that is late
 	}
+	least := due
+	if soonest := now.Add(a.Delay); full && soonest.After(due) {
+		least = soonest
+	}
 	due = o.expect(a, at, full, due, now)
 	w := waiter{a.Turn, due, make(chan struct{})}
 	o.queue = slices.Insert(o.queue, at, w)
 	o.save(a, now)
-	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Wake: w.wake}
+	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Least: least.Sub(now), Wake: w.wake}
 }
 
 // expect returns when the one who waits at a place of the queue should ask again.
@@ -224,7 +232,10 @@ func (o *origin) earliest(delay time.Duration, visitor bool, now time.Time) time
 func (o *origin) save(a turns.Ask, now time.Time) {
 	o.tellFirst(a, now)
 	o.longest = max(o.longest, a.Delay)
-	ends := []time.Time{o.last.Add(o.longest), o.granted.Add(o.longest), o.resume}
+	if keep := now.Add(a.Lease + a.Keep); a.Keep > 0 && keep.After(o.kept) {
+		o.kept = keep
+	}
+	ends := []time.Time{o.last.Add(o.longest), o.granted.Add(o.longest), o.resume, o.kept}
 	if o.strain > 0 {
 		ends = append(ends, now.Add(2*o.unit(o.longest)), o.resume.Add(2*o.unit(o.longest)))
 	}

@@ -2,12 +2,18 @@
 // scripts: all processes that use the server keep one pace at each origin.
 //
 // Each call is one script and one round trip, which it shares with those of the same moment.
-// Times are by the server's clock. An origin takes at most 300 bytes of the server's memory while
-// four processes wait for it, and nothing when its delay and pauses have passed.
+// Times are by the server's clock, so the clocks of the processes may differ. An origin takes some 350 bytes of
+// used_memory while four processes wait for it, and nothing when its delay and pauses have passed, and
+// MaxDelay of the Pacer since its robots.txt was read. Thousands may wait.
+//
+// The state begins with a version. Two versions of this package may share a server while one replaces the other:
+// each waits for what the other has given to end or lapse, and keeps the longest delay. One line of slog says
+// that they do.
 //
 // The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
 // without its memory, can give each place of an origin once too early; while there is no server,
-// requests wait (see client.Pacer).
+// requests wait (see client.Pacer). Besides the line that this module logs, go-redis then writes some of its own for
+// connections that fail: redis.SetLogger takes those.
 package redisturns
 
 import (
@@ -16,6 +22,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"strconv"
@@ -45,6 +52,7 @@ type Store struct {
 
 	batch  redisbatch.Batch
 	once   sync.Once
+	mixed  sync.Once     // says that the fleet is
 	name   string        // begins the names of all turns here
 	sub    *redis.PubSub // told when to ask again
 	heard  chan struct{} // closed when no more is heard
@@ -87,7 +95,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	s.once.Do(s.init)
 	wake := s.await(a.Turn)
 	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
-	if err == nil && len(got) != 4 {
+	if err == nil && len(got) != 6 {
 		err = errors.New("an answer of another form")
 	}
 	if err != nil || got[0] == 1 {
@@ -96,7 +104,13 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	if err != nil {
 		return turns.Answer{}, fmt.Errorf("redisturns: take: %w", err)
 	}
-	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3])}
+	if got[5] == 1 {
+		s.mixed.Do(func() {
+			slog.Warn("redisturns: another version of this package takes turns in the same Redis: "+
+				"until it has gone, the two wait for each other longer than they must", "prefix", s.prefix())
+		})
+	}
+	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3]), Least: microseconds(got[4])}
 	if !answer.Taken {
 		answer.Wait, answer.Pause, answer.Wake = microseconds(got[1]), microseconds(got[2]), wake
 	}
@@ -123,10 +137,10 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
 // among them.
 func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
 	jitter := 0.8 + 0.4*mathrand.Float64() // those whom one site sends away do not come back together
-	numbers := make([]byte, 0, 6*8)
+	numbers := make([]byte, 0, 7*8)
 	for _, n := range [...]float64{
 		float64(what), float64(max(a.Delay.Microseconds(), 0)), float64(max(a.Places, 0)),
-		float64(a.Lease.Microseconds()), float64(max(pause.Microseconds(), 0)), jitter,
+		float64(a.Lease.Microseconds()), float64(max(pause.Microseconds(), 0)), float64(max(a.Keep.Microseconds(), 0)), jitter,
 	} {
 		numbers = binary.BigEndian.AppendUint64(numbers, math.Float64bits(n))
 	}

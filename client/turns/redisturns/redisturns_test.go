@@ -16,8 +16,6 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 )
 
-// What needs a server is tested in folder integration_test.
-
 func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	slow := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
 	defer slow.Close()
@@ -50,7 +48,7 @@ func (a *asked) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipe
 			args := cmd.Args() // evalsha, script, 1, key, channel, turn, numbers
 			numbers := args[len(args)-1].([]byte)
 			a.numbers = append(a.numbers, numbers[:len(numbers)-8]) // the last is the jitter, which is drawn
-			cmd.(*redis.Cmd).SetVal([]any{int64(1), int64(0), int64(0), int64(0)})
+			cmd.(*redis.Cmd).SetVal([]any{int64(1), int64(0), int64(0), int64(0), int64(0), int64(0)})
 		}
 		return nil
 	}

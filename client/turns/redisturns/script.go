@@ -6,17 +6,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The state of an origin is one string under one key: times in microseconds of the server's
-// clock, packed as MessagePack. All but the first are relative to the latest start or end.
+// The state of an origin is one string under one key: an array in MessagePack, with times in
+// microseconds of the server's clock. All but the first are relative to that.
 //
+//	version  of what follows; every version begins with RGT
 //	last     the latest start or end of a request
-//	granted  the latest Visit, not yet used perhaps
-//	resume   the end of the pause
+//	free     when the pause and all leases have ended; no earlier than the latest Visit
 //	strain   failures, less the good answers since
 //	longest  of all delays that were kept: those of others may be shorter, and must not end the state
+//
+// These five stay in every version. What follows is of this one:
+//
+//	keep     how long the state is kept at least: what robots.txt asks for may not be known yet
+//	granted  the latest Visit, not yet used perhaps
+//	resume   the end of the pause
 //	places   how many are taken
 //	held     those: name and end of lease, in turn
 //	queue    who waits: name and when it was told to ask, in turn
+//
+// A script that meets another version gives no turn before free, and then keeps the longest delay: two
+// versions of a program take turns while one replaces the other. It reads their five values, and writes its
+// own state only with a turn that it gives, or with news. What is no state at all counts as a request
+// just now: it holds up its origin for one delay, and is then gone.
 //
 // A name begins with the Store that has the turn: the last part of the channel on which it
 // listens. All values are in one row, and all numbers that a script is given in one argument,
@@ -28,35 +39,42 @@ const preamble = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local id = ARGV[2]
-local what, delay, places, lease, asked, jitter = struct.unpack('>dddddd', ARGV[3])
-local day, grace = 86400000000, 250000
-local last, granted, resume, strain, longest, held, queue = 0, 0, 0, 0, delay, {}, {}
+local what, delay, places, lease, asked, keep, jitter = struct.unpack('>ddddddd', ARGV[3])
+local day, grace, version = 86400000000, 250000, 'RGT1'
+local last, granted, resume, strain, longest, kept, held, queue, mixed = 0, 0, 0, 0, delay, 0, {}, {}, 0
 
 local packed = redis.pcall('GET', KEYS[1])
-if type(packed) == 'string' then
-	local v = {pcall(cmsgpack.unpack, packed)} -- from the second value on
-	if v[1] and type(v[7]) == 'number' then
-		local l = v[2]
-		last, strain, longest = l, v[5], math.max(v[6], delay)
-		if last > now then last = now end
-		if v[3] ~= 0 then granted = math.min(l + v[3], now) end
-		if v[4] ~= 0 then resume = math.min(l + v[4], now + day) end
-		local first = 8 + 2 * v[7] -- of the queue
-		for i = 8, first - 1, 2 do
-			local till = math.min(l + v[i + 1], now + day)
-			if till > now then
-				held[#held + 1], held[#held + 2] = v[i], till
-			elseif till > last then
-				last = till -- its process died: the request may have gone on until now
-			end
-		end
-		for i = first, #v, 2 do
-			local due = math.min(l + v[i + 1], now + day)
-			if due + grace > now or v[i] == id then
-				queue[#queue + 1], queue[#queue + 2] = v[i], due
-			end
+local function read()
+	local v = cmsgpack.unpack(packed)
+	assert(string.sub(v[1], 1, 3) == 'RGT')
+	local l, free = v[2], math.min(v[2] + v[3], now + day)
+	last, strain, longest = math.min(l, now), v[4], math.max(v[5], delay)
+	if v[1] ~= version then
+		mixed, delay, resume = 1, longest, free
+		if free <= now then last = math.max(last, free) end -- a lease of a process that died, or a Visit
+		return
+	end
+	kept = math.min(l + v[6], now + 2 * day)
+	if v[7] ~= 0 then granted = math.min(l + v[7], now) end
+	if v[8] ~= 0 then resume = math.min(l + v[8], now + day) end
+	local first = 10 + 2 * v[9] -- of the queue
+	for i = 10, first - 1, 2 do
+		local till = math.min(l + v[i + 1], now + day)
+		if till > now then
+			held[#held + 1], held[#held + 2] = v[i], till
+		elseif till > last then
+			last = till -- its process died: the request may have gone on until now
 		end
 	end
+	for i = first, #v, 2 do
+		local due = math.min(l + v[i + 1], now + day)
+		if due + grace > now or v[i] == id then
+			queue[#queue + 1], queue[#queue + 2] = v[i], due
+		end
+	end
+end
+if packed and not pcall(read) then
+	last, granted, resume, strain, longest, kept, held, queue = now, 0, 0, 0, delay, 0, {}, {}
 end
 
 local function remove(list)
@@ -94,20 +112,24 @@ local function save()
 			redis.call('PUBLISH', ARGV[1] .. store, string.sub(queue[1], 9) .. ' ' .. string.format('%.0f', at - now))
 		end
 	end
-	local till = math.max(math.max(last, granted) + longest, resume)
+	local free = math.max(resume, granted)
+	if keep > 0 then kept = math.max(kept, now + lease + keep) end
+	for i = 1, #held, 2 do free = math.max(free, held[i + 1]) end
+	local till = math.max(math.max(last, granted) + longest, resume, kept)
 	if strain > 0 then till = math.max(till, math.max(resume, now) + 2 * pause()) end
-	for i = 1, #held, 2 do till = math.max(till, held[i + 1] + longest) end
+	if #held > 0 then till = math.max(till, free + longest) end
 	for i = 1, #queue, 2 do till = math.max(till, queue[i + 1] + grace) end
 	if till <= now then
 		redis.call('DEL', KEYS[1])
 		return
 	end
-	local v = {last, 0, 0, strain, longest, #held / 2}
-	if granted > 0 then v[2] = granted - last end
-	if resume > now then v[3] = resume - last end
+	local v = {version, last, math.max(free, last) - last, strain, longest, 0, 0, 0, #held / 2}
+	if kept > now then v[6] = kept - last end
+	if granted > 0 then v[7] = granted - last end
+	if resume > now then v[8] = resume - last end
 	for i = 1, #held, 2 do v[#v + 1], v[#v + 2] = held[i], held[i + 1] - last end
 	for i = 1, #queue, 2 do v[#v + 1], v[#v + 2] = queue[i], queue[i + 1] - last end
-	redis.call('SET', KEYS[1], cmsgpack.pack(unpack(v)), 'PX', math.ceil((till - now) / 1000))
+	redis.call('SET', KEYS[1], cmsgpack.pack(v), 'PX', math.ceil((till - now) / 1000))
 end
 `
 
@@ -116,10 +138,13 @@ func script(text string) func() *redis.Script {
 	return sync.OnceValue(func() *redis.Script { return redis.NewScript(preamble + text) })
 }
 
-// takeScript answers with: whether the turn is given, when to ask again, how long the pause is,
-// and the strain.
-var takeScript = script(`
+var takeScript, tellScript = script(takeText), script(tellText)
+
+// takeText answers with: whether the turn is given, when to ask again, how long the pause is,
+// the strain, how soon the turn can come at best, and whether another version has been here.
+const takeText = `
 local visit, visitor, robots = what == 1, what == 2, what == 3
+if robots then delay = longest end -- who reads robots.txt may not know yet what it asks for
 local has, till = remove(held)
 local before = remove(queue)
 if has or not before and (visitor or robots) then
@@ -139,8 +164,13 @@ if before == 1 and not wait and at <= now then
 		if places > 0 then held[#held + 1], held[#held + 2] = id, now + lease end
 	end
 	save()
-	return {1, 0, 0, strain}
+	return {1, 0, 0, strain, 0, mixed}
 end
+if mixed == 1 then
+	return {0, at - now, math.max(resume - now, 0), strain, at - now, mixed}
+end
+local least = at
+if wait then least = math.max(at, now + delay) end
 if has then -- it is perhaps not the answer that was lost, but a question that is late
 	held[#held + 1], held[#held + 2] = id, till
 end
@@ -149,19 +179,18 @@ if before > 1 then
 	at = math.max(at, ahead + delay)
 	if at <= now then at = ahead + grace end -- it is late, and may be dead
 elseif wait then
-	for i = 2, #held, 2 do
-		if i == 2 or held[i] + delay < wait then wait = held[i] + delay end
-	end
+	wait = held[2] + delay
+	for i = 4, #held, 2 do wait = math.min(wait, held[i] + delay) end
 	at = math.max(at, wait)
 end
 table.insert(queue, 2 * before - 1, id)
 table.insert(queue, 2 * before, at)
 save()
-return {0, at - now, math.max(resume - now, 0), strain}
-`)
+return {0, at - now, math.max(resume - now, 0), strain, least - now, mixed}
+`
 
-// tellScript is what has become of a turn.
-var tellScript = script(`
+// tellText is what has become of a turn.
+const tellText = `
 local ended, dropped, renewed, failed, answered = 0, 1, 2, 3, 4
 if what == ended then
 	remove(held)
@@ -184,4 +213,4 @@ else
 end
 save()
 return 0
-`)
+`

@@ -46,10 +46,12 @@ func claims() []claim {
 		{"the delay runs from end to start", fleet.endToStart},
 		{"places are bounded, and those who wait hear of one", fleet.places},
 		{"a place that is not renewed lapses", fleet.lapse},
+		{"the delay runs from the end of a lease", fleet.lapsed},
 		{"a place that is renewed lasts", fleet.renewed},
 		{"asking again takes no second place", fleet.again},
 		{"a question that comes late takes no place away", fleet.late},
 		{"the state lasts for the longest delay", fleet.longest},
+		{"robots.txt is remembered for the delay that it asks for", fleet.keep},
 		{"a turn can be given back", fleet.dropped},
 		{"those who wait go in order", fleet.order},
 		{"who does not come back does not hold the others up for long", fleet.absent},
@@ -91,8 +93,8 @@ func (f fleet) take(s turns.Store, a turns.Ask, want bool) (turns.Answer, error)
 	return got, nil
 }
 
-// waits is take of a turn that comes after wait.
-func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration) error {
+// waits is take of a turn that comes after wait, and no sooner than that after begin.
+func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration, begin time.Time) error {
 	got, err := f.take(s, a, false)
 	if err != nil {
 		return err
@@ -100,9 +102,17 @@ func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration) error {
 	if got.Wait > wait || got.Wait < wait-slack {
 		return fmt.Errorf("store: Take of %q: told to ask again in %v, want %v", a.Turn, got.Wait, wait)
 	}
+	if got.Least > got.Wait {
+		return fmt.Errorf("store: Take of %q: told to ask again in %v, and that it cannot come before %v", a.Turn, got.Wait, got.Least)
+	}
 	time.Sleep(got.Wait)
-	_, err = f.take(s, a, true)
-	return err
+	if _, err = f.take(s, a, true); err != nil {
+		return err
+	}
+	if took := time.Since(begin); took < wait {
+		return fmt.Errorf("store: Take of %q: given after %v, want %v at least", a.Turn, took, wait)
+	}
+	return nil
 }
 
 func (f fleet) tell(s turns.Store, e turns.Event, a turns.Ask, pause time.Duration) error {
@@ -113,11 +123,11 @@ func (f fleet) tell(s turns.Store, e turns.Event, a turns.Ask, pause time.Durati
 }
 
 func (f fleet) startToStart() error {
-	first := kind(turns.Visit, "first")
+	begin, first := time.Now(), kind(turns.Visit, "first")
 	if _, err := f.take(f.a, first, true); err != nil {
 		return err
 	}
-	return f.waits(f.b, kind(turns.Visit, "second"), delay)
+	return f.waits(f.b, kind(turns.Visit, "second"), delay, begin)
 }
 
 func (f fleet) endToStart() error {
@@ -125,10 +135,11 @@ func (f fleet) endToStart() error {
 		return err
 	}
 	time.Sleep(2 * delay)
+	begin := time.Now()
 	if err := f.tell(f.a, turns.Ended, page("first"), 0); err != nil {
 		return err
 	}
-	return f.waits(f.b, page("second"), delay)
+	return f.waits(f.b, page("second"), delay, begin)
 }
 
 func (f fleet) places() error {
@@ -168,10 +179,28 @@ func (f fleet) awake(got turns.Answer) error {
 }
 
 func (f fleet) lapse() error {
+	begin := time.Now()
 	if _, err := f.take(f.a, page("first"), true); err != nil {
 		return err
 	}
-	return f.waits(f.b, page("second"), lease+delay)
+	return f.waits(f.b, page("second"), lease+delay, begin)
+}
+
+// lapsed asks for the first time when the lease has ended, and the delay has not: the request may
+// have gone on until then. At another origin others have asked meanwhile.
+func (f fleet) lapsed() error {
+	long := page("first")
+	long.Delay = lease
+	if _, err := f.take(f.a, long, true); err != nil {
+		return err
+	}
+	time.Sleep(lease + lease/4)
+	long.Turn = "second"
+	got, err := f.take(f.b, long, false)
+	if err == nil && got.Wait < lease/4 {
+		err = fmt.Errorf("store: a delay after a lease that lapsed: told to ask again in %v", got.Wait)
+	}
+	return err
 }
 
 func (f fleet) renewed() error {
@@ -206,18 +235,20 @@ func (f fleet) again() error {
 	if _, err := f.take(f.b, page("second"), false); err != nil {
 		return err
 	}
+	begin := time.Now()
 	if err := f.tell(f.a, turns.Ended, long, 0); err != nil {
 		return err
 	}
-	return f.waits(f.b, page("second"), delay)
+	return f.waits(f.b, page("second"), delay, begin)
 }
 
 // late asks for a place that is in use, after robots.txt has been read beside it.
 func (f fleet) late() error {
+	begin := time.Now()
 	if _, err := f.take(f.a, page("first"), true); err != nil {
 		return err
 	}
-	if err := f.waits(f.b, kind(turns.Robots, "robots"), delay); err != nil {
+	if err := f.waits(f.b, kind(turns.Robots, "robots"), delay, begin); err != nil {
 		return err
 	}
 	if err := f.tell(f.b, turns.Ended, kind(turns.Robots, "robots"), 0); err != nil {
@@ -248,6 +279,7 @@ func (f fleet) longest() error {
 }
 
 func (f fleet) dropped() error {
+	begin := time.Now()
 	if _, err := f.take(f.a, page("first"), true); err != nil {
 		return err
 	}
@@ -264,7 +296,7 @@ func (f fleet) dropped() error {
 	if waits.Wait < 0 {
 		return fmt.Errorf("store: told to ask again in %v", waits.Wait)
 	}
-	return f.waits(f.b, page("third"), delay)
+	return f.waits(f.b, page("third"), delay, begin)
 }
 
 func (f fleet) order() error {
@@ -321,10 +353,11 @@ func (f fleet) visitor() error {
 }
 
 func (f fleet) robots() error {
+	begin := time.Now()
 	if _, err := f.take(f.a, page("page"), true); err != nil {
 		return err
 	}
-	if err := f.waits(f.b, kind(turns.Robots, "robots"), delay); err != nil {
+	if err := f.waits(f.b, kind(turns.Robots, "robots"), delay, begin); err != nil {
 		return err
 	}
 	if err := f.tell(f.a, turns.Dropped, page("page"), 0); err != nil {
@@ -345,8 +378,11 @@ func (f fleet) pause() error {
 		return err
 	}
 	const pause = 3 * delay
-	if err := f.tell(f.a, turns.Failed, page("first"), pause); err != nil {
-		return err
+	begin := time.Now()
+	for _, asked := range []time.Duration{pause, delay} { // a shorter one takes nothing from a longer
+		if err := f.tell(f.a, turns.Failed, page("first"), asked); err != nil {
+			return err
+		}
 	}
 	if err := f.tell(f.a, turns.Ended, page("first"), 0); err != nil {
 		return err
@@ -358,7 +394,13 @@ func (f fleet) pause() error {
 	if got.Pause > pause || got.Pause < pause-slack {
 		return fmt.Errorf("store: a pause of %v, want %v", got.Pause, pause)
 	}
-	return f.waits(f.b, page("second"), got.Wait)
+	if err := f.waits(f.b, page("second"), got.Wait, begin); err != nil {
+		return err
+	}
+	if took := time.Since(begin); took < pause {
+		return fmt.Errorf("store: a turn after %v, and a pause of %v", took, pause)
+	}
+	return nil
 }
 
 func (f fleet) strain() error {
@@ -375,6 +417,9 @@ func (f fleet) strain() error {
 				i+1, got.Strain, got.Pause, want)
 		}
 	}
+	if err := f.remembers(); err != nil {
+		return err
+	}
 	for want := 2; want >= 0; want-- {
 		if err := f.tell(f.a, turns.Answered, page("first"), 0); err != nil {
 			return err
@@ -386,6 +431,61 @@ func (f fleet) strain() error {
 		if got.Strain != want {
 			return fmt.Errorf("store: strain %d after a good answer, want %d", got.Strain, want)
 		}
+	}
+	return nil
+}
+
+// remembers waits for the end of a pause: the next failure then counts more than the first.
+func (f fleet) remembers() error {
+	const other = "https://other.example"
+	if err := f.a.Tell(f.ctx, other, turns.News{Ask: page("first"), Event: turns.Failed}); err != nil {
+		return err
+	}
+	got, err := f.b.Take(f.ctx, other, page("second"))
+	if err != nil {
+		return err
+	}
+	if err := f.b.Tell(f.ctx, other, turns.News{Ask: page("second"), Event: turns.Dropped}); err != nil {
+		return err
+	}
+	time.Sleep(got.Pause + delay)
+	if got, err = f.b.Take(f.ctx, other, page("third")); err != nil || got.Strain != 1 {
+		return fmt.Errorf("store: strain %d when the pause is over, want 1; %w", got.Strain, err)
+	}
+	return nil
+}
+
+// keep reads robots.txt without knowing what it asks for: the state lasts until those who know come.
+func (f fleet) keep() error {
+	first := kind(turns.Robots, "robots")
+	first.Delay, first.Keep = 0, time.Hour
+	begin := time.Now()
+	if _, err := f.take(f.a, first, true); err != nil {
+		return err
+	}
+	if err := f.tell(f.a, turns.Ended, first, 0); err != nil {
+		return err
+	}
+	time.Sleep(delay)
+	long := page("page")
+	long.Delay = 4 * delay
+	if _, err := f.take(f.b, long, false); err != nil {
+		return fmt.Errorf("after robots.txt has been read: %w", err)
+	}
+	if err := f.tell(f.b, turns.Dropped, long, 0); err != nil {
+		return err
+	}
+	first.Turn = "again" // by a process that does not know the delay either
+	got, err := f.take(f.a, first, false)
+	if err != nil {
+		return err
+	}
+	time.Sleep(got.Wait)
+	if _, err := f.take(f.a, first, true); err != nil {
+		return err
+	}
+	if took := time.Since(begin); took < 4*delay {
+		return fmt.Errorf("store: robots.txt read again after %v, and its delay is %v", took, 4*delay)
 	}
 	return nil
 }

@@ -58,6 +58,16 @@ func (f faulty) Tell(ctx context.Context, origin string, n turns.News) error {
 
 func TestEveryFaultIsFound(t *testing.T) {
 	count := 0
+	short := func(a *turns.Ask) { a.Delay -= a.Delay / 10 }
+	type fault struct {
+		by string
+		faulty
+	}
+	faults := []fault{
+		{"the delay runs from start to start", faulty{asks: short}},
+		{"the delay runs from end to start", faulty{asks: short}},
+		{"a pause holds for all", faulty{news: func(n *turns.News) { n.Pause -= n.Pause / 10 }}},
+	}
 	for by, f := range map[string]faulty{
 		"the delay runs from start to start":                          {asks: func(a *turns.Ask) { a.Delay = 0 }},
 		"the delay runs from end to start":                            {news: func(n *turns.News) { n.Event = turns.Dropped }},
@@ -65,6 +75,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"a place that is not renewed lapses":                          {asks: func(a *turns.Ask) { a.Lease = time.Hour }},
 		"a place that is renewed lasts":                               {news: func(n *turns.News) { n.Event = turns.Dropped }},
 		"asking again takes no second place":                          {asks: func(a *turns.Ask) { count++; a.Turn += string(rune('a' + count)) }},
+		"the delay runs from the end of a lease":                      {asks: func(a *turns.Ask) { a.Lease /= 3 }},
+		"robots.txt is remembered for the delay that it asks for":     {asks: func(a *turns.Ask) { a.Keep = 0 }, news: func(n *turns.News) { n.Keep = 0 }},
 		"a turn can be given back":                                    {news: func(n *turns.News) { n.Turn += "x" }},
 		"those who wait go in order":                                  {asks: func(a *turns.Ask) { a.Turn = "all" }},
 		"who does not come back does not hold the others up for long": {answer: func(a *turns.Answer) { a.Taken = false; a.Wait = time.Second }},
@@ -76,15 +88,18 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"of many who ask at once, one gets the turn":                  {asks: func(a *turns.Ask) { a.Delay, a.Places = 0, 0 }},
 		"calls end with their context":                                {never: make(chan struct{})},
 	} {
-		t.Run(by, func(t *testing.T) {
-			claim := claims()[slices.IndexFunc(claims(), func(c claim) bool { return c.name == by })]
+		faults = append(faults, fault{by, f})
+	}
+	for _, f := range faults {
+		t.Run(f.by, func(t *testing.T) {
+			claim := claims()[slices.IndexFunc(claims(), func(c claim) bool { return c.name == f.by })]
 			synctest.Test(t, func(t *testing.T) {
 				if f.Store = new(memturns.Store); f.never != nil {
 					f.never = make(chan struct{})
 					defer close(f.never)
 				}
-				if claim.test(fleet{t.Context(), f, f}) == nil {
-					t.Errorf("%q found nothing", by)
+				if claim.test(fleet{t.Context(), f.faulty, f.faulty}) == nil {
+					t.Errorf("%q found nothing", f.by)
 				}
 			})
 		})

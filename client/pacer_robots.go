@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// robotsVisit is the reading of one robots.txt. Its first request has a turn at the origin, which its redirects
+// within the origin share. What a redirect to another origin leads to is a request to that: it has a turn there,
+// like a robots.txt of its own. So is a retry.
+//
+// A turn for robots.txt waits for no place. So two origins that redirect to each other, each with its place
+// taken, do not wait for each other.
+type robotsVisit struct {
+	pacer  *Pacer
+	ctx    context.Context // bounds the waiting for all turns
+	origin fetch.Origin    // of own
+	own    place
+	abroad fetch.Origin // of hop; zero: none
+	hop    place
+
+	current atomic.Pointer[place] // own or hop; nil: given back
+	late    *LateError            // why there was no turn for hop
+	queued  bool                  // a retry could have come in time, and our queue or store was in the way
+}
+
+// next is an unsent.Turn.
+func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(v.ctx, until)
+	defer cancel()
+	if status == 0 {
+		return v.again(ctx, o, until)
+	}
+	if o == v.abroad || o == v.origin && v.abroad == (fetch.Origin{}) {
+		return nil
+	}
+	v.note(status, 0)
+	if v.abroad != (fetch.Origin{}) {
+		v.pacer.end(v.hop)
+		v.abroad = fetch.Origin{}
+	}
+	v.current.Store(&v.own)
+	if o == v.origin {
+		return nil
+	}
+	pl, _, err := v.pacer.take(ctx, o, asRobots)
+	if err != nil {
+		v.late, _ = errors.AsType[*LateError](err)
+		return err
+	}
+	v.abroad, v.hop = o, pl
+	v.current.Store(&pl)
+	return nil
+}
+
+// again waits for the turn of a retry, if that can come in time.
+func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time) error {
+	pl := v.current.Load()
+	if pl.lost() {
+		return errLost
+	}
+	if at := v.pacer.afterNow(*pl); at.After(until) {
+		return lateAt(o, at, time.Now(), false)
+	}
+	v.pacer.end(*pl)
+	v.current.Store(nil)
+	next, _, err := v.pacer.take(ctx, o, asRobots)
+	switch {
+	case o == v.origin && v.abroad == (fetch.Origin{}):
+		if v.own = next; err != nil {
+			v.own = place{}
+		}
+	default:
+		if v.hop = next; err != nil {
+			v.abroad = fetch.Origin{}
+		}
+	}
+	if err == nil {
+		v.current.Store(&next)
+	}
+	late, isLate := errors.AsType[*LateError](err)
+	v.queued = err != nil && !(isLate && late.Paused)
+	return err
+}
+
+// check is an unsent.Check. What was given back meanwhile is used by no request.
+func (v *robotsVisit) check() error {
+	if pl := v.current.Load(); pl != nil {
+		return v.pacer.check(*pl)
+	}
+	return nil
+}
+
+// lost reports whether there is no answer because of us.
+func (v *robotsVisit) lost() bool {
+	pl := v.current.Load()
+	return v.queued || pl != nil && pl.lost()
+}
+
+func (v *robotsVisit) note(status int, retryAfter time.Duration) {
+	if pl := v.current.Load(); pl != nil {
+		v.pacer.note(*pl, status, retryAfter)
+	}
+}
+
+func (v *robotsVisit) end() {
+	if v.own.lane != nil {
+		v.pacer.end(v.own)
+		v.own = place{}
+	}
+	if v.abroad != (fetch.Origin{}) {
+		v.pacer.end(v.hop)
+		v.abroad = fetch.Origin{}
+	}
+}
+
+// linger waits, with nothing held, until the turn that did not come in time can: the origin that
+// redirects is asked again after that. Of many that redirect to one site, not all come back at once.
+func (v *robotsVisit) linger() {
+	if v.late == nil {
+		return
+	}
+	v.end()
+	wait := max(time.Until(v.late.At), 0)
+	select {
+	case <-time.After(wait + rand.N(wait+1)):
+	case <-v.ctx.Done():
+	}
+}
+
+// afterNow is when the next request may start if this one ends now.
+func (p *Pacer) afterNow(pl place) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	return later(p.spaced(pl.lane, now, now), pl.resume)
+}
