@@ -297,6 +297,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 		return nil, noTurn(r.late)
 	case res.Err == nil:
 		return res, nil
+	case err == nil && r.waited > 0 && own.Err() != nil: // waiting for turns has taken of the site's time
+		return nil, noTurn(context.Cause(own))
 	case err == nil && r.crowded.Load():
 		return nil, noTurn(errCrowded)
 	case err == nil:
