@@ -1,13 +1,18 @@
 package client_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -174,20 +179,36 @@ func TestPacerLearnsAnew(t *testing.T) {
 // is kept.
 func TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := agentsBase{}
-		p := over(&client.Pacer{})
-		slow := &client.Transport{Base: base, UserAgent: "Slow/1", Token: "bot", Pacer: p}
-		fast := &client.Transport{Base: base, UserAgent: "Fast/1", Token: "bot", Pacer: p}
-		c := &http.Client{Transport: slow}
-		get(t, c, "http://a.example/")
-		for i := range 4 {
-			if _, err := fast.Decide(t.Context(), parse("http://a.example/")); err != nil {
-				t.Fatal(err)
+		p, shared := over(&client.Pacer{}), new(cache.Cache)
+		defer shared.Close(context.Background())
+		slow := &client.Transport{Base: agentsBase{}, UserAgent: "Slow/1", Token: "bot", Pacer: p, Cache: shared}
+		fast := &client.Transport{Base: agentsBase{}, UserAgent: "Fast/1", Token: "bot", Pacer: p, Cache: shared}
+		begin, sent := time.Now(), make([]time.Duration, 4)
+		var all sync.WaitGroup
+		for i := range sent {
+			all.Go(func() {
+				get(t, &http.Client{Transport: slow}, fmt.Sprintf("http://a.example/%d", i))
+				sent[i] = time.Since(begin)
+			})
+		}
+		time.Sleep(25 * time.Second) // one was sent, three wait
+		if _, err := fast.Decide(t.Context(), parse("http://a.example/")); err != nil {
+			t.Fatal(err)
+		}
+		all.Wait()
+		slices.Sort(sent)
+		for i := range sent[1:] {
+			if gap := sent[i+1] - sent[i]; gap < 20*time.Second {
+				t.Errorf("two requests of Slow/1 were sent %v apart: %v", gap, sent)
 			}
-			wait := 20 * time.Second // after the page before, or after the other's robots.txt
-			if _, took := get(t, c, "http://a.example/"); took != wait {
-				t.Errorf("request %d waited %v, want %v", i, took, wait)
-			}
+		}
+		// Who decided last does not count either.
+		fast.Decide(t.Context(), parse("http://a.example/"))
+		if err := p.Wait(t.Context(), parse("http://a.example/later")); err != nil {
+			t.Fatal(err)
+		}
+		if gap := time.Since(begin) - sent[3]; gap < 20*time.Second {
+			t.Errorf("the next turn came %v after the request before", gap)
 		}
 	})
 }
