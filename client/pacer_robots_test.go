@@ -158,7 +158,7 @@ func TestPacerRetriesOfRobotsKeepTheDelay(t *testing.T) {
 	for _, tt := range []struct {
 		delay time.Duration
 		want  int // requests for a robots.txt that fails: its tries
-	}{{2 * time.Second, 3}, {20 * time.Second, 2}, {40 * time.Second, 1}} {
+	}{{2 * time.Second, 3}, {20 * time.Second, 3}, {40 * time.Second, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			fails := false
 			web := &hops{at: map[string][]time.Time{}, to: func(string, string) string { return "" },

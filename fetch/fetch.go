@@ -34,6 +34,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -282,11 +283,16 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 
 	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx
 	// responses, and its deadline could pass here before it has passed there.
-	own, cancel := harden.WithTimeout(context.Background(), f.timeout(), "complete answer")
+	own, budget, cancel := harden.WithBudget(context.Background(), f.timeout(), "complete answer")
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), turn: unsent.TurnOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	turn := unsent.TurnOf(ctx)
+	r.turn = func(u *url.URL, status int, until time.Time) (err error) { // our queue takes none of the site's time
+		r.until = r.until.Add(budget.Without(func() { err = turn(u, status, until) }))
+		return err
+	}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	f.memory.release(r.held)
@@ -297,8 +303,6 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 		return nil, noTurn(r.late)
 	case res.Err == nil:
 		return res, nil
-	case err == nil && r.waited > 0 && own.Err() != nil: // waiting for turns has taken of the site's time
-		return nil, noTurn(context.Cause(own))
 	case err == nil && r.crowded.Load():
 		return nil, noTurn(errCrowded)
 	case err == nil:

@@ -35,7 +35,6 @@ type resolution struct {
 	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int           // requests that were sent
 	mistake  error         // of the caller: Sign failed
-	waited   time.Duration // for the turns of retries
 	held     int64         // of Fetcher.MaxMemory
 	crowded  atomic.Bool   // it had to wait for that
 }

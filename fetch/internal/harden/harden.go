@@ -205,6 +205,43 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 	return context.WithTimeoutCause(ctx, d, late{missing, d})
 }
 
+// Budget is a time-out that can be stopped and go on.
+type Budget struct {
+	timer *time.Timer // nil: there is none
+	left  time.Duration
+	since time.Time
+}
+
+// WithBudget is WithTimeout, with a time-out that can be stopped.
+func WithBudget(ctx context.Context, d time.Duration, missing string) (context.Context, *Budget, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &Budget{left: d, since: time.Now()}
+	if d >= 0 {
+		b.timer = time.AfterFunc(d, func() { cancel(late{missing, d}) })
+	}
+	return ctx, b, func() {
+		if b.timer != nil {
+			b.timer.Stop()
+		}
+		cancel(nil)
+	}
+}
+
+// Without runs f, whose time does not count, and returns how long it took.
+func (b *Budget) Without(f func()) time.Duration {
+	begin := time.Now()
+	stopped := b.timer != nil && b.timer.Stop()
+	if stopped {
+		b.left -= begin.Sub(b.since)
+	}
+	f()
+	b.since = time.Now()
+	if stopped {
+		b.timer.Reset(max(b.left, 0))
+	}
+	return b.since.Sub(begin)
+}
+
 // late is the error of what did not come in time. Most of the time it does come, so the text
 // is written when it is asked for: to write it with each request took a tenth of a GET.
 type late struct {
