@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,10 @@ import (
 
 // With Fetcher.PublicOnly, no request reaches an address that is not public. What counts is the address
 // that is connected to: a name may have another one each time it is asked for.
+
+// ErrNotPublic is wrapped by the error of a request that was not sent because of Fetcher.PublicOnly: it leads to
+// an address that is not public, or is not known to be.
+var ErrNotPublic = errors.New("the address is not public")
 
 // sendingKey is the context key of the *sending that a connection is made for.
 type sendingKey struct{}
@@ -90,7 +95,8 @@ func (g *gate) checkPublic(u *url.URL) error {
 // publicHost is checkPublic where it matters, apart so that checkPublic is inlined.
 func publicHost(u *url.URL) error {
 	if isOther(u) {
-		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes", cut(u.Scheme))}
+		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
+			cut(u.Scheme), ErrNotPublic)}
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	addr, err := netip.ParseAddr(host)
@@ -101,7 +107,7 @@ func publicHost(u *url.URL) error {
 }
 
 func notPublic(host string) error {
-	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s, whose address is not public", cut(host))}
+	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
 }
 
 // addressOf returns where a Base without a proxy connects to for u.

@@ -40,7 +40,9 @@ func explain(err error) proxy.Refusal {
 	if p, ok := errors.AsType[*serve.Problem](err); ok {
 		return proxy.Refusal{Problem: p}
 	}
-	if _, sent := errors.AsType[sendError](err); !sent {
+	if errors.Is(err, client.ErrNotPublic) {
+		err = errPrivate
+	} else if _, sent := errors.AsType[sendError](err); !sent {
 		return unsent(err)
 	}
 	status, kind := failureOf(err)
