@@ -43,8 +43,8 @@ func publicTransport(base *http.Transport) *http.Transport {
 	if t.DialContext == nil && plain == nil {
 		t.DialContext = new(net.Dialer).DialContext
 	}
-	t.DialContext, t.Dial = publicDialer(t.DialContext, plain), nil
-	t.DialTLSContext, t.DialTLS = publicDialer(t.DialTLSContext, secure), nil
+	t.DialContext = publicDialer(t.DialContext, plain) // which comes before Dial
+	t.DialTLSContext = publicDialer(t.DialTLSContext, secure)
 	return t
 }
 

@@ -173,6 +173,7 @@ func TestRequestCancelEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		canceled := make(chan struct{})
+		//lint:ignore SA1019 net/http honours it still
 		req.Cancel = canceled
 		time.AfterFunc(time.Second, func() { close(canceled) })
 		begin := time.Now()

@@ -16,6 +16,7 @@ require (
 	golang.org/x/net v0.62.0 // public suffixes, header field values
 	golang.org/x/sync v0.24.0 // a bound on lines under way
 	golang.org/x/term v0.47.0 // whether a stream is a terminal, and how wide
+	golang.org/x/text v0.43.0 // bytes that are no UTF-8, replaced as they are read
 )
 
 // Tests.
@@ -49,7 +50,6 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -224,7 +224,7 @@ func TestABrokenLineWakesThoseWhoWait(t *testing.T) {
 	long.Lease = time.Hour
 	take(t, s, long, 0)
 	long.Turn = "second"
-	wake := take(t, s, long, time.Hour+time.Second).Wake
+	take(t, s, long, time.Hour+time.Second)
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // until it listens
 		if n := c.PubSubNumPat(t.Context()).Val() + int64(len(c.PubSubChannels(t.Context(), "*").Val())); n > 0 {
 			break
@@ -234,7 +234,7 @@ func TestABrokenLineWakesThoseWhoWait(t *testing.T) {
 		}
 	}
 	time.Sleep(200 * time.Millisecond) // what it hears of its first subscription has come
-	wake = take(t, s, long, time.Hour+time.Second).Wake
+	wake := take(t, s, long, time.Hour+time.Second).Wake
 	if err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
 	}
