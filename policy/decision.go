@@ -34,7 +34,7 @@ type Decision struct {
 
 	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with
 	// an empty pattern, or else the zero Rule. A rule with an empty pattern matches nothing;
-	// it is how a site states that everything is allowed.
+	// it states that everything is allowed. In the Original dialect no rule below it counts.
 	Rule Rule
 
 	// Group is the name of the group that decided, as the file writes it: "*" for the

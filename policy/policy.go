@@ -240,9 +240,10 @@ func (g Group) Token() string {
 // not "/private", though servers may serve one for the other.
 //
 // The rule with the most octets decides, then allow before disallow, then the rule further
-// up (§2.2.2). In the Original dialect the first rule that matches decides. The target
-// "/robots.txt" is always allowed, also with letters percent-encoded if the dialect decodes
-// them. With a query it is another resource, and rules apply.
+// up (§2.2.2). In the Original dialect the first rule that matches decides, and one with an
+// empty pattern allows what none above it matches. The target "/robots.txt" is always allowed,
+// also with letters percent-encoded if the dialect decodes them. With a query it is another
+// resource, and rules apply.
 //
 // Decide allocates nothing for a target in origin form of up to 8 KiB, except a table that
 // later questions use again if a hostile file searches a long target often. Its time grows with

@@ -3,6 +3,7 @@ package lint_test
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -73,4 +74,19 @@ func short(s string) string {
 		s = s[:200] + "…"
 	}
 	return s
+}
+
+// A Content-Usage line ends the list of names for Content-Usage alone: RT202 tells so, also
+// where another record stands in front of it, and not where there is none between the names.
+func TestFusionTellsOfContentUsage(t *testing.T) {
+	const told = "what Content-Usage permits is for the names directly above it alone"
+	for between, want := range map[string]bool{
+		"Content-Usage: train-ai=n": true, "Crawl-delay: 5\ncontent-usage: train-ai=n": true,
+		"Crawl-delay: 5": false, "Content-Signal: ai-train=no": false,
+	} {
+		found := only(lint.File([]byte("User-agent: a\n"+between+"\nUser-agent: b\nContent-Usage: search=y\nDisallow: /x\n")), "RT202")
+		if len(found) != 1 || strings.Contains(found[0].Message, told) != want || !strings.Contains(found[0].Message, "does not end a group") {
+			t.Errorf("%q: got %v, want told %t", between, found, want)
+		}
+	}
 }

@@ -122,8 +122,12 @@ func (f *checker) shape(g *model.Group, last bool) {
 		for record < len(g.Records) && g.Records[record].Number < before.Number {
 			record++
 		}
-		if record < len(g.Records) && g.Records[record].Number < a.Number {
-			f.fused(before, g.Records[record], a)
+		first := record
+		for record < len(g.Records) && g.Records[record].Number < a.Number {
+			record++
+		}
+		if first < record {
+			f.fused(before, g.Records[first:record], a)
 			continue
 		}
 		// Lines that stand together share a group on purpose; a blank line shows
@@ -137,14 +141,20 @@ func (f *checker) shape(g *model.Group, last bool) {
 	f.blankLines(g)
 }
 
-// fused reports two groups that are one because only a record stands between them (RT202):
+// fused reports two groups that are one because only records stand between them (RT202):
 // another record must not end a group (§2.2.4). One file in 25 has this, mostly by a
 // Crawl-delay that its author took for a rule. There is no text to replace the line by: an
 // empty Disallow would open to the first crawler what the group closes to it now.
-func (f *checker) fused(before, between, a *model.Line) {
+func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line) {
+	preferences := ""
+	for _, r := range between {
+		if strings.EqualFold(r.Field, "Content-Usage") { // as package usage reads it
+			preferences = "; what Content-Usage permits is for the names directly above it alone, what it refuses may bind both"
+		}
+	}
 	f.add("RT202", a, -1, "",
-		"%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group",
-		chars.Quote(before.Value), before.Number, chars.Quote(a.Value), chars.Quote(between.Field), between.Number)
+		"%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group%s",
+		chars.Quote(before.Value), before.Number, chars.Quote(a.Value), chars.Quote(between[0].Field), between[0].Number, preferences)
 }
 
 // blankLines reports the first blank line between the user-agent lines and the
