@@ -75,7 +75,7 @@ type Cache struct {
 	MaxTTL time.Duration
 
 	// DefaultTTL is the lifetime of a result whose header states none. If zero, 24 hours. If
-	// negative, MinTTL.
+	// negative, there is none: MinTTL counts.
 	DefaultTTL time.Duration
 
 	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error

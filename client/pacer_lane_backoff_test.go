@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,12 +211,11 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 func TestPacerAShorterRetryAfterEndsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := over(&client.Pacer{MaxUnderway: 2, Delay: -1})
-		after := []string{"3600", "1"}
+		var asked atomic.Int32
 		c := paced(p, pagesOf(func(*http.Request) (*http.Response, error) {
-			mine := after[0]
-			after = after[1:]
-			time.Sleep(time.Duration(2-len(after)) * time.Second) // the shorter comes last
-			return answer(429, mine, ""), nil
+			n := asked.Add(1)
+			time.Sleep(time.Duration(n) * time.Second) // the shorter comes last
+			return answer(429, []string{"3600", "1"}[n-1], ""), nil
 		}))
 		c.Transport.(*client.Transport).Decide(t.Context(), parse("http://a.example/"))
 		var both sync.WaitGroup

@@ -25,7 +25,7 @@ type robotsVisit struct {
 	abroad fetch.Origin // of hop; zero: none
 	hop    place
 
-	current atomic.Pointer[place] // own or hop; nil: given back
+	current atomic.Pointer[place] // a copy of own or hop, for requests that may outlive the visit; nil: given back
 	late    *LateError            // why there was no turn for hop
 	queued  bool                  // a retry could have come in time, and our queue or store was in the way
 }
@@ -49,7 +49,8 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 		v.pacer.end(v.hop)
 		v.abroad = fetch.Origin{}
 	}
-	v.current.Store(&v.own)
+	own := v.own
+	v.current.Store(&own)
 	if o == v.origin {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
 	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: l}
-	v.current.Store(&v.own)
+	v.current.Store(&l)
 	defer v.end()
 	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
 	switch {

@@ -252,13 +252,13 @@ func (p *Pacer) renew(pl place) {
 		p.mu.Unlock()
 		return
 	}
-	before, told := pl.lease.told, make(chan struct{})
+	ask, before, told := pl.lease.ask, pl.lease.told, make(chan struct{})
 	pl.lease.told = told
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 	defer cancel()
 	begin := time.Now()
-	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Renewed})
+	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: ask, Event: turns.Renewed})
 	p.renewed(pl, begin, err)
 	if before != nil {
 		<-before

@@ -254,7 +254,6 @@ func TestFleetSurvives(t *testing.T) {
 			if strings.Contains(tt.name, ", then") && !*full {
 				t.Skip("with -full")
 			}
-			t.Parallel()
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{4, 8, 16, 10 * time.Second, nil}

