@@ -225,7 +225,6 @@ var table = []mutation{
 	{"client/turns/redisturns/script.go", "mixed, delay, resume = 1, longest, free", "mixed, resume = 1, free", "of two versions, the shorter delay counts", "./client/turns/redisturns", "TestVersionsTakeTurns"},
 	{"client/pacer_lane.go", "return false, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
 	{"cache/flight.go", "a.result.UserAgent != \"\" && o != own {", "false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
-	{"fetch/attempt.go", "res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent)", "_ = cmp.Or(res.UserAgent, r.prev.UserAgent)", "a 304 gives a file to another User-Agent", "./fetch", "TestA304LeavesTheFileToWhomItIsFor"},
 
 	// Statements about use.
 	{"client/gate.go", "if _, refused := err.(*UseError); refused {", "if _, refused := err.(*UseError); refused && false {", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
