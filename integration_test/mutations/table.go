@@ -60,7 +60,7 @@ var table = []mutation{
 	{"fetch/unsent/sign.go", "out.URL, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer.Clone()", "_, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer", "Sign changes the caller's own request", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/attempt.go", "r.mistake = a.err", "_ = a.err", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
 	{"client/gate.go", "req.Method == http.MethodConnect && req.URL.Path == \"\"", "false", "a tunnel is decided on as a page", "./client", "TestConnectWithoutAPathIsAnError"},
-	{"client/gate.go", "slices.Clone(t.Uses)", "t.Uses", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
+	{"client/gate.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
 	// FTP.
 	{"fetch/ftp.go", "case r.code != 226 && r.code != 250:", "case false:", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
@@ -191,7 +191,7 @@ var table = []mutation{
 	{"client/pacer_lane.go", "l.last = time.Now()\n\tl.underway--", "l.underway--", "the delay counts from the start alone", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "case hasDeadline && at.After(deadline):", "case hasDeadline && at.After(deadline) && false:", "a turn that cannot come in time is waited for", "./client", "TestRoundTripRefusesATurnAfterTheDeadline"},
 	{"client/pacer_lane.go", "mayGo := l.waiting.Front() == e && !full", "mayGo := !full", "who comes last may go first", "./client", "TestPacerNoRequestOvertakesOneThatWaits"},
-	{"client/send.go", "if s.turn != nil && blames(s.req, reading, err) {", "if false {", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
+	{"client/send.go", "if s.turn != nil && blames(s.req, reading, err) {", "if s.turn != nil && blames(s.req, reading, err) && false {", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
 	{"client/turn.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
