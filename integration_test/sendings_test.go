@@ -80,11 +80,12 @@ func (s *stubborn) url(path string) string {
 }
 
 // arrive notes a request, and reports whether it is to be refused.
-func (s *stubborn) arrive(target, signature string) (again bool) {
+// What comes first on a connection of HTTP/1.1 never is: net/http would not send it again.
+func (s *stubborn) arrive(target, signature string, first bool) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, sent{time.Since(s.begin), target, signature})
-	if target == "/robots.txt" || s.refuse == 0 {
+	if first || target == "/robots.txt" || s.refuse == 0 {
 		return false
 	}
 	s.refuse--
@@ -122,14 +123,7 @@ func (s *stubborn) serve(conn net.Conn) {
 			return
 		}
 		io.Copy(io.Discard, req.Body)
-		again := n > 0 && s.arrive(req.RequestURI, req.Header.Get("Signature"))
-		if n == 0 { // a fresh connection always answers: net/http would not ask again
-			kept := s.refuse
-			s.refuse = 0
-			s.arrive(req.RequestURI, req.Header.Get("Signature"))
-			s.refuse = kept
-		}
-		if again {
+		if s.arrive(req.RequestURI, req.Header.Get("Signature"), n == 0) {
 			return
 		}
 		body := ""
@@ -169,7 +163,7 @@ func (s *stubborn) serve2(conn net.Conn) {
 					signature = field.Value
 				}
 			}
-			if s.arrive(frame.PseudoValue("path"), signature) {
+			if s.arrive(frame.PseudoValue("path"), signature, false) {
 				out <- func(f *http2.Framer) { f.WriteRSTStream(id, http2.ErrCodeRefusedStream) }
 				continue
 			}
