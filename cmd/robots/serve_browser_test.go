@@ -439,7 +439,7 @@ func pageWithoutScript(t *testing.T, browser context.Context, at string) {
 	if n := eval[int](p, `[...document.querySelectorAll('button')].filter(b => b.form?.id !== 'question').length`); n != 0 {
 		t.Errorf("%d buttons that the server does not answer", n)
 	}
-	p.run(chromedp.Click(chromedp.CSS(`button[value="Googlebot"]`)), chromedp.WaitVisible(chromedp.CSS(".mine")))
+	p.run(chromedp.Click(chromedp.CSS(`button[value="Googlebot"]`)), chromedp.WaitVisible(chromedp.CSS(`.mine button[value="Googlebot"]`)))
 	says(".mine button", "Googlebot")
 	p.run(chromedp.Navigate(at+"?site=http://shop.example/cart/1"), chromedp.Click(chromedp.CSS(`button[name="edit"]`)),
 		chromedp.WaitVisible(chromedp.CSS("#robots")))

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // status is a figure of a process, such as VmHWM, in MiB.
@@ -161,7 +163,9 @@ func TestPageComputesForNobodyWhoHasLeft(t *testing.T) {
 	if took := processorTime(t, cmd.Process.Pid) - before; took > 1000 {
 		t.Errorf("%d.%02d s of processor time for clients that have left", took/100, took%100)
 	}
-	if peak := status(t, cmd.Process.Pid, "VmHWM"); peak > 300 {
+	peak := status(t, cmd.Process.Pid, "VmHWM")
+	t.Logf("%d MiB at the peak", peak)
+	if peak > 300 && !proc.UnderRace() { // the race detector has memory of its own
 		t.Errorf("%d MiB at the peak, want at most 300", peak)
 	}
 }
