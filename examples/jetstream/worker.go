@@ -152,8 +152,10 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 	case !a.Allowed:
 		return "refused", m.TermWithReason(a.String())
 	}
-	if wait := time.Until(w.turn(u)); wait > soon {
-		return "waits", m.NakWithDelay(wait)
+	if late, err := w.turn(ctx, u); err != nil {
+		return "failed", err // comes again
+	} else if late > 0 {
+		return "waits", m.NakWithDelay(late)
 	}
 	links, err := w.get(ctx, u)
 	switch refusal, _ := errors.AsType[*client.DisallowedError](err); {
@@ -165,7 +167,7 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 		if d, err := m.Metadata(); err != nil || d.NumDelivered > maxTries {
 			return "dropped", m.TermWithReason("tried too often")
 		}
-		return "failed", m.NakWithDelay(time.Until(w.turn(u)))
+		return "failed", m.NakWithDelay(w.later(u, w.pacer.Next(u)))
 	}
 	if err := put(ctx, w.js, links...); err != nil {
 		return "failed", err // comes again
@@ -173,20 +175,27 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 	return "sent", m.DoubleAck(ctx)
 }
 
-// turn returns when u may be asked for. URLs of one site that are put back come again one
+// turn waits for a turn that comes soon; otherwise it returns how long the URL has to stay away.
+func (w *worker) turn(ctx context.Context, u *url.URL) (late time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	err = w.pacer.Wait(ctx, u)
+	if e, ok := errors.AsType[*client.LateError](err); ok {
+		return w.later(u, e.At), nil
+	}
+	return 0, err
+}
+
+// later is how long to put u back whose turn comes at a time. URLs of one site come again one
 // after the other, a delay apart.
-func (w *worker) turn(u *url.URL) time.Time {
+func (w *worker) later(u *url.URL, at time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := w.pacer.Next(u)
-	if time.Until(at) <= soon {
-		return at
-	}
 	if last, ok := w.next[u.Host]; ok && !last.Add(delay).Before(at) {
 		at = last.Add(delay)
 	}
 	w.next[u.Host] = at
-	return at
+	return time.Until(at)
 }
 
 // errGone says that a page does not exist: to ask again would not help.
