@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -326,6 +327,52 @@ func certify(t *testing.T, file, keyFile string, signer *x509.Certificate, signe
 		}
 	}
 	return c, key
+}
+
+// A node of a cluster that hangs stops its own origins and no others.
+func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
+	aside(t)
+	c := startCluster(t)
+	for _, n := range c.nodes {
+		n.do(t, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+	}
+	w := newWitness(t, 100*time.Millisecond)
+	f := fleet{3, 8, 12, 8 * time.Second, nil}
+	all := f.start(t, c.url, w)
+	time.Sleep(3 * time.Second)
+	hung := time.Now()
+	c.nodes[0].cmd.Process.Signal(syscall.SIGSTOP)
+	f.wait(t, all)
+	if early, least, _ := w.early(); len(early) > 0 {
+		t.Errorf("%d early, least gap %v: %s", len(early), least, early)
+	}
+	others := 0
+	for i := range f.origins {
+		u := siteURL(i)
+		slot, err := c.nodes[1].client.ClusterKeySlot(t.Context(), "{"+u.Scheme+"://"+u.Host+"}").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slot*3/16384 == 0 {
+			continue
+		}
+		others++
+		log := w.log[u.Host]
+		count := func(from time.Time) (n float64) { // in two seconds
+			for _, v := range log {
+				if !v.start.Before(from) && v.start.Before(from.Add(2*time.Second)) {
+					n++
+				}
+			}
+			return n
+		}
+		if before, after := count(hung.Add(-2*time.Second)), count(hung.Add(time.Second)); after < 0.9*before {
+			t.Errorf("%s: %v requests in two seconds, %v before the node hung", u.Host, after, before)
+		}
+	}
+	if others == 0 || others == f.origins {
+		t.Fatalf("%d of %d origins are at the other nodes", others, f.origins)
+	}
 }
 
 // sentinel is a master, a replica, and a Sentinel that watches them; the servers have one
