@@ -31,7 +31,7 @@ const (
 	pageTime = 2 * time.Second        // for robots.txt and a page
 	ackTime  = 3 * pageTime           // a worker that holds a URL for longer is dead
 	soon     = 100 * time.Millisecond // so near, a turn is waited for
-	pinTime  = 2 * time.Second        // a worker that asks for nothing for so long has lost its parts: longer than any delay
+	pinTime  = 6 * time.Second        // a worker that asks for nothing for so long has lost its parts: longer than any delay, and than a busy machine makes it late
 	maxTries = 20                     // put-backs and failures of one URL, before it is given up
 )
 
