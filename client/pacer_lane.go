@@ -113,6 +113,7 @@ type waiter struct {
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
+	least time.Time       // the turn comes no sooner, says the store
 	due   time.Time       // when to ask the store again,
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
@@ -186,6 +187,7 @@ func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r
 	for now := begin; ; now = time.Now() {
 		held = now.Sub(begin)
 		at, full := p.earliest(l, now, as)
+		at = later(at, w.least)
 		mayGo := l.waiting.Front() == e && !full
 		switch {
 		case r.try && (!mayGo || later(at, w.due).After(now)):
@@ -267,7 +269,7 @@ func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first boo
 	case <-due:
 	case <-w.wake:
 	case <-w.early:
-		w.due, w.early = time.Time{}, nil
+		w.due, w.least, w.early = time.Time{}, time.Time{}, nil
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil { // of two that are ready, select picks any

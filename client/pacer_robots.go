@@ -89,8 +89,8 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	if err == nil {
 		v.current.Store(&next)
 	}
-	late, isLate := errors.AsType[*LateError](err)
-	v.queued = err != nil && !(isLate && late.Paused)
+	_, isLate := errors.AsType[*LateError](err) // the site's pace is in the way: the store knew of a longer delay
+	v.queued = err != nil && !isLate
 	return err
 }
 

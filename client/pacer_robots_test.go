@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 )
 
 // hops is a Base whose hosts redirect their robots.txt, and when each was asked.
@@ -185,4 +187,33 @@ func TestPacerRetriesOfRobotsKeepTheDelay(t *testing.T) {
 			gate.Close(context.Background())
 		})
 	}
+}
+
+// A retry of robots.txt whose turn comes too late is left out, though only the store of turns knows
+// that: the site was asked, and its answer stands. (It was forgotten, and robots.txt read for ever.)
+func TestPacerRetriesOfRobotsKeepTheDelayThatOthersLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails, u := false, parse("http://a.example/")
+		web := &hops{at: map[string][]time.Time{}, to: func(string, string) string { return "" },
+			robots: func(string) *http.Response {
+				if fails {
+					return answer(503, "", "")
+				}
+				return answer(200, "", "User-agent: *\nCrawl-delay: 60\n")
+			}}
+		store := new(memturns.Store)
+		for range 2 { // processes
+			gate := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0",
+				Pacer: &client.Pacer{Turns: store, MaxDelay: 2 * time.Minute}}
+			_, err := (&http.Client{Transport: gate}).Get(u.String())
+			if refused := errors.As(err, new(*client.DisallowedError)); refused != fails {
+				t.Errorf("fails %t: %v", fails, err)
+			}
+			gate.Close(context.Background())
+			fails = true
+		}
+		if n := web.gaps(t, "a.example", time.Minute); n != 3 {
+			t.Errorf("%d requests, want robots.txt, the page, and robots.txt", n)
+		}
+	})
 }

@@ -57,8 +57,8 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	call, cancel := context.WithTimeout(ctx, storePatience)
 	a, err := p.Turns.Take(call, key, w.ask)
 	cancel()
-	if err == nil || ctx.Err() == nil {
-		p.storeDid(err, begin)
+	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && time.Now().After(end)) {
+		p.storeDid(err, begin) // a connection's deadline may be noticed before the context's
 	}
 	p.mu.Lock()
 	now := time.Now()
@@ -78,7 +78,9 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	}
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
 	if !a.Taken {
-		if w.as != asRobots { // which may keep the delay of others
+		if w.as == asRobots { // which may keep the delay of others
+			w.least = now.Add(a.Least)
+		} else {
 			l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
 		}
 		if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
