@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ type pacedBody struct {
 func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
 	b := &pacedBody{ReadCloser: body, sending: s}
 	if s.turn != nil {
-		b.stop = context.AfterFunc(s.req.Context(), s.turn.End)
+		b.stop = context.AfterFunc(cmp.Or(s.watched, s.req.Context()), s.turn.End) // Base hears of it first
 	}
 	return b
 }

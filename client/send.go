@@ -106,14 +106,15 @@ var errAgain = errors.New("client: decide again")
 // Base calls gotConn on the goroutine of RoundTrip.
 type sending struct {
 	gate    *gate
-	req     *http.Request // the caller's, which is decided on
-	bare    *http.Request // before it was signed
-	signed  *http.Request // nil: it is not
-	turn    *Turn         // nil: it keeps no pace
-	origin  fetch.Origin  // zero: no robots.txt was asked
-	fresh   time.Time     // when that was, and before it was signed
-	sent    int           // times that it may have been sent, by earlier sendings of the RoundTrip too
-	times   int           // times that Base has had a connection for it
+	req     *http.Request   // the caller's, which is decided on
+	bare    *http.Request   // before it was signed
+	signed  *http.Request   // nil: it is not
+	turn    *Turn           // nil: it keeps no pace
+	origin  fetch.Origin    // zero: no robots.txt was asked
+	fresh   time.Time       // when that was, and before it was signed
+	sent    int             // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int             // times that Base has had a connection for it
+	watched context.Context // as Base has it; nil: as the caller gave it
 	cancel  context.CancelCauseFunc
 	stopped error       // why it went no further, or nil
 	proxied atomic.Bool // its connection is to a proxy
@@ -219,7 +220,7 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 // watch returns the context of the request as Base gets it.
 func (s *sending) watch(out *http.Request) context.Context {
 	ctx, cancel := context.WithCancelCause(out.Context())
-	s.cancel = cancel
+	s.watched, s.cancel = ctx, cancel
 	trace := &httptrace.ClientTrace{GotConn: s.gotConn}
 	if s.gate.publicOnly {
 		ctx = context.WithValue(ctx, sendingKey{}, s)
