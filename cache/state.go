@@ -94,7 +94,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 // at most 1, keeps origins first met together from expiring together.
 func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Duration {
 	ttl := t.defaultTTL
-	if f.explicit {
+	if f.source != "" {
 		ttl = f.lifetime
 	}
 	ttl = min(ttl, f.redirect, t.maxTTL)

@@ -126,7 +126,7 @@ var table = []mutation{
 	// Freshness and outages.
 	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "if d == noDelta || other >= 0 && delta(other) < d {", "if d == noDelta || other >= 0 && delta(other) > d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/freshness.go", "f.explicit, f.mustRevalidate = true, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(ttl)*spread))", "return time.Duration(float64(ttl) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
