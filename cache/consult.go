@@ -187,7 +187,7 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (foun
 // keep puts a state into the Store, behind the callers, after r has arrived in place of prev.
 // Then it gives the lock back.
 func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time, src *Source) {
-	if ofTheMoment(r) || r.Err != nil && stored.unread {
+	if r.OfTheMoment() || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
 		c.flights.after(stored.release)

@@ -65,9 +65,9 @@ func lifetimeOf(r *fetch.Result) (d time.Duration, source string) {
 	switch {
 	case r == nil || r.Err != nil:
 		return 0, ""
-	case ofTheMoment(r) && r.RetryAfter != 0:
+	case r.OfTheMoment() && r.RetryAfter != 0:
 		return r.RetryAfter, "Retry-After"
-	case ofTheMoment(r):
+	case r.OfTheMoment():
 		return momentTTL, "status"
 	}
 	f := readChain(r, r.Time)
@@ -266,18 +266,6 @@ func parseDate(s string) (time.Time, bool) {
 // not like. Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
-}
-
-// ofTheMoment reports whether r is unavailable because of one request or one moment, and so
-// says nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408,
-// a 421 and a 425 ask for another try. A 5xx is unavailable to Yandex only.
-func ofTheMoment(r *fetch.Result) bool {
-	switch r.StatusCode {
-	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
-		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
-		return r.Err == nil
-	}
-	return r.Err == nil && r.StatusCode >= 500 && r.StatusCode <= 599
 }
 
 // ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"net/http"
 	"time"
@@ -219,22 +218,11 @@ func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 	}, d)
 }
 
-// read finds out what a stored answer means in a dialect. A record has no dialect of its own,
-// so the answer passes for one read by RFC 9309, or by Bing, whose statuses mean the same:
-// Result.In then reads it anew.
+// read finds out what a stored answer means in a dialect.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
-	if r.Dialect, r.Policy = policy.RFC9309, policy.Unavailable(); d == policy.RFC9309 {
-		r.Dialect = policy.Bing
-	}
 	said := r.Err
-	switch code := r.StatusCode; {
-	case code/100 == 4 && !ofAProxy(&r): // any error was about the status
+	if r.StatusCode/100 == 4 && !ofAProxy(&r) { // any error was about the status
 		r.Err = nil
-	case code/100 == 5 && r.Err == nil:
-		r.Err = fmt.Errorf("status %d %s", code, http.StatusText(code))
-	}
-	if r.Err != nil {
-		r.Policy = policy.Unreachable()
 	}
 	n := r.In(d)
 	if n.Err != nil && said != nil {

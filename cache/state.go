@@ -106,7 +106,7 @@ func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Dura
 
 // failed reports whether r says nothing about the file: it is unreachable, or of the moment.
 // Such a result displaces no answer, neither in memory nor in a Store.
-func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }
+func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
