@@ -31,6 +31,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -290,14 +291,16 @@ func (c *Cache) Close(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.flights.close()
 	c.memory.clear()
-	left := c.flights.landed(ctx) // what they bring is to be written, too
-	if c.backing == nil {
-		return c.flights.ended(ctx)
+	left := c.flights.running.wait(ctx) // what they bring is to be written, too
+	var lost error
+	switch {
+	case c.backing == nil:
+	case left != nil: // they may still use the Store
+		lost = c.backing.Flush(ctx)
+	default:
+		lost = c.backing.Close(ctx)
 	}
-	if left != nil { // they may still use the Store
-		return errors.Join(c.backing.Flush(ctx), left)
-	}
-	return errors.Join(c.backing.Close(ctx), c.flights.ended(ctx))
+	return errors.Join(lost, cmp.Or(left, c.flights.loads.wait(ctx)))
 }
 
 // Stats is a snapshot of the counters of a Cache.

@@ -76,7 +76,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 		}
 		select {
 		case now = <-time.After(wait):
-		case <-c.flights.closed:
+		case <-c.flights.closed.Done():
 			return found
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.
 	for ; ; turn = c.backing.Turn(found.at, end) {
 		again, err := c.compare(o, found.state, turn, src)
 		if again.enough {
-			c.flights.after(found.release)
+			c.flights.running.run(found.release)
 			return again
 		}
 		if !errors.Is(err, backing.ErrBusy) || !again.at.Before(end) {
@@ -190,7 +190,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	if r.OfTheMoment() || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
-		c.flights.after(stored.release)
+		c.flights.running.run(stored.release)
 		return
 	}
 	file := r
@@ -205,7 +205,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		// origin has replaced them since: a 304 only renews them.
 		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
 		if !superseded || !stored.holds && !c.backing.Has(key) {
-			c.flights.after(stored.release)
+			c.flights.running.run(stored.release)
 			return
 		}
 		data = nil
