@@ -109,7 +109,7 @@ var table = []mutation{
 	{"fetch/resolution.go", "\"Date\", \"Expires\", \"Vary\"} {", "\"Date\", \"Vary\"} {", "a redirect's Expires does not count", "./fetch", "TestForWhomAnAnswerIs"},
 	{"fetch/attempt.go", "if r.Sign != nil && variesBySigning(a.header, req.Header) {", "if false {", "what a site told by a key is for all who sign", "./fetch", "TestForWhomAnAnswerIs"},
 	{"fetch/body.go", "if err := more(); err != nil {", "if false {\n\t\tvar err error", "files that stall fill the memory", "./fetch", "TestFilesThatStallTakeBoundedMemory"},
-	{"fetch/attempt.go", "r.memory.release(a.held)\n\t\t\ta.held = 0", "a.held += 0", "a file that breaks off keeps its memory from the next try", "./fetch", "TestAFileThatWaitsForMemoryIsNoFailure"},
+	{"fetch/attempt.go", "r.memory.give(a.held)\n\t\t\ta.held = 0", "a.held += 0", "a file that breaks off keeps its memory from the next try", "./fetch", "TestAFileThatWaitsForMemoryIsNoFailure"},
 	{"fetch/fetch.go", "case err == nil && r.crowded.Load():", "case false:", "a wait of ours for memory is a failure of the site", "./fetch", "TestAFileThatWaitsForMemoryIsNoFailure"},
 	{"fetch/attempt.go", "a.err = context.Cause(req.Context())", "a.err = nil", "a time-out passes for the end of the file", "./fetch", "TestATimeoutIsNotTheEndOfTheFile"},
 	{"fetch/canonical.go", "if port == \"\" || digits == ownPorts[scheme] {", "if port == \"\" {", "the scheme's own port makes another origin", "./fetch", "TestOriginOf"},
