@@ -59,6 +59,7 @@ type answerRecord struct {
 type failureRecord struct {
 	Status   int           `json:"status,omitempty"`
 	Error    string        `json:"error"`
+	Cause    string        `json:"cause,omitempty"`
 	Received time.Time     `json:"received"`
 	Retry    time.Duration `json:"retry_ns"`
 	Since    time.Time     `json:"since"`
@@ -83,7 +84,7 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 	}
 	if r := s.failure; r != nil {
 		rec.Failure = &failureRecord{
-			Status: r.StatusCode, Error: r.Err.Error(), Received: s.failed,
+			Status: r.StatusCode, Error: r.Err.Error(), Cause: fetch.CauseOf(r.Err), Received: s.failed,
 			Retry: s.retry, Since: s.since, Count: s.failures,
 		}
 	}
@@ -189,7 +190,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 	if f := rec.Failure; f != nil {
 		// This dialect may take the failure for none, or for one of the moment. It would not
 		// have stored either.
-		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
+		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
 		if r.Err != nil {
 			s.failure = trim(r)
 			// A wait that was not to be shorter than a Retry-After is at most a day.

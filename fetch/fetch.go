@@ -184,9 +184,9 @@ type Result struct {
 	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
 	Policy *policy.Policy
 
-	// Err says why the origin is unreachable; nil if and only if it is not. It is text of at
-	// most 1 KiB without control characters, and wraps nothing: a time-out of ours must not
-	// look like the caller's.
+	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text
+	// of at most 1 KiB without control characters, and the kind of the failure. It wraps nothing: a
+	// time-out of ours must not look like the caller's.
 	Err error
 
 	// Time is when the answer came, or when it was given up.

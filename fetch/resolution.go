@@ -219,7 +219,7 @@ func (r *resolution) unreachable(h hop, a response, err error) *Result {
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.lose(fmt.Errorf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries))
+	res.lose(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), CauseOf(err))
 	return res
 }
 
@@ -287,19 +287,19 @@ func (r *Result) In(d policy.Dialect) *Result {
 	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
-		in.lose(errors.New("its file was not kept, and another dialect needs it"))
+		in.lose("its file was not kept, and another dialect needs it", "")
 	case is == unavailable, is == redirect: // after more of them than are followed
 		in.Policy, in.Err = policy.Unavailable(), nil
 	default:
-		in.lose(statusError(r.StatusCode))
+		in.lose(statusError(r.StatusCode).Error(), "")
 	}
 	return &in
 }
 
 // lose makes r unreachable.
-func (r *Result) lose(why error) {
+func (r *Result) lose(why, cause string) {
 	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
-	r.Err = errors.New(printable("fetch: " + why.Error()))
+	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 
 func statusError(status int) error {
