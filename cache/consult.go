@@ -62,7 +62,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 			c.offer(o, found.state, found.at, src)
 			offered = true
 		}
-		if err == nil && p.lockDue(found.at) {
+		if err == nil && !found.at.Before(p.nextLock) {
 			if found.unlock, err = turn.Lock(o.key()); found.unlock != nil {
 				return c.locked(o, found, turn, end, src)
 			}
@@ -88,8 +88,6 @@ type poll struct {
 	wait, lockWait time.Duration
 	nextLock       time.Time // zero: no other process has had the lock
 }
-
-func (p *poll) lockDue(now time.Time) bool { return !now.Before(p.nextLock) }
 
 func (p *poll) lockTaken(now time.Time) {
 	p.nextLock = now.Add(p.lockWait)

@@ -290,19 +290,14 @@ type arrival struct {
 }
 
 // arrived returns r as it comes after s.
-func (c *Cache) arrived(s *state, r *fetch.Result) *arrival {
-	now := time.Now()
-	return &arrival{result: r, state: c.next(s, r, now), at: now}
-}
-
-// next is the state after r has arrived.
-func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
+func (c *Cache) arrived(s *state, r *fetch.Result, now time.Time) *arrival {
 	if failed(r) {
-		return s.failedWith(&c.terms, trim(r), now, c.draw)
+		s = s.failedWith(&c.terms, trim(r), now, c.draw)
+	} else {
+		s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
+		s.answer = trim(r)
 	}
-	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
-	s.answer = trim(r)
-	return s
+	return &arrival{result: r, state: s, at: now}
 }
 
 func (c *Cache) publish(o place, s *state, now time.Time, src *Source) {
@@ -337,7 +332,7 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 		return a, a.mistake
 	case <-hangs.C:
 		err := fmt.Errorf("cache: no robots.txt within %v", flightTimeout)
-		return c.arrived(s, unreachable(src.Dialect, err)), nil
+		return c.arrived(s, unreachable(src.Dialect, err), time.Now()), nil
 	case <-c.flights.closed.Done():
 		return nil, ErrClosed
 	}
@@ -354,7 +349,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 			why = fmt.Errorf("cache: load panicked: %v", p)
 		}
 		if why != nil {
-			a = c.arrived(s, unreachable(src.Dialect, why))
+			a = c.arrived(s, unreachable(src.Dialect, why), time.Now())
 		}
 		loaded <- a
 	}()
@@ -364,7 +359,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	case errors.Is(err, unsent.ErrSign):
 		a = &arrival{mistake: err}
 	default:
-		a = c.arrived(s, src.checked(res, err))
+		a = c.arrived(s, src.checked(res, err), time.Now())
 	}
 	why = nil
 }

@@ -76,7 +76,10 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 			Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, UserAgent: r.UserAgent,
 		}
 		if rec.Answer.File {
-			if body = fileOf(file); body == nil {
+			if file != nil {
+				body = file.Body
+			}
+			if body == nil {
 				// Memory has none. The policy can write itself down, with its lines renumbered.
 				body, rec.Answer.Written = []byte(r.Policy.String()), &r.Dialect
 			}
@@ -230,12 +233,4 @@ func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 		n.Err = said
 	}
 	return n
-}
-
-// fileOf returns the file of a result, which has none if it was renewed without it.
-func fileOf(r *fetch.Result) []byte {
-	if r == nil {
-		return nil
-	}
-	return r.Body
 }
