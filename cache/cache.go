@@ -158,6 +158,11 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Re
 			return c.wait(ctx, src.place(o), all.seen(), src)
 		}
 	}
+	return c.from(ctx, e, src)
+}
+
+// from answers from an entry, or if its time is up, sends for something newer.
+func (c *Cache) from(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
@@ -165,7 +170,6 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Re
 	return c.look(ctx, e, src)
 }
 
-// look answers from an entry whose time is up, or sends for something newer.
 func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)

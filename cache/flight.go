@@ -369,13 +369,8 @@ var errExited = errors.New("cache: load ended its goroutine")
 
 // getAt is Get for one place.
 func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
-	e := c.memory.find(p)
-	switch {
-	case e == nil:
-		return c.wait(ctx, p, nil, src)
-	case c.clock.now() < time.Duration(e.until.Load()):
-		c.memory.used(e)
-		return e.result.Load(), nil
+	if e := c.memory.find(p); e != nil {
+		return c.from(ctx, e, src)
 	}
-	return c.look(ctx, e, src)
+	return c.wait(ctx, p, nil, src)
 }
