@@ -31,6 +31,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,11 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Re
 			return c.wait(ctx, src.place(o), all.seen(), src)
 		}
 	}
+	return c.from(ctx, e, src)
+}
+
+// from answers from an entry, or if its time is up, sends for something newer.
+func (c *Cache) from(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
@@ -164,7 +170,6 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Re
 	return c.look(ctx, e, src)
 }
 
-// look answers from an entry whose time is up, or sends for something newer.
 func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
@@ -290,14 +295,16 @@ func (c *Cache) Close(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.flights.close()
 	c.memory.clear()
-	left := c.flights.landed(ctx) // what they bring is to be written, too
-	if c.backing == nil {
-		return c.flights.ended(ctx)
+	left := c.flights.running.wait(ctx) // what they bring is to be written, too
+	var lost error
+	switch {
+	case c.backing == nil:
+	case left != nil: // they may still use the Store
+		lost = c.backing.Flush(ctx)
+	default:
+		lost = c.backing.Close(ctx)
 	}
-	if left != nil { // they may still use the Store
-		return errors.Join(c.backing.Flush(ctx), left)
-	}
-	return errors.Join(c.backing.Close(ctx), c.flights.ended(ctx))
+	return errors.Join(lost, cmp.Or(left, c.flights.loads.wait(ctx)))
 }
 
 // Stats is a snapshot of the counters of a Cache.

@@ -62,7 +62,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 			c.offer(o, found.state, found.at, src)
 			offered = true
 		}
-		if err == nil && p.lockDue(found.at) {
+		if err == nil && !found.at.Before(p.nextLock) {
 			if found.unlock, err = turn.Lock(o.key()); found.unlock != nil {
 				return c.locked(o, found, turn, end, src)
 			}
@@ -76,7 +76,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 		}
 		select {
 		case now = <-time.After(wait):
-		case <-c.flights.closed:
+		case <-c.flights.closed.Done():
 			return found
 		}
 	}
@@ -88,8 +88,6 @@ type poll struct {
 	wait, lockWait time.Duration
 	nextLock       time.Time // zero: no other process has had the lock
 }
-
-func (p *poll) lockDue(now time.Time) bool { return !now.Before(p.nextLock) }
 
 func (p *poll) lockTaken(now time.Time) {
 	p.nextLock = now.Add(p.lockWait)
@@ -109,7 +107,7 @@ func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.
 	for ; ; turn = c.backing.Turn(found.at, end) {
 		again, err := c.compare(o, found.state, turn, src)
 		if again.enough {
-			c.flights.after(found.release)
+			c.flights.running.run(found.release)
 			return again
 		}
 		if !errors.Is(err, backing.ErrBusy) || !again.at.Before(end) {
@@ -187,10 +185,10 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (foun
 // keep puts a state into the Store, behind the callers, after r has arrived in place of prev.
 // Then it gives the lock back.
 func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultation, now time.Time, src *Source) {
-	if ofTheMoment(r) || r.Err != nil && stored.unread {
+	if r.OfTheMoment() || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
-		c.flights.after(stored.release)
+		c.flights.running.run(stored.release)
 		return
 	}
 	file := r
@@ -205,7 +203,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		// origin has replaced them since: a 304 only renews them.
 		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
 		if !superseded || !stored.holds && !c.backing.Has(key) {
-			c.flights.after(stored.release)
+			c.flights.running.run(stored.release)
 			return
 		}
 		data = nil

@@ -40,99 +40,77 @@ var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 type flights struct {
 	group    singleflight.Group
 	renewals chan struct{} // holds one element for each fetch in the background
-	closed   chan struct{}
+	closed   context.Context
+	end      context.CancelFunc
 
-	gate    sync.Mutex // keeps running from growing once closed
-	running sync.WaitGroup
-	loads   sync.WaitGroup // grows only in flights that run: a load may outlive its flight
-	flying  atomic.Int64   // how many of the first there are, those that only give back their lock included,
-	loading atomic.Int64   // and of the second
+	mu      sync.Mutex // keeps running from growing once closed
+	running tally      // with those that only give back their lock
+	loads   tally      // grows only in flights that run: a load may outlive its flight
 }
 
 func (f *flights) init() {
 	f.renewals = make(chan struct{}, maxRenewals)
-	f.closed = make(chan struct{})
+	f.closed, f.end = context.WithCancel(context.Background())
 }
 
-// enter reports whether a flight may start. If so, it must call leave.
+// enter reports whether a flight may start. If so, it must call running.done.
 func (f *flights) enter() bool {
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	if f.isClosed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed.Err() != nil {
 		return false
 	}
-	f.running.Add(1)
-	f.flying.Add(1)
+	f.running.add()
 	return true
-}
-
-func (f *flights) leave() {
-	f.flying.Add(-1)
-	f.running.Done()
-}
-
-// after runs unlock for a flight, behind its callers. A Locker may take its time.
-func (f *flights) after(unlock func()) {
-	f.flying.Add(1)
-	f.running.Go(func() {
-		defer f.flying.Add(-1)
-		unlock()
-	})
-}
-
-func (f *flights) isClosed() bool {
-	select {
-	case <-f.closed:
-		return true
-	default:
-		return false
-	}
 }
 
 // close ends all flights.
 func (f *flights) close() {
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	if !f.isClosed() {
-		close(f.closed)
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end()
 }
 
-// landed waits for the flights to end, which they soon do once closed. Like ended it waits no
-// longer than ctx, and the error says how many are left.
-func (f *flights) landed(ctx context.Context) error {
-	if await(ctx, f.running.Wait) || f.flying.Load() == 0 {
-		return nil
-	}
-	return f.left(ctx)
+// tally counts what is under way.
+type tally struct {
+	group sync.WaitGroup
+	n     atomic.Int64
 }
 
-// ended waits for the flights and their loads to end.
-func (f *flights) ended(ctx context.Context) error {
-	if await(ctx, func() { f.running.Wait(); f.loads.Wait() }) || f.flying.Load()+f.loading.Load() == 0 {
-		return nil
-	}
-	return f.left(ctx)
+func (t *tally) add() {
+	t.group.Add(1)
+	t.n.Add(1)
 }
 
-func (f *flights) left(ctx context.Context) error {
-	n := max(f.flying.Load(), f.loading.Load())
-	return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", n, ctx.Err())
+func (t *tally) done() {
+	t.n.Add(-1)
+	t.group.Done()
 }
 
-// await waits for wait to return, no longer than ctx, and reports whether it has returned.
-func await(ctx context.Context, wait func()) bool {
-	returned := make(chan struct{})
+// run runs f behind the callers.
+func (t *tally) run(f func()) {
+	t.add()
 	go func() {
-		wait()
-		close(returned)
+		defer t.done()
+		f()
+	}()
+}
+
+// wait waits until nothing is under way, no longer than ctx. The error says how much is left.
+func (t *tally) wait(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		t.group.Wait()
+		close(ended)
 	}()
 	select {
-	case <-returned:
-		return true
+	case <-ended:
 	case <-ctx.Done():
-		return false
+		if n := t.n.Load(); n > 0 {
+			return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", n, ctx.Err())
+		}
 	}
+	return nil
 }
 
 // wait joins the flight for o, or starts it, and waits no longer than ctx. If the last good copy
@@ -233,7 +211,7 @@ func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Resul
 		if !c.flights.enter() {
 			return nil, ErrClosed
 		}
-		defer c.flights.leave()
+		defer c.flights.running.done()
 		defer func() {
 			// The group would repeat the panic where nothing can recover it.
 			if p := recover(); p != nil {
@@ -288,7 +266,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 		return nil, err
 	}
 	if ofAProxy(a.result) {
-		c.flights.after(stored.release)
+		c.flights.running.run(stored.release)
 		return c.terms.newest(a.state, a.at), nil
 	}
 	var landed error
@@ -312,19 +290,14 @@ type arrival struct {
 }
 
 // arrived returns r as it comes after s.
-func (c *Cache) arrived(s *state, r *fetch.Result) *arrival {
-	now := time.Now()
-	return &arrival{result: r, state: c.next(s, r, now), at: now}
-}
-
-// next is the state after r has arrived.
-func (c *Cache) next(s *state, r *fetch.Result, now time.Time) *state {
+func (c *Cache) arrived(s *state, r *fetch.Result, now time.Time) *arrival {
 	if failed(r) {
-		return s.failedWith(&c.terms, trim(r), now, c.draw)
+		s = s.failedWith(&c.terms, trim(r), now, c.draw)
+	} else {
+		s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
+		s.answer = trim(r)
 	}
-	s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
-	s.answer = trim(r)
-	return s
+	return &arrival{result: r, state: s, at: now}
 }
 
 func (c *Cache) publish(o place, s *state, now time.Time, src *Source) {
@@ -339,7 +312,7 @@ func (c *Cache) publish(o place, s *state, now time.Time, src *Source) {
 // and its trace must not be called for them. If Load returns nothing, the result is
 // unreachable. The error is ErrClosed or errNoTurn.
 func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) (*arrival, error) {
-	if c.flights.isClosed() {
+	if c.flights.closed.Err() != nil {
 		return nil, ErrClosed
 	}
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
@@ -348,11 +321,7 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 	// A goroutine of its own, because a load may panic, exit, or not heed its context. It makes
 	// the next state too, because its stack has grown already.
 	loaded := make(chan *arrival, 1) // nil: the origin was not asked
-	c.flights.loading.Add(1)
-	c.flights.loads.Go(func() {
-		defer c.flights.loading.Add(-1)
-		c.load(ctx, o, s, prev, src, loaded)
-	})
+	c.flights.loads.run(func() { c.load(ctx, o, s, prev, src, loaded) })
 	hangs := time.NewTimer(flightTimeout)
 	defer hangs.Stop()
 	select {
@@ -363,8 +332,8 @@ func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) 
 		return a, a.mistake
 	case <-hangs.C:
 		err := fmt.Errorf("cache: no robots.txt within %v", flightTimeout)
-		return c.arrived(s, unreachable(src.Dialect, err)), nil
-	case <-c.flights.closed:
+		return c.arrived(s, unreachable(src.Dialect, err), time.Now()), nil
+	case <-c.flights.closed.Done():
 		return nil, ErrClosed
 	}
 }
@@ -380,7 +349,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 			why = fmt.Errorf("cache: load panicked: %v", p)
 		}
 		if why != nil {
-			a = c.arrived(s, unreachable(src.Dialect, why))
+			a = c.arrived(s, unreachable(src.Dialect, why), time.Now())
 		}
 		loaded <- a
 	}()
@@ -390,7 +359,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	case errors.Is(err, unsent.ErrSign):
 		a = &arrival{mistake: err}
 	default:
-		a = c.arrived(s, src.checked(res, err))
+		a = c.arrived(s, src.checked(res, err), time.Now())
 	}
 	why = nil
 }
@@ -400,13 +369,8 @@ var errExited = errors.New("cache: load ended its goroutine")
 
 // getAt is Get for one place.
 func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
-	e := c.memory.find(p)
-	switch {
-	case e == nil:
-		return c.wait(ctx, p, nil, src)
-	case c.clock.now() < time.Duration(e.until.Load()):
-		c.memory.used(e)
-		return e.result.Load(), nil
+	if e := c.memory.find(p); e != nil {
+		return c.from(ctx, e, src)
 	}
-	return c.look(ctx, e, src)
+	return c.wait(ctx, p, nil, src)
 }

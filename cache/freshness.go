@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"iter"
 	"net/http"
 	"strings"
@@ -18,7 +17,7 @@ const maxFieldBytes = 8 << 10
 
 // freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
 type freshness struct {
-	explicit        bool          // a lifetime was stated
+	source          string        // the field that states a lifetime; "": none does
 	lifetime        time.Duration // less the age at receipt, at least 0; 0 also for an invalid one (§4.2.1)
 	noStore         bool          // not to be written to a Store; not to be validated either
 	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
@@ -37,21 +36,52 @@ type freshness struct {
 // It is zero if r is unreachable. For a status of the moment (see [Cache]) it is the
 // Retry-After, or 5 minutes. The bounds of a Cache are not applied.
 func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
-	if r == nil || r.Err != nil {
-		return 0, false
+	d, source := lifetimeOf(r)
+	return d, source != "" && source != "status"
+}
+
+// FreshnessSource returns what the FreshnessLifetime of r comes from: "Cache-Control", "Expires",
+// "Retry-After" or "Vary" (a "*" makes it zero) if that field of r states it, "redirect" if a
+// redirect to r does, "status" if a status of the moment leaves it to the Cache. It is empty for
+// the default of other answers, and if r is unreachable.
+func FreshnessSource(r *fetch.Result) string {
+	_, source := lifetimeOf(r)
+	return source
+}
+
+// Until returns until when r holds in a Cache whose fields are zero, if nothing newer comes: for its
+// FreshnessLifetime, of 1 minute at least and 24 hours at most. If r is unreachable, it returns when
+// such a Cache asks again: after 30 seconds, or the RetryAfter of r if that is longer. The spread
+// of both by chance (see Cache.MinRetry) is left out.
+func Until(r *fetch.Result) time.Time {
+	if r.Err != nil {
+		return r.Time.Add(max(defaultMinRetry, min(r.RetryAfter, maxRetryAfter)))
 	}
-	if ofTheMoment(r) {
-		return cmp.Or(r.RetryAfter, momentTTL), r.RetryAfter != 0
+	d, _ := lifetimeOf(r)
+	return r.Time.Add(min(max(d, defaultMinTTL), defaultTTL))
+}
+
+func lifetimeOf(r *fetch.Result) (d time.Duration, source string) {
+	switch {
+	case r == nil || r.Err != nil:
+		return 0, ""
+	case r.OfTheMoment() && r.RetryAfter != 0:
+		return r.RetryAfter, "Retry-After"
+	case r.OfTheMoment():
+		return momentTTL, "status"
 	}
 	f := readChain(r, r.Time)
 	d = defaultTTL
 	switch {
-	case f.explicit:
+	case f.source != "":
 		d = f.lifetime
 	case refused(r):
 		d = defaultRefusedTTL
 	}
-	return min(d, f.redirect), f.explicit || f.redirect < d
+	if f.redirect < d {
+		return f.redirect, "redirect"
+	}
+	return d, f.source
 }
 
 // readChain reads an answer and the redirects that led to it. The answer may be reused as long
@@ -62,7 +92,7 @@ func readChain(r *fetch.Result, received time.Time) freshness {
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
 	for _, h := range trimRedirects(r.RedirectHeaders) { // as a Store will have them
 		hop := readFreshness(h, received)
-		if hop.explicit {
+		if hop.source != "" {
 			f.redirect = min(f.redirect, hop.lifetime)
 			f.redirectStale = min(f.redirectStale, hop.lifetime+hop.whileRevalidate)
 		}
@@ -74,17 +104,19 @@ func readChain(r *fetch.Result, received time.Time) freshness {
 }
 
 // readFreshness reads the header of an answer received at a time. The request time is
-// not known, so the response delay of §4.2.3 counts as zero.
+// not known, so the response delay of §4.2.3 counts as zero. Dates have whole seconds: with more,
+// the answer would seem older than it is.
 func readFreshness(h http.Header, received time.Time) freshness {
+	received = received.Truncate(time.Second)
 	f := readCacheControl(h)
-	if expires := h["Expires"]; !f.explicit && len(expires) > 0 {
-		f.explicit = true // §5.3: any value that is no date is a time in the past
+	if expires := h["Expires"]; f.source == "" && len(expires) > 0 {
+		f.source = "Expires" // §5.3: any value that is no date is a time in the past
 		if t, ok := parseDate(expires[0]); ok {
 			f.lifetime = t.Sub(dateOf(h, received))
 		}
 	}
 	if varyAny(h) {
-		f.explicit, f.lifetime = true, 0 // §4.1: never matches another request
+		f.source, f.lifetime = "Vary", 0 // §4.1: never matches another request
 	}
 	f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received)) // in two steps: neither can overflow
 	return f
@@ -95,26 +127,27 @@ func readFreshness(h http.Header, received time.Time) freshness {
 // because the parser makes mistakes with a whole field: an error makes it lose a no-store
 // beside it, an unquoted field list swallows its neighbours, and the last of two max-age counts.
 func readCacheControl(h http.Header) (f freshness) {
-	if size := len(strings.Join(h["Cache-Control"], ",")); size > maxFieldBytes {
-		return freshness{explicit: true}
+	const name = "Cache-Control"
+	if size := len(strings.Join(h[name], ",")); size > maxFieldBytes {
+		return freshness{source: name}
 	}
 	maxAge := noDelta
-	for directive := range directives(h["Cache-Control"]) {
+	for directive := range directives(h[name]) {
 		d := parseDirective(directive)
 		maxAge = maxAge.and(d.MaxAge)
 		f.noStore = f.noStore || d.NoStore
 		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
 		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
-			f.explicit, f.mustRevalidate = true, true
+			f.source, f.mustRevalidate = name, true
 		}
 		f.whileRevalidate = max(f.whileRevalidate, seconds(d.StaleWhileRevalidate))
 		f.ifError = max(f.ifError, seconds(d.StaleIfError))
 	}
 	switch {
 	case f.noStore:
-		f.explicit, f.mustRevalidate = true, true
-	case maxAge != noDelta && !f.explicit:
-		f.explicit, f.lifetime = true, maxAge.duration()
+		f.source, f.mustRevalidate = name, true
+	case maxAge != noDelta && f.source == "":
+		f.source, f.lifetime = name, maxAge.duration()
 	}
 	return f
 }
@@ -233,18 +266,6 @@ func parseDate(s string) (time.Time, bool) {
 // not like. Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
-}
-
-// ofTheMoment reports whether r is unavailable because of one request or one moment, and so
-// says nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408,
-// a 421 and a 425 ask for another try. A 5xx is unavailable to Yandex only.
-func ofTheMoment(r *fetch.Result) bool {
-	switch r.StatusCode {
-	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
-		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
-		return r.Err == nil
-	}
-	return r.Err == nil && r.StatusCode >= 500 && r.StatusCode <= 599
 }
 
 // ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the

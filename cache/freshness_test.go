@@ -1,9 +1,11 @@
 package cache_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -100,7 +102,8 @@ var freshnessFacts = []struct {
 
 func TestFreshnessLifetimeFollowsRFC9111(t *testing.T) {
 	for _, tt := range freshnessFacts {
-		r := &fetch.Result{StatusCode: 200, Header: header(tt.fields...), Time: received}
+		// Date has whole seconds: what arrives later in the same one has no age.
+		r := &fetch.Result{StatusCode: 200, Header: header(tt.fields...), Time: received.Add(800 * time.Millisecond)}
 		if got, _ := cache.FreshnessLifetime(r); got != tt.want {
 			t.Errorf("%s: %v, want %v\n%.200q", tt.name, got, tt.want, tt.fields)
 		}
@@ -209,26 +212,71 @@ func TestOnlyHTTPDatesCount(t *testing.T) {
 
 func TestFreshnessLifetimeSaysWhetherItIsStated(t *testing.T) {
 	for _, tt := range []struct {
-		r    *fetch.Result
-		want bool
+		r      *fetch.Result
+		source string
+		want   bool
 	}{
-		{nil, false},
-		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, false},
-		{&fetch.Result{StatusCode: 200}, false},
-		{&fetch.Result{StatusCode: 403}, false},
-		{&fetch.Result{StatusCode: 200, Header: header("Age", "60")}, false},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "must-revalidate")}, false},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=86400")}, true}, // as long as the default
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=0")}, true},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, true},
-		{&fetch.Result{StatusCode: 200, Header: header("Expires", "0")}, true},
-		{&fetch.Result{StatusCode: 200, Header: header("Vary", "*")}, true},
-		{&fetch.Result{StatusCode: 200, RedirectHeaders: []http.Header{header("Cache-Control", "max-age=60")}}, true},
-		{&fetch.Result{StatusCode: 429}, false},
-		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, true},
+		{nil, "", false},
+		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, "", false},
+		{&fetch.Result{StatusCode: 200}, "", false},
+		{&fetch.Result{StatusCode: 403}, "", false},
+		{&fetch.Result{StatusCode: 200, Header: header("Age", "60")}, "", false},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "must-revalidate")}, "", false},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=86400")}, "Cache-Control", true}, // as long as the default
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=0")}, "Cache-Control", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, "Cache-Control", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Expires", "0")}, "Expires", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Vary", "*")}, "Vary", true},
+		{&fetch.Result{StatusCode: 200, RedirectHeaders: []http.Header{header("Cache-Control", "max-age=60")}}, "redirect", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Expires", "0")}, "Cache-Control", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Vary", "*")}, "Vary", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", strings.Repeat("a", 8200))}, "Cache-Control", true},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60"),
+			RedirectHeaders: []http.Header{header("Cache-Control", "max-age=90")}}, "Cache-Control", true},
+		{&fetch.Result{StatusCode: 403, RedirectHeaders: []http.Header{header("Expires", "0")}}, "redirect", true},
+		{&fetch.Result{StatusCode: 429, Header: header("Cache-Control", "max-age=60")}, "status", false},
+		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, "Retry-After", true},
 	} {
 		if _, got := cache.FreshnessLifetime(tt.r); got != tt.want {
 			t.Errorf("%s: stated %v, want %v", brief(tt.r), got, tt.want)
 		}
+	}
+}
+
+func TestUntilIsWhatACacheDoesByDefault(t *testing.T) {
+	for _, tt := range []struct {
+		r    *fetch.Result
+		want time.Duration
+	}{
+		{&fetch.Result{StatusCode: 200}, day},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=600")}, 10 * time.Minute},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, time.Minute},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=864000")}, day},
+		{&fetch.Result{StatusCode: 403}, time.Hour},
+		{&fetch.Result{StatusCode: 429}, 5 * time.Minute},
+		{&fetch.Result{StatusCode: 429, RetryAfter: time.Second}, time.Minute},
+		{&fetch.Result{Err: errDown}, 30 * time.Second},
+		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: time.Second}, 30 * time.Second},
+		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: time.Hour}, time.Hour},
+		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: 10 * day}, day},
+	} {
+		tt.r.Time = received
+		if got := cache.Until(tt.r).Sub(received); got != tt.want {
+			t.Errorf("%s: %v, want %v", brief(tt.r), got, tt.want)
+		}
+		if tt.r.Policy = policy.Unreachable(); tt.r.Err == nil {
+			tt.r.Policy = policy.Unavailable()
+		}
+		synctest.Test(t, func(t *testing.T) { // a Cache may take a tenth less, or a fifth if unreachable
+			tt.r.Time = time.Now()
+			var c cache.Cache
+			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return tt.r, nil }}
+			if _, err := c.Get(t.Context(), fetch.Origin{}, src); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Until(fetch.Origin{}, src).Sub(time.Now()); got > tt.want*6/5 || got < tt.want*4/5 {
+				t.Errorf("%s: holds for %v in a Cache, for %v by Until", brief(tt.r), got, tt.want)
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"net/http"
 	"time"
@@ -60,6 +59,7 @@ type answerRecord struct {
 type failureRecord struct {
 	Status   int           `json:"status,omitempty"`
 	Error    string        `json:"error"`
+	Cause    string        `json:"cause,omitempty"`
 	Received time.Time     `json:"received"`
 	Retry    time.Duration `json:"retry_ns"`
 	Since    time.Time     `json:"since"`
@@ -76,7 +76,10 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 			Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, UserAgent: r.UserAgent,
 		}
 		if rec.Answer.File {
-			if body = fileOf(file); body == nil {
+			if file != nil {
+				body = file.Body
+			}
+			if body == nil {
 				// Memory has none. The policy can write itself down, with its lines renumbered.
 				body, rec.Answer.Written = []byte(r.Policy.String()), &r.Dialect
 			}
@@ -84,7 +87,7 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 	}
 	if r := s.failure; r != nil {
 		rec.Failure = &failureRecord{
-			Status: r.StatusCode, Error: r.Err.Error(), Received: s.failed,
+			Status: r.StatusCode, Error: r.Err.Error(), Cause: fetch.CauseOf(r.Err), Received: s.failed,
 			Retry: s.retry, Since: s.since, Count: s.failures,
 		}
 	}
@@ -190,7 +193,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 	if f := rec.Failure; f != nil {
 		// This dialect may take the failure for none, or for one of the moment. It would not
 		// have stored either.
-		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: errors.New(f.Error)}, d)
+		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
 		if r.Err != nil {
 			s.failure = trim(r)
 			// A wait that was not to be shorter than a Retry-After is at most a day.
@@ -219,34 +222,15 @@ func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
 	}, d)
 }
 
-// read finds out what a stored answer means in a dialect. A record has no dialect of its own,
-// so the answer passes for one read by RFC 9309, or by Bing, whose statuses mean the same:
-// Result.In then reads it anew.
+// read finds out what a stored answer means in a dialect.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
-	if r.Dialect, r.Policy = policy.RFC9309, policy.Unavailable(); d == policy.RFC9309 {
-		r.Dialect = policy.Bing
-	}
 	said := r.Err
-	switch code := r.StatusCode; {
-	case code/100 == 4 && !ofAProxy(&r): // any error was about the status
+	if r.StatusCode/100 == 4 && !ofAProxy(&r) { // any error was about the status
 		r.Err = nil
-	case code/100 == 5 && r.Err == nil:
-		r.Err = fmt.Errorf("status %d %s", code, http.StatusText(code))
-	}
-	if r.Err != nil {
-		r.Policy = policy.Unreachable()
 	}
 	n := r.In(d)
 	if n.Err != nil && said != nil {
 		n.Err = said
 	}
 	return n
-}
-
-// fileOf returns the file of a result, which has none if it was renewed without it.
-func fileOf(r *fetch.Result) []byte {
-	if r == nil {
-		return nil
-	}
-	return r.Body
 }

@@ -56,7 +56,7 @@ func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
 	}
 	if r.Err != nil {
 		text := *r
-		text.Err = errors.New(r.Err.Error()) // called here, where it may panic
+		text.Err = failure(r.Err.Error(), r.Err) // called here, where it may panic
 		r = &text
 	}
 	return r.In(src.Dialect)

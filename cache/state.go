@@ -94,7 +94,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 // at most 1, keeps origins first met together from expiring together.
 func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Duration {
 	ttl := t.defaultTTL
-	if f.explicit {
+	if f.source != "" {
 		ttl = f.lifetime
 	}
 	ttl = min(ttl, f.redirect, t.maxTTL)
@@ -106,7 +106,7 @@ func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Dura
 
 // failed reports whether r says nothing about the file: it is unreachable, or of the moment.
 // Such a result displaces no answer, neither in memory nor in a Store.
-func failed(r *fetch.Result) bool { return r.Err != nil || ofTheMoment(r) }
+func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {

@@ -68,8 +68,8 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	t0 := time.Now()
 	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
 	bad := &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errRecord}
-	fresh := c.next(nil, good, t0)
-	outage := c.next(nil, bad, t0)
+	fresh := c.arrived(nil, good, t0).state
+	outage := c.arrived(nil, bad, t0).state
 
 	type outcome struct {
 		r   *fetch.Result

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,9 +36,15 @@ func trim(r *fetch.Result) *fetch.Result {
 	s.RedirectHeaders = trimRedirects(r.RedirectHeaders)
 	if r.Err != nil {
 		text := r.Err.Error()
-		s.Err = errors.New(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""))
+		s.Err = failure(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""), r.Err)
 	}
 	return &s
+}
+
+// failure returns an error with a text, and the Cause of another if that is as short as they are.
+func failure(text string, of error) error {
+	cause := fetch.CauseOf(of)
+	return &fetch.Failure{Text: text, Cause: strings.Clone(cause[:min(len(cause), 32)])}
 }
 
 // trimHeader returns nil for nothing, since an empty map takes as much as a full one.

@@ -93,7 +93,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		select {
 		case done <- a:
 		case <-ctx.Done():
-			r.memory.release(a.held)
+			r.memory.give(a.held)
 		}
 	}()
 	select {
@@ -137,7 +137,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{held: a.held, err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 		if a.err != nil {
-			r.memory.release(a.held)
+			r.memory.give(a.held)
 			a.held = 0
 		}
 	}()
@@ -205,7 +205,7 @@ func (r *resolution) read(ctx context.Context, a *response, res *http.Response) 
 // admit waits for the memory of a file that is longer than usual. That it has to is no failure of
 // the origin, nor is what comes of it.
 func (r *resolution) admit(ctx context.Context, a *response) error {
-	waited, err := r.memory.acquire(ctx, fileShare)
+	waited, err := r.memory.take(ctx, fileShare)
 	if waited {
 		r.crowded.Store(true)
 	}
@@ -370,6 +370,11 @@ func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	}
 	return min(max(date.Sub(now), 0), maxRetryAfter)
 }
+
+// OfTheMoment reports whether r is unavailable because of one request or one moment: it says
+// nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and
+// a 425 ask for another try. A 5xx is unavailable to policy.Yandex only.
+func (r *Result) OfTheMoment() bool { return r.Err == nil && passes(r.StatusCode) }
 
 // passes reports whether a status is about one request or one moment, not about the file.
 func passes(status int) bool {

@@ -78,6 +78,18 @@ func TestRetryAfterIsSecondsOrADateAndAtMostADay(t *testing.T) {
 	}
 }
 
+func TestStatusesOfTheMoment(t *testing.T) {
+	for status := range 700 {
+		want := status >= 500 && status <= 599 || slices.Contains([]int{408, 421, 425, 428, 429, 431}, status)
+		if got := (&fetch.Result{StatusCode: status}).OfTheMoment(); got != want {
+			t.Errorf("%d: %v", status, got)
+		}
+		if r := (fetch.Result{StatusCode: status, Err: fetch.ErrNoTurn}); r.OfTheMoment() {
+			t.Errorf("%d: unreachable, and of the moment", status)
+		}
+	}
+}
+
 func FuzzRetryAfter(f *testing.F) {
 	for _, c := range retries {
 		f.Add(c.status, c.value, c.date)

@@ -203,17 +203,23 @@ func TestErrSaysWhichTimeWasUp(t *testing.T) {
 // An answer that breaks off is worth one more request, what will fail again none.
 func TestWhatIsWorthARetry(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		err  error  // of the transport, or
-		body string // a body that breaks off
-		want int
+		name  string
+		err   error  // of the transport, or
+		body  string // a body that breaks off
+		want  int
+		cause string
 	}{
-		{"time-out", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "", 3},
-		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "", 3},
-		{"name server does not answer", &net.DNSError{IsTimeout: true}, "", 3},
-		{"name does not exist", &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}, "", 1},
-		{"certificate", &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, "", 1},
-		{"body breaks off", nil, file, 2},
+		{"time-out", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "", 3, "connection_timeout"},
+		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "", 3, "connection_refused"},
+		{"name server does not answer", &net.DNSError{IsTimeout: true}, "", 3, "dns_timeout"},
+		{"name does not exist", &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}, "", 1, "dns_error"},
+		{"certificate", &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, "", 1, "tls_certificate_error"},
+		{"no route", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "", 3, "destination_ip_unroutable"},
+		{"TLS alert", &net.OpError{Op: "remote error", Err: tls.AlertError(40)}, "", 3, "tls_alert_received"},
+		{"no TLS", http.ErrSchemeMismatch, "", 3, "tls_protocol_error"},
+		{"reset", &net.OpError{Op: "read", Err: syscall.ECONNRESET}, "", 3, "connection_terminated"},
+		{"anything else", errors.New("it broke"), "", 3, ""},
+		{"body breaks off", nil, file, 2, "http_response_incomplete"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -229,11 +235,50 @@ func TestWhatIsWorthARetry(t *testing.T) {
 				if n != c.want {
 					t.Errorf("%d requests, want %d", n, c.want)
 				}
+				if got := fetch.CauseOf(r.Err); got != c.cause {
+					t.Errorf("the cause is %q, want %q", got, c.cause)
+				}
 				if n > 1 && !strings.Contains(r.Err.Error(), fmt.Sprintf("requests: %d", n)) {
 					t.Errorf("Err does not say that there were %d requests: %v", n, r.Err)
 				}
 			})
 		})
+	}
+}
+
+// A server decides what an error quotes, not what kind of error it is.
+func TestTheCauseOfAFailureIsNoText(t *testing.T) {
+	spoof := (&tls.CertificateVerificationError{Err: errors.New("x")}).Error()
+	for _, c := range []struct {
+		name string
+		res  *http.Response
+	}{
+		{"a redirect to it", response(302, "", "Location", "//"+spoof)},
+		{"a field", response(200, file, spoof+" ", "x")},
+		{"a status", response(503, spoof)},
+		{"a 304", response(304, "")},
+	} {
+		rt, _ := answers(c.res)
+		f := fetch.Fetcher{Transport: rt, Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
+		check(t, r, err, "disallow")
+		if got := fetch.CauseOf(r.Err); got != "" {
+			t.Errorf("%s: %q: %v", c.name, got, r.Err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})}
+		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
+		check(t, r, err, "disallow")
+		if got := fetch.CauseOf(r.Err); got != "connection_timeout" {
+			t.Errorf("silence: %q: %v", got, r.Err)
+		}
+	})
+	if got := fetch.CauseOf(nil); got != "" {
+		t.Errorf("nothing: %q", got)
 	}
 }
 

@@ -1,10 +1,65 @@
 package fetch
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
+	"syscall"
 	"unicode"
 )
+
+// Failure is the type of Result.Err.
+type Failure struct {
+	Text  string
+	Cause string // see CauseOf; empty for a status
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// CauseOf returns what kind of failure err is, as the error types of RFC 9209 §2.3 have it, such as
+// "dns_error", "connection_refused" or "tls_certificate_error"; of an error of the network, or of a
+// Result. It returns an empty string if none of them fits.
+func CauseOf(err error) string {
+	failure, _ := errors.AsType[*Failure](err)
+	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
+	dns, _ := errors.AsType[*net.DNSError](err)
+	late, _ := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	op, _ := errors.AsType[*net.OpError](err)
+	switch {
+	case err == nil:
+		return ""
+	case failure != nil:
+		return failure.Cause
+	case certificate != nil:
+		return "tls_certificate_error"
+	case dns != nil && dns.IsTimeout:
+		return "dns_timeout"
+	case dns != nil:
+		return "dns_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "destination_ip_unroutable"
+	case late != nil && late.Timeout():
+		return "connection_timeout"
+	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
+		return "tls_alert_received"
+	case errors.Is(err, http.ErrSchemeMismatch), strings.HasPrefix(err.Error(), "tls: "):
+		return "tls_protocol_error"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection_terminated"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "http_response_incomplete"
+	}
+	return ""
+}
 
 // cut bounds what an error quotes of its input.
 func cut(s string) string { return cutTo(s, 256) }

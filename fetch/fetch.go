@@ -169,12 +169,12 @@ type Fetcher struct {
 	once   sync.Once
 	base   http.RoundTripper
 	abroad http.RoundTripper // base for redirects to another origin
-	slots  chan struct{}     // nil: no limit
-	memory memory
-	warned atomic.Bool // of credentials
+	memory room              // in bytes
+	warned atomic.Bool       // of credentials
 
-	starting chan struct{} // of the slots, those in their first time
-	usual    atomic.Int64  // moving average of the time that an answer takes
+	slots    room         // in fetches
+	starting room         // of the slots, those in their first time
+	usual    atomic.Int64 // moving average of the time that an answer takes
 }
 
 // Result is what an origin answered. Fetch does not change it after returning it. It may be
@@ -184,9 +184,9 @@ type Result struct {
 	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
 	Policy *policy.Policy
 
-	// Err says why the origin is unreachable; nil if and only if it is not. It is text of at
-	// most 1 KiB without control characters, and wraps nothing: a time-out of ours must not
-	// look like the caller's.
+	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text
+	// of at most 1 KiB without control characters, and the kind of the failure. It wraps nothing: a
+	// time-out of ours must not look like the caller's.
 	Err error
 
 	// Time is when the answer came, or when it was given up.
@@ -295,7 +295,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
-	f.memory.release(r.held)
+	f.memory.give(r.held)
 	switch err := ctx.Err(); {
 	case r.mistake != nil:
 		return nil, fmt.Errorf("fetch: %s: %w", cut(o.String()), r.mistake)
@@ -371,11 +371,9 @@ func (f *Fetcher) setUp() {
 		hardened.RegisterProtocol("ftp", ftp{hardened})
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
-	f.memory.limit(orDefault(f.MaxMemory, defaultMaxMemory))
-	if n := orDefault(f.MaxFetches, defaultMaxFetches); n > 0 {
-		f.slots = make(chan struct{}, n)
-		f.starting = make(chan struct{}, min(n, maxStarting))
-	}
+	f.memory = newRoom(orDefault(f.MaxMemory, defaultMaxMemory), fileShare)
+	fetches := int64(orDefault(f.MaxFetches, defaultMaxFetches))
+	f.slots, f.starting = newRoom(fetches, 1), newRoom(min(fetches, maxStarting), 1)
 }
 
 // agent is the User-Agent that is sent: net/http has a default.
@@ -387,20 +385,17 @@ func (f *Fetcher) enter(ctx context.Context) (leave func(answered bool), queued 
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	if f.slots == nil {
-		return func(bool) {}, false, nil
-	}
-	first, err := take(ctx, f.slots)
+	first, err := f.slots.take(ctx, 1)
 	if err != nil {
-		return nil, true, err
+		return nil, true, noTurn(err)
 	}
-	second, err := take(ctx, f.starting)
+	second, err := f.starting.take(ctx, 1)
 	if err != nil {
-		<-f.slots
-		return nil, true, err
+		f.slots.give(1)
+		return nil, true, noTurn(err)
 	}
 	begin, part := time.Now(), f.scale()/startingPart
-	started := sync.OnceFunc(func() { <-f.starting })
+	started := sync.OnceFunc(func() { f.starting.give(1) })
 	timer := time.AfterFunc(part, func() {
 		if time.Duration(f.usual.Load()) < part/2 { // otherwise we are slow, not the origin
 			started()
@@ -413,47 +408,35 @@ func (f *Fetcher) enter(ctx context.Context) (leave func(answered bool), queued 
 		}
 		timer.Stop()
 		started()
-		<-f.slots
+		f.slots.give(1)
 	}, first || second, nil
 }
 
-// take takes a slot and reports whether it had to wait for it.
-func take(ctx context.Context, slots chan<- struct{}) (waited bool, err error) {
-	select {
-	case slots <- struct{}{}:
-		return false, nil
-	default:
-	}
-	select {
-	case slots <- struct{}{}:
-		return true, nil
-	case <-ctx.Done():
-		return true, noTurn(ctx.Err())
-	}
-}
-
-// memory admits files by their bytes.
-type memory struct {
+// room is what there is of something, for all fetches together.
+type room struct {
 	free *semaphore.Weighted // nil: no limit
 }
 
-func (m *memory) limit(most int64) {
-	if most > 0 {
-		m.free = semaphore.NewWeighted(max(most, fileShare)) // one file at least
+// newRoom returns room for most, and for one at least that needs so much; for any number if most is
+// negative.
+func newRoom(most, one int64) room {
+	if most < 0 {
+		return room{}
 	}
+	return room{semaphore.NewWeighted(max(most, one))}
 }
 
-// acquire waits for n bytes, and reports whether it had to.
-func (m *memory) acquire(ctx context.Context, n int64) (waited bool, err error) {
-	if m.free == nil || m.free.TryAcquire(n) {
+// take waits for n, and reports whether it had to.
+func (r room) take(ctx context.Context, n int64) (waited bool, err error) {
+	if r.free == nil || r.free.TryAcquire(n) {
 		return false, nil
 	}
-	return true, m.free.Acquire(ctx, n)
+	return true, r.free.Acquire(ctx, n)
 }
 
-func (m *memory) release(n int64) {
-	if m.free != nil && n > 0 {
-		m.free.Release(n)
+func (r room) give(n int64) {
+	if r.free != nil && n > 0 {
+		r.free.Release(n)
 	}
 }
 

@@ -219,7 +219,7 @@ func (r *resolution) unreachable(h hop, a response, err error) *Result {
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.lose(fmt.Errorf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries))
+	res.lose(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), CauseOf(err))
 	return res
 }
 
@@ -268,37 +268,38 @@ func variesBy(h http.Header, counts func(string) bool) bool {
 }
 
 // In returns the same answer as a Fetcher of dialect d would have read it: d decides what
-// the status means and what the file says. If d is r's own dialect, In returns r.
+// the status means and what the file says. If d is r's own dialect, In returns r, unless Policy is
+// nil: then r is an answer that was kept without, and In reads it.
 //
 // Rules are read from Body. If there is none, the Result is unreachable, and Err says so:
 // the Body was dropped, or r's own dialect reads no file with that status, as Yandex with a
 // 206. An answer that broke off, or could not be used, stays unreachable.
 func (r *Result) In(d policy.Dialect) *Result {
-	if d == r.Dialect {
+	if d == r.Dialect && r.Policy != nil {
 		return r
 	}
 	in := *r
 	in.Dialect = d
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
-	case r.Err != nil && was != unreachable: // not because of its status
+	case r.Err != nil && (was != unreachable || is == unreachable): // not because of its status, or still
+		in.Policy = policy.Unreachable()
 	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
-		in.lose(errors.New("its file was not kept, and another dialect needs it"))
-	case is == was: // neither has rules: the Policy is the same
-	case is == unavailable:
+		in.lose("its file was not kept, and another dialect needs it", "")
+	case is == unavailable, is == redirect: // after more of them than are followed
 		in.Policy, in.Err = policy.Unavailable(), nil
 	default:
-		in.lose(statusError(r.StatusCode))
+		in.lose(statusError(r.StatusCode).Error(), "")
 	}
 	return &in
 }
 
 // lose makes r unreachable.
-func (r *Result) lose(why error) {
+func (r *Result) lose(why, cause string) {
 	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
-	r.Err = errors.New(printable("fetch: " + why.Error()))
+	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 
 func statusError(status int) error {

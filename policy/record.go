@@ -212,9 +212,6 @@ func (g Group) lines() []uint32 {
 
 func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		if p == nil {
-			return
-		}
 		names := p.listed()
 		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
 			r.rec.names = names[r.rec.Line]

@@ -18,16 +18,24 @@ func (g Group) Rules() iter.Seq[Rule] {
 		for b := range g.p.blocks(g.name) {
 			rules = b.appendRules(rules)
 		}
-		slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
-		seen := map[Rule]bool{}
-		for _, r := range rules {
-			as := Rule{Allow: r.Allow, Pattern: r.Pattern}
-			if !seen[as] && !yield(r) {
+		for _, r := range distinct(rules) {
+			if !yield(r) {
 				return
 			}
-			seen[as] = true
 		}
 	}
+}
+
+// distinct brings rules in the order of the file, and drops repeated ones.
+func distinct(rules []Rule) []Rule {
+	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
+	seen := map[Rule]bool{}
+	return slices.DeleteFunc(rules, func(r Rule) bool {
+		r.Line = 0
+		repeated := seen[r]
+		seen[r] = true
+		return repeated
+	})
 }
 
 // Matching returns the rules of the group that match the target, in the order of the file,
@@ -54,14 +62,7 @@ func (g Group) Matching(target string) []Rule {
 	for b := range g.p.blocks(g.name) {
 		rules = b.appendMatching(rules, &q)
 	}
-	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
-	seen := map[Rule]bool{}
-	return slices.DeleteFunc(rules, func(r Rule) bool {
-		r.Line = 0
-		repeated := seen[r]
-		seen[r] = true
-		return repeated
-	})
+	return distinct(rules)
 }
 
 // appendMatching appends the rules of the block that match. For a derived rule that is the one

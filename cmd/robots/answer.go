@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net/http"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -51,15 +51,12 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 	}
 	if res.Err != nil {
 		text := res.Err.Error()
-		a.Error = &text
-		if !until.IsZero() {
-			retry := seconds(until.Sub(res.Time).Round(time.Second))
-			a.Retry = &retry
-		}
+		retry := seconds(until.Sub(res.Time).Round(time.Second))
+		a.Error, a.Retry = &text, &retry
 		return a
 	}
-	lifetime := lifetimeOf(res)
-	whole, source := seconds(lifetime), sourceOf(res, lifetime)
+	lifetime, _ := cache.FreshnessLifetime(res)
+	whole, source := seconds(lifetime), sourceOf(res)
 	a.Lifetime, a.Source = &whole, &source
 	return a
 }
@@ -68,15 +65,6 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 func ageOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
-
-// lifetimeOf is how long res holds. Date, which an age may be reckoned from, has whole
-// seconds; so the time of receipt gets no more, or the answer seems older than it is.
-func lifetimeOf(res *fetch.Result) time.Duration {
-	r := *res
-	r.Time = res.Time.Truncate(time.Second)
-	d, _ := cache.FreshnessLifetime(&r)
-	return d
-}
 
 // The bounds of a cache.Cache whose fields are zero.
 const (
@@ -94,40 +82,16 @@ const (
 	fromDefault      = "default"       // the answer states none
 )
 
-// sourceOf tells what the lifetime of res comes from. The sources are tried in the order
-// in which RFC 9111 §4.2.1 lets them count. What cannot be the source is not computed: a service
-// asks for each answer.
-func sourceOf(res *fetch.Result, lifetime time.Duration) string {
-	direct, gone := *res, *res
-	direct.RedirectHeaders, gone.StatusCode = nil, http.StatusNotFound
-	barred := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden // hold for an hour
-	switch {
-	case res.StatusCode >= 300 && !barred && lifetimeOf(&gone) != lifetime:
-		return fromStatus
-	case len(res.RedirectHeaders) > 0 && lifetimeOf(&direct) > lifetime:
-		return fromRedirect
-	case states(res, "Cache-Control"):
-		return fromCacheControl
-	case states(res, "Expires", "Date"):
-		return fromExpires
-	case states(res, "Vary"):
-		return fromVary
-	default:
+// sourceOf is cache.FreshnessSource in these words.
+func sourceOf(res *fetch.Result) string {
+	switch source := cache.FreshnessSource(res); source {
+	case "":
 		return fromDefault
+	case "Retry-After":
+		return fromStatus
+	default:
+		return strings.ToLower(source)
 	}
-}
-
-// states reports whether these fields of the header state a lifetime. The first of them does.
-func states(res *fetch.Result, names ...string) bool {
-	if res.Header[names[0]] == nil {
-		return false
-	}
-	r := &fetch.Result{Time: res.Time, Header: http.Header{}, StatusCode: http.StatusOK}
-	for _, name := range names {
-		r.Header[name] = res.Header[name]
-	}
-	_, stated := cache.FreshnessLifetime(r)
-	return stated
 }
 
 // without is res with one field of its header missing.

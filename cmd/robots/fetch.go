@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -240,7 +241,7 @@ func explainLifetime(res *fetch.Result, a *answer) string {
 		}
 		return text
 	}
-	lifetime := lifetimeOf(res)
+	lifetime, _ := cache.FreshnessLifetime(res)
 	text := lifetime.String() + ", " + map[string]string{
 		fromStatus:       "as such a status passes",
 		fromRedirect:     "stated by a redirect on the way",
@@ -248,8 +249,8 @@ func explainLifetime(res *fetch.Result, a *answer) string {
 		fromExpires:      "stated by Expires",
 		fromVary:         "for the answer varies by more than the request says",
 		fromDefault:      "as the answer states none",
-	}[sourceOf(res, lifetime)]
-	if lifetimeOf(without(res, "Age")) > lifetime {
+	}[sourceOf(res)]
+	if unaged, _ := cache.FreshnessLifetime(without(res, "Age")); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
 	switch {

@@ -109,23 +109,15 @@ func (g *gate) source(l load) *cache.Source {
 	}
 }
 
-// until is the Until of client.Answer for res, if that says that o is unreachable: of the cache,
-// if it has an answer of o, else of one that res is put into. It is zero if not known.
+// until is when o is asked again if res says that it is unreachable, as the cache has it if it has
+// an answer of o.
 func (g *gate) until(o fetch.Origin, res *fetch.Result) time.Time {
-	if res.Err == nil {
-		return time.Time{}
-	}
-	src := g.source(func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return res, nil })
+	src := g.source(nil)
 	src.Dialect = res.Dialect
 	if t := g.Cache.Until(o, src); !t.IsZero() {
 		return t
 	}
-	var empty cache.Cache
-	empty.Get(context.Background(), o, src) // no cache keeps a proxy's 407
-	if t := empty.Until(o, src); !t.IsZero() {
-		return t.Add(-time.Since(res.Time)) // it takes res for one of now
-	}
-	return time.Time{}
+	return cache.Until(res)
 }
 
 // answer is what the server of o said. What does not change is computed once for each result.

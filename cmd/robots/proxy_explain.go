@@ -1,15 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -56,7 +52,7 @@ func notReached(status int, kind string, err error) proxy.Refusal {
 
 // refused is an answer of the gate.
 func refused(u *url.URL, a client.Answer, use *client.UseError) proxy.Refusal {
-	if a.Reason == policy.ReasonUnreachable && untrusted(a.Err) {
+	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Err) == badCertificate {
 		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Err)
 	}
 	v := newVerdict(u.Redacted(), a.Decision)
@@ -87,45 +83,17 @@ func unsent(err error) proxy.Refusal {
 	return proxy.Refusal{Problem: p, Error: "http_request_error"}
 }
 
+const badCertificate = "tls_certificate_error" // of RFC 9209 §2.3
+
 // failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
 func failureOf(err error) (status int, kind string) {
-	dns, _ := errors.AsType[*net.DNSError](err)
-	timeout, _ := errors.AsType[net.Error](err)
-	op, _ := errors.AsType[*net.OpError](err)
-	switch {
+	switch kind = fetch.CauseOf(err); {
 	case errors.Is(err, errPrivate):
 		return http.StatusForbidden, "destination_ip_prohibited"
 	case errors.Is(err, errItself):
 		return http.StatusLoopDetected, "proxy_loop_detected"
-	case untrusted(err):
-		return http.StatusBadGateway, "tls_certificate_error"
-	case dns != nil && dns.IsTimeout:
-		return http.StatusGatewayTimeout, "dns_timeout"
-	case dns != nil:
-		return http.StatusBadGateway, "dns_error"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return http.StatusBadGateway, "connection_refused"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return http.StatusBadGateway, "destination_ip_unroutable"
-	case timeout != nil && timeout.Timeout():
-		return http.StatusGatewayTimeout, "connection_timeout"
-	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
-		return http.StatusBadGateway, "tls_alert_received"
-	case errors.Is(err, http.ErrSchemeMismatch), strings.HasPrefix(err.Error(), "tls: "):
-		return http.StatusBadGateway, "tls_protocol_error"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return http.StatusBadGateway, "connection_terminated"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return http.StatusBadGateway, "http_response_incomplete"
+	case kind == "dns_timeout", kind == "connection_timeout":
+		return http.StatusGatewayTimeout, kind
 	}
-	return http.StatusBadGateway, "http_protocol_error"
+	return http.StatusBadGateway, cmp.Or(kind, "http_protocol_error")
 }
-
-// untrusted reports whether err says that a certificate was not accepted. Of why robots.txt is
-// unreachable only the text is kept.
-func untrusted(err error) bool {
-	_, is := errors.AsType[*tls.CertificateVerificationError](err)
-	return is || err != nil && strings.Contains(err.Error(), notVerified)
-}
-
-var notVerified = (&tls.CertificateVerificationError{Err: errors.New("")}).Error()

@@ -55,7 +55,6 @@ var (
 
 // Backing is a Store behind its guards. It is safe for concurrent use.
 type Backing struct {
-	store    Store
 	locker   Locker        // nil: it has no locks
 	patience time.Duration // what a Turn may take
 
@@ -63,7 +62,7 @@ type Backing struct {
 	reading chan struct{} // holds one element for each Get under way
 	locks   breaker       // its own: that values are read and written says nothing about locks
 	locking chan struct{} // holds one element for each Lock under way
-	queue   queue
+	queue
 
 	closing sync.Once
 	closed  chan struct{} // closed when the Store is; nil before closing
@@ -74,8 +73,8 @@ type Backing struct {
 func New(store Store, patience time.Duration, log *slog.Logger) *Backing {
 	log = cmp.Or(log, slog.Default())
 	b := &Backing{
-		store: store, patience: patience,
-		reads: breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
+		patience: patience,
+		reads:    breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
 		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxShared),
 	}
 	var shared bool
@@ -88,14 +87,11 @@ func New(store Store, patience time.Duration, log *slog.Logger) *Backing {
 
 // Failures returns how many calls have failed so far.
 func (b *Backing) Failures() uint64 {
-	return b.reads.total() + b.locks.total() + b.queue.writes.total()
+	return b.reads.errors.Load() + b.locks.errors.Load() + b.writes.errors.Load()
 }
 
-// Drops returns how many values were given up because too many waited.
-func (b *Backing) Drops() uint64 { return b.queue.lost() }
-
 // Damaged counts a value that is not one of the caller's.
-func (b *Backing) Damaged() { b.reads.note() }
+func (b *Backing) Damaged() { b.reads.errors.Add(1) }
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there.
 // It waits for room in the queue no longer than wait; without room the value is dropped. It
@@ -106,13 +102,6 @@ func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then fun
 	}
 	b.queue.put(key, data, ttl, wait, then)
 }
-
-// Has reports whether a value of the key is yet to be written.
-func (b *Backing) Has(key string) bool { return b.queue.has(key) }
-
-// Flush writes what is queued, trying each value once, and waits no longer than ctx. What is
-// not written then stays queued for another Flush; the error says how much that is.
-func (b *Backing) Flush(ctx context.Context) error { return b.queue.flush(ctx) }
 
 // Close is Flush, and then closes the Store if it is an io.Closer. It waits no longer than
 // ctx, and may then be called again. Later calls of the Store fail.
@@ -138,12 +127,12 @@ func (b *Backing) Close(ctx context.Context) error {
 // returns keeps the Store open, as a file in use has to be.
 func (b *Backing) close() {
 	defer close(b.closed)
-	for _, slots := range [...]chan struct{}{b.reading, b.locking, b.queue.slots} {
+	for _, slots := range [...]chan struct{}{b.reading, b.locking, b.slots} {
 		for range cap(slots) {
 			slots <- struct{}{}
 		}
 	}
-	b.queue.calls.Wait()
+	b.calls.Wait()
 	defer func() {
 		if p := recover(); p != nil {
 			b.lost = fmt.Errorf("cache: the store panicked: %v", p)
@@ -164,7 +153,7 @@ type Turn struct {
 
 // Turn begins a look at now that ends when the caller's patience does, or at end.
 func (b *Backing) Turn(now, end time.Time) Turn {
-	t := Turn{b, now.Add(b.patience), end, b.reads.answers(), b.locks.answers()}
+	t := Turn{b, now.Add(b.patience), end, b.reads.answered.Load(), b.locks.answered.Load()}
 	if end.Before(t.before) {
 		t.before = end
 	}
@@ -228,7 +217,7 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 			return v, err
 		}
 	}
-	if t.locker == nil || part.answers() <= answers {
+	if t.locker == nil || part.answered.Load() <= answers {
 		err = errDown
 	}
 	return v, err

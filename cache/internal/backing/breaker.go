@@ -3,6 +3,7 @@ package backing
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,12 +18,13 @@ type breaker struct {
 	part string
 	log  *slog.Logger
 
+	errors   atomic.Uint64 // calls that failed, and values that were amiss
+	answered atomic.Uint64 // calls that did not fail
+
 	mu       sync.Mutex // guards what follows
 	failures int        // in a row
 	failed   time.Time  // when the latest of them was
 	next     time.Time  // no call before, while open
-	errors   uint64     // in all
-	answered uint64     // calls that did not fail, in all
 }
 
 // ready reports whether allow would.
@@ -64,34 +66,13 @@ func (b *breaker) count(began time.Time, err error) (from, to int) {
 	switch {
 	case err == nil:
 		b.failures = 0
-		b.answered++
+		b.answered.Add(1)
 		return from, 0
 	case from < breakAfter && !began.Before(b.failed): // those that fail together are one failure
 		b.failures++
 		b.failed = time.Now()
 	}
-	b.errors++
+	b.errors.Add(1)
 	b.next = time.Now().Add(breakFor)
 	return from, b.failures
-}
-
-// note counts what is amiss, but no failure of the Store.
-func (b *breaker) note() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.errors++
-}
-
-// answers is how many calls did not fail so far.
-func (b *breaker) answers() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.answered
-}
-
-// total is how many calls failed so far.
-func (b *breaker) total() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.errors
 }

@@ -230,8 +230,9 @@ func (q *queue) done(w *write, err error) {
 	}
 }
 
-// flush is Backing.Flush.
-func (q *queue) flush(ctx context.Context) error {
+// Flush writes what is queued, trying each value once, and waits no longer than ctx. What is
+// not written then stays queued for another Flush; the error says how much that is.
+func (q *queue) Flush(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// All that waits becomes due, once: what has failed, and what was due before.
@@ -267,15 +268,15 @@ func (q *queue) flush(ctx context.Context) error {
 	return fmt.Errorf("cache: %s not in the store: %w", values, cmp.Or(ctx.Err(), q.cause, errDown))
 }
 
-// has is Backing.Has.
-func (q *queue) has(key string) bool {
+// Has reports whether a value of the key is yet to be written.
+func (q *queue) Has(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting[key] != nil || q.writing[key] != nil
 }
 
-// lost is Backing.Drops.
-func (q *queue) lost() uint64 {
+// Drops returns how many values were given up because too many waited.
+func (q *queue) Drops() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped

@@ -89,6 +89,6 @@ func (w *window) answered() bool {
 		return false
 	}
 	before := w.seen
-	w.seen = w.part.answers()
+	w.seen = w.part.answered.Load()
 	return w.seen > before
 }

@@ -126,7 +126,7 @@ func TestFailuresOfOneMomentAreOne(t *testing.T) {
 		if b.allow() {
 			t.Errorf("not left alone after failures in %d moments", breakAfter)
 		}
-		if n := b.total(); n != 100*breakAfter {
+		if n := b.errors.Load(); n != 100*breakAfter {
 			t.Errorf("%d errors counted, want %d", n, 100*breakAfter)
 		}
 	})

@@ -249,6 +249,7 @@ type late struct {
 	within  time.Duration
 }
 
+func (l late) Timeout() bool { return true }
 func (l late) Error() string { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
 // Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what

@@ -1,0 +1,43 @@
+package cache_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// The kind of a failure is kept in memory and in a Store, a bad certificate no less than a status.
+func TestTheCauseOfAFailureIsKept(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for cause, kept := range map[string]string{"tls_certificate_error": "tls_certificate_error", "": "", long: long[:32]} {
+		store := &memStore{}
+		for _, from := range []string{"the origin", "the Store"} {
+			c, fetches := &cache.Cache{Store: store}, 0
+			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				fetches++
+				failure := &fetch.Failure{Text: "down", Cause: cause}
+				return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: failure}, nil
+			}}
+			for range 2 { // the second time from memory
+				r, err := c.Get(t.Context(), fetch.Origin{}, src)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fetch.CauseOf(r.Err); got != kept || r.Err.Error() != "down" {
+					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, kept)
+				}
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if from == "the Store" && fetches > 0 {
+				t.Error("fetched again")
+			}
+		}
+	}
+}
