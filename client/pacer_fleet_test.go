@@ -58,11 +58,12 @@ type fleet struct {
 	store  memturns.Store
 	calm   time.Time // nothing goes wrong from then on
 	places int
-	stops  bool // processes are stopped, for shorter or longer than a lease
-	faults bool // calls of the store fail, or their answers are lost
-	far    bool // calls of the store take their time
-	late   bool // a call that was given up is carried out later
-	alone  bool // Pacer.Alone
+	stops  bool          // processes are stopped, for shorter or longer than a lease
+	faults bool          // calls of the store fail, or their answers are lost
+	far    bool          // calls of the store take their time
+	late   bool          // a call that was given up is carried out later
+	alone  bool          // Pacer.Alone
+	crawl  time.Duration // Crawl-delay, above all of Pacer.Delay; 0: there is no robots.txt
 	procs  []*proc
 	hosts  []string
 
@@ -129,6 +130,9 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		}
 		f.procs = append(f.procs, p)
 	}
+	if f.pick(2) == 0 {
+		f.crawl = 3*delay + f.upTo(3*time.Second).Truncate(time.Millisecond)
+	}
 	if f.faults && f.pick(3) == 0 {
 		time.AfterFunc(f.upTo(faulty), f.forget)
 	}
@@ -188,8 +192,8 @@ func (f *fleet) nothingIsHeld() {
 }
 
 func (f *fleet) String() string {
-	return fmt.Sprintf("%d processes, places %d, stops %v, faults %v, far %v, late %v, alone %v, forgot %v",
-		len(f.procs), f.places, f.stops, f.faults, f.far, f.late, f.alone, f.forgot)
+	return fmt.Sprintf("%d processes, places %d, Crawl-delay %v, stops %v, faults %v, far %v, late %v, alone %v, forgot %v",
+		len(f.procs), f.places, f.crawl, f.stops, f.faults, f.far, f.late, f.alone, f.forgot)
 }
 
 // note says what happens, in case of a failure.
@@ -434,7 +438,10 @@ func (p *proc) look(host string, v *visit) {
 	live, early := 0, time.Duration(0) // what was lacking
 	for _, o := range p.sites[host] {
 		want := min(p.delay, o.proc.delay) // a store forgets when the delays have passed that it was asked for
-		if o.robots || o.excused(v) {
+		if p.crawl > 0 {
+			want = p.crawl
+		}
+		if o.robots && (p.crawl == 0 || p.places > 1 || o.end.IsZero()) || o.excused(v) {
 			continue
 		}
 		if o.end.IsZero() {
@@ -496,7 +503,9 @@ func (p *proc) visit(ctx context.Context, host, path string) (status int, after,
 	case <-ctx.Done():
 		return 500, "", ""
 	}
-	if path == "/robots.txt" {
+	if path == "/robots.txt" && p.crawl > 0 {
+		return 200, "", fmt.Sprintf("User-agent: *\nCrawl-delay: %.9f\n", p.crawl.Seconds())
+	} else if path == "/robots.txt" {
 		return 404, "", ""
 	}
 	if p.chance(true, 20) {
