@@ -204,18 +204,10 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if r.misuse != nil {
 		return r.misuse
 	}
-	var err error
-	if r.origin, err = originOf(req); err != nil {
-		return err
-	}
 	var buf [targetBuffer]byte
-	target, err := requestTarget(buf[:0], req.URL)
-	if err != nil {
+	target, o, err := targetOf(buf[:0], req)
+	if r.origin = o; err != nil {
 		return err
-	}
-	if req.Method == http.MethodConnect && req.URL.Path == "" {
-		return errors.New("client: CONNECT without a path asks for a tunnel, which robots.txt cannot rule on: " +
-			"use a dialer, or the Proxy of an http.Transport")
 	}
 	if sent != nil {
 		*sent = strings.Clone(target)
@@ -241,17 +233,13 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, group, r.token, res)
 	}
-	d := group.Decide(target)
-	switch {
-	case !d.Allowed:
-	case hasDotSegment(target), g.ftp && isOther(u): // the rare case pays, buf stays on the stack
-		// What sends an ftp URL makes commands of its path in its own way: of "//", "%2F" and
-		// ";type=a" too (RFC 1738 §3.2.2).
-		return g.decideDots(ctx, u, strings.Clone(target), r, d, res)
-	case len(g.uses) > 0:
-		if err = g.checkUse(r, u, target, &d, res); err != nil {
-			return err
-		}
+	q := question{res.Policy, group, r.token, g.uses, g.ftp && isOther(u)}
+	d, err := q.decide(ctx, target)
+	if e, ok := err.(*UseError); ok {
+		e.URL, e.Answer = u, g.answer(&ruling{token: r.token, Decision: e.Decision, origin: r.origin, result: res})
+	}
+	if err != nil {
+		return err
 	}
 	if r.brief && d.Allowed {
 		r.Allowed = true
@@ -288,19 +276,6 @@ func (g *gate) stillAllowed(req *http.Request) error {
 		r, err = g.rule(req.Context(), req, false)
 	}
 	return g.refusal(req, &r, err)
-}
-
-// decideDots completes a ruling on a target with dot segments, which d allows as it is
-// written.
-func (g *gate) decideDots(
-	ctx context.Context, u *url.URL, target string, r *ruling, d policy.Decision, res *fetch.Result,
-) error {
-	r.result, r.Decision = res, d
-	var err error
-	r.Decision, err = decideDotFree(ctx, res.Policy.Group(r.token), target, func(form string) error {
-		return g.checkUse(r, u, form, &d, res)
-	})
-	return err
 }
 
 // ended is the context of a look-up that fetches nothing. If the cache holds nothing to

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -24,34 +26,64 @@ func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.
 	if isOther(u) {
 		return policy.Decision{}, schemeError(u)
 	}
-	if _, err := originOf(&http.Request{URL: u}); err != nil {
-		return policy.Decision{}, err
-	}
-	target, err := requestTarget(nil, u)
+	target, _, err := targetOf(nil, &http.Request{URL: u})
 	switch {
 	case err != nil:
 		return policy.Decision{}, err
 	case target == robotsTarget:
 		return unruled, nil
 	}
-	d := p.Group(token).Decide(target)
-	check := func(form string) error {
-		if len(uses) == 0 || !d.Allowed {
-			return nil
-		}
-		if e := disallowedUse(p, token, form, uses); e != nil {
-			e.URL, e.Answer = u, Answer{Decision: d, Token: token}
-			return e
-		}
-		return nil
+	q := question{policy: p, group: p.Group(token), token: token, uses: uses}
+	d, err := q.decide(context.Background(), target)
+	if e, ok := err.(*UseError); ok {
+		e.URL = u
 	}
-	if hasDotSegment(target) {
-		return decideDotFree(context.Background(), p.Group(token), target, check)
+	return d, err
+}
+
+// question is what is asked about a target: of a policy, for a product token, with the uses declared.
+type question struct {
+	policy *policy.Policy
+	group  policy.Group // of token
+	token  string
+	uses   []string
+	ftp    bool // what sends it makes commands of its path in its own way
+}
+
+// decide returns the verdict on a target. The error is a *UseError without its URL, the context's cause, or
+// says that the target can be read in too many ways.
+func (q *question) decide(ctx context.Context, target string) (policy.Decision, error) {
+	if q.ftp || hasDotSegment(target) { // the rare case pays, the caller's buffer stays on the stack
+		return q.decideDotFree(ctx, strings.Clone(target))
 	}
-	if err := check(target); err != nil {
-		return policy.Decision{}, err
+	return q.decideForm(target)
+}
+
+// decideForm decides on a target as it is written.
+func (q *question) decideForm(target string) (policy.Decision, error) {
+	d := q.group.Decide(target)
+	if d.Allowed && len(q.uses) > 0 {
+		if e := disallowedUse(q.policy, q.token, target, q.uses); e != nil {
+			e.Answer = Answer{Decision: d, Token: q.token}
+			return policy.Decision{}, e
+		}
 	}
 	return d, nil
+}
+
+// targetOf returns the target that is sent for req, and the origin to ask about it. The error says why it
+// cannot be decided on. The target may live in buf, see requestTarget.
+func targetOf(buf []byte, req *http.Request) (string, fetch.Origin, error) {
+	o, err := originOf(req)
+	if err != nil {
+		return "", o, err
+	}
+	target, err := requestTarget(buf, req.URL)
+	if err == nil && req.Method == http.MethodConnect && req.URL.Path == "" {
+		err = errors.New("client: CONNECT without a path asks for a tunnel, which robots.txt cannot rule on: " +
+			"use a dialer, or the Proxy of an http.Transport")
+	}
+	return target, o, err
 }
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
@@ -153,12 +185,9 @@ func startsWithDotSegment(s string) bool {
 // decideDotFree decides on every form that servers make of a target with dot segments.
 // net/http sends such a target as written, and /public/../private asks many servers for
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
-// is stricter than RFC 9309, which knows only the target as sent. Every ftp target is
-// decided on so. The error is that of check for a form, or the context's cause, or says that
-// there are too many forms to decide on.
-func decideDotFree(
-	ctx context.Context, group policy.Group, target string, check func(form string) error,
-) (d policy.Decision, err error) {
+// is stricter than RFC 9309, which knows only the target as sent. Every ftp target is decided on
+// so: what sends it reads "//", "%2F" and ";type=a" in its own way too (RFC 1738 §3.2.2).
+func (q *question) decideDotFree(ctx context.Context, target string) (d policy.Decision, err error) {
 	forms := []string{target}
 	size := 0
 	for i := 0; i < len(forms); i++ {
@@ -169,11 +198,8 @@ func decideDotFree(
 		if ctx.Err() != nil { // a hostile file makes each decision slow
 			return policy.Decision{}, context.Cause(ctx)
 		}
-		if d = group.Decide(forms[i]); !d.Allowed {
-			return d, nil
-		}
-		if err := check(forms[i]); err != nil {
-			return policy.Decision{}, err
+		if d, err = q.decideForm(forms[i]); !d.Allowed {
+			return d, err
 		}
 		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')

@@ -3,12 +3,10 @@ package client
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -48,21 +46,6 @@ func disallowedUse(p *policy.Policy, token, target string, uses []string) *UseEr
 		}
 	}
 	return nil
-}
-
-// checkUse returns a *UseError if robots.txt disallows a declared use of the target, which
-// its rules allow by d.
-func (g *gate) checkUse(r *ruling, u *url.URL, target string, d *policy.Decision, res *fetch.Result) error {
-	if len(g.uses) == 0 {
-		return nil
-	}
-	e := disallowedUse(res.Policy, r.token, target, g.uses)
-	if e == nil {
-		return nil
-	}
-	allowed := ruling{token: r.token, Decision: *d, origin: r.origin, result: res}
-	e.URL, e.Answer = u, g.answer(&allowed)
-	return e
 }
 
 // Watch looks for what the page in a response says about itself, in what the caller reads

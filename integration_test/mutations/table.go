@@ -7,7 +7,7 @@ package main
 var table = []mutation{
 	// The gate.
 	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
-	{"client/gate.go", "case hasDotSegment(target), g.ftp && isOther(u): // the rare case", "case g.ftp && isOther(u): // the rare case", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/target.go", "if q.ftp || hasDotSegment(target) {", "if q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "group := res.Policy.Group(r.token)", "group := res.Policy.Group(\"\")", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
@@ -20,7 +20,7 @@ var table = []mutation{
 	{"fetch/unsent/sign.go", "if err := sign(out); err != nil {", "if err := sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign != nil && req.URL", "\tif false && req.URL", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
-	{"client/gate.go", "case hasDotSegment(target), g.ftp && isOther(u):", "case hasDotSegment(target):", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
+	{"client/target.go", "if q.ftp || hasDotSegment(target) {", "if hasDotSegment(target) {", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
@@ -59,7 +59,7 @@ var table = []mutation{
 	{"fetch/unsent/sign.go", "case out.URL == nil || *out.URL != *req.URL:", "case out.URL == nil:", "Sign sends what was not decided on", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/unsent/sign.go", "out.URL, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer.Clone()", "_, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer", "Sign changes the caller's own request", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/attempt.go", "r.mistake = a.err", "_ = a.err", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
-	{"client/gate.go", "req.Method == http.MethodConnect && req.URL.Path == \"\"", "false", "a tunnel is decided on as a page", "./client", "TestConnectWithoutAPathIsAnError"},
+	{"client/target.go", "req.Method == http.MethodConnect && req.URL.Path == \"\"", "false", "a tunnel is decided on as a page", "./client", "TestConnectWithoutAPathIsAnError"},
 	{"client/gate.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
 	// FTP.
@@ -228,8 +228,8 @@ var table = []mutation{
 
 	// Statements about use.
 	{"client/gate.go", "if _, refused := err.(*UseError); refused {", "if _, refused := err.(*UseError); refused && false {", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
-	{"client/gate.go", "return g.checkUse(r, u, form, &d, res)", "return nil", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
-	{"client/gate.go", "if err = g.checkUse(r, u, target, &d, res); err != nil {", "if err = g.checkUse(r, u, target, &d, res); false {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/target.go", "if d, err = q.decideForm(forms[i]); !d.Allowed {", "if d = q.group.Decide(forms[i]); !d.Allowed {", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/target.go", "if d.Allowed && len(q.uses) > 0 {", "if d.Allowed && len(q.uses) > 9 {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
 	{"client/gate.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
 	{"client/use.go", "resp.StatusCode < 200 || resp.StatusCode > 299", "resp.StatusCode > 299", "a use: the body of another protocol is watched", "./client", "TestWatchReadsFinalPagesOnly"},
 	{"policy/page/list.go", "	p.scope = scopeOf(name)", "	_ = scopeOf(name)", "a page: a crawler's name binds everyone", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
