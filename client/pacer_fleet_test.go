@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 var (
@@ -257,7 +258,9 @@ func (p *proc) work() {
 	req, _ := http.NewRequestWithContext(ctx, "GET", u.String(), nil)
 	res, err := gate.RoundTrip(req)
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		no, _ := errors.AsType[*client.DisallowedError](err)
+		slow := p.stops && no != nil && no.Reason == policy.ReasonUnreachable // robots.txt took longer than its time-out
+		if ctx.Err() == nil && !slow && !errors.Is(err, context.DeadlineExceeded) {
 			p.t.Errorf("%v; %s", err, p)
 		}
 		return
@@ -443,6 +446,9 @@ func (p *proc) look(host string, v *visit) {
 		}
 		if o.robots && (p.crawl == 0 || p.places > 1 || o.end.IsZero()) || o.excused(v) {
 			continue
+		}
+		if o.robots && p.stops && v.grant != nil && o.start.After(v.grant.at) {
+			continue // it waits for no place, and a process that was stopped on one sends while that lasts
 		}
 		if o.end.IsZero() {
 			live++
