@@ -67,9 +67,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -294,46 +298,102 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// gatingKey is the context key of a gating.
-type gatingKey struct{}
-
-// gating is what a request's context says about its gating.
-type gating struct {
-	bypass   bool
-	token    string
-	hasToken bool
-	misuse   error // what is wrong with the token, or nil
-}
-
-// plain is what a context says that says nothing.
-var plain gating
-
-// gatingOf costs one look-up per request.
-func gatingOf(ctx context.Context) *gating {
-	if g, ok := ctx.Value(gatingKey{}).(*gating); ok {
-		return g
+// init resolves the fields of t.
+func (g *gate) init(t *Transport) {
+	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
+	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
+	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
+	if g.base == nil {
+		g.base = http.DefaultTransport
 	}
-	return &plain
+	if g.cache == nil {
+		g.cache, g.ownCache = new(cache.Cache), true
+	}
+	g.fetcher = t.filledFetcher()
+	g.ftp = g.fetcher.Reads("ftp")
+	g.source = cache.Source{
+		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
+		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly,
+	}
+	if t.Trace != nil {
+		g.trace = *t.Trace
+	}
+	g.misuse = t.misuse(g)
+	g.publicOnly = g.fetcher.PublicOnly
+	if base, ok := g.base.(*http.Transport); ok {
+		g.wire = true
+		if g.publicOnly {
+			g.base = publicTransport(base)
+		}
+	}
 }
 
-// WithoutRobots returns a context whose requests are sent without asking robots.txt. It
-// is for a fetch that a person asked for, such as a followed click or a subscribed feed:
-// RFC 9309 binds crawlers, not a person's own choice. The long name is on purpose: a
-// reviewer should see it.
-func WithoutRobots(ctx context.Context) context.Context {
-	g := *gatingOf(ctx)
-	g.bypass = true
-	return context.WithValue(ctx, gatingKey{}, &g)
+// misuse returns what is wrong with the fields of t, or nil.
+func (t *Transport) misuse(g *gate) error {
+	f := g.fetcher
+	switch self := http.RoundTripper(t); {
+	case g.base == self || f.Transport == self:
+		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
+			"not to the gate or to nil where http.DefaultTransport is the gate")
+	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
+		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
+			f.Dialect, t.Dialect)
+	}
+	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
 
-// WithToken returns a context whose requests are decided for token instead of
-// Transport.Token, for a program that runs several crawlers. It does not change the
-// User-Agent that is sent.
+// filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,
+// because a Fetcher may serve other Transports.
+func (t *Transport) filledFetcher() *fetch.Fetcher {
+	var f fetch.Fetcher
+	if g := t.Fetcher; g != nil {
+		if (g.Transport != nil || t.Base == nil) && (g.UserAgent != "" || t.UserAgent == "") &&
+			(g.Dialect != 0 || t.Dialect == 0) && (g.Sign != nil || t.Sign == nil) {
+			return g
+		}
+		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
+		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
+		f.FTP, f.MaxMemory = g.FTP, g.MaxMemory
+	}
+	if f.Sign == nil {
+		f.Sign = t.Sign
+	}
+	if f.Transport == nil {
+		f.Transport = t.Base
+	}
+	f.UserAgent = cmp.Or(f.UserAgent, t.UserAgent)
+	f.Dialect = cmp.Or(f.Dialect, t.Dialect)
+	return &f
+}
+
+// Turn waits for the turn of a GET of u, as RoundTrip does, and sends nothing. The request
+// should start at once. The caller must call End when it has read the answer or given up: until
+// then, with MaxUnderway 1, no other request to the origin starts.
 //
-// An empty token matches only the default group. A character that no product token has,
-// such as a blank or a slash, is an error of the request.
-func WithToken(ctx context.Context, token string) context.Context {
-	g := *gatingOf(ctx)
-	g.token, g.hasToken, g.misuse = token, true, tokenMisuse("the token of WithToken", token)
-	return context.WithValue(ctx, gatingKey{}, &g)
+// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without
+// a Pacer, or with a scheme that RoundTrip does not gate, Turn fails.
+func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
+	g, err := t.open()
+	switch {
+	case err != nil:
+		return nil, err
+	case g.pacer == nil:
+		return nil, errors.New("client: Turn needs a Transport with a Pacer")
+	case g.misuse == nil && g.isFree(u):
+		return nil, schemeError(u)
+	}
+	req := (&http.Request{URL: u}).WithContext(ctx)
+	for {
+		_, o, err := g.admit(req)
+		if err != nil {
+			return nil, err
+		}
+		if o == (fetch.Origin{}) {
+			return new(Turn), nil
+		}
+		turn, err := g.turn(ctx, u, o, recheck{g: g, req: req})
+		if err != errAgain {
+			return turn, err
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -168,4 +169,29 @@ func cut(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// refuse returns err for a request that is not sent, and closes its body as
+// http.RoundTripper demands.
+func refuse(req *http.Request, err error) (*http.Response, error) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	return nil, err
+}
+
+// say logs. A panic of the handler must not become one of a request, and cannot be logged.
+func say(level slog.Level, text string, args ...any) {
+	defer func() { _ = recover() }()
+	slog.Log(context.Background(), level, text, args...)
+}
+
+// textOf returns the text of a panic's value, which may panic in turn.
+func textOf(p any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%T", p)
+		}
+	}()
+	return fmt.Sprint(p)
 }

@@ -1,19 +1,17 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -47,107 +45,6 @@ type gate struct {
 
 // load is the signature of (*fetch.Fetcher).Fetch.
 type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
-// init resolves the fields of t.
-func (g *gate) init(t *Transport) {
-	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
-	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
-	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
-	if g.base == nil {
-		g.base = http.DefaultTransport
-	}
-	if g.cache == nil {
-		g.cache, g.ownCache = new(cache.Cache), true
-	}
-	g.fetcher = t.filledFetcher()
-	g.ftp = g.fetcher.Reads("ftp")
-	g.source = cache.Source{
-		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
-		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly,
-	}
-	if t.Trace != nil {
-		g.trace = *t.Trace
-	}
-	g.misuse = t.misuse(g)
-	g.publicOnly = g.fetcher.PublicOnly
-	if base, ok := g.base.(*http.Transport); ok {
-		g.wire = true
-		if g.publicOnly {
-			g.base = publicTransport(base)
-		}
-	}
-}
-
-// misuse returns what is wrong with the fields of t, or nil.
-func (t *Transport) misuse(g *gate) error {
-	f := g.fetcher
-	switch self := http.RoundTripper(t); {
-	case g.base == self || f.Transport == self:
-		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
-			"not to the gate or to nil where http.DefaultTransport is the gate")
-	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
-		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
-			f.Dialect, t.Dialect)
-	}
-	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
-}
-
-// filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,
-// because a Fetcher may serve other Transports.
-func (t *Transport) filledFetcher() *fetch.Fetcher {
-	var f fetch.Fetcher
-	if g := t.Fetcher; g != nil {
-		if (g.Transport != nil || t.Base == nil) && (g.UserAgent != "" || t.UserAgent == "") &&
-			(g.Dialect != 0 || t.Dialect == 0) && (g.Sign != nil || t.Sign == nil) {
-			return g
-		}
-		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
-		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
-		f.FTP, f.MaxMemory = g.FTP, g.MaxMemory
-	}
-	if f.Sign == nil {
-		f.Sign = t.Sign
-	}
-	if f.Transport == nil {
-		f.Transport = t.Base
-	}
-	f.UserAgent = cmp.Or(f.UserAgent, t.UserAgent)
-	f.Dialect = cmp.Or(f.Dialect, t.Dialect)
-	return &f
-}
-
-// admit decides on req. It returns what is to be sent, req itself or a copy, and the
-// origin whose pace to keep. A request that keeps none has the zero Origin.
-func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
-	own := gatingOf(req.Context())
-	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
-		return req, fetch.Origin{}, g.checkPublic(req.URL)
-	}
-	agent, hasAgent := req.Header["User-Agent"]
-	if g.misuse == nil && own.bypass {
-		o, err := originOf(req)
-		if err != nil {
-			return nil, o, err
-		}
-		return g.toSend(req, o, hasAgent), fetch.Origin{}, g.checkPublic(req.URL)
-	}
-	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
-		if err := checkKeys(req.Header); err != nil {
-			return nil, fetch.Origin{}, err
-		}
-	}
-	r := ruling{token: g.tokenFor(own, agent, hasAgent), misuse: own.misuse, brief: true}
-	if err := g.ask(req.Context(), req, &r); err != nil {
-		return nil, r.origin, err
-	}
-	if !r.Allowed {
-		return nil, r.origin, &DisallowedError{URL: req.URL, Answer: g.answer(&r)}
-	}
-	return g.toSend(req, r.origin, hasAgent), r.origin, g.checkPublic(req.URL)
-}
-
-// unruled is the Decision about what no rule can forbid.
-var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
 // ruling is a question and what the gate finds. It is filled through a pointer: returned
 // by value it would be copied at every step of the warm path.
@@ -278,14 +175,6 @@ func (g *gate) stillAllowed(req *http.Request) error {
 	return g.refusal(req, &r, err)
 }
 
-// ended is the context of a look-up that fetches nothing. If the cache holds nothing to
-// use, the error is context.Canceled.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // lookup returns what holds for o. The error is the context's cause, or says what was
 // closed first.
 func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
@@ -318,157 +207,27 @@ func (g *gate) isFree(u *url.URL) bool {
 	return isOther(u) && !(g.ftp && strings.EqualFold(u.Scheme, "ftp"))
 }
 
-// isOther reports whether u has another scheme than http and https. A URL built by hand may
-// have "HTTP" or no scheme at all; neither is a way around the gate.
-func isOther(u *url.URL) bool {
-	return u != nil && u.Scheme != "http" && u.Scheme != "https" && isOtherScheme(u.Scheme)
-}
-
-// isOtherScheme is what seldom has to be looked at, apart so that isOther is inlined.
-func isOtherScheme(scheme string) bool {
-	return scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
-}
-
-// originOf returns the origin that req names on the wire: its Host counts before the URL's.
-func originOf(req *http.Request) (fetch.Origin, error) {
-	switch {
-	case req.URL == nil:
-		return fetch.Origin{}, errors.New("client: request has no URL")
-	case req.URL.Opaque != "":
-		return fetch.Origin{}, opaqueError(req.URL)
-	case req.URL.Host == "":
-		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
-	case isOther(req.URL):
-		if err := ftpMisuse(req.URL); err != nil {
-			return fetch.Origin{}, err
+// call calls the hook of a name, unless the Transport is closed. It makes an error of a
+// panic.
+func (g *gate) call(name string, hook func()) (err error) {
+	if g.closed.Load() {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("client: Trace.%s panicked: %s", name, cut(textOf(p)))
+			g.logPanic(name, err)
 		}
-	}
-	o, err := fetch.OriginOfRequest(req)
-	if err != nil {
-		return fetch.Origin{}, fmt.Errorf("client: %w", err)
-	}
-	return o, nil
-}
-
-// tokenFor returns the product token to decide for, given the request's own gating and
-// its User-Agent field, if it has one.
-func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
-	switch {
-	case own.hasToken:
-		return own.token
-	case g.token != "":
-		return g.token
-	case !ok && g.agent == "":
-		return netHTTPToken
-	case !ok:
-		return g.agentToken
-	case len(agent) == 0: // net/http sends none
-		return ""
-	case agent[0] == g.agent:
-		return g.agentToken
-	}
-	return policy.ProductToken(agent[0])
-}
-
-// netHTTPToken is the product token in the User-Agent that net/http sends by itself.
-const netHTTPToken = "Go-http-client"
-
-// tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt
-// would match one with other characters, so the group for "*" would silently decide.
-func tokenMisuse(name, token string) error {
-	if token == "*" {
-		return nil // asks for just that group
-	}
-	if strings.ContainsAny(token, "/(;") {
-		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
-			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
-	}
-	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
-	for i, c := range token {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune(others, c):
-			continue
-		}
-		_, n := utf8.DecodeRuneInString(token[i:])
-		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
-			"leave out the %q", name, cut(token), token[i:i+n])
-	}
+	}()
+	hook()
 	return nil
 }
 
-// refuse returns err for a request that is not sent, and closes its body as
-// http.RoundTripper demands.
-func refuse(req *http.Request, err error) (*http.Response, error) {
-	if req.Body != nil {
-		req.Body.Close()
+// logPanic logs once for each hook: a hook may panic for every request, and a log handler
+// that uses the Transport could make another panic of each.
+func (g *gate) logPanic(name string, err error) {
+	if _, logged := g.panicked.LoadOrStore(name, true); logged {
+		return
 	}
-	return nil, err
-}
-
-// checkKeys refuses header keys that would be sent in place of, or beside, the fields
-// that were decided on. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it
-// ignores case.
-func checkKeys(h http.Header) error {
-	for key := range h {
-		switch {
-		case len(key) == len("User-Agent") && key != "User-Agent" && strings.EqualFold(key, "User-Agent"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: "+
-				"use Header.Set, which writes it %q", key, "User-Agent")
-		case len(key) == len("Host") && key != "Host" && strings.EqualFold(key, "Host"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: set Request.Host", key)
-		}
-	}
-	return nil
-}
-
-// toSend returns req, or a copy of it with what the wire needs: our User-Agent if it has
-// none, and the canonical spelling of the origin that was decided on.
-func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Request {
-	out := req
-	if !hasAgent && g.agent != "" {
-		out = shallowCopy(out, req)
-		out.Header = make(http.Header, len(req.Header)+1)
-		maps.Copy(out.Header, req.Header)
-		out.Header["User-Agent"] = g.agentField
-	}
-	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
-		out = shallowCopy(out, req)
-		u := *req.URL
-		u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()
-		out.URL = &u
-		if req.Host == req.URL.Host {
-			out.Host = "" // net/http takes it from the URL
-		}
-	}
-	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.HostField(), req.URL.Scheme) {
-		out = shallowCopy(out, req)
-		out.Host = o.HostField()
-	}
-	return out
-}
-
-// shallowCopy returns a copy of req, or out if that is one already.
-func shallowCopy(out, req *http.Request) *http.Request {
-	if out == req {
-		out = new(http.Request)
-		*out = *req
-	}
-	return out
-}
-
-// sameHost reports whether written and canonical identify the same host, both when
-// dialing and in the Host field. ASCII case and the scheme's own port change neither, so
-// they may stay as written. For some spellings of an internationalised name net/http
-// dials one host and names another.
-func sameHost(written, canonical, scheme string) bool {
-	if written == canonical {
-		return true
-	}
-	if scheme == "https" {
-		written = strings.TrimSuffix(written, ":443")
-	} else {
-		written = strings.TrimSuffix(written, ":80")
-	}
-	// canonical is ASCII: with equal lengths no other letter can fold to one of its own.
-	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
+	say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
 }

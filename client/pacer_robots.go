@@ -3,12 +3,15 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/unsent"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // robotsVisit is the reading of one robots.txt. Its first request has a turn at the origin, which its redirects
@@ -145,4 +148,52 @@ func (p *Pacer) afterNow(pl place) time.Time {
 	defer p.mu.Unlock()
 	now := time.Now()
 	return later(p.spaced(pl.lane, now, now), pl.resume)
+}
+
+// robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
+// two minutes; this leaves time for reading.
+const robotsPatience = 90 * time.Second
+
+// readRobots is read, at the pace of o. The answer counts for the lane: a 429 on
+// robots.txt slows the pages down, whatever it means for the rules. A nil Pacer just
+// reads.
+//
+// If the turn comes too late because of a pause (pages are answered "503, come back in an
+// hour"), robots.txt is unreachable, and the Result says until when. A good copy stays in
+// use. If a delay or a queue of ours is in the way, that says nothing about the site: the
+// error tells the cache to keep nothing.
+func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
+	if p == nil {
+		return read(ctx, o, prev)
+	}
+	turn, cancel := context.WithTimeout(ctx, robotsPatience)
+	defer cancel()
+	l, held, err := p.take(turn, o, asRobots)
+	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
+		return pausedRobots(late), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+	}
+	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: l}
+	v.current.Store(&l)
+	defer v.end()
+	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
+	switch {
+	case v.lost():
+		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
+	case err == nil:
+		v.note(res.StatusCode, res.RetryAfter)
+	case v.late != nil && v.late.Paused:
+		return pausedRobots(v.late), nil
+	case held > 0: // its time was over sooner for that
+		err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+	}
+	v.linger()
+	return res, err
+}
+
+// pausedRobots is the robots.txt of a site that asked for a pause.
+func pausedRobots(late *LateError) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: time.Until(late.At)}
 }

@@ -83,15 +83,6 @@ func reachesPublic(conn net.Conn) bool {
 	return err == nil && fetch.Public(addr.Addr())
 }
 
-// checkPublic returns why u must not be asked for, as far as its host tells, or nil. A proxy resolves
-// names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(u *url.URL) error {
-	if !g.publicOnly {
-		return nil
-	}
-	return publicHost(u)
-}
-
 // publicHost is checkPublic where it matters, apart so that checkPublic is inlined.
 func publicHost(u *url.URL) error {
 	if isOther(u) {
@@ -121,4 +112,13 @@ func addressOf(u *url.URL) string {
 		port = "80"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// checkPublic returns why u must not be asked for, as far as its host tells, or nil. A proxy resolves
+// names itself, so this is all that can be seen of what is behind one.
+func (g *gate) checkPublic(u *url.URL) error {
+	if !g.publicOnly {
+		return nil
+	}
+	return publicHost(u)
 }

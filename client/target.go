@@ -321,3 +321,38 @@ func schemeError(u *url.URL) error {
 func opaqueError(u *url.URL) error {
 	return fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(u.Redacted()))
 }
+
+// unruled is the Decision about what no rule can forbid.
+var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
+
+// isOther reports whether u has another scheme than http and https. A URL built by hand may
+// have "HTTP" or no scheme at all; neither is a way around the gate.
+func isOther(u *url.URL) bool {
+	return u != nil && u.Scheme != "http" && u.Scheme != "https" && isOtherScheme(u.Scheme)
+}
+
+// isOtherScheme is what seldom has to be looked at, apart so that isOther is inlined.
+func isOtherScheme(scheme string) bool {
+	return scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
+}
+
+// originOf returns the origin that req names on the wire: its Host counts before the URL's.
+func originOf(req *http.Request) (fetch.Origin, error) {
+	switch {
+	case req.URL == nil:
+		return fetch.Origin{}, errors.New("client: request has no URL")
+	case req.URL.Opaque != "":
+		return fetch.Origin{}, opaqueError(req.URL)
+	case req.URL.Host == "":
+		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
+	case isOther(req.URL):
+		if err := ftpMisuse(req.URL); err != nil {
+			return fetch.Origin{}, err
+		}
+	}
+	o, err := fetch.OriginOfRequest(req)
+	if err != nil {
+		return fetch.Origin{}, fmt.Errorf("client: %w", err)
+	}
+	return o, nil
+}

@@ -2,10 +2,7 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"net/url"
-	"runtime/debug"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -64,45 +61,4 @@ type Waited struct {
 	URL  *url.URL
 	Err  error // why the request left without a turn, or nil
 	Took time.Duration
-}
-
-// call calls the hook of a name, unless the Transport is closed. It makes an error of a
-// panic.
-func (g *gate) call(name string, hook func()) (err error) {
-	if g.closed.Load() {
-		return nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("client: Trace.%s panicked: %s", name, cut(textOf(p)))
-			g.logPanic(name, err)
-		}
-	}()
-	hook()
-	return nil
-}
-
-// logPanic logs once for each hook: a hook may panic for every request, and a log handler
-// that uses the Transport could make another panic of each.
-func (g *gate) logPanic(name string, err error) {
-	if _, logged := g.panicked.LoadOrStore(name, true); logged {
-		return
-	}
-	say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
-}
-
-// say logs. A panic of the handler must not become one of a request, and cannot be logged.
-func say(level slog.Level, text string, args ...any) {
-	defer func() { _ = recover() }()
-	slog.Log(context.Background(), level, text, args...)
-}
-
-// textOf returns the text of a panic's value, which may panic in turn.
-func textOf(p any) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = fmt.Sprintf("%T", p)
-		}
-	}()
-	return fmt.Sprint(p)
 }

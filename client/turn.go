@@ -21,38 +21,6 @@ type Turn struct {
 	once  sync.Once // gives the place back
 }
 
-// Turn waits for the turn of a GET of u, as RoundTrip does, and sends nothing. The request
-// should start at once. The caller must call End when it has read the answer or given up: until
-// then, with MaxUnderway 1, no other request to the origin starts.
-//
-// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without
-// a Pacer, or with a scheme that RoundTrip does not gate, Turn fails.
-func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
-	g, err := t.open()
-	switch {
-	case err != nil:
-		return nil, err
-	case g.pacer == nil:
-		return nil, errors.New("client: Turn needs a Transport with a Pacer")
-	case g.misuse == nil && g.isFree(u):
-		return nil, schemeError(u)
-	}
-	req := (&http.Request{URL: u}).WithContext(ctx)
-	for {
-		_, o, err := g.admit(req)
-		if err != nil {
-			return nil, err
-		}
-		if o == (fetch.Origin{}) {
-			return new(Turn), nil
-		}
-		turn, err := g.turn(ctx, u, o, recheck{g: g, req: req})
-		if err != errAgain {
-			return turn, err
-		}
-	}
-}
-
 // turn waits for a turn at o, the origin of u, and tells Trace of it. The error is errAgain if
 // the request needs a new decision.
 func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) (*Turn, error) {
@@ -110,4 +78,35 @@ func (t *Turn) End() {
 	if t.pacer != nil {
 		t.once.Do(func() { t.pacer.end(t.place) })
 	}
+}
+
+// recheck asks about a request once more when its turn has come: robots.txt may have
+// changed, or be unreachable, since it was let through. The zero recheck lets all pass.
+type recheck struct {
+	g      *gate
+	req    *http.Request
+	looked time.Time // when robots.txt was looked up again, or zero
+	resume time.Time // the pause that was known after that
+	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
+	try    bool      // of Pacer.Try
+}
+
+// holds reports whether the request is still allowed, by what the cache holds. It is
+// called for the first in line when its time has come, before it takes a place: so it
+// does not hold up the reading of robots.txt, which goes first.
+//
+// If the cache holds nothing usable, holds looks robots.txt up anew, and the request has
+// to keep its distance to that. If robots.txt expires sooner than the delay, that could
+// go on for ever. So a request causes one such look-up, and another only if robots.txt
+// was read for another request since (newest).
+func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
+	if r.g == nil {
+		return true
+	}
+	d, err := r.g.rule(ctx, r.req, true)
+	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
+		d, err = r.g.rule(ctx, r.req, false)
+		r.looked = time.Now()
+	}
+	return r.g.refusal(r.req, &d, err) == nil
 }

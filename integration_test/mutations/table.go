@@ -12,9 +12,9 @@ var table = []mutation{
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/gate.go", "if err != nil || r.Allowed {\n\t\treturn nil", "if true {\n\t\treturn nil", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
-	{"client/pacer_send.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
-	{"client/gate.go", "if !r.Allowed {\n", "if !r.Allowed && r.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
-	{"client/gate.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
+	{"client/body.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
+	{"client/send.go", "if !r.Allowed {\n", "if !r.Allowed && r.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
+	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"fetch/unsent/sign.go", "if err := sign(out); err != nil {", "if err := sign(out); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
@@ -37,9 +37,9 @@ var table = []mutation{
 	{"client/sign/base.go", "if len(input.Items) > maxComponents {", "if false {", "a signature may cover any number of components", "./client/sign", "TestASignatureCoversNoMoreThanItMay"},
 
 	// Every sending (design, rulings 27, 28, 30).
-	{"client/gate.go", "case len(agent) == 0: // net/http sends none\n\t\treturn \"\"", "case len(agent) == 0: // net/http sends none\n\t\treturn g.agentToken", "a request without User-Agent is decided for the crawler's group", "./client", "TestTheGroupThatDecidesInRareCases"},
-	{"client/gate.go", "case own.hasToken:", "case own.hasToken && own.token != \"\":", "an empty token means the Transport's", "./client", "TestTheGroupThatDecidesInRareCases"},
-	{"client/gate.go", "!strings.EqualFold(scheme, \"https\")", "scheme != \"https\"", "HTTPS is a way around the gate", "./client", "TestTheGroupThatDecidesInRareCases"},
+	{"client/context.go", "case len(agent) == 0: // net/http sends none\n\t\treturn \"\"", "case len(agent) == 0: // net/http sends none\n\t\treturn g.agentToken", "a request without User-Agent is decided for the crawler's group", "./client", "TestTheGroupThatDecidesInRareCases"},
+	{"client/context.go", "case own.hasToken:", "case own.hasToken && own.token != \"\":", "an empty token means the Transport's", "./client", "TestTheGroupThatDecidesInRareCases"},
+	{"client/target.go", "!strings.EqualFold(scheme, \"https\")", "scheme != \"https\"", "HTTPS is a way around the gate", "./client", "TestTheGroupThatDecidesInRareCases"},
 	{"client/client.go", "if g.misuse == nil && own.bypass {", "if own.bypass {", "what is wrong with a Transport is not told without robots", "./client", "TestDecideWithoutRobots"},
 	{"client/client.go", "Answer{Decision: unruled, Token: r.token}", "Answer{Decision: unruled}", "an answer without robots is for no one", "./client", "TestDecideWithoutRobots"},
 	{"fetch/internal/harden/harden.go", "t.MaxResponseHeaderBytes = smaller(t.MaxResponseHeaderBytes, MaxHeader)", "", "4 MiB of header are read", "./fetch", "TestAHeaderIsReadUpToItsLimit"},
@@ -60,7 +60,7 @@ var table = []mutation{
 	{"fetch/unsent/sign.go", "out.URL, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer.Clone()", "_, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer", "Sign changes the caller's own request", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/attempt.go", "r.mistake = a.err", "_ = a.err", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
 	{"client/target.go", "req.Method == http.MethodConnect && req.URL.Path == \"\"", "false", "a tunnel is decided on as a page", "./client", "TestConnectWithoutAPathIsAnError"},
-	{"client/gate.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
+	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
 	// FTP.
 	{"fetch/ftp.go", "case r.code != 226 && r.code != 250:", "case false:", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
@@ -143,7 +143,7 @@ var table = []mutation{
 	{"cache/variant.go", "if p.signed {", "if false {", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"cache/source.go", "kind{src.Dialect, src.Signed, src.PublicOnly}", "kind{src.Dialect, src.Signed, false}", "public-only is answered with what others were told", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"cache/memory.go", "bytes <= maxOrigin && count <= maxPlaces", "count <= maxPlaces", "the variants of one origin fill the memory", "./cache", "TestVariantsOfOneOriginShareItsBound"},
-	{"client/gate.go", "Signed: g.fetcher.Sign != nil,", "Signed: false,", "signed and unsigned requests share an answer", "./client", "TestSignedAndUnsignedShareNoAnswer"},
+	{"client/client.go", "Signed: g.fetcher.Sign != nil,", "Signed: false,", "signed and unsigned requests share an answer", "./client", "TestSignedAndUnsignedShareNoAnswer"},
 	{"cache/cache.go", "if e == nil || e.is(apart) {", "if e == nil {", "what one crawler was told is for another that has a file of its own", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 
 	// Flights.
@@ -194,7 +194,7 @@ var table = []mutation{
 	{"client/send.go", "if s.turn != nil && blames(s.req, reading, err) {", "if s.turn != nil && blames(s.req, reading, err) && false {", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "newest = later(newest, l.resume)", "newest = later(newest, time.Time{})", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
-	{"client/turn.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
+	{"client/client.go", "recheck{g: g, req: req})", "recheck{})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
 	{"client/pacer_turns.go", "jittered(max(p.storePause, firstStorePause))", "jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
 	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept hands out a turn that another has", "./client", "TestTurnIsOfAPlaceThatHasNotLapsed"},
 	{"client/send.go", "if s.turn != nil && g.pacer.lapsed(s.turn.place) { // this process", "if false { // this process", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
@@ -230,7 +230,7 @@ var table = []mutation{
 	{"client/gate.go", "if _, refused := err.(*UseError); refused {", "if _, refused := err.(*UseError); refused && false {", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
 	{"client/target.go", "if d, err = q.decideForm(forms[i]); !d.Allowed {", "if d = q.group.Decide(forms[i]); !d.Allowed {", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
 	{"client/target.go", "if d.Allowed && len(q.uses) > 0 {", "if d.Allowed && len(q.uses) > 9 {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
-	{"client/gate.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
+	{"client/client.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
 	{"client/use.go", "resp.StatusCode < 200 || resp.StatusCode > 299", "resp.StatusCode > 299", "a use: the body of another protocol is watched", "./client", "TestWatchReadsFinalPagesOnly"},
 	{"policy/page/list.go", "	p.scope = scopeOf(name)", "	_ = scopeOf(name)", "a page: a crawler's name binds everyone", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/list.go", "p.from, p.scope = line, 0, from, from.Scope", "p.from = line, 0, from", "a page: a crawler's name outlives its line", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},

@@ -4,101 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"reflect"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
-
-	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
-	"github.com/robotsgate/robotsgate/policy"
 )
-
-// recheck asks about a request once more when its turn has come: robots.txt may have
-// changed, or be unreachable, since it was let through. The zero recheck lets all pass.
-type recheck struct {
-	g      *gate
-	req    *http.Request
-	looked time.Time // when robots.txt was looked up again, or zero
-	resume time.Time // the pause that was known after that
-	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
-	try    bool      // of Pacer.Try
-}
-
-// holds reports whether the request is still allowed, by what the cache holds. It is
-// called for the first in line when its time has come, before it takes a place: so it
-// does not hold up the reading of robots.txt, which goes first.
-//
-// If the cache holds nothing usable, holds looks robots.txt up anew, and the request has
-// to keep its distance to that. If robots.txt expires sooner than the delay, that could
-// go on for ever. So a request causes one such look-up, and another only if robots.txt
-// was read for another request since (newest).
-func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
-	if r.g == nil {
-		return true
-	}
-	d, err := r.g.rule(ctx, r.req, true)
-	if errors.Is(err, context.Canceled) && (r.looked.IsZero() || newest.After(r.looked)) {
-		d, err = r.g.rule(ctx, r.req, false)
-		r.looked = time.Now()
-	}
-	return r.g.refusal(r.req, &d, err) == nil
-}
-
-// robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
-// two minutes; this leaves time for reading.
-const robotsPatience = 90 * time.Second
-
-// readRobots is read, at the pace of o. The answer counts for the lane: a 429 on
-// robots.txt slows the pages down, whatever it means for the rules. A nil Pacer just
-// reads.
-//
-// If the turn comes too late because of a pause (pages are answered "503, come back in an
-// hour"), robots.txt is unreachable, and the Result says until when. A good copy stays in
-// use. If a delay or a queue of ours is in the way, that says nothing about the site: the
-// error tells the cache to keep nothing.
-func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
-	if p == nil {
-		return read(ctx, o, prev)
-	}
-	turn, cancel := context.WithTimeout(ctx, robotsPatience)
-	defer cancel()
-	l, held, err := p.take(turn, o, asRobots)
-	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
-		return pausedRobots(late), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
-	}
-	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: l}
-	v.current.Store(&l)
-	defer v.end()
-	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
-	switch {
-	case v.lost():
-		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
-	case err == nil:
-		v.note(res.StatusCode, res.RetryAfter)
-	case v.late != nil && v.late.Paused:
-		return pausedRobots(v.late), nil
-	case held > 0: // its time was over sooner for that
-		err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
-	}
-	v.linger()
-	return res, err
-}
-
-// pausedRobots is the robots.txt of a site that asked for a pause.
-func pausedRobots(late *LateError) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: time.Until(late.At)}
-}
 
 // pacedBody is a response body that gives the place of its request back. It does so when
 // it is closed, read to its end, or fails, or when the request's context ends. In that
@@ -278,3 +192,5 @@ func (b *watchedBody) Close() error {
 	b.closed.Store(true)
 	return b.ReadCloser.Close()
 }
+
+func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// gatingKey is the context key of a gating.
+type gatingKey struct{}
+
+// gating is what a request's context says about its gating.
+type gating struct {
+	bypass   bool
+	token    string
+	hasToken bool
+	misuse   error // what is wrong with the token, or nil
+}
+
+// plain is what a context says that says nothing.
+var plain gating
+
+// gatingOf costs one look-up per request.
+func gatingOf(ctx context.Context) *gating {
+	if g, ok := ctx.Value(gatingKey{}).(*gating); ok {
+		return g
+	}
+	return &plain
+}
+
+// WithoutRobots returns a context whose requests are sent without asking robots.txt. It
+// is for a fetch that a person asked for, such as a followed click or a subscribed feed:
+// RFC 9309 binds crawlers, not a person's own choice. The long name is on purpose: a
+// reviewer should see it.
+func WithoutRobots(ctx context.Context) context.Context {
+	g := *gatingOf(ctx)
+	g.bypass = true
+	return context.WithValue(ctx, gatingKey{}, &g)
+}
+
+// WithToken returns a context whose requests are decided for token instead of
+// Transport.Token, for a program that runs several crawlers. It does not change the
+// User-Agent that is sent.
+//
+// An empty token matches only the default group. A character that no product token has,
+// such as a blank or a slash, is an error of the request.
+func WithToken(ctx context.Context, token string) context.Context {
+	g := *gatingOf(ctx)
+	g.token, g.hasToken, g.misuse = token, true, tokenMisuse("the token of WithToken", token)
+	return context.WithValue(ctx, gatingKey{}, &g)
+}
+
+// ended is the context of a look-up that fetches nothing. If the cache holds nothing to
+// use, the error is context.Canceled.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// tokenFor returns the product token to decide for, given the request's own gating and
+// its User-Agent field, if it has one.
+func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
+	switch {
+	case own.hasToken:
+		return own.token
+	case g.token != "":
+		return g.token
+	case !ok && g.agent == "":
+		return netHTTPToken
+	case !ok:
+		return g.agentToken
+	case len(agent) == 0: // net/http sends none
+		return ""
+	case agent[0] == g.agent:
+		return g.agentToken
+	}
+	return policy.ProductToken(agent[0])
+}
+
+// netHTTPToken is the product token in the User-Agent that net/http sends by itself.
+const netHTTPToken = "Go-http-client"
+
+// tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt
+// would match one with other characters, so the group for "*" would silently decide.
+func tokenMisuse(name, token string) error {
+	if token == "*" {
+		return nil // asks for just that group
+	}
+	if strings.ContainsAny(token, "/(;") {
+		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
+			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
+	}
+	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
+	for i, c := range token {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune(others, c):
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(token[i:])
+		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+			"leave out the %q", name, cut(token), token[i:i+n])
+	}
+	return nil
+}
