@@ -104,15 +104,22 @@ func (a asking) ahead() bool { return a == asHolder || a == asRobots }
 // turn (the rules forbade the request after all) lets a later request go ahead of others.
 const holdTurn = 10 * time.Second
 
-// waiter is a caller in the queue of a lane.
+// waiter is a caller in the queue of a lane. Pacer.mu guards owes; the rest is the caller's own.
 type waiter struct {
-	as    asking
-	visit uint64        // the target, for asWait
-	wake  chan struct{} // holds one: things have changed, look again
-	owes  bool          // has to keep lane.past
+	recheck
+	as      asking
+	origin  fetch.Origin
+	lane    *lane
+	at      *list.Element // of lane.waiting
+	wake    chan struct{} // holds one: things have changed, look again
+	owes    bool          // has to keep lane.past
+	checked bool          // what it asks for was decided on just now
+	newest  time.Time     // what recheck.holds is told
+	began   time.Time     // when its turn came
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
+	read  time.Time       // lane.read when that was asked for
 	least time.Time       // the turn comes no sooner, says the store
 	due   time.Time       // when to ask the store again,
 	early <-chan struct{} // or sooner, when this is closed
@@ -138,11 +145,6 @@ func hashTarget(u *url.URL) uint64 {
 	return maphash.String(targetSeed, target)
 }
 
-// take is turn for what needs no second decision.
-func (p *Pacer) take(ctx context.Context, o fetch.Origin, as asking) (pl place, held time.Duration, err error) {
-	return p.turn(ctx, o, as, recheck{})
-}
-
 // turn waits for a turn at o and returns how long that took. Unless the turn was for
 // Wait, it then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
@@ -151,116 +153,127 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 	if ctx.Err() != nil {
 		return pl, 0, context.Cause(ctx)
 	}
+	begin := time.Now()
+	pl, w, err := p.enter(o, as, r, begin)
+	if w == nil {
+		return pl, 0, err
+	}
+	return p.queue(ctx, w, begin)
+}
+
+// enter takes a turn that can be had at once. For any other it puts the caller in line.
+func (p *Pacer) enter(o fetch.Origin, as asking, r recheck, now time.Time) (place, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	l := p.lane(o, now)
 	if as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return pl, 0, err
+			return place{}, nil, err
 		}
 	}
 	if as == asPage && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
 		as = asHolder
 	}
-	if at, full := p.earliest(l, now, as); p.Turns == nil && !full && !at.After(now) &&
-		(as.ahead() || l.waiting.Len() == 0) {
+	if p.Turns == nil && p.free(l, as, now) && (as.ahead() || l.waiting.Len() == 0) {
 		l.start(as, r.visit, now)
-		return place{lane: l, began: now}, 0, nil
+		return place{lane: l, began: now}, nil, nil
 	}
-	return p.queue(ctx, o, l, as, r, now)
+	w := &waiter{as: as, origin: o, lane: l, recheck: r, wake: make(chan struct{}, 1)}
+	w.checked = p.Turns != nil // it was decided on just now, and may not have to wait
+	w.at = l.join(w)
+	return place{}, w, nil
 }
 
-// queue is turn if it has to wait, from begin on. It is called and returns with p.mu held.
-// Only the first in line has a timer. It wakes the next when it leaves, with a turn or
-// without.
-func (p *Pacer) queue(ctx context.Context, o fetch.Origin, l *lane, as asking, r recheck, begin time.Time,
-) (pl place, held time.Duration, err error) {
-	w := &waiter{as: as, visit: r.visit, wake: make(chan struct{}, 1)}
-	e := l.join(w)
-	defer func() {
-		p.withdraw(l, w)
-		l.leave(e)
-	}()
-	deadline, hasDeadline := ctx.Deadline()
-	checked := p.Turns != nil // it was decided on just now, and may not have to wait
+// step is what a waiter does next.
+type step uint8
+
+const (
+	toSleep step = iota
+	toCheck      // decides once more
+	toAsk        // asks Pacer.Turns
+	toGo         // has its turn
+)
+
+// queue waits for the turn of w, from begin on. Only the first in line has a timer. It wakes the next when it
+// leaves, with a turn or without.
+func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place, held time.Duration, err error) {
+	defer p.leave(w)
 	for now := begin; ; now = time.Now() {
+		next, d, err := p.look(ctx, w, now)
 		held = now.Sub(begin)
-		at, full := p.earliest(l, now, as)
-		at = later(at, w.least)
-		mayGo := l.waiting.Front() == e && !full
 		switch {
-		case r.try && (!mayGo || later(at, w.due).After(now)):
-			if !at.After(now) {
-				at = w.due
-			}
-			return pl, held, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.resume.After(now)))
-		case hasDeadline && at.After(deadline):
-			if !at.After(now) { // ctx has ended, and does not say so yet
-				return pl, held, w.because(context.DeadlineExceeded)
-			}
-			return pl, held, lateAt(o, at, now, l.resume.After(deadline))
-		case !mayGo || later(at, w.due).After(now):
-			checked = false
-			if err := p.sleep(ctx, w, later(at, w.due).Sub(now), mayGo); err != nil {
-				return pl, time.Since(begin), w.because(err)
-			}
-		case !checked:
-			if checked = p.recheck(ctx, l, &r); ctx.Err() != nil {
-				return pl, time.Since(begin), w.because(context.Cause(ctx))
-			}
-			if !checked {
+		case err != nil:
+			return pl, held, err
+		case next == toSleep:
+			w.sleep(ctx, d)
+			w.checked = false
+		case next == toCheck:
+			if w.checked = w.holds(ctx, w.newest); !w.checked && ctx.Err() == nil {
 				return pl, time.Since(begin), errAgain
 			}
+			p.mu.Lock()
+			w.resume = w.lane.resume // a pause that the look-up itself led to is no reason for another
+			p.mu.Unlock()
+		case next == toAsk && !p.ask(ctx, w):
+			w.checked = false
 		default:
-			if started, err := p.start(ctx, o, l, w, now); started || err != nil {
-				return place{l, w.lease, l.last}, held, err
-			}
-			checked = false
+			return place{w.lane, w.lease, w.began}, held, nil
 		}
 	}
 }
 
-// start takes the turn of w, the first in line, and reports whether it could: Turns may know
-// better. The error is that of tooSlow, or the end of ctx.
-func (p *Pacer) start(ctx context.Context, o fetch.Origin, l *lane, w *waiter, now time.Time) (bool, error) {
+// look returns what w does next, and how long it sleeps: 0, until it is woken. The error is that of tooSlow, or
+// says that the turn cannot come in time.
+func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.Duration, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return 0, 0, w.because(context.Cause(ctx))
+	}
+	l, o := w.lane, w.origin
+	at, full := p.earliest(l, now, w.as)
+	at = later(at, w.least)
+	due := later(at, w.due)
+	deadline, hasDeadline := ctx.Deadline()
+	mayGo := l.waiting.Front() == w.at && !full
+	switch {
+	case w.try && (!mayGo || due.After(now)):
+		if !at.After(now) {
+			at = w.due
+		}
+		return 0, 0, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.resume.After(now)))
+	case hasDeadline && at.After(deadline) && !at.After(now): // ctx has ended, and does not say so yet
+		return 0, 0, w.because(context.DeadlineExceeded)
+	case hasDeadline && at.After(deadline):
+		return 0, 0, lateAt(o, at, now, l.resume.After(deadline))
+	case !mayGo:
+		return toSleep, 0, nil
+	case due.After(now):
+		return toSleep, due.Sub(now), nil
+	case !w.checked:
+		w.newest = l.read
+		if l.resume.After(w.resume) {
+			w.newest = later(l.read, l.resume) // a pause may outlast what was looked up
+		}
+		return toCheck, 0, nil
+	}
 	if w.as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return false, err // learned since w joined
+			return 0, 0, err // learned since w joined
 		}
 	}
 	if p.Turns != nil {
-		if ok, err := p.ask(ctx, o, l, w); !ok {
-			return false, err
-		}
-		now = time.Now()
+		p.name(w, now)
+		return toAsk, 0, nil
 	}
-	l.start(w.as, w.visit, now)
-	return true, nil
+	w.start(now)
+	return toGo, 0, nil
 }
 
-// recheck is r.holds, without the lock: robots.txt may go ahead meanwhile. What is learned
-// of it may put the turn off, and then the answer is too old when the turn comes.
-func (p *Pacer) recheck(ctx context.Context, l *lane, r *recheck) bool {
-	newest := l.read
-	if l.resume.After(r.resume) {
-		newest = later(newest, l.resume) // a pause may outlast what was looked up
-	}
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		r.resume = l.resume // a pause that the look-up itself led to is no reason for another
-	}()
-	return r.holds(ctx, newest)
-}
-
-// sleep returns, without the lock meanwhile, when it is time to look again: for the first in
-// line after d at the latest. The error is the context's cause.
-func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first bool) error {
-	p.mu.Unlock()
-	defer p.mu.Lock()
+// sleep returns when it is time to look again: after d at the latest, if that is not 0.
+func (w *waiter) sleep(ctx context.Context, d time.Duration) {
 	var due <-chan time.Time
-	if first {
+	if d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		due = timer.C
@@ -272,10 +285,6 @@ func (p *Pacer) sleep(ctx context.Context, w *waiter, d time.Duration, first boo
 		w.due, w.least, w.early = time.Time{}, time.Time{}, nil
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil { // of two that are ready, select picks any
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // begin makes now the start of a request that has waited for its connection: others keep their distance
@@ -347,11 +356,16 @@ func (l *lane) join(w *waiter) *list.Element {
 	return l.waiting.PushBack(w)
 }
 
-func (l *lane) leave(e *list.Element) {
-	if l.waiting.Remove(e).(*waiter).owes {
-		l.paid()
+// leave takes w out of the queue.
+func (p *Pacer) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.withdraw(w)
+	w.lane.waiting.Remove(w.at)
+	if w.owes {
+		w.lane.paid()
 	}
-	l.wakeFirst()
+	w.lane.wakeFirst()
 }
 
 // wakeFirst lets the first in line look again.
@@ -364,6 +378,12 @@ func (l *lane) wakeFirst() {
 	case e.Value.(*waiter).wake <- struct{}{}:
 	default: // is awake already, or will be
 	}
+}
+
+// start gives w its turn.
+func (w *waiter) start(now time.Time) {
+	w.lane.start(w.as, w.visit, now)
+	w.began = now
 }
 
 // start gives a turn. visit is the target that it is for, if that is a request to come.

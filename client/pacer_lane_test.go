@@ -37,7 +37,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{most: 300}
 		begin := func(host string) place {
-			l, _, err := p.take(t.Context(), originAt(t, host), asPage)
+			l, _, err := p.turn(t.Context(), originAt(t, host), asPage, recheck{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,12 +100,12 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		p := &Pacer{most: 100}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		awaited, _, _ := p.take(ctx, originAt(t, "awaited.example"), asPage)
+		awaited, _, _ := p.turn(ctx, originAt(t, "awaited.example"), asPage, recheck{})
 		p.note(awaited, 503, day)
 		p.end(awaited)
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 		for i := range 1000 {
-			l, _, err := p.take(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage)
+			l, _, err := p.turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage, recheck{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 			t.Error("the pause of an origin that a request waits for is forgotten")
 		}
 		p = &Pacer{most: 200} // of which the crowd keeps 100 busy
-		l, _, _ := p.take(t.Context(), originAt(t, "pausing.example"), asPage)
+		l, _, _ := p.turn(t.Context(), originAt(t, "pausing.example"), asPage, recheck{})
 		p.note(l, 429, day)
 		p.end(l)
 		crowd(t, p, "crowd", 10_000)

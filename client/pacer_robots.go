@@ -57,7 +57,7 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	if o == v.origin {
 		return nil
 	}
-	pl, _, err := v.pacer.take(ctx, o, asRobots)
+	pl, _, err := v.pacer.turn(ctx, o, asRobots, recheck{})
 	if err != nil {
 		v.late, _ = errors.AsType[*LateError](err)
 		return err
@@ -78,7 +78,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	}
 	v.pacer.end(*pl)
 	v.current.Store(nil)
-	next, _, err := v.pacer.take(ctx, o, asRobots)
+	next, _, err := v.pacer.turn(ctx, o, asRobots, recheck{})
 	switch {
 	case o == v.origin && v.abroad == (fetch.Origin{}):
 		if v.own = next; err != nil {
@@ -168,7 +168,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	}
 	turn, cancel := context.WithTimeout(ctx, robotsPatience)
 	defer cancel()
-	l, held, err := p.take(turn, o, asRobots)
+	l, held, err := p.turn(turn, o, asRobots, recheck{})
 	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
 		return pausedRobots(late), nil
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/turns"
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 const (
@@ -46,21 +45,17 @@ type lease struct {
 	gone   atomic.Bool   // lapsed before the request was sent
 }
 
-// ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. It
-// is called and returns with p.mu held, but does not hold it meanwhile.
-func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bool, error) {
-	p.name(o, l, w)
-	key := l.key
-	begin, read := time.Now(), l.read
-	w.ask.Delay = p.delay(l, begin)
-	p.mu.Unlock()
+// ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came.
+func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
+	begin := time.Now()
 	call, cancel := context.WithTimeout(ctx, storePatience)
-	a, err := p.Turns.Take(call, key, w.ask)
+	a, err := p.Turns.Take(call, w.lane.key, w.ask)
 	cancel()
 	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && time.Now().After(end)) {
 		p.storeDid(err, begin) // a connection's deadline may be noticed before the context's
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
 	w.due, w.early = now.Add(a.Wait), a.Wake
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -68,34 +63,44 @@ func (p *Pacer) ask(ctx context.Context, o fetch.Origin, l *lane, w *waiter) (bo
 	}
 	switch {
 	case ctx.Err() != nil:
-		return false, w.because(context.Cause(ctx))
-	case err != nil && p.Alone:
-		w.due = time.Time{}
-		return p.free(l, w.as, now), nil
-	case err != nil:
+		return false
+	case err != nil && !p.Alone:
 		w.due = now.Add(jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
-		return false, nil
+		return false
+	case err != nil:
+		w.due = time.Time{}
+	case !p.given(w, a, begin, now):
+		return false
 	}
+	if !p.free(w.lane, w.as, now) {
+		// Others of this process have started or ended meanwhile, which the store did not know. The turn is
+		// asked for again.
+		return false
+	}
+	if err == nil {
+		p.hold(w, begin)
+	}
+	w.start(now)
+	return true
+}
+
+// given takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
+// none if this process slept, and another may have the place, or if there is a new robots.txt.
+func (p *Pacer) given(w *waiter, a turns.Answer, begin, now time.Time) bool {
+	l := w.lane
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
-	if !a.Taken {
-		if w.as == asRobots { // which may keep the delay of others
-			w.least = now.Add(a.Least)
-		} else {
-			l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
-		}
-		if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
-			w.due = change // of the delay
-		}
-		return false, nil
+	if a.Taken {
+		return now.Before(begin.Add(leaseTime)) && !l.read.After(w.read)
 	}
-	if !now.Before(begin.Add(leaseTime)) || l.read.After(read) || !p.free(l, w.as, now) {
-		// This process slept, and another may have the place; or there is a new robots.txt; or
-		// others of this process have started or ended meanwhile, which the store did not know. The turn
-		// is asked for again.
-		return false, nil
+	if w.as == asRobots { // which may keep the delay of others
+		w.least = now.Add(a.Least)
+	} else {
+		l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
 	}
-	p.hold(l, w, begin)
-	return true, nil
+	if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
+		w.due = change // of the delay
+	}
+	return false
 }
 
 // free reports whether a request may start, as far as this process knows.
@@ -104,8 +109,9 @@ func (p *Pacer) free(l *lane, as asking, now time.Time) bool {
 	return !full && !at.After(now)
 }
 
-// name names what is asked for, unless it has been asked for before.
-func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
+// name says what w asks the store for. It has a name unless it was asked for before.
+func (p *Pacer) name(w *waiter, now time.Time) {
+	l := w.lane
 	if w.ask.Turn == "" {
 		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
 		if n := p.maxUnderway(); n < math.MaxInt {
@@ -116,14 +122,15 @@ func (p *Pacer) name(o fetch.Origin, l *lane, w *waiter) {
 		}
 	}
 	if l.key == "" {
-		l.key = o.String()
+		l.key = w.origin.String()
 	}
+	w.ask.Delay, w.read = p.delay(l, now), l.read
 }
 
 // hold keeps the turn that w was given, after asking for it at begin.
-func (p *Pacer) hold(l *lane, w *waiter, begin time.Time) {
+func (p *Pacer) hold(w *waiter, begin time.Time) {
 	if w.as != asWait {
-		pl := place{lane: l, lease: &lease{ask: w.ask, strain: l.strain, until: begin.Add(leaseTime)}, began: begin}
+		pl := place{lane: w.lane, lease: &lease{ask: w.ask, strain: w.lane.strain, until: begin.Add(leaseTime)}, began: begin}
 		pl.lease.renew = time.AfterFunc(time.Until(begin.Add(renewTime)), func() { p.renew(pl) })
 		w.lease = pl.lease
 	}
@@ -219,9 +226,9 @@ func (p *Pacer) tell(key string, n turns.News, before <-chan struct{}, then func
 
 // withdraw gives back what a waiter that leaves has in the store: it waits there, or was given
 // a turn that it never heard of.
-func (p *Pacer) withdraw(l *lane, w *waiter) {
+func (p *Pacer) withdraw(w *waiter) {
 	if w.ask.Turn != "" {
-		p.tell(l.key, turns.News{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
+		p.tell(w.lane.key, turns.News{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
 	}
 }
 
