@@ -24,13 +24,13 @@ type robotsVisit struct {
 	pacer  *Pacer
 	ctx    context.Context // bounds the waiting for all turns
 	origin fetch.Origin    // of own
-	own    place
+	own    *Turn
 	abroad fetch.Origin // of hop; zero: none
-	hop    place
+	hop    *Turn        // has ended, if there is no origin abroad
 
-	current atomic.Pointer[place] // a copy of own or hop, for requests that may outlive the visit; nil: given back
-	late    *LateError            // why there was no turn for hop
-	queued  bool                  // a retry could have come in time, and our queue or store was in the way
+	current atomic.Pointer[Turn] // own or hop, for requests that may outlive the visit; nil: given back
+	late    *LateError           // why there was no turn for hop
+	queued  bool                 // a retry could have come in time, and our queue or store was in the way
 }
 
 // next is an unsent.Turn.
@@ -48,49 +48,41 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 		return nil
 	}
 	v.note(status, 0)
-	if v.abroad != (fetch.Origin{}) {
-		v.pacer.end(v.hop)
-		v.abroad = fetch.Origin{}
-	}
-	own := v.own
-	v.current.Store(&own)
+	v.hop.End()
+	v.abroad = fetch.Origin{}
+	v.current.Store(v.own)
 	if o == v.origin {
 		return nil
 	}
-	pl, _, err := v.pacer.turn(ctx, o, asRobots, recheck{})
+	turn, _, err := v.pacer.robotsTurn(ctx, o)
 	if err != nil {
 		v.late, _ = errors.AsType[*LateError](err)
 		return err
 	}
-	v.abroad, v.hop = o, pl
-	v.current.Store(&pl)
+	v.abroad, v.hop = o, turn
+	v.current.Store(turn)
 	return nil
 }
 
 // again waits for the turn of a retry, if that can come in time.
 func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time) error {
-	pl := v.current.Load()
-	if pl.lost() {
+	turn := v.current.Load()
+	if turn.place.lost() {
 		return errLost
 	}
-	if at := v.pacer.afterNow(*pl); at.After(until) {
+	if at := v.pacer.afterNow(turn.place); at.After(until) {
 		return lateAt(o, at, time.Now(), false)
 	}
-	v.pacer.end(*pl)
+	turn.End()
 	v.current.Store(nil)
-	next, _, err := v.pacer.turn(ctx, o, asRobots, recheck{})
-	switch {
-	case o == v.origin && v.abroad == (fetch.Origin{}):
-		if v.own = next; err != nil {
-			v.own = place{}
-		}
-	default:
-		if v.hop = next; err != nil {
-			v.abroad = fetch.Origin{}
-		}
-	}
+	next, _, err := v.pacer.robotsTurn(ctx, o)
 	if err == nil {
-		v.current.Store(&next)
+		v.current.Store(next)
+	}
+	if v.abroad == (fetch.Origin{}) {
+		v.own = next
+	} else {
+		v.hop = next
 	}
 	_, isLate := errors.AsType[*LateError](err) // the site's pace is in the way: the store knew of a longer delay
 	v.queued = err != nil && !isLate
@@ -99,33 +91,27 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 
 // check is an unsent.Check. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
-	if pl := v.current.Load(); pl != nil {
-		return v.pacer.check(*pl)
+	if turn := v.current.Load(); turn != nil {
+		return v.pacer.check(turn.place)
 	}
 	return nil
 }
 
 // lost reports whether there is no answer because of us.
 func (v *robotsVisit) lost() bool {
-	pl := v.current.Load()
-	return v.queued || pl != nil && pl.lost()
+	turn := v.current.Load()
+	return v.queued || turn != nil && turn.place.lost()
 }
 
 func (v *robotsVisit) note(status int, retryAfter time.Duration) {
-	if pl := v.current.Load(); pl != nil {
-		v.pacer.note(*pl, status, retryAfter)
+	if turn := v.current.Load(); turn != nil {
+		v.pacer.note(turn.place, status, retryAfter)
 	}
 }
 
 func (v *robotsVisit) end() {
-	if v.own.lane != nil {
-		v.pacer.end(v.own)
-		v.own = place{}
-	}
-	if v.abroad != (fetch.Origin{}) {
-		v.pacer.end(v.hop)
-		v.abroad = fetch.Origin{}
-	}
+	v.own.End()
+	v.hop.End()
 }
 
 // linger waits, with nothing held, until the turn that did not come in time can: the origin that
@@ -140,6 +126,15 @@ func (v *robotsVisit) linger() {
 	case <-time.After(wait + rand.N(wait+1)):
 	case <-v.ctx.Done():
 	}
+}
+
+// robotsTurn waits for a turn to read the robots.txt of o. With an error, the Turn is none.
+func (p *Pacer) robotsTurn(ctx context.Context, o fetch.Origin) (*Turn, time.Duration, error) {
+	pl, held, err := p.turn(ctx, o, asRobots, recheck{})
+	if err != nil {
+		return new(Turn), held, err
+	}
+	return &Turn{pacer: p, place: pl}, held, nil
 }
 
 // afterNow is when the next request may start if this one ends now.
@@ -168,15 +163,15 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	}
 	turn, cancel := context.WithTimeout(ctx, robotsPatience)
 	defer cancel()
-	l, held, err := p.turn(turn, o, asRobots, recheck{})
+	own, held, err := p.robotsTurn(turn, o)
 	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
 		return pausedRobots(late), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
 	}
-	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: l}
-	v.current.Store(&l)
+	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: own, hop: new(Turn)}
+	v.current.Store(own)
 	defer v.end()
 	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
 	switch {

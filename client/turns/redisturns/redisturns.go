@@ -17,6 +17,7 @@
 package redisturns
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -58,16 +59,13 @@ type Store struct {
 	heard  chan struct{} // closed when no more is heard
 	ended  context.Context
 	finish context.CancelFunc
-
-	mu    sync.Mutex
-	wakes map[string]chan struct{} // by turn: those that were told to wait
+	wakes  sync.Map // by turn: the channels of those that were told to wait
 }
 
 const nameLetters = 8
 
 func (s *Store) init() {
 	s.name = rand.Text()[:nameLetters]
-	s.wakes = make(map[string]chan struct{})
 	s.heard = make(chan struct{})
 	s.ended, s.finish = context.WithCancel(context.Background())
 	s.sub = s.Client.Subscribe(s.ended, s.channel()+s.name)
@@ -93,13 +91,14 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 		return turns.Answer{}, err
 	}
 	s.once.Do(s.init)
-	wake := s.await(a.Turn)
+	wake := make(chan struct{}) // closed when the turn should be asked for again
+	s.wakes.Store(a.Turn, wake)
 	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
 	if err == nil && len(got) != 6 {
 		err = errors.New("an answer of another form")
 	}
 	if err != nil || got[0] == 1 {
-		s.forget(a.Turn)
+		s.wakes.Delete(a.Turn)
 	}
 	if err != nil {
 		return turns.Answer{}, fmt.Errorf("redisturns: take: %w", err)
@@ -124,7 +123,7 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
 	}
 	s.once.Do(s.init)
 	if n.Event == turns.Dropped {
-		s.forget(n.Turn)
+		s.wakes.Delete(n.Turn)
 	}
 	args := s.args(n.Ask, int(n.Event), n.Pause)
 	if err := s.batch.Run(ctx, s.Client, tellScript(), s.key(origin), args...).Err(); err != nil {
@@ -149,21 +148,6 @@ func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// await returns what is closed when the turn should be asked for again.
-func (s *Store) await(turn string) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wake := make(chan struct{})
-	s.wakes[turn] = wake
-	return wake
-}
-
-func (s *Store) forget(turn string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.wakes, turn)
-}
-
 // listen wakes those who are told that they can ask sooner, and all whenever it may have
 // missed that.
 func (s *Store) listen() {
@@ -171,7 +155,7 @@ func (s *Store) listen() {
 	for m := range s.sub.ChannelWithSubscriptions() {
 		switch m := m.(type) {
 		case *redis.Subscription:
-			s.wakeAll()
+			s.wakes.Range(func(turn, _ any) bool { s.wake(turn.(string)); return true })
 		case *redis.Message:
 			turn, wait, _ := strings.Cut(m.Payload, " ")
 			n, err := strconv.ParseInt(wait, 10, 64)
@@ -188,20 +172,8 @@ func (s *Store) listen() {
 }
 
 func (s *Store) wake(turn string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wake, ok := s.wakes[turn]; ok {
-		close(wake)
-		delete(s.wakes, turn)
-	}
-}
-
-func (s *Store) wakeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for turn, wake := range s.wakes {
-		close(wake)
-		delete(s.wakes, turn)
+	if wake, ok := s.wakes.LoadAndDelete(turn); ok {
+		close(wake.(chan struct{}))
 	}
 }
 
@@ -210,25 +182,18 @@ func (s *Store) key(origin string) string { return s.prefix() + "turns:{" + orig
 
 func (s *Store) channel() string { return s.prefix() + "turns:" }
 
-func (s *Store) prefix() string {
-	if s.Prefix == "" {
-		return "robotsgate:"
-	}
-	return s.Prefix
-}
+func (s *Store) prefix() string { return cmp.Or(s.Prefix, "robotsgate:") }
 
 func (s *Store) usable() error {
 	if s.Client == nil {
 		return errors.New("redisturns: Store has no Client")
 	}
-	var deadlines bool
+	deadlines := true // as far as can be seen
 	switch c := s.Client.(type) {
 	case *redis.Client:
 		deadlines = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		deadlines = c.Options().ContextTimeoutEnabled
-	default:
-		deadlines = true // as far as can be seen
 	}
 	if !deadlines {
 		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in its options")
