@@ -21,6 +21,7 @@
 package sign
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -145,7 +146,7 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 
 	input := httpsfv.InnerList{Items: s.components(), Params: httpsfv.NewParams()}
 	input.Params.Add("created", now.Unix())
-	input.Params.Add("expires", now.Add(s.lifetime()).Unix())
+	input.Params.Add("expires", now.Add(cmp.Or(s.Lifetime, defaultLifetime)).Unix())
 	input.Params.Add("keyid", keyID)
 	if nonce != "" {
 		input.Params.Add("nonce", nonce)
@@ -183,13 +184,6 @@ func (s *Signer) misuse() error {
 		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
 	}
 	return nil
-}
-
-func (s *Signer) lifetime() time.Duration {
-	if s.Lifetime == 0 {
-		return defaultLifetime
-	}
-	return s.Lifetime
 }
 
 // agentField returns the value of Signature-Agent: a dictionary whose member has the label of

@@ -2,6 +2,7 @@ package sign
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ed25519"
@@ -119,8 +120,8 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 		return s, err
 	}
 	if covers(input.Items, "content-digest") {
-		if !coversWhole(input.Items, "content-digest") {
-			return s, errPartOfDigest
+		if !coversWhole(input.Items, "content-digest") { // beside one digest, anyone may set another
+			return s, errors.New("it covers only a member of Content-Digest")
 		}
 		if err := checkDigest(r); err != nil {
 			return s, err
@@ -287,9 +288,6 @@ func coversWhole(components []httpsfv.Item, name string) bool {
 	})
 }
 
-// errPartOfDigest is for a signature over one digest, beside which anyone may set another.
-var errPartOfDigest = errors.New("it covers only a member of Content-Digest")
-
 // agentKey returns the member of signature-agent that is covered. The draft wants the
 // signature's own label there, but prints examples with another.
 func agentKey(components []httpsfv.Item, label string) (key string) {
@@ -313,11 +311,7 @@ func received(r *http.Request) (*message, error) {
 	if m.target == "" || m.target[0] != '/' { // made by hand, or absolute
 		m.target = r.URL.RequestURI()
 	}
-	host := r.Host
-	if host == "" {
-		host = r.URL.Host
-	}
-	o, err := fetch.OriginOf(&url.URL{Scheme: m.scheme, Host: host})
+	o, err := fetch.OriginOf(&url.URL{Scheme: m.scheme, Host: cmp.Or(r.Host, r.URL.Host)})
 	if err != nil {
 		return nil, err
 	}
