@@ -230,7 +230,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 		return Answer{}, schemeError(u)
 	}
 	own := gatingOf(ctx)
-	r := ruling{token: g.tokenFor(own, nil, false), misuse: own.misuse}
+	r := ruling{question: question{token: g.tokenFor(own, nil, false)}, misuse: own.misuse}
 	if g.misuse == nil && own.bypass {
 		return Answer{Decision: unruled, Token: r.token}, nil
 	}

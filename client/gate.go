@@ -49,12 +49,10 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 // ruling is a question and what the gate finds. It is filled through a pointer: returned
 // by value it would be copied at every step of the warm path.
 type ruling struct {
-	token  string
+	question
 	misuse error // what is wrong with what the context says, or nil
-	brief  bool  // of a permission, only Allowed is wanted: copying the rest takes longer than finding it
 	held   bool  // look only at what the cache holds, see ended
 
-	policy.Decision
 	origin fetch.Origin
 	result *fetch.Result // what decides; nil for /robots.txt itself
 }
@@ -73,7 +71,6 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.trace.Decided == nil {
 		return g.decide(ctx, req, r, nil)
 	}
-	r.brief = false
 	d := Decided{URL: req.URL}
 	start := time.Now()
 	err := g.decide(ctx, req, r, &d.Target)
@@ -102,8 +99,8 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 		return r.misuse
 	}
 	var buf [targetBuffer]byte
-	target, o, err := targetOf(buf[:0], req)
-	if r.origin = o; err != nil {
+	target, err := targetOf(buf[:0], req, &r.origin)
+	if err != nil {
 		return err
 	}
 	if sent != nil {
@@ -126,30 +123,23 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	if err != nil {
 		return err
 	}
-	group := res.Policy.Group(r.token)
+	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(u)
 	if g.pacer != nil {
-		g.pacer.learn(r.origin, group, r.token, res)
+		g.pacer.learn(r.origin, r.group, r.token, res)
 	}
-	q := question{res.Policy, group, r.token, g.uses, g.ftp && isOther(u)}
-	d, err := q.decide(ctx, target)
-	if e, ok := err.(*UseError); ok {
-		e.URL, e.Answer = u, g.answer(&ruling{token: r.token, Decision: e.Decision, origin: r.origin, result: res})
+	if err = r.question.decide(ctx, target); err == nil {
+		r.result = res
+	} else if e, ok := err.(*UseError); ok {
+		allowed := ruling{question: question{token: r.token, Decision: e.Decision}, origin: r.origin, result: res}
+		e.URL, e.Answer = u, g.answer(&allowed)
 	}
-	if err != nil {
-		return err
-	}
-	if r.brief && d.Allowed {
-		r.Allowed = true
-		return nil
-	}
-	r.result, r.Decision = res, d
-	return nil
+	return err
 }
 
 // rule decides on a request once more. With held it asks nothing but the cache.
 func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, error) {
 	agent, hasAgent := req.Header["User-Agent"]
-	r := ruling{token: g.tokenFor(gatingOf(ctx), agent, hasAgent), brief: true, held: held}
+	r := ruling{question: question{token: g.tokenFor(gatingOf(ctx), agent, hasAgent)}, held: held}
 	return r, g.decide(ctx, req, &r, nil)
 }
 

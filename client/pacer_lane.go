@@ -154,21 +154,21 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 		return pl, 0, context.Cause(ctx)
 	}
 	begin := time.Now()
-	pl, w, err := p.enter(o, as, r, begin)
-	if w == nil {
-		return pl, 0, err
+	l, w, err := p.enter(o, as, &r, begin)
+	if w != nil {
+		return p.queue(ctx, w, begin)
 	}
-	return p.queue(ctx, w, begin)
+	return place{lane: l, began: begin}, 0, err
 }
 
 // enter takes a turn that can be had at once. For any other it puts the caller in line.
-func (p *Pacer) enter(o fetch.Origin, as asking, r recheck, now time.Time) (place, *waiter, error) {
+func (p *Pacer) enter(o fetch.Origin, as asking, r *recheck, now time.Time) (*lane, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
 	if as != asRobots {
 		if err := p.tooSlow(o, l, now); err != nil {
-			return place{}, nil, err
+			return nil, nil, err
 		}
 	}
 	if as == asPage && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
@@ -176,12 +176,12 @@ func (p *Pacer) enter(o fetch.Origin, as asking, r recheck, now time.Time) (plac
 	}
 	if p.Turns == nil && p.free(l, as, now) && (as.ahead() || l.waiting.Len() == 0) {
 		l.start(as, r.visit, now)
-		return place{lane: l, began: now}, nil, nil
+		return l, nil, nil
 	}
-	w := &waiter{as: as, origin: o, lane: l, recheck: r, wake: make(chan struct{}, 1)}
+	w := &waiter{as: as, origin: o, lane: l, recheck: *r, wake: make(chan struct{}, 1)}
 	w.checked = p.Turns != nil // it was decided on just now, and may not have to wait
 	w.at = l.join(w)
-	return place{}, w, nil
+	return l, w, nil
 }
 
 // step is what a waiter does next.

@@ -417,7 +417,7 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 			return nil, fetch.Origin{}, err
 		}
 	}
-	r := ruling{token: g.tokenFor(own, agent, hasAgent), misuse: own.misuse, brief: true}
+	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, misuse: own.misuse}
 	if err := g.ask(req.Context(), req, &r); err != nil {
 		return nil, r.origin, err
 	}

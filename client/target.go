@@ -26,7 +26,8 @@ func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.
 	if isOther(u) {
 		return policy.Decision{}, schemeError(u)
 	}
-	target, _, err := targetOf(nil, &http.Request{URL: u})
+	var o fetch.Origin
+	target, err := targetOf(nil, &http.Request{URL: u}, &o)
 	switch {
 	case err != nil:
 		return policy.Decision{}, err
@@ -34,25 +35,28 @@ func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.
 		return unruled, nil
 	}
 	q := question{policy: p, group: p.Group(token), token: token, uses: uses}
-	d, err := q.decide(context.Background(), target)
+	err = q.decide(context.Background(), target)
 	if e, ok := err.(*UseError); ok {
 		e.URL = u
 	}
-	return d, err
+	return q.Decision, err
 }
 
-// question is what is asked about a target: of a policy, for a product token, with the uses declared.
+// question is what is asked about a target, of a policy, for a product token, with the uses declared; and the
+// answer. Returned by value that would be copied at every step of the warm path.
 type question struct {
 	policy *policy.Policy
 	group  policy.Group // of token
 	token  string
 	uses   []string
 	ftp    bool // what sends it makes commands of its path in its own way
+
+	policy.Decision // zero after an error
 }
 
-// decide returns the verdict on a target. The error is a *UseError without its URL, the context's cause, or
-// says that the target can be read in too many ways.
-func (q *question) decide(ctx context.Context, target string) (policy.Decision, error) {
+// decide is the verdict on a target. The error is a *UseError without its URL, the context's cause, or says
+// that the target can be read in too many ways.
+func (q *question) decide(ctx context.Context, target string) error {
 	if q.ftp || hasDotSegment(target) { // the rare case pays, the caller's buffer stays on the stack
 		return q.decideDotFree(ctx, strings.Clone(target))
 	}
@@ -60,30 +64,30 @@ func (q *question) decide(ctx context.Context, target string) (policy.Decision, 
 }
 
 // decideForm decides on a target as it is written.
-func (q *question) decideForm(target string) (policy.Decision, error) {
-	d := q.group.Decide(target)
-	if d.Allowed && len(q.uses) > 0 {
+func (q *question) decideForm(target string) error {
+	q.Decision = q.group.Decide(target)
+	if q.Allowed && len(q.uses) > 0 {
 		if e := disallowedUse(q.policy, q.token, target, q.uses); e != nil {
-			e.Answer = Answer{Decision: d, Token: q.token}
-			return policy.Decision{}, e
+			e.Answer = Answer{Decision: q.Decision, Token: q.token}
+			q.Decision = policy.Decision{}
+			return e
 		}
 	}
-	return d, nil
+	return nil
 }
 
-// targetOf returns the target that is sent for req, and the origin to ask about it. The error says why it
-// cannot be decided on. The target may live in buf, see requestTarget.
-func targetOf(buf []byte, req *http.Request) (string, fetch.Origin, error) {
-	o, err := originOf(req)
-	if err != nil {
-		return "", o, err
+// targetOf returns the target that is sent for req, and writes the origin to ask about it to o. The error says
+// why it cannot be decided on. The target may live in buf, see requestTarget.
+func targetOf(buf []byte, req *http.Request, o *fetch.Origin) (target string, err error) {
+	if *o, err = originOf(req); err != nil {
+		return "", err
 	}
-	target, err := requestTarget(buf, req.URL)
+	target, err = requestTarget(buf, req.URL)
 	if err == nil && req.Method == http.MethodConnect && req.URL.Path == "" {
 		err = errors.New("client: CONNECT without a path asks for a tunnel, which robots.txt cannot rule on: " +
 			"use a dialer, or the Proxy of an http.Transport")
 	}
-	return target, o, err
+	return target, err
 }
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
@@ -187,19 +191,21 @@ func startsWithDotSegment(s string) bool {
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
 // is stricter than RFC 9309, which knows only the target as sent. Every ftp target is decided on
 // so: what sends it reads "//", "%2F" and ";type=a" in its own way too (RFC 1738 §3.2.2).
-func (q *question) decideDotFree(ctx context.Context, target string) (d policy.Decision, err error) {
+func (q *question) decideDotFree(ctx context.Context, target string) error {
 	forms := []string{target}
 	size := 0
 	for i := 0; i < len(forms); i++ {
 		if size += len(forms[i]); size > maxForms {
-			return policy.Decision{}, fmt.Errorf("client: the URL's path and query %q have dot segments "+
+			q.Decision = policy.Decision{}
+			return fmt.Errorf("client: the URL's path and query %q have dot segments "+
 				"that servers can read in too many ways: write it without", cut(target))
 		}
 		if ctx.Err() != nil { // a hostile file makes each decision slow
-			return policy.Decision{}, context.Cause(ctx)
+			q.Decision = policy.Decision{}
+			return context.Cause(ctx)
 		}
-		if d, err = q.decideForm(forms[i]); !d.Allowed {
-			return d, err
+		if err := q.decideForm(forms[i]); !q.Allowed {
+			return err
 		}
 		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')
@@ -208,7 +214,7 @@ func (q *question) decideDotFree(ctx context.Context, target string) (d policy.D
 			forms = appendResolved(forms, forms[i], last)
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // maxForms is how long all forms of a target may be together. Unless it was made to have

@@ -8,12 +8,12 @@ var table = []mutation{
 	// The gate.
 	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
 	{"client/target.go", "if q.ftp || hasDotSegment(target) {", "if q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
-	{"client/gate.go", "group := res.Policy.Group(r.token)", "group := res.Policy.Group(\"\")", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
+	{"client/gate.go", "res.Policy, res.Policy.Group(r.token), g.uses", "res.Policy, res.Policy.Group(\"\"), g.uses", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/gate.go", "if err != nil || r.Allowed {\n\t\treturn nil", "if true {\n\t\treturn nil", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
 	{"client/body.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
-	{"client/send.go", "if !r.Allowed {\n", "if !r.Allowed && r.Reason == policy.ReasonRule {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
+	{"client/send.go", "if !r.Allowed {\n", "if !r.Allowed && r.result.Err == nil {\n", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
 	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
 	{"client/target.go", "return path + \"?\" + u.RawQuery, nil", "return path, nil", "a long query is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
@@ -228,8 +228,8 @@ var table = []mutation{
 
 	// Statements about use.
 	{"client/gate.go", "if _, refused := err.(*UseError); refused {", "if _, refused := err.(*UseError); refused && false {", "a use: what was not disallowed outlives the wait for a turn", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},
-	{"client/target.go", "if d, err = q.decideForm(forms[i]); !d.Allowed {", "if d = q.group.Decide(forms[i]); !d.Allowed {", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
-	{"client/target.go", "if d.Allowed && len(q.uses) > 0 {", "if d.Allowed && len(q.uses) > 9 {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/target.go", "if err := q.decideForm(forms[i]); !q.Allowed {", "if q.Decision = q.group.Decide(forms[i]); !q.Allowed {\n\t\t\tvar err error", "a use: dot segments are not looked at", "./client", "TestADisallowedUseIsNotSent"},
+	{"client/target.go", "if q.Allowed && len(q.uses) > 0 {", "if q.Allowed && len(q.uses) > 9 {", "a use is never refused", "./client", "TestADisallowedUseIsNotSent"},
 	{"client/client.go", "cmp.Or(tokenMisuse(\"Token\", t.Token), usesMisuse(t.Uses))", "tokenMisuse(\"Token\", t.Token)", "a use: a misspelt one is taken", "./client", "TestAMisspeltUseIsAnErrorOfEveryRequest"},
 	{"client/use.go", "resp.StatusCode < 200 || resp.StatusCode > 299", "resp.StatusCode > 299", "a use: the body of another protocol is watched", "./client", "TestWatchReadsFinalPagesOnly"},
 	{"policy/page/list.go", "	p.scope = scopeOf(name)", "	_ = scopeOf(name)", "a page: a crawler's name binds everyone", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
