@@ -62,8 +62,9 @@
 // address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the
 // pages, and closes any other connection before it is used. With any other Base, the request
 // is stopped by what Base tells httptrace, before it is written; a Base that tells nothing is
-// not seen. The address of a proxy is yours, and behind one only localhost and hosts that are
-// addresses are refused. Requests of other schemes are errors.
+// not seen, and a proxy with such an address is refused as a site would be. The proxy of an
+// *http.Transport is yours: behind it, localhost and hosts that are addresses are refused, and
+// what a name leads to is the proxy's to see. Requests of other schemes are errors.
 package client
 
 import (
@@ -197,7 +198,7 @@ func (t *Transport) open() (*gate, error) {
 //
 // It also returns ErrClosed, the context's cause if that ended first, and errors that say
 // why req cannot be decided on or that Trace.Decided panicked. A path and query of more than
-// 16 KiB cannot be decided on, nor can a CONNECT without a path. With a Pacer it waits for
+// 16 KiB cannot be decided on, nor can a CONNECT. With a Pacer it waits for
 // its turn and may return the errors of Pacer.Wait. A request that had to wait, for its turn
 // or for a connection, is decided on again.
 //

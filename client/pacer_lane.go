@@ -116,6 +116,7 @@ type waiter struct {
 	checked bool          // what it asks for was decided on just now
 	newest  time.Time     // what recheck.holds is told
 	began   time.Time     // when its turn came
+	decided time.Time     // see place
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
@@ -208,6 +209,7 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 			w.sleep(ctx, d)
 			w.checked = false
 		case next == toCheck:
+			w.decided = now
 			if w.checked = w.holds(ctx, w.newest); !w.checked && ctx.Err() == nil {
 				return pl, time.Since(begin), errAgain
 			}
@@ -217,7 +219,7 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 		case next == toAsk && !p.ask(ctx, w):
 			w.checked = false
 		default:
-			return place{w.lane, w.lease, w.began}, held, nil
+			return place{w.lane, w.lease, w.began, w.decided, w.resume}, held, nil
 		}
 	}
 }
@@ -298,7 +300,7 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 		if pl.last.After(pl.began) {
 			at = p.spaced(pl.lane, pl.last, now)
 		}
-		paused := pl.resume.After(now)
+		paused := pl.resume.After(now) && pl.resume.After(pl.knows)
 		if !paused && !at.After(now) {
 			pl.last, pl.began = now, now
 			p.mu.Unlock()

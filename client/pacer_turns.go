@@ -31,8 +31,10 @@ const (
 // place is a place at an origin that a request has taken, or is about to.
 type place struct {
 	*lane
-	lease *lease    // nil: in this process only
-	began time.Time // when its request started
+	lease   *lease    // nil: in this process only
+	began   time.Time // when its request started
+	decided time.Time // when it was decided on again; zero: it did not wait
+	knows   time.Time // the end of the pause that this found
 }
 
 // lease is a place in Pacer.Turns. Pacer.mu guards it.

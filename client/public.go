@@ -83,16 +83,18 @@ func reachesPublic(conn net.Conn) bool {
 	return err == nil && fetch.Public(addr.Addr())
 }
 
-// publicHost is checkPublic where it matters, apart so that checkPublic is inlined.
-func publicHost(u *url.URL) error {
-	if isOther(u) {
+// publicHosts is checkPublic where it matters, apart so that checkPublic is inlined.
+func publicHosts(out *http.Request) error {
+	if isOther(out.URL) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
-			cut(u.Scheme), ErrNotPublic)}
+			cut(out.URL.Scheme), ErrNotPublic)}
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	addr, err := netip.ParseAddr(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
-		return notPublic(u.Host)
+	for _, u := range []*url.URL{out.URL, {Host: out.Host}} { // either may be what a proxy is asked for
+		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+		addr, err := netip.ParseAddr(host)
+		if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
+			return notPublic(u.Host)
+		}
 	}
 	return nil
 }
@@ -101,24 +103,11 @@ func notPublic(host string) error {
 	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
 }
 
-// addressOf returns where a Base without a proxy connects to for u.
-func addressOf(u *url.URL) string {
-	port := u.Port()
-	switch {
-	case port != "":
-	case strings.EqualFold(u.Scheme, "https"):
-		port = "443"
-	default:
-		port = "80"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
-}
-
-// checkPublic returns why u must not be asked for, as far as its host tells, or nil. A proxy resolves
-// names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(u *url.URL) error {
+// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
+// resolves names itself, so this is all that can be seen of what is behind one.
+func (g *gate) checkPublic(out *http.Request) error {
 	if !g.publicOnly {
 		return nil
 	}
-	return publicHost(u)
+	return publicHosts(out)
 }

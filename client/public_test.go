@@ -117,7 +117,8 @@ func TestPublicOnlyHoldsForEveryRequest(t *testing.T) {
 	}
 }
 
-// The proxy is the operator's own. What is asked of it is not.
+// The proxy is the operator's own. What is asked of it is not, however it is spelled. Behind another type of Base
+// a proxy cannot be told from a site.
 func TestPublicOnlyLetsTheProxyBe(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -139,21 +140,38 @@ func TestPublicOnlyLetsTheProxyBe(t *testing.T) {
 	for kind, base := range map[string]http.RoundTripper{"*http.Transport": wire, "another type": struct{ http.RoundTripper }{wire}} {
 		sent = nil
 		c := &http.Client{Transport: &client.Transport{Base: base, Fetcher: &fetch.Fetcher{PublicOnly: true, Retries: -1}}}
-		for u, ok := range map[string]bool{
-			"http://site.example/robots.txt":   true,
-			"http://127.0.0.1/robots.txt":      false,
-			"http://direct.example/robots.txt": false,
+		for _, tt := range []struct {
+			url, host string
+			ok        bool
+		}{
+			{"http://site.example/robots.txt", "", true},
+			{"http://127.0.0.1/robots.txt", "", false},
+			{"http://direct.example/robots.txt", "", false},
+			{"http://\uff11\uff12\uff17.0.0.1/robots.txt", "", false},
+			{"http://169\u3002254\u3002169\u3002254/robots.txt", "", false},
+			{"http://\uff4cocalhost/robots.txt", "", false},
+			{"http://[::ffff:10.0.0.1]/robots.txt", "", false},
+			{"http://2130706433/robots.txt", "", false},
+			{"http://site.example/robots.txt", "169.254.169.254", false},
+			{"http://site.example/page", "localhost:8080", false},
 		} {
-			resp, err := c.Get(u)
-			if ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "PublicOnly") {
-				t.Errorf("%s: %s: %v", kind, u, err)
+			req, err := http.NewRequest("GET", tt.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.host != "" {
+				req.Host = tt.host
+			}
+			resp, err := c.Do(req)
+			if (tt.ok && kind == "*http.Transport") != (err == nil) {
+				t.Errorf("%s: %s of %q: %v", kind, tt.url, tt.host, err)
 			}
 			if err == nil {
 				resp.Body.Close()
 			}
 		}
 		mu.Lock()
-		if !slices.Equal(sent, []string{"http://site.example/robots.txt"}) {
+		if len(sent) > 1 || len(sent) == 1 && (kind != "*http.Transport" || sent[0] != "http://site.example/robots.txt") {
 			t.Errorf("%s: sent %q", kind, sent)
 		}
 		mu.Unlock()

@@ -30,7 +30,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		paced := g.pacer != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
 			if g.sign != nil {
-				if out, err = g.signed(out); err != nil {
+				if out, err = g.signedNow(out, req, o); err != nil {
 					return nil, err
 				}
 			}
@@ -75,6 +75,18 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 		g.compareClocks(req, res)
 	}
 	return res, err
+}
+
+// signedNow is signed for what nothing watches any more. What forbids it by the end of a slow Sign counts.
+func (g *gate) signedNow(out, req *http.Request, o fetch.Origin) (*http.Request, error) {
+	start := time.Now()
+	out, err := g.signed(out)
+	if err == nil && o != (fetch.Origin{}) && time.Since(start) >= freshTime {
+		if err = g.stillAllowed(req); err != nil {
+			_, err = refuse(out, err)
+		}
+	}
+	return out, err
 }
 
 // signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if that fails.
@@ -140,6 +152,9 @@ func (s *sending) wait() (err error) {
 	defer stop()
 	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req})
 	returned = true
+	if err == nil {
+		s.fresh = later(s.fresh, s.turn.place.decided)
+	}
 	return err
 }
 
@@ -202,9 +217,10 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if signed != out {
 		s.bare, s.signed = out, signed
 	}
-	if s.turn != nil && g.pacer.lapsed(s.turn.place) { // Base may tell httptrace nothing
-		s.stopped = errAgain
-		return refuse(out, errAgain)
+	if !g.wire || isOther(out.URL) { // Base may tell httptrace nothing
+		if s.stopped = s.mayStart(); s.stopped != nil {
+			return refuse(out, s.stopped)
+		}
 	}
 	if shared := s.turn != nil && s.turn.place.lease != nil; !shared && !g.watches(out, s.origin) {
 		return g.hand(signed)
@@ -224,9 +240,6 @@ func (s *sending) watch(out *http.Request) context.Context {
 	trace := &httptrace.ClientTrace{GotConn: s.gotConn}
 	if s.gate.publicOnly {
 		ctx = context.WithValue(ctx, sendingKey{}, s)
-		if !s.gate.wire {
-			trace.GetConn = func(addr string) { s.proxied.Store(!strings.EqualFold(addr, addressOf(out.URL))) }
-		}
 	}
 	return httptrace.WithClientTrace(ctx, trace)
 }
@@ -257,8 +270,7 @@ func (s *sending) shared(conn net.Conn) bool {
 	return ok && base.Protocols != nil && base.Protocols.UnencryptedHTTP2() && !base.Protocols.HTTP1()
 }
 
-// mayGo returns why the request must not be sent now, or nil. The first time, it brings up to date what
-// has waited for a connection. What was sent before is sent again by Base only if it keeps no pace and
+// mayGo returns why the request must not be sent now on conn, or nil. What was sent before is sent again by Base only if it keeps no pace and
 // has no signature: those need a new turn, and a new request.
 func (s *sending) mayGo(conn net.Conn) error {
 	g := s.gate
@@ -272,6 +284,13 @@ func (s *sending) mayGo(conn net.Conn) error {
 	case s.times > 1:
 		s.fresh = time.Time{}
 	}
+	return s.mayStart()
+}
+
+// mayStart makes now the start of the request, and brings up to date what is older than freshTime. It returns
+// why the request must not be sent, or nil.
+func (s *sending) mayStart() error {
+	g := s.gate
 	for range 3 { // a robots.txt that has to be read takes time as well
 		if s.turn != nil {
 			if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {
@@ -402,7 +421,7 @@ const maxClockError = time.Minute
 func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	own := gatingOf(req.Context())
 	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
-		return req, fetch.Origin{}, g.checkPublic(req.URL)
+		return req, fetch.Origin{}, g.checkPublic(req)
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	if g.misuse == nil && own.bypass {
@@ -410,11 +429,12 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 		if err != nil {
 			return nil, o, err
 		}
-		return g.toSend(req, o, hasAgent), fetch.Origin{}, g.checkPublic(req.URL)
+		out := g.toSend(req, o, hasAgent)
+		return out, fetch.Origin{}, g.checkPublic(out)
 	}
 	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
-		if err := checkKeys(req.Header); err != nil {
-			return nil, fetch.Origin{}, err
+		if err := unsent.CheckKeys(req.Header); err != nil {
+			return nil, fetch.Origin{}, fmt.Errorf("client: %w", err)
 		}
 	}
 	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, misuse: own.misuse}
@@ -424,23 +444,8 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	if !r.Allowed {
 		return nil, r.origin, &DisallowedError{URL: req.URL, Answer: g.answer(&r)}
 	}
-	return g.toSend(req, r.origin, hasAgent), r.origin, g.checkPublic(req.URL)
-}
-
-// checkKeys refuses header keys that would be sent in place of, or beside, the fields
-// that were decided on. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it
-// ignores case.
-func checkKeys(h http.Header) error {
-	for key := range h {
-		switch {
-		case len(key) == len("User-Agent") && key != "User-Agent" && strings.EqualFold(key, "User-Agent"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: "+
-				"use Header.Set, which writes it %q", key, "User-Agent")
-		case len(key) == len("Host") && key != "Host" && strings.EqualFold(key, "Host"):
-			return fmt.Errorf("client: the header key %q is not what is decided for: set Request.Host", key)
-		}
-	}
-	return nil
+	out := g.toSend(req, r.origin, hasAgent)
+	return out, r.origin, g.checkPublic(out)
 }
 
 // toSend returns req, or a copy of it with what the wire needs: our User-Agent if it has

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 )
 
@@ -36,6 +38,9 @@ func TestSignChangesNothingThatWasDecidedOn(t *testing.T) {
 		"the method":         {func(r *http.Request) { r.Method = "DELETE" }, false},
 		"the User-Agent":     {func(r *http.Request) { r.Header.Set("User-Agent", "Other") }, false},
 		"a second agent":     {func(r *http.Request) { r.Header["user-agent"] = []string{"Other"} }, false},
+		"a second Host":      {func(r *http.Request) { r.Header["host"] = []string{"b.example"} }, false},
+		"a second length":    {func(r *http.Request) { r.Header["content-length"] = []string{"9"} }, false},
+		"a second coding":    {func(r *http.Request) { r.Header["TRANSFER-ENCODING"] = []string{"chunked"} }, false},
 		"the caller's slice": {func(r *http.Request) { r.TransferEncoding[0] = "gzip" }, true},
 		"the Trailer":        {func(r *http.Request) { r.Trailer.Set("Expires", "0") }, true},
 	} {
@@ -183,24 +188,122 @@ func TestRequestCancelEndsTheWait(t *testing.T) {
 	})
 }
 
-// A tunnel has no path that robots.txt could allow.
-func TestConnectWithoutAPathIsAnError(t *testing.T) {
-	sent := ""
+// A tunnel has no path that robots.txt could allow: HTTP/2 would send none.
+func TestConnectIsAnError(t *testing.T) {
 	gate := &client.Transport{Base: pagesOf(func(req *http.Request) (*http.Response, error) {
-		sent += req.Method + req.URL.Path
+		t.Errorf("sent %s %s", req.Method, req.URL)
 		return answer(200, "", ""), nil
 	})}
-	for path, ok := range map[string]bool{"": false, "/page": true} {
+	for _, path := range []string{"", "/page"} {
 		req, err := http.NewRequest("CONNECT", "http://a.example"+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gate.RoundTrip(req); ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "CONNECT") {
+		if _, err := gate.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "CONNECT") {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
-	if sent != "CONNECT/page" {
-		t.Errorf("sent %s", sent)
+}
+
+// What Sign got is its own after it has returned, too: what it does to that later is not sent.
+func TestWhatSignKeepsIsNotSent(t *testing.T) {
+	var kept *http.Request
+	var header http.Header
+	gate := &client.Transport{
+		Base: pagesOf(func(req *http.Request) (*http.Response, error) {
+			kept.URL.Path, kept.Host = "/private", "b.example"
+			header["User-Agent"], header["Signature"][0] = []string{"Other"}, "forged"
+			if got := req.URL.Path + req.Host + req.UserAgent() + req.Header.Get("Signature"); got != "/pageexact" {
+				t.Errorf("sent %q", got)
+			}
+			return answer(200, "", ""), nil
+		}),
+		Sign: func(r *http.Request) error {
+			if kept, header = r, r.Header; r.URL.Path == "/page" {
+				r.Header.Set("Signature", "exact")
+			}
+			return nil
+		},
+	}
+	req, err := http.NewRequest("GET", "http://a.example/page", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = ""
+	if _, err := gate.RoundTrip(req); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Sign may take longer than the rules hold, and longer than another's: what is sent is decided on and paced
+// after it, whatever Base is.
+func TestASlowSignIsNoWayAround(t *testing.T) {
+	for _, pacer := range []*client.Pacer{nil, {MaxUnderway: 4}} {
+		synctest.Test(t, func(t *testing.T) { aSlowSignIsNoWayAround(t, pacer) })
+	}
+}
+
+func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
+	start := time.Now()
+	var sent []time.Duration
+	rules := func() string {
+		if time.Since(start) < 30*time.Second {
+			return "User-agent: *\nCrawl-delay: 2\n"
+		}
+		return "User-agent: *\nDisallow: /\n"
+	}
+	signs := 0
+	gate := &client.Transport{
+		Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				res := answer(200, "", rules())
+				res.Header.Set("Cache-Control", "max-age=20")
+				return res, nil
+			}
+			sent = append(sent, time.Since(start))
+			return answer(200, "", ""), nil
+		}),
+		Cache: &cache.Cache{MinTTL: time.Second},
+		Pacer: pacer,
+		Sign: func(r *http.Request) error {
+			if r.URL.Path != "/robots.txt" {
+				if signs++; signs < 4 {
+					time.Sleep(time.Duration(8-2*signs) * time.Second)
+				} else if r.URL.Path == "/late" {
+					time.Sleep(time.Minute)
+				}
+			}
+			return nil
+		},
+	}
+	get := func(path string) error {
+		req, err := http.NewRequest("GET", "http://a.example"+path, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		resp, err := gate.RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if err := get("/page"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := 1; i < len(sent); i++ {
+		if d := sent[i] - sent[i-1]; pacer != nil && d < 2*time.Second {
+			t.Errorf("%v between two starts, Crawl-delay is 2 s: %v", d, sent)
+		}
+	}
+	err := get("/late")
+	if _, refused := errors.AsType[*client.DisallowedError](err); !refused || len(sent) != 3 {
+		t.Errorf("%v, sent at %v", err, sent)
 	}
 }
 

@@ -83,8 +83,8 @@ func targetOf(buf []byte, req *http.Request, o *fetch.Origin) (target string, er
 		return "", err
 	}
 	target, err = requestTarget(buf, req.URL)
-	if err == nil && req.Method == http.MethodConnect && req.URL.Path == "" {
-		err = errors.New("client: CONNECT without a path asks for a tunnel, which robots.txt cannot rule on: " +
+	if err == nil && req.Method == http.MethodConnect { // HTTP/2 sends no path with it
+		err = errors.New("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
 			"use a dialer, or the Proxy of an http.Transport")
 	}
 	return target, err

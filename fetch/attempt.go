@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -75,8 +76,10 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	}
 	ctx, cancel := harden.WithTimeout(ctx, r.attemptTimeout(), "complete answer to one request")
 	defer cancel()
-	if err := r.guard.CheckHost(h.url.Hostname(), len(r.chain)); err != nil {
-		return response{err: err}
+	for _, u := range []*url.URL{h.url, {Host: h.origin.HostField()}} { // either may be what a proxy is asked for
+		if err := r.guard.CheckHost(u.Hostname(), len(r.chain)); err != nil {
+			return response{err: err}
+		}
 	}
 	r.attempts++
 	base := r.base

@@ -162,8 +162,10 @@ type Fetcher struct {
 	// included. If false, only redirects from a public network into a private one are
 	// refused: intranets can be crawled.
 	//
-	// It needs a Transport that is nil or an *http.Transport, without a proxy. With any
-	// other, only localhost and hosts that are addresses are seen.
+	// It is held where a connection is made if Transport is nil or an *http.Transport, and by
+	// what it tells httptrace if it is another type: one that tells nothing is not seen. Behind
+	// the proxy of an *http.Transport only localhost and hosts that are addresses are seen; of
+	// another type, a proxy is refused as a site would be.
 	PublicOnly bool
 
 	once   sync.Once

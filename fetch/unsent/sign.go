@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -11,40 +12,61 @@ import (
 // ErrSign is wrapped by the errors of Sign. Such a request says nothing about the site.
 var ErrSign = errors.New("not sent, because Sign failed")
 
-// Sign returns a copy of req that sign has signed. The copy is sign's own down to the URL and the slices. A
-// signature is for what was decided on: so it is an error if sign changes the method, the URL, the host
-// or the User-Agent.
+// Sign returns a copy of req with the header that sign gives it, and the body that it leaves. What sign gets is its
+// own down to the URL and the slices: nothing that it keeps is sent. A signature is for what was decided on: so it is
+// an error if sign changes the method, the URL, the host or the User-Agent.
 func Sign(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
-	out := new(http.Request)
-	*out = *req
-	u := *req.URL
-	out.URL, out.Header, out.Trailer = &u, req.Header.Clone(), req.Trailer.Clone()
-	out.TransferEncoding = slices.Clone(req.TransferEncoding)
-	if out.Header == nil {
-		out.Header = make(http.Header, 3)
+	var copies struct {
+		its, out http.Request
+		url      url.URL
 	}
-	if err := sign(out); err != nil {
+	copies.its, copies.out, copies.url = *req, *req, *req.URL
+	its, out := &copies.its, &copies.out
+	its.URL, its.Header, its.Trailer = &copies.url, req.Header.Clone(), req.Trailer.Clone()
+	its.TransferEncoding = slices.Clone(req.TransferEncoding)
+	if its.Header == nil {
+		its.Header = make(http.Header, 3)
+	}
+	if err := sign(its); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSign, err)
 	}
 	changed := ""
 	switch {
-	case out.Method != req.Method:
+	case its.Method != req.Method:
 		changed = "method"
-	case out.URL == nil || *out.URL != *req.URL:
+	case its.URL == nil || *its.URL != *req.URL:
 		changed = "URL"
-	case out.Host != req.Host:
+	case its.Host != req.Host:
 		changed = "host"
-	}
-	for key, values := range out.Header { // net/http looks at canonical keys, HTTP/2 ignores case
-		if strings.EqualFold(key, "User-Agent") && !slices.Equal(values, req.Header[key]) {
-			changed = "User-Agent"
-		}
-	}
-	if len(out.Header["User-Agent"]) != len(req.Header["User-Agent"]) {
+	case !slices.Equal(its.Header["User-Agent"], req.Header["User-Agent"]):
 		changed = "User-Agent"
 	}
 	if changed != "" {
 		return nil, fmt.Errorf("%w: it changed the %s, which was decided on", ErrSign, changed)
 	}
+	if err := CheckKeys(its.Header); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSign, err)
+	}
+	out.Header = make(http.Header, len(its.Header))
+	for key, values := range its.Header {
+		if out.Header[key] = req.Header[key]; !slices.Equal(values, req.Header[key]) {
+			out.Header[key] = slices.Clone(values)
+		}
+	}
+	out.Body, out.GetBody, out.ContentLength = its.Body, its.GetBody, its.ContentLength
 	return out, nil
+}
+
+// CheckKeys refuses header keys that would be sent in place of, or beside, the fields that were decided on, or that
+// say where the request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
+func CheckKeys(h http.Header) error {
+	for key := range h {
+		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {
+			if len(key) == len(own) && key != own && strings.EqualFold(key, own) {
+				return fmt.Errorf("the header key %q is not what is decided for: "+
+					"use Header.Set, which writes it %q, or set Request.Host or ContentLength", key, own)
+			}
+		}
+	}
+	return nil
 }

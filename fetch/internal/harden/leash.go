@@ -95,7 +95,7 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 // gotConn holds a transport that is not hardened to PublicOnly, before it writes. HTTP/2 looks at the context
 // first, HTTP/1 does not.
 func (l *Leash) gotConn(got httptrace.GotConnInfo) {
-	if !l.guard.PublicOnly || l.detour.Load() || l.proxied.Load() {
+	if !l.guard.PublicOnly || l.proxied.Load() {
 		return
 	}
 	var addr netip.Addr
