@@ -136,7 +136,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Get returns the result that holds for the origin o: from memory, from the Store, or from
 // src. It waits no longer than ctx. The result is kept for all callers, unless it is a
 // proxy's 407. The error is ctx.Err() or ErrClosed; what goes wrong with the origin is a
-// Result with Err set. After a fetch.ErrNoTurn nothing is kept, and five seconds later Load
+// Result with Err set. After a fetch.ErrBusy nothing is kept, and five seconds later Load
 // is called again for the callers who still wait.
 //
 // With LastGood, where the last copy would serve in an outage, Get waits for another 3
@@ -268,20 +268,39 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	return c.terms.until(e.state.Load(), now)
 }
 
-// Close ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It
+// Close is Shutdown without a context: it waits for the Store alone, for five seconds at most.
+// The error says what is left of it, as that of Shutdown does.
+func (c *Cache) Close() error {
+	c.once.Do(c.init)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if c.Store == nil {
+		cancel()
+	}
+	err := c.Shutdown(ctx)
+	if c.Store == nil {
+		return nil
+	}
+	return err
+}
+
+// closeTimeout is what a Store has to take what it has not yet got: as long as one Put.
+const closeTimeout = 5 * time.Second
+
+// Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It
 // tries once to write each value that the Store has not yet got. If the Store then has all
-// of them and is an io.Closer, Close closes it. Close also waits for each Load to end. It
+// of them and is an io.Closer, Shutdown closes it. It also waits for each Load to end. It
 // waits no longer than ctx.
 //
 // The error says what is left: a Load that still runs, whose answer will not be kept; values
-// that the Store did not take; a Store that is not closed yet. Close may then be called
-// again, and goes on with what is left. What is left after the last Close is lost. If Close
+// that the Store did not take; a Store that is not closed yet. Shutdown may then be called
+// again, and goes on with what is left. What is left after the last call is lost. If Shutdown
 // returns nil, no call of a Load or of the Store is under way.
 //
 // A Cache without a Store need not be closed. If several Caches share a Store, only the last
 // of them may close it: hide its Close method from the others, as in
 // struct{ cache.Store; cache.Locker }{store, store}.
-func (c *Cache) Close(ctx context.Context) error {
+func (c *Cache) Shutdown(ctx context.Context) error {
 	c.once.Do(c.init)
 	select {
 	case c.closing <- struct{}{}:
@@ -289,7 +308,7 @@ func (c *Cache) Close(ctx context.Context) error {
 		select {
 		case c.closing <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("cache: another Close is under way: %w", ctx.Err())
+			return fmt.Errorf("cache: another Shutdown is under way: %w", ctx.Err())
 		}
 	}
 	defer func() { <-c.closing }()

@@ -86,7 +86,7 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 				for i, want := range []string{tt.err, tt.again} {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					err := c.Close(ctx)
+					err := c.Shutdown(ctx)
 					if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 						t.Errorf("Close %d: %v, want %q", i+1, err, want)
 					}
@@ -132,11 +132,11 @@ func TestCloseLeavesAStoreInUseOpen(t *testing.T) {
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if err := c.Close(ctx); err == nil || store.closed.Load() != 0 {
+				if err := c.Shutdown(ctx); err == nil || store.closed.Load() != 0 {
 					t.Errorf("Close: %v; the Store was closed %d times, want it in use", err, store.closed.Load())
 				}
 				time.Sleep(10 * time.Minute)
-				if err := c.Close(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
+				if err := c.Shutdown(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
 					t.Errorf("Close: %v; the Store was closed %d times, want it closed once, when not in use", err, store.closed.Load())
 				}
 			})
@@ -154,7 +154,7 @@ func TestALockIsGivenBackBeforeTheStoreIsClosed(t *testing.T) {
 			synctest.Wait() // the unlock is under way
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err := c.Close(ctx); err == nil {
+			if err := c.Shutdown(ctx); err == nil {
 				t.Errorf("status %d: no error from a Close that cannot wait", answer.StatusCode)
 			}
 			time.Sleep(time.Second)
@@ -179,7 +179,7 @@ func TestCloseClosesTheStoreBeforeALoadEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := c.Close(ctx); err == nil || store.closed.Load() != 1 || store.misused.Load() {
+		if err := c.Shutdown(ctx); err == nil || store.closed.Load() != 1 || store.misused.Load() {
 			t.Errorf("Close: %v; the Store was closed %d times, want an error about the load, and the Store closed", err, store.closed.Load())
 		}
 		time.Sleep(time.Hour)
@@ -233,6 +233,42 @@ func TestCloseWaitsForTheLocksToBeGivenBack(t *testing.T) {
 				if took := time.Since(start); took != 100*time.Millisecond || store.misused.Load() || store.closed.Load() != 1 {
 					t.Errorf("Close took %v, want the 100 ms that it takes to give a lock back", took)
 				}
+			})
+		})
+	}
+}
+
+// Close waits for no load, and for the Store no longer than it may take.
+func TestCloseWaitsForTheStoreAlone(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, tt := range []struct {
+		name  string
+		store cache.Store
+		took  time.Duration
+		err   string
+	}{
+		{"no Store", nil, 0, ""}, // though a load hangs
+		{"a Store", new(closingStore), 100 * time.Millisecond, ""},
+		{"a Store that takes nothing", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, 100 * time.Millisecond, "the disk is full"},
+		{"a Store that hangs", &closingStore{memStore: memStore{before: inCall("Put", func() error { time.Sleep(time.Hour); return nil })}}, 5 * time.Second, "is not in the store"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &cache.Cache{Store: tt.store, Logger: quiet}
+				get(t, c, &site{serve: always(rules("/private"))}, "https://b.example")
+				if tt.store == nil {
+					go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+						time.Sleep(time.Hour)
+						return rules("/"), nil
+					}})
+					synctest.Wait()
+				}
+				start := time.Now()
+				err := c.Close()
+				if took := time.Since(start); took > tt.took || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%v after %v", err, took)
+				}
+				time.Sleep(2 * time.Hour)
 			})
 		})
 	}

@@ -330,7 +330,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 			waiting <- err
 		}()
 		synctest.Wait()
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := <-waiting; err != cache.ErrClosed {
@@ -339,7 +339,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		if _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
 			t.Errorf("a later caller got %v", err)
 		}
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Shutdown(t.Context()); err != nil {
 			t.Errorf("the second Close: %v", err)
 		}
 	})
@@ -372,7 +372,7 @@ func TestCloseWaitsForTheLoadItself(t *testing.T) {
 			return nil, ctx.Err()
 		}})
 		synctest.Wait()
-		if err := c.Close(t.Context()); err != nil || running.Load() {
+		if err := c.Shutdown(t.Context()); err != nil || running.Load() {
 			t.Errorf("Close returned %v while load still runs (%t)", err, running.Load())
 		}
 	})

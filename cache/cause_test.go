@@ -32,7 +32,7 @@ func TestTheCauseOfAFailureIsKept(t *testing.T) {
 					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, kept)
 				}
 			}
-			if err := c.Close(t.Context()); err != nil {
+			if err := c.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if from == "the Store" && fetches > 0 {

@@ -207,7 +207,7 @@ func ExampleStore() {
 			return
 		}
 		fmt.Println(run, "run: status", r.StatusCode)
-		if err := c.Close(ctx); err != nil {
+		if err := c.Shutdown(ctx); err != nil {
 			fmt.Println(err)
 		}
 	}
@@ -235,7 +235,7 @@ func ExampleLocker() {
 	for range 2 {
 		processes.Go(func() {
 			c := &cache.Cache{Store: store}
-			defer c.Close(ctx)
+			defer c.Shutdown(ctx)
 			if _, err := c.Get(ctx, o, src); err != nil {
 				fmt.Println(err)
 			}

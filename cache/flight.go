@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 const (
@@ -355,8 +354,8 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	}()
 	res, err := src.Load(ctx, o, prev)
 	switch {
-	case errors.Is(err, fetch.ErrNoTurn):
-	case errors.Is(err, unsent.ErrSign):
+	case errors.Is(err, fetch.ErrBusy):
+	case errors.Is(err, fetch.ErrSign):
 		a = &arrival{mistake: err}
 	default:
 		a = c.arrived(s, src.checked(res, err), time.Now())

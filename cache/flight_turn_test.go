@@ -333,7 +333,7 @@ func TestCloseWithALoadThatHangs(t *testing.T) {
 		for i := range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			err := c.Close(ctx)
+			err := c.Shutdown(ctx)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still being read for 1 origin") || strings.Contains(err.Error(), "values") {
 				t.Errorf("Close number %d: %v", i+1, err)
 			}
@@ -378,7 +378,7 @@ func TestCloseMayBeTriedAgain(t *testing.T) {
 				}
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
-				if err := c.Close(gone); err == nil || !strings.Contains(err.Error(), "50 values") {
+				if err := c.Shutdown(gone); err == nil || !strings.Contains(err.Error(), "50 values") {
 					t.Errorf("with no time: %v", err)
 				}
 				var closing sync.WaitGroup
@@ -386,7 +386,7 @@ func TestCloseMayBeTriedAgain(t *testing.T) {
 					closing.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 						defer cancel()
-						if err := c.Close(ctx); err == nil {
+						if err := c.Shutdown(ctx); err == nil {
 							t.Error("nil, with a Store that takes nothing")
 						}
 					})
@@ -415,7 +415,7 @@ func TestCloseOfAnIdleCacheNeedsNoTime(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {
-		if err := new(cache.Cache).Close(gone); err != nil {
+		if err := new(cache.Cache).Shutdown(gone); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 			var asked atomic.Int32
 			late := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				asked.Add(1)
-				return nil, fmt.Errorf("our queue: %w", fetch.ErrNoTurn)
+				return nil, fmt.Errorf("our queue: %w", fetch.ErrBusy)
 			}
 			good := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				return rules("/private", "Cache-Control", "max-age=60"), nil
@@ -56,7 +56,7 @@ func TestALoadThatCouldNotAskLeavesNothingBehind(t *testing.T) {
 			if r, err := cached.Get(t.Context(), o, &cache.Source{Load: good}); err != nil || r.Err != nil {
 				t.Errorf("%s: then got %v, %v", c.name, r, err)
 			}
-			cached.Close(context.Background())
+			cached.Shutdown(context.Background())
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestARefreshWithoutATurnIsNotBegunAtEachCall(t *testing.T) {
 		for range 100 {
 			r, err := cached.Get(t.Context(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				asked++
-				return nil, fetch.ErrNoTurn
+				return nil, fetch.ErrBusy
 			}})
 			if err != nil || r.Err != nil {
 				t.Errorf("got %v, %v", r, err)

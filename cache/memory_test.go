@@ -219,7 +219,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 				}
 			}
 		}
-		if err := c.Close(t.Context()); err != nil || len(kept) != n {
+		if err := c.Shutdown(t.Context()); err != nil || len(kept) != n {
 			t.Errorf("%d origins; Close: %v", len(kept), err)
 		}
 		return kept

@@ -14,7 +14,7 @@ import (
 type Source struct {
 	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
 	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
-	// which ends after two minutes. An error that wraps fetch.ErrNoTurn means that the origin
+	// which ends after two minutes. An error that wraps fetch.ErrBusy means that the origin
 	// has not been asked.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 

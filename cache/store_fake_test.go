@@ -91,7 +91,7 @@ func get(t *testing.T, c *cache.Cache, s *site, raw string) *fetch.Result {
 
 func closeCache(t *testing.T, c *cache.Cache) {
 	t.Helper()
-	if err := c.Close(t.Context()); err != nil {
+	if err := c.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -300,7 +300,7 @@ func (tt costTest) run(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := c.Close(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
+	if err := c.Shutdown(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
 		t.Errorf("Close: %v, want %q", err, tt.close)
 	}
 	time.Sleep(48 * time.Hour) // until all that hangs has ended

@@ -23,23 +23,26 @@
 // credentials. Only what every request needs, such as a proxy or a dialer, belongs below.
 // A cache of pages belongs below too, or it could answer one crawler with a page that only
 // another may fetch. Then set Fetcher.Transport to what is below that cache: it must not
-// keep robots.txt. Retries must end on a [*DisallowedError]: go-retryablehttp needs a
-// CheckRetry that says so.
+// keep robots.txt. Retries must end on [ErrNotSent]: go-retryablehttp needs a CheckRetry that
+// says so.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a
 // click, a form), use [WithoutRobots] or another http.Client.
 //
 // # When a request is not sent
 //
-// The error tells what to do next:
+// If errors.Is(err, [ErrNotSent]), the gate held the request back. The error tells what to do
+// next:
 //
 //   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
-//   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read. Err
-//     says why. Ask again after Until.
-//   - A [*DelayError]: the site asks for more delay than a Pacer with Refuse keeps.
-//   - The context's error. The fetch of robots.txt goes on, so the next call finds it cached.
-//   - [ErrClosed], after Close.
+//   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read.
+//     Unreachable says why. Ask again after Until.
+//   - A [*UseError]: robots.txt says no to one of Transport.Uses.
+//   - A [*DelayError]: the site asks for more delay than a Pacer with RefuseLongDelays keeps.
+//   - A [*LateError]: its turn comes after its deadline. Ask again at At.
+//   - [ErrNotPublic], or [ErrClosed].
 //
+// The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it cached.
 // Any other error is Base's own, or says what is wrong with the URL or a header.
 //
 // # Time-outs
@@ -133,12 +136,12 @@ type Transport struct {
 
 	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
 	// "search". If robots.txt disallows one of them for a target that its rules allow,
-	// nothing is sent, and RoundTrip and Decide return a *UseError. A label that no row of
+	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no row of
 	// the table has is an error of every request. If nil, robots.txt is not asked about
 	// use.
 	//
 	// The labels are asked about one by one: declare those that the answers are really
-	// for. What the answers themselves say about use is for the caller to read; see [Watch].
+	// for. What the answers themselves say about use is for the caller to read; see [PageRules].
 	Uses []string
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
@@ -217,10 +220,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // Decide reports whether RoundTrip would send a GET of u with ctx, without sending it. It
 // may fetch robots.txt.
 //
-// An unreachable robots.txt is an Answer with ReasonUnreachable and no error. With a
-// context of WithoutRobots everything is allowed with ReasonNoRule. The error is a
-// *UseError, the context's cause or ErrClosed, or says why u cannot be decided on or that
-// Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
+// An unreachable robots.txt is an Answer with ReasonUnreachable and no error, and a use that is
+// disallowed one with ReasonUse. With a context of WithoutRobots everything is allowed with
+// ReasonNoRule. The error is the context's cause or ErrClosed, or says why u cannot be decided
+// on or that Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
 // although RoundTrip hands it to Base: robots.txt cannot be asked about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	g, err := t.open()
@@ -266,29 +269,45 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	return res.Policy, nil
 }
 
-// Close closes the Transport. Later calls return ErrClosed. If the Transport made its own
-// Cache, Close closes that too: fetches of robots.txt stop, and calls that wait for them
-// return ErrClosed. The idle connections of Base are closed.
+// Close is Shutdown without a context: it waits for nothing.
+func (t *Transport) Close() error {
+	g := t.close()
+	if g.ownCache {
+		return g.cache.Close()
+	}
+	return nil
+}
+
+// Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own
+// Cache, Shutdown closes that too: fetches of robots.txt stop, and calls that wait for them
+// return ErrClosed. Base and its connections are the caller's; see CloseIdleConnections.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get
 // their turn until their contexts end.
 //
-// Close waits for the fetches that it ended, but no longer than ctx. The error says which
-// of them have not ended; Close may then be called again. A Transport need not be closed:
+// Shutdown waits for the fetches that it ended, but no longer than ctx. The error says which
+// of them have not ended; Shutdown may then be called again. A Transport need not be closed:
 // its fetches end by themselves, and only idle connections are left.
 //
-// Close does not close a Cache that was given to the Transport, since others may share
-// it. A fetch there goes on, and calls that wait for it get the answer. If that Cache has a
-// Store, close the Cache, after its Transports if they are closed at all: Cache.Close writes
-// what the Store has not yet got, and closes the Store.
-func (t *Transport) Close(ctx context.Context) error {
-	defer t.CloseIdleConnections()
-	g := t.ready()
-	g.closed.Store(true)
+// Neither Close nor Shutdown closes a Cache that was given to the Transport, since others may
+// share it. A fetch there goes on, and calls that wait for it get the answer. If that Cache has
+// a Store, close the Cache, after its Transports if they are closed at all: that writes what the
+// Store has not yet got, and closes the Store.
+func (t *Transport) Shutdown(ctx context.Context) error {
+	g := t.close()
 	if g.ownCache {
-		return g.cache.Close(ctx)
+		return g.cache.Shutdown(ctx)
 	}
 	return nil
+}
+
+func (t *Transport) close() *gate {
+	g := t.ready()
+	g.closed.Store(true)
+	if g.publicOnly && g.wire { // Base is a copy of our own
+		t.CloseIdleConnections()
+	}
+	return g
 }
 
 // CloseIdleConnections passes the call on to Base, as http.Client expects.

@@ -380,8 +380,8 @@ func TestAfterCloseNothingIsSent(t *testing.T) {
 			if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")}); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 {
-				if err := rt.Close(t.Context()); err != nil {
+			for _, end := range []func() error{rt.Close, func() error { return rt.Shutdown(t.Context()) }, rt.Close} {
+				if err := end(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -409,13 +409,16 @@ func TestAfterCloseNothingIsSent(t *testing.T) {
 func TestATransportThatWasNeverUsedCanBeClosed(t *testing.T) {
 	base := new(silent)
 	rt := &client.Transport{Base: base}
-	if err := rt.Close(t.Context()); err != nil {
+	if err := errors.Join(rt.Shutdown(t.Context()), rt.Close()); err != nil {
 		t.Error(err)
 	}
-	if base.idleClosed.Load() == 0 {
-		t.Error("the idle connections of Base were not closed")
+	if base.idleClosed.Load() != 0 {
+		t.Error("the connections of Base, which is the caller's, were closed")
 	}
-	if err := new(client.Transport).Close(t.Context()); err != nil {
+	if rt.CloseIdleConnections(); base.idleClosed.Load() != 1 {
+		t.Error("CloseIdleConnections is not passed on")
+	}
+	if err := new(client.Transport).Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -444,7 +447,7 @@ func TestCloseEndsFetchesAndFreesThoseWhoWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := rt.Close(t.Context()); err != nil {
+		if err := rt.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		waiting.Wait()
@@ -479,7 +482,7 @@ func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := one.Close(t.Context()); err != nil {
+		if err := one.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		close(release)
@@ -490,7 +493,7 @@ func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 		if d, err := other.Decide(t.Context(), parse("http://a.example/go-only")); err != nil || d.Allowed {
 			t.Errorf("the other one: got %v, %v, want a refusal", d, err)
 		}
-		if err := shared.Close(t.Context()); err != nil {
+		if err := shared.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if _, err := other.Decide(t.Context(), parse("http://a.example/")); !errors.Is(err, cache.ErrClosed) {
@@ -524,7 +527,7 @@ func TestCloseMayComeAtAnyMoment(t *testing.T) {
 			})
 			if i%4 == 3 {
 				users.Go(func() {
-					if err := rt.Close(t.Context()); err != nil {
+					if err := rt.Shutdown(t.Context()); err != nil {
 						t.Error(err)
 					}
 					closed.Store(true)
@@ -631,8 +634,8 @@ func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 			if row.received && (a.Received.Before(start) || a.Received.After(time.Now())) {
 				t.Errorf("%s: received %v, want between %v and now", row.url, a.Received, start)
 			}
-			if (a.Err != nil) != (row.err != "") || a.Err != nil && !strings.Contains(a.Err.Error(), row.err) {
-				t.Errorf("%s: Err is %v, want %q", row.url, a.Err, row.err)
+			if (a.Unreachable != nil) != (row.err != "") || a.Unreachable != nil && !strings.Contains(a.Unreachable.Error(), row.err) {
+				t.Errorf("%s: Err is %v, want %q", row.url, a.Unreachable, row.err)
 			}
 			_, rerr := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
 			if refusal, ok := errors.AsType[*client.DisallowedError](rerr); ok == a.Allowed || ok && refusal.Answer != a {

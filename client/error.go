@@ -15,9 +15,20 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
+// ErrNotSent is wrapped by, or matches with errors.Is, every error of a request that the gate held
+// back: *DisallowedError, *UseError, *DelayError, *LateError, ErrNotPublic, ErrClosed and
+// cache.ErrClosed. The site saw nothing of it, and to try again at once changes nothing.
+var ErrNotSent = errors.New("client: not sent")
+
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
-// given to the Transport is closed first, they return cache.ErrClosed.
-var ErrClosed = errors.New("client: the Transport is closed")
+// given to the Transport is closed first, they return an error that wraps cache.ErrClosed.
+var ErrClosed error = notSent("client: the Transport is closed")
+
+// notSent is an error that is ErrNotSent in other words.
+type notSent string
+
+func (e notSent) Error() string        { return string(e) }
+func (e notSent) Is(target error) bool { return target == ErrNotSent }
 
 // Answer is a Decision and what it rests on.
 type Answer struct {
@@ -27,8 +38,13 @@ type Answer struct {
 	// name of the group that was found for it.
 	Token string
 
-	// Err says why robots.txt is unreachable, or is nil.
-	Err error
+	// With policy.ReasonUse: the first of Transport.Uses that is disallowed, and the statement
+	// that does it, with its mechanism, line and text. Else empty and nil.
+	Use string
+	By  *usage.Statement
+
+	// Unreachable says why robots.txt is unreachable, or is nil.
+	Unreachable error
 
 	// Received is when the robots.txt that decides was received. It is zero if none was
 	// asked for.
@@ -39,11 +55,16 @@ type Answer struct {
 	Until time.Time
 }
 
-// LogValue returns the answer in one line: whose, why, and Err as text, all cut. The errors that
+// LogValue returns the answer in one line: whose, why, and Unreachable as text, all cut. The errors that
 // embed an Answer are logged as errors.
 func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
 
 func (a *Answer) text() string {
+	if a.By != nil {
+		by := *a.By
+		by.Text = cut(by.Text)
+		return fmt.Sprintf("%v, disallows the use %q for %q", by, cut(a.Use), cut(a.Token))
+	}
 	d := a.Decision
 	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
 	said := d.String()
@@ -51,8 +72,8 @@ func (a *Answer) text() string {
 		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
 	}
 	text := fmt.Sprintf("%q: %s", cut(a.Token), said)
-	if a.Err != nil {
-		text += ": " + cut(a.Err.Error())
+	if a.Unreachable != nil {
+		text += ": " + cut(a.Unreachable.Error())
 	}
 	return text
 }
@@ -68,7 +89,7 @@ func (e *UseError) LogValue() slog.Value        { return slog.StringValue(e.Erro
 // Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out"
 // (policy.ReasonUnreachable: ask again after Until).
 //
-// There is no Unwrap: if robots.txt timed out, Err would look like the caller's own
+// There is no Unwrap: if robots.txt timed out, Unreachable would look like the caller's own
 // deadline.
 type DisallowedError struct {
 	URL *url.URL // what was asked for; shared with the request, must not be modified
@@ -81,34 +102,29 @@ type DisallowedError struct {
 func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
 
 // UseError says that a request was not sent because robots.txt disallows a use that
-// Transport.Uses declares. The rules of robots.txt allow the target: it may be fetched for
-// another use.
+// Transport.Uses declares: Reason is policy.ReasonUse. Its rules allow the target, so it may be
+// fetched for another use.
 //
 // There is no Unwrap, as in DisallowedError.
 type UseError struct {
 	URL *url.URL // what was asked for; shared with the request, must not be modified
-
-	// Use is the label in Transport.Uses.
-	Use string
-
-	// By is the statement that disallows it: its mechanism, line and text.
-	By usage.Statement
-
-	// Answer is what the rules say, which is yes.
 	Answer
 }
 
 // Error says which statement disallows which use, and for which product token. It leaves
 // out the URL, which http.Client puts in front. Text from the network is quoted and cut, so
 // it is safe in a log line.
-func (e *UseError) Error() string {
-	by := e.By
-	by.Text = cut(by.Text)
-	return fmt.Sprintf("client: not sent: %v, disallows the use %q for %q", by, cut(e.Use), cut(e.Token))
-}
+func (e *UseError) Error() string { return "client: not sent: " + e.text() }
+
+// The refusals are ErrNotSent, and wrap nothing.
+
+func (e *DisallowedError) Is(target error) bool { return target == ErrNotSent }
+func (e *UseError) Is(target error) bool        { return target == ErrNotSent }
+func (e *DelayError) Is(target error) bool      { return target == ErrNotSent }
+func (e *LateError) Is(target error) bool       { return target == ErrNotSent }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay
-// than Pacer.MaxDelay, and Pacer.Refuse is set.
+// than Pacer.MaxDelay, and Pacer.RefuseLongDelays is set.
 type DelayError struct {
 	Origin fetch.Origin
 	Delay  time.Duration // what robots.txt asks for

@@ -40,7 +40,7 @@ func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
 	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}, Group: "b\u202eot\x9b"}
 	unreachable := policy.Decision{Reason: policy.ReasonUnreachable}
 	answer := func(d policy.Decision, err error) client.Answer {
-		return client.Answer{Decision: d, Token: "ExampleBot", Err: err}
+		return client.Answer{Decision: d, Token: "ExampleBot", Unreachable: err}
 	}
 	for _, row := range []struct {
 		err  error

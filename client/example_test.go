@@ -87,7 +87,7 @@ func ExampleTransport_uses() {
 }
 
 // A page is dropped for what it says about itself.
-func ExampleWatch() {
+func ExamplePageRules() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Robots-Tag", "noarchive")
 		w.Header().Set("Content-Type", "text/html")
@@ -99,7 +99,7 @@ func ExampleWatch() {
 		fmt.Println(err)
 		return
 	}
-	body := client.Watch(resp)
+	body := client.PageRules(resp)
 	io.Copy(io.Discard, resp.Body) // what the crawler does with the page
 	resp.Body.Close()
 	effect := body.Rules().For(policy.RFC9309, "ExampleBot")
@@ -159,7 +159,7 @@ func ExampleTransport_Close() {
 	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	fmt.Println(gate.Close(ctx))
+	fmt.Println(gate.Shutdown(ctx))
 	_, err := (&http.Client{Transport: gate}).Get(site.URL)
 	fmt.Println(errors.Is(err, client.ErrClosed))
 	// Output:
@@ -275,11 +275,11 @@ func ExampleTransport_store() {
 	for _, run := range []string{"first", "second"} {
 		c := &cache.Cache{Store: store}
 		gate := &client.Transport{UserAgent: "ExampleBot/1.0", Cache: c, Trace: &client.Trace{
-			Fetched: func(client.Fetched) { fmt.Println("robots.txt was fetched") },
+			Fetched: func(context.Context, client.FetchedInfo) { fmt.Println("robots.txt was fetched") },
 		}}
 		answer, err := gate.Decide(ctx, u)
 		fmt.Printf("%s run: %v %v\n", run, answer.Allowed, err)
-		if err := errors.Join(gate.Close(ctx), c.Close(ctx)); err != nil {
+		if err := errors.Join(gate.Shutdown(ctx), c.Shutdown(ctx)); err != nil {
 			fmt.Println(err)
 		}
 	}
@@ -316,9 +316,9 @@ func ExampleDisallowedError() {
 	// ask again later: /page
 }
 
-// Decide rules without a network, on a policy that is at hand. It looks at what a
+// DecideWith rules without a network, on a policy that is at hand. It looks at what a
 // server may make of the URL, too.
-func ExampleDecide() {
+func ExampleDecideWith() {
 	p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
 	for _, link := range []string{"https://example.com/public", "https://example.com/public/../private"} {
 		u, err := url.Parse(link)
@@ -326,8 +326,8 @@ func ExampleDecide() {
 			fmt.Println(err)
 			return
 		}
-		d, err := client.Decide(p, "ExampleBot", u)
-		fmt.Println(u.Path, d.Allowed, err)
+		a, err := client.DecideWith(p, "ExampleBot", u)
+		fmt.Println(u.Path, a.Allowed, err)
 	}
 	// Output:
 	// /public true <nil>
@@ -371,10 +371,10 @@ func ExampleTrace() {
 		},
 	}))
 	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
-		Fetched: func(f client.Fetched) {
+		Fetched: func(_ context.Context, f client.FetchedInfo) {
 			log.Info("robots.txt", "status", f.Result.StatusCode, "refresh", f.Refresh)
 		},
-		Decided: func(_ context.Context, d client.Decided) {
+		Decided: func(_ context.Context, d client.DecidedInfo) {
 			log.Info("decided", "target", d.Target, "token", d.Token, "why", d.Decision.String())
 		},
 	}}
@@ -438,7 +438,7 @@ func ExampleDelayError() {
 	}))
 	defer site.Close()
 
-	c := &http.Client{Transport: &client.Transport{Pacer: &client.Pacer{MaxDelay: time.Minute, Refuse: true}}}
+	c := &http.Client{Transport: &client.Transport{Pacer: &client.Pacer{MaxDelay: time.Minute, RefuseLongDelays: true}}}
 	_, err := c.Get(site.URL + "/page")
 	if slow, ok := errors.AsType[*client.DelayError](err); ok {
 		fmt.Println("asks for", slow.Delay, "and we keep", slow.Max)
@@ -447,13 +447,13 @@ func ExampleDelayError() {
 }
 
 // Decided counts answers by their reason, as a service does for its metrics.
-func ExampleDecided() {
+func ExampleDecidedInfo() {
 	site := exampleSite()
 	defer site.Close()
 
 	answers := map[policy.Reason]int{} // guard it, if requests are made concurrently
 	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
-		Decided: func(_ context.Context, d client.Decided) { answers[d.Reason]++ },
+		Decided: func(_ context.Context, d client.DecidedInfo) { answers[d.Reason]++ },
 	}}}
 	for _, path := range []string{"/public", "/private/a", "/private/b"} {
 		if resp, err := c.Get(site.URL + path); err == nil {
@@ -465,7 +465,7 @@ func ExampleDecided() {
 }
 
 // Fetched says why a site is unreachable.
-func ExampleFetched() {
+func ExampleFetchedInfo() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "120")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -474,7 +474,7 @@ func ExampleFetched() {
 
 	gate := &client.Transport{
 		Fetcher: &fetch.Fetcher{Retries: -1},
-		Trace: &client.Trace{Fetched: func(f client.Fetched) {
+		Trace: &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) {
 			if f.Err != nil {
 				fmt.Println("given up:", f.Err)
 				return
@@ -490,13 +490,13 @@ func ExampleFetched() {
 
 // Waited tells of each request that the Pacer held back. The first page waits too: reading
 // robots.txt was a request.
-func ExampleWaited() {
+func ExampleWaitedInfo() {
 	site := exampleSite()
 	defer site.Close()
 
 	c := &http.Client{Transport: &client.Transport{
 		Pacer: &client.Pacer{Delay: 250 * time.Millisecond},
-		Trace: &client.Trace{Waited: func(_ context.Context, w client.Waited) {
+		Trace: &client.Trace{Waited: func(_ context.Context, w client.WaitedInfo) {
 			fmt.Println(w.URL.Path, w.Took > 0, w.Err)
 		}},
 	}}

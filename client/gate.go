@@ -59,9 +59,9 @@ type ruling struct {
 
 // answer returns r as callers see it.
 func (g *gate) answer(r *ruling) Answer {
-	a := Answer{Decision: r.Decision, Token: r.token}
+	a := r.question.answer()
 	if r.result != nil {
-		a.Err, a.Received, a.Until = r.result.Err, r.result.Time, g.cache.Until(r.origin, &g.source)
+		a.Unreachable, a.Received, a.Until = r.result.Err, r.result.Time, g.cache.Until(r.origin, &g.source)
 	}
 	return a
 }
@@ -71,11 +71,10 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.trace.Decided == nil {
 		return g.decide(ctx, req, r, nil)
 	}
-	d := Decided{URL: req.URL}
+	d := DecidedInfo{URL: req.URL}
 	start := time.Now()
 	err := g.decide(ctx, req, r, &d.Target)
-	d.Answer, d.Took = g.answer(r), time.Since(start)
-	d.Err = errors.Join(d.Err, err)
+	d.Answer, d.Err, d.Took = g.answer(r), err, time.Since(start)
 	returned := false
 	defer func() {
 		if !returned { // the hook ended the goroutine, as a test's Fatal does
@@ -129,9 +128,6 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	}
 	if err = r.question.decide(ctx, target); err == nil {
 		r.result = res
-	} else if e, ok := err.(*UseError); ok {
-		allowed := ruling{question: question{token: r.token, Decision: e.Decision}, origin: r.origin, result: res}
-		e.URL, e.Answer = u, g.answer(&allowed)
 	}
 	return err
 }
@@ -146,11 +142,11 @@ func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
 // Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is.
 func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
-	if _, refused := err.(*UseError); refused {
-		return err
-	}
-	if err != nil || r.Allowed {
+	switch {
+	case err != nil || r.Allowed:
 		return nil
+	case r.Reason == policy.ReasonUse:
+		return &UseError{URL: req.URL, Answer: g.answer(r)}
 	}
 	return &DisallowedError{URL: req.URL, Answer: g.answer(r)}
 }
@@ -175,6 +171,8 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		err = ErrClosed // the caller knows of no Cache
+	case errors.Is(err, cache.ErrClosed):
+		err = fmt.Errorf("%w: %w", ErrNotSent, err)
 	case errors.Is(err, ctx.Err()):
 		err = context.Cause(ctx) // as net/http has it
 	}
@@ -186,8 +184,8 @@ func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resul
 	start := time.Now()
 	res, err := g.pacer.readRobots(ctx, o, prev, g.fetcher.Fetch)
 	if g.trace.Fetched != nil {
-		f := Fetched{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)}
-		g.call("Fetched", func() { g.trace.Fetched(f) })
+		f := FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)}
+		g.call("Fetched", func() { g.trace.Fetched(ctx, f) })
 	}
 	return res, err
 }

@@ -164,7 +164,7 @@ func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 		if took := time.Since(start); err != nil || d.Reason != policy.ReasonUnreachable || took > 40*time.Second {
 			t.Errorf("got %v, %v after %v, want unreachable after 30s", d, err, took)
 		}
-		if err := rt.Close(t.Context()); err != nil {
+		if err := rt.Shutdown(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 		close(release)
@@ -275,7 +275,7 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 						}
 						time.Sleep(300 * time.Hour) // what goes on ends
 						if rt.Cache != nil {
-							rt.Cache.Close(context.Background())
+							rt.Cache.Shutdown(context.Background())
 						}
 					})
 				})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // An Answer in a log is one short line with its error as text, and an error that embeds one is
@@ -16,9 +17,9 @@ import (
 func TestAnAnswerInALogIsShort(t *testing.T) {
 	long := strings.Repeat("long\n", 10_000)
 	p := policy.Parse([]byte("User-agent: *\nDisallow: /" + strings.Repeat("a", 50_000)))
-	a := client.Answer{Decision: p.Decide("b", "/"+strings.Repeat("a", 50_000)), Token: long, Err: errors.New("it broke " + long)}
+	a := client.Answer{Decision: p.Decide("b", "/"+strings.Repeat("a", 50_000)), Token: long, Unreachable: errors.New("it broke " + long)}
 	refused := &client.DisallowedError{Answer: a}
-	for want, v := range map[string]any{"it broke": a, "disallowed": &a, "client: not sent for": refused, "disallows the use": &client.UseError{Answer: a}} {
+	for want, v := range map[string]any{"it broke": a, "disallowed": &a, "client: not sent for": refused, "disallows the use": &client.UseError{Answer: client.Answer{Use: long, By: &usage.Statement{Text: long}}}} {
 		var buf bytes.Buffer
 		for _, h := range []slog.Handler{slog.NewJSONHandler(&buf, nil), slog.NewTextHandler(&buf, nil)} {
 			buf.Reset()

@@ -73,7 +73,7 @@ import (
 // robots.txt is read does: a Cache takes the times in its Store for its own, give or take a minute. Requests of one process start in the order they came; the processes
 // take turns among each other. A process that dies keeps its places for five seconds. One that
 // was stopped for longer than that asks again before it sends. While Turns fails, requests wait
-// until their contexts end, and the error then names the failure too; see Alone.
+// until their contexts end, and the error then names the failure too; see RunAlone.
 //
 // If MaxUnderway is above one, the distance from start to start is as exact as the time that
 // Turns takes to answer is even. So is the distance between robots.txt and a page in flight.
@@ -99,9 +99,9 @@ type Pacer struct {
 	// is none. In any case no delay exceeds a day.
 	MaxDelay time.Duration
 
-	// Refuse makes requests fail with a [*DelayError] at an origin that asks for more
+	// RefuseLongDelays makes requests fail with a [*DelayError] at an origin that asks for more
 	// than MaxDelay. If false, MaxDelay is kept instead.
-	Refuse bool
+	RefuseLongDelays bool
 
 	// MaxUnderway is how many requests may be in flight at one origin. If zero, 1. If
 	// negative, there is none.
@@ -111,9 +111,9 @@ type Pacer struct {
 	// If nil, the pace is kept in this process only.
 	Turns turns.Store
 
-	// Alone makes this process keep its own pace while Turns fails. If false, requests
+	// RunAlone makes this process keep its own pace while Turns fails. If false, requests
 	// then wait, until Turns works again or their contexts end.
-	Alone bool
+	RunAlone bool
 
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
 	lanes *simplelru.LRU[fetch.Origin, *lane]

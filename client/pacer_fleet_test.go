@@ -63,7 +63,7 @@ type fleet struct {
 	faults bool          // calls of the store fail, or their answers are lost
 	far    bool          // calls of the store take their time
 	late   bool          // a call that was given up is carried out later
-	alone  bool          // Pacer.Alone
+	alone  bool          // Pacer.RunAlone
 	crawl  time.Duration // Crawl-delay, above all of Pacer.Delay; 0: there is no robots.txt
 	procs  []*proc
 	hosts  []string
@@ -121,12 +121,12 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		if f.pick(6) == 0 {
 			p.delay *= 3
 		}
-		p.pacer = &client.Pacer{Delay: p.delay, MaxUnderway: f.places, Turns: p, Alone: f.alone}
+		p.pacer = &client.Pacer{Delay: p.delay, MaxUnderway: f.places, Turns: p, RunAlone: f.alone}
 		for range 1 + f.pick(2) {
 			p.gates = append(p.gates, &client.Transport{
 				Base: p.base(), UserAgent: "ExampleBot/1.0", Pacer: p.pacer,
 				Sign:  func(*http.Request) error { p.here(); return nil },
-				Trace: &client.Trace{Waited: func(context.Context, client.Waited) { p.here() }},
+				Trace: &client.Trace{Waited: func(context.Context, client.WaitedInfo) { p.here() }},
 			})
 		}
 		f.procs = append(f.procs, p)
@@ -188,7 +188,7 @@ func (f *fleet) nothingIsHeld() {
 		if err != nil || !got.Taken && got.Pause == 0 {
 			f.t.Errorf("%s: a place is held that has no request: %+v, %v; %s", host, got, err, f)
 		}
-		f.store.Tell(f.t.Context(), "http://"+host, turns.News{Ask: a})
+		f.store.Tell(f.t.Context(), "http://"+host, turns.Report{Ask: a})
 	}
 }
 
@@ -344,20 +344,20 @@ func (p *proc) travel(ctx context.Context, lost bool) error {
 }
 
 // Take implements turns.Store.
-func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (turns.Answer, error) {
-	answer := make(chan turns.Answer, 1) // that is not waited for if the call was given up
+func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, error) {
+	answer := make(chan turns.Reply, 1) // that is not waited for if the call was given up
 	err := p.call(ctx, func() {
 		got, _ := p.store.Take(context.Background(), key, a)
 		p.took(key, a, got)
 		answer <- got
 	})
 	if err != nil {
-		return turns.Answer{}, err
+		return turns.Reply{}, err
 	}
 	return <-answer, nil
 }
 
-func (p *proc) took(key string, a turns.Ask, got turns.Answer) {
+func (p *proc) took(key string, a turns.Ask, got turns.Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old := p.turns[a.Turn]; old != nil && old.ended && !p.late {
@@ -371,14 +371,14 @@ func (p *proc) took(key string, a turns.Ask, got turns.Answer) {
 }
 
 // Tell implements turns.Store.
-func (p *proc) Tell(ctx context.Context, key string, n turns.News) error {
+func (p *proc) Tell(ctx context.Context, key string, n turns.Report) error {
 	return p.call(ctx, func() {
 		p.store.Tell(context.Background(), key, n)
 		p.told(n)
 	})
 }
 
-func (p *proc) told(n turns.News) {
+func (p *proc) told(n turns.Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note("%s: tell %s event %d", "", n.Turn, n.Event)

@@ -219,7 +219,7 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 		case next == toAsk && !p.ask(ctx, w):
 			w.checked = false
 		default:
-			return place{w.lane, w.lease, w.began, w.decided, w.resume}, held, nil
+			return place{w.lane, w.lease, w.began, w.decided}, held, nil
 		}
 	}
 }
@@ -300,7 +300,7 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 		if pl.last.After(pl.began) {
 			at = p.spaced(pl.lane, pl.last, now)
 		}
-		paused := pl.resume.After(now) && pl.resume.After(pl.knows)
+		paused := pl.resume.After(now)
 		if !paused && !at.After(now) {
 			pl.last, pl.began = now, now
 			p.mu.Unlock()
@@ -476,7 +476,7 @@ func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
 
 // tooSlow returns the refusal of an origin that asks for more than the cap, or nil.
 func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
-	if !p.Refuse {
+	if !p.RefuseLongDelays {
 		return nil
 	}
 	if asked := l.asked(now); asked > p.maxDelay() {

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -189,8 +190,8 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 		pacer := over(&client.Pacer{})
 		get(t, paced(pacer, base), "http://a.example/page")
 		paused := time.Now()
-		var read client.Fetched
-		other := &client.Transport{Base: base, Pacer: pacer, Trace: &client.Trace{Fetched: func(f client.Fetched) { read = f }}}
+		var read client.FetchedInfo
+		other := &client.Transport{Base: base, Pacer: pacer, Trace: &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { read = f }}}
 		d, err := other.Decide(t.Context(), parse("http://a.example/page"))
 		if err != nil || d.Allowed || d.Reason != policy.ReasonUnreachable {
 			t.Errorf("got %v, %v, want a refusal as unreachable", d, err)

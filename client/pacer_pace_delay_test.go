@@ -49,7 +49,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", over(&client.Pacer{}), 30 * time.Second},
 		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", over(&client.Pacer{MaxDelay: 45 * time.Second}), 45 * time.Second},
 		{"no cap", "User-agent: *\nCrawl-delay: 90\n", over(&client.Pacer{MaxDelay: -1}), 90 * time.Second},
-		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", over(&client.Pacer{Refuse: true}), 30 * time.Second},
+		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", over(&client.Pacer{RefuseLongDelays: true}), 30 * time.Second},
 
 		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", over(&client.Pacer{}), 10 * time.Second},
 		{"E-01 rate, several documents", "User-agent: *\nrequest-rate: 100/15m\n", over(&client.Pacer{}), 9 * time.Second},
@@ -65,13 +65,13 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", over(&client.Pacer{}), 3 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse})
+			p := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, RefuseLongDelays: c.pacer.RefuseLongDelays})
 			web := paced(p, withRobots(c.robots))
 			get(t, web, "http://a.example/")
 			if _, took := get(t, web, "http://a.example/"); took != c.want {
 				t.Errorf("%s: waited %v, want %v", c.name, took, c.want)
 			}
-			alone := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, Refuse: c.pacer.Refuse})
+			alone := over(&client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, RefuseLongDelays: c.pacer.RefuseLongDelays})
 			u := parse("http://a.example/")
 			alone.Learn(u, group(c.robots))
 			alone.Wait(t.Context(), u)
@@ -84,7 +84,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 
 func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := over(&client.Pacer{Refuse: true})
+		p := over(&client.Pacer{RefuseLongDelays: true})
 		web := paced(p, withRobots("User-agent: *\nCrawl-delay: 120\n"))
 		_, err := web.Get("http://a.example/page")
 		refusal, ok := errors.AsType[*client.DelayError](err)
@@ -180,7 +180,7 @@ func TestPacerLearnsAnew(t *testing.T) {
 func TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, shared := over(&client.Pacer{}), new(cache.Cache)
-		defer shared.Close(context.Background())
+		defer shared.Shutdown(context.Background())
 		slow := &client.Transport{Base: agentsBase{}, UserAgent: "Slow/1", Token: "bot", Pacer: p, Cache: shared}
 		fast := &client.Transport{Base: agentsBase{}, UserAgent: "Fast/1", Token: "bot", Pacer: p, Cache: shared}
 		begin, sent := time.Now(), make([]time.Duration, 4)

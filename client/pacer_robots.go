@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -33,7 +32,7 @@ type robotsVisit struct {
 	queued  bool                 // a retry could have come in time, and our queue or store was in the way
 }
 
-// next is an unsent.Turn.
+// next is for fetch.WithTurns.
 func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
@@ -89,7 +88,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	return err
 }
 
-// check is an unsent.Check. What was given back meanwhile is used by no request.
+// check is for fetch.WithTurns. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
 	if turn := v.current.Load(); turn != nil {
 		return v.pacer.check(turn.place)
@@ -168,21 +167,21 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		return pausedRobots(late), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
 	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: own, hop: new(Turn)}
 	v.current.Store(own)
 	defer v.end()
-	res, err := read(unsent.WithTurn(unsent.With(ctx, v.check), v.next), o, prev)
+	res, err := read(fetch.WithTurns(ctx, v.check, v.next), o, prev)
 	switch {
 	case v.lost():
-		return nil, fmt.Errorf("%w: %w", fetch.ErrNoTurn, errLost)
+		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, errLost)
 	case err == nil:
 		v.note(res.StatusCode, res.RetryAfter)
 	case v.late != nil && v.late.Paused:
 		return pausedRobots(v.late), nil
 	case held > 0: // its time was over sooner for that
-		err = fmt.Errorf("%w: %w", fetch.ErrNoTurn, err)
+		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
 	v.linger()
 	return res, err

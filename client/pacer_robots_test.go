@@ -82,8 +82,8 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 				if err != nil {
 					return
 				}
-				if a.Err != nil {
-					t.Errorf("shop %d: %v", i, a.Err)
+				if a.Unreachable != nil {
+					t.Errorf("shop %d: %v", i, a.Unreachable)
 				}
 				mu.Lock()
 				read++
@@ -91,7 +91,7 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 			})
 		}
 		shops.Wait()
-		gate.Close(context.Background())
+		gate.Shutdown(context.Background())
 		asked := web.gaps(t, "www.example", 10*time.Second)
 		if asked < 120 || read < asked-2 {
 			t.Errorf("in 30 minutes the site was asked %d times, and %d shops were answered; want nearly 180", asked, read)
@@ -134,7 +134,7 @@ func TestPacerRedirectsOfRobotsDoNotWaitForEachOther(t *testing.T) {
 			for _, host := range []string{"a.example", "b.example"} {
 				asks.Go(func() {
 					a, err := gate.Decide(t.Context(), parse("http://"+host+"/"))
-					if err != nil || a.Err != nil || !a.Allowed {
+					if err != nil || a.Unreachable != nil || !a.Allowed {
 						t.Errorf("%s: %s: %v, %v", name, host, a, err)
 					}
 					res, err := (&http.Client{Transport: gate}).Get("http://" + host + "/")
@@ -150,7 +150,7 @@ func TestPacerRedirectsOfRobotsDoNotWaitForEachOther(t *testing.T) {
 				t.Errorf("%s: took %v", name, took)
 			}
 			synctest.Wait()
-			gate.Close(context.Background())
+			gate.Shutdown(context.Background())
 		})
 	}
 }
@@ -184,7 +184,7 @@ func TestPacerRetriesOfRobotsKeepTheDelay(t *testing.T) {
 			if n := web.gaps(t, "a.example", tt.delay) - 1; n != tt.want {
 				t.Errorf("a delay of %v: %d tries, want %d", tt.delay, n, tt.want)
 			}
-			gate.Close(context.Background())
+			gate.Shutdown(context.Background())
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestPacerRetriesOfRobotsKeepTheDelayThatOthersLearned(t *testing.T) {
 			if refused := errors.As(err, new(*client.DisallowedError)); refused != fails {
 				t.Errorf("fails %t: %v", fails, err)
 			}
-			gate.Close(context.Background())
+			gate.Shutdown(context.Background())
 			fails = true
 		}
 		if n := web.gaps(t, "a.example", time.Minute); n != 3 {

@@ -90,7 +90,7 @@ func TestPacerDecidesAgainAfterAPause(t *testing.T) {
 func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nCrawl-delay: 3600\n", change: 45 * time.Second, begin: time.Now()}
-		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: over(&client.Pacer{Refuse: true})}
+		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Pacer: over(&client.Pacer{RefuseLongDelays: true})}
 		var mu sync.Mutex
 		var errs []error
 		var workers sync.WaitGroup
@@ -137,7 +137,7 @@ func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 		if d, err := rt.Decide(ctx, parse("http://a.example/")); err == nil && !d.Allowed || store.puts > 0 {
 			t.Errorf("after %v: %v, %d put in the Store", time.Since(begin), d, store.puts)
 		}
-		c.Close(t.Context())
+		c.Shutdown(t.Context())
 	})
 }
 
@@ -192,7 +192,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 		if reads < 2 {
 			t.Error("the healthy one is not renewed behind its callers for a minute")
 		}
-		rt.Cache.Close(t.Context())
+		rt.Cache.Shutdown(t.Context())
 	})
 }
 

@@ -154,7 +154,9 @@ func TestTraceHearsOfTheDecisionAtTheTurn(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nDisallow: /\n", change: 45 * time.Second, begin: time.Now()}
 		var log []string
 		rt := &client.Transport{Base: web, Pacer: over(&client.Pacer{}), Trace: &client.Trace{
-			Decided: func(_ context.Context, d client.Decided) { log = append(log, fmt.Sprint(d.Target, d.Decision.Allowed)) },
+			Decided: func(_ context.Context, d client.DecidedInfo) {
+				log = append(log, fmt.Sprint(d.Target, d.Decision.Allowed))
+			},
 		}}
 		for _, page := range []string{"/1", "/2"} {
 			go (&http.Client{Transport: rt}).Get("http://a.example" + page)
@@ -239,7 +241,7 @@ func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 		if d, err := rt.Decide(t.Context(), u); err != nil || !d.Allowed {
 			t.Errorf("when its turn comes: got %v, %v", d, err)
 		}
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

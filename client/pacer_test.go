@@ -591,7 +591,7 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(chan string, 9)
 		c := paced(over(&client.Pacer{}), pagesOf(ok))
-		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.Waited) {
+		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.WaitedInfo) {
 			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
 		}}
 		get(t, c, "http://a.example/1") // a second after robots.txt

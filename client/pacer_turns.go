@@ -34,7 +34,6 @@ type place struct {
 	lease   *lease    // nil: in this process only
 	began   time.Time // when its request started
 	decided time.Time // when it was decided on again; zero: it did not wait
-	knows   time.Time // the end of the pause that this found
 }
 
 // lease is a place in Pacer.Turns. Pacer.mu guards it.
@@ -66,7 +65,7 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case err != nil && !p.Alone:
+	case err != nil && !p.RunAlone:
 		w.due = now.Add(jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
 		return false
 	case err != nil:
@@ -88,7 +87,7 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 
 // given takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
 // none if this process slept, and another may have the place, or if there is a new robots.txt.
-func (p *Pacer) given(w *waiter, a turns.Answer, begin, now time.Time) bool {
+func (p *Pacer) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	l := w.lane
 	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
 	if a.Taken {
@@ -180,7 +179,7 @@ func (p *Pacer) storeDid(err error, begin time.Time) {
 	p.mu.Unlock()
 	switch {
 	case before == 0 && after != 0:
-		say(slog.LevelWarn, "client: the store of turns fails", "alone", p.Alone, "error", err)
+		say(slog.LevelWarn, "client: the store of turns fails", "alone", p.RunAlone, "error", err)
 	case before != 0 && after == 0:
 		say(slog.LevelInfo, "client: the store of turns works again")
 	}
@@ -203,7 +202,7 @@ func (e *turnsError) Temporary() bool { return e.Timeout() }
 
 // tell is Tell behind the caller, after what came before. It is repeated until the store has it
 // or the lease has lapsed anyway. Then it calls then.
-func (p *Pacer) tell(key string, n turns.News, before <-chan struct{}, then func()) {
+func (p *Pacer) tell(key string, n turns.Report, before <-chan struct{}, then func()) {
 	go func() {
 		defer then()
 		if before != nil {
@@ -230,7 +229,7 @@ func (p *Pacer) tell(key string, n turns.News, before <-chan struct{}, then func
 // a turn that it never heard of.
 func (p *Pacer) withdraw(w *waiter) {
 	if w.ask.Turn != "" {
-		p.tell(w.lane.key, turns.News{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
+		p.tell(w.lane.key, turns.Report{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
 	}
 }
 
@@ -244,7 +243,7 @@ func (p *Pacer) endShared(pl place) {
 	pl.lease.renew = nil
 	pl.last = time.Now()
 	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.last)) // what was learned since counts too
-	p.tell(pl.key, turns.News{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
+	p.tell(pl.key, turns.Report{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		pl.last = time.Now()
@@ -269,7 +268,7 @@ func (p *Pacer) renew(pl place) {
 	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 	defer cancel()
 	begin := time.Now()
-	err := p.Turns.Tell(ctx, pl.key, turns.News{Ask: ask, Event: turns.Renewed})
+	err := p.Turns.Tell(ctx, pl.key, turns.Report{Ask: ask, Event: turns.Renewed})
 	p.renewed(pl, begin, err)
 	if before != nil {
 		<-before
@@ -295,7 +294,7 @@ func (p *Pacer) renewed(pl place, begin time.Time, err error) {
 
 // noteShared hands an answer to Pacer.Turns, if that can change anything there.
 func (p *Pacer) noteShared(pl place, failed bool, retryAfter time.Duration) {
-	n := turns.News{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
+	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
 	if failed {
 		n.Event = turns.Failed
 	} else if pl.lease.strain == 0 {

@@ -86,7 +86,7 @@ type stopped struct {
 	answered func() // called when a turn was asked for
 }
 
-func (s stopped) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+func (s stopped) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
 	got, err := s.Store.Take(ctx, origin, a)
 	if got.Taken {
 		s.answered()
@@ -94,7 +94,7 @@ func (s stopped) Take(ctx context.Context, origin string, a turns.Ask) (turns.An
 	return got, err
 }
 
-func (s stopped) Tell(ctx context.Context, origin string, n turns.News) error {
+func (s stopped) Tell(ctx context.Context, origin string, n turns.Report) error {
 	if s.asleep.Load() {
 		return errors.New("stopped")
 	}
@@ -115,7 +115,7 @@ func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 				}
 			}
 			own := stopped{store, &asleep, func() { sleep("before the answer") }}
-			hook := func(context.Context, client.Waited) { sleep("after the answer") }
+			hook := func(context.Context, client.WaitedInfo) { sleep("after the answer") }
 			a := &http.Client{Transport: &client.Transport{Base: base, Pacer: &client.Pacer{Turns: own},
 				Trace: &client.Trace{Waited: hook}}}
 			b := paced(&client.Pacer{Turns: store}, base)
@@ -298,7 +298,7 @@ type slowNews struct {
 	took  time.Duration
 }
 
-func (s slowNews) Tell(ctx context.Context, origin string, n turns.News) error {
+func (s slowNews) Tell(ctx context.Context, origin string, n turns.Report) error {
 	if n.Event == s.event {
 		time.Sleep(s.took)
 	}
@@ -331,7 +331,7 @@ type hangs struct {
 	once *atomic.Bool
 }
 
-func (s hangs) Tell(ctx context.Context, origin string, n turns.News) error {
+func (s hangs) Tell(ctx context.Context, origin string, n turns.Report) error {
 	if n.Event == turns.Renewed && s.once.CompareAndSwap(false, true) {
 		<-ctx.Done()
 		return ctx.Err()
@@ -371,7 +371,7 @@ func TestPacerTurnsAloneKeepTheirOwnPace(t *testing.T) {
 			return errors.New("away")
 		}
 		base := &starts{begin: time.Now(), took: time.Second}
-		p := &client.Pacer{Turns: store, Alone: true}
+		p := &client.Pacer{Turns: store, RunAlone: true}
 		if err := p.Wait(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
@@ -480,7 +480,7 @@ func TestPacerTurnsThatFail(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
 			t.Errorf("got %v, want the end of the context and the reason", err)
 		}
-		alone, begin := &client.Pacer{Turns: store, Alone: true}, time.Now()
+		alone, begin := &client.Pacer{Turns: store, RunAlone: true}, time.Now()
 		for range 4 {
 			if err := alone.Wait(t.Context(), u); err != nil {
 				t.Error(err)
@@ -559,12 +559,12 @@ func (c dueSoon) Deadline() (time.Time, bool) { return c.deadline, true }
 // slowlyBroken is a store that fails after a while, whatever the context.
 type slowlyBroken struct{ turns.Store }
 
-func (slowlyBroken) Take(context.Context, string, turns.Ask) (turns.Answer, error) {
+func (slowlyBroken) Take(context.Context, string, turns.Ask) (turns.Reply, error) {
 	time.Sleep(1500 * time.Millisecond)
-	return turns.Answer{}, errors.New("no memory")
+	return turns.Reply{}, errors.New("no memory")
 }
 
-func (slowlyBroken) Tell(context.Context, string, turns.News) error { return nil }
+func (slowlyBroken) Tell(context.Context, string, turns.Report) error { return nil }
 
 // The pause after a failure is the same for all origins, so a good answer to one ends it for another.
 func TestPacerTurnsThatFailForOneAndWorkForAnother(t *testing.T) {
@@ -589,7 +589,7 @@ type fitful struct {
 	asked map[byte]bool
 }
 
-func (s *fitful) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+func (s *fitful) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
 	site := origin[strings.Index(origin, ".example")-1]
 	s.mu.Lock()
 	again := s.asked[site]
@@ -607,7 +607,7 @@ func (s *fitful) Take(ctx context.Context, origin string, a turns.Ask) (turns.An
 	if site == 'c' {
 		return s.Store.Take(ctx, origin, a)
 	}
-	return turns.Answer{}, errors.New("away")
+	return turns.Reply{}, errors.New("away")
 }
 
 // A body that is open for longer than a lease keeps its place, even in a store that has

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,7 +17,7 @@ import (
 
 // ErrNotPublic is wrapped by the error of a request that was not sent because of Fetcher.PublicOnly: it leads to
 // an address that is not public, or is not known to be.
-var ErrNotPublic = errors.New("the address is not public")
+var ErrNotPublic error = notSent("the address is not public")
 
 // sendingKey is the context key of the *sending that a connection is made for.
 type sendingKey struct{}

@@ -127,7 +127,7 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 		trace client.Trace
 		sign  func(*http.Request) error
 	}{
-		"Waited ends the goroutine": {trace: client.Trace{Waited: func(context.Context, client.Waited) { runtime.Goexit() }}},
+		"Waited ends the goroutine": {trace: client.Trace{Waited: func(context.Context, client.WaitedInfo) { runtime.Goexit() }}},
 		"Sign panics":               {sign: func(*http.Request) error { panic("sign") }},
 		"Sign ends the goroutine":   {sign: func(*http.Request) error { runtime.Goexit(); return nil }},
 		"Sign fails":                {sign: func(*http.Request) error { return errors.New("sign") }},

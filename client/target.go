@@ -13,33 +13,33 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Decide returns the gate's verdict on u under the policy p: for the target as net/http
-// sends it, and for each target that a server may make of its dot segments. It asks no
-// network, no Cache and no clock. The error says why u or token cannot be decided on. If p
-// disallows one of the uses, which are those of Transport.Uses, it is a *UseError.
-func Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (policy.Decision, error) {
+// DecideWith returns the gate's verdict on u under the policy p: for the target as net/http
+// sends it, and for each target that a server may make of its dot segments. The uses are those
+// of Transport.Uses. It asks no network, no Cache and no clock, so the Answer has no times. The
+// error says why u or token cannot be decided on.
+func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
-		return policy.Decision{}, err
+		return Answer{}, err
 	}
 	if isOther(u) {
-		return policy.Decision{}, schemeError(u)
+		return Answer{}, schemeError(u)
 	}
 	var o fetch.Origin
 	target, err := targetOf(nil, &http.Request{URL: u}, &o)
 	switch {
 	case err != nil:
-		return policy.Decision{}, err
+		return Answer{}, err
 	case target == robotsTarget:
-		return unruled, nil
+		return Answer{Decision: unruled, Token: token}, nil
 	}
 	q := question{policy: p, group: p.Group(token), token: token, uses: uses}
-	err = q.decide(context.Background(), target)
-	if e, ok := err.(*UseError); ok {
-		e.URL = u
+	if err = q.decide(context.Background(), target); err != nil {
+		return Answer{}, err
 	}
-	return q.Decision, err
+	return q.answer(), nil
 }
 
 // question is what is asked about a target, of a policy, for a product token, with the uses declared; and the
@@ -52,28 +52,32 @@ type question struct {
 	ftp    bool // what sends it makes commands of its path in its own way
 
 	policy.Decision // zero after an error
+	use             string
+	by              *usage.Statement // with ReasonUse
 }
 
-// decide is the verdict on a target. The error is a *UseError without its URL, the context's cause, or says
-// that the target can be read in too many ways.
+func (q *question) answer() Answer {
+	return Answer{Decision: q.Decision, Token: q.token, Use: q.use, By: q.by}
+}
+
+// decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
+// many ways.
 func (q *question) decide(ctx context.Context, target string) error {
 	if q.ftp || hasDotSegment(target) { // the rare case pays, the caller's buffer stays on the stack
 		return q.decideDotFree(ctx, strings.Clone(target))
 	}
-	return q.decideForm(target)
+	q.decideForm(target)
+	return nil
 }
 
 // decideForm decides on a target as it is written.
-func (q *question) decideForm(target string) error {
+func (q *question) decideForm(target string) {
 	q.Decision = q.group.Decide(target)
 	if q.Allowed && len(q.uses) > 0 {
-		if e := disallowedUse(q.policy, q.token, target, q.uses); e != nil {
-			e.Answer = Answer{Decision: q.Decision, Token: q.token}
-			q.Decision = policy.Decision{}
-			return e
+		if q.use, q.by = disallowedUse(q.policy, q.token, target, q.uses); q.by != nil {
+			q.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
 		}
 	}
-	return nil
 }
 
 // targetOf returns the target that is sent for req, and writes the origin to ask about it to o. The error says
@@ -204,8 +208,8 @@ func (q *question) decideDotFree(ctx context.Context, target string) error {
 			q.Decision = policy.Decision{}
 			return context.Cause(ctx)
 		}
-		if err := q.decideForm(forms[i]); !q.Allowed {
-			return err
+		if q.decideForm(forms[i]); !q.Allowed {
+			return nil
 		}
 		// Another server behind the first may resolve the result again.
 		first, last := strings.IndexByte(forms[i], '?'), strings.LastIndexByte(forms[i], '?')

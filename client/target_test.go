@@ -35,7 +35,7 @@ func TestThePathDecidedOnIsThatSent(t *testing.T) {
 		for _, path := range []string{"/%s", "/abcdef%s", "/abcdefg%s", "/%sabcdefghijkl"} {
 			u := &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprintf(path, []byte{byte(c)})}
 			p := policy.Google.Parse([]byte("user-agent: *\ndisallow: /\nallow: /$\nallow: " + u.EscapedPath() + "$"))
-			if d, err := client.Decide(p, "ExampleBot", u); err != nil || !d.Allowed {
+			if d, err := client.DecideWith(p, "ExampleBot", u); err != nil || !d.Allowed {
 				t.Errorf("%q: %v, %v", u.Path, d, err)
 			}
 		}
@@ -315,17 +315,17 @@ func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 	} {
 		u := mustParse(t, text)
 		want, wantErr := rt.Decide(t.Context(), u)
-		got, err := client.Decide(p, "ExampleBot", u)
-		if got != want.Decision || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Errorf("%.80s: got %v, %v; the Transport says %v, %v", text, got, err, want.Decision, wantErr)
+		got, err := client.DecideWith(p, "ExampleBot", u)
+		if got.Decision != want.Decision || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%.80s: got %v, %v; the Transport says %v, %v", text, got.Decision, err, want.Decision, wantErr)
 		}
 	}
 	for token, u := range map[string]*url.URL{"a b": mustParse(t, "http://a.example/"), "ExampleBot/1.0": mustParse(t, "http://a.example/"), "ExampleBot": nil} {
-		if d, err := client.Decide(p, token, u); err == nil || d != (policy.Decision{}) {
+		if d, err := client.DecideWith(p, token, u); err == nil || d != (client.Answer{}) {
 			t.Errorf("%q, %v: got %v, %v, want an error and nothing else", token, u, d, err)
 		}
 	}
-	if d, err := client.Decide(policy.Unreachable(), "", mustParse(t, "http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
+	if d, err := client.DecideWith(policy.Unreachable(), "", mustParse(t, "http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
 		t.Errorf("unreachable: got %v, %v", d, err)
 	}
 }

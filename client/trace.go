@@ -25,30 +25,31 @@ import (
 type Trace struct {
 	// Decided is called for each answer of RoundTrip and Decide, with the context of the
 	// request or question.
-	Decided func(context.Context, Decided)
+	Decided func(context.Context, DecidedInfo)
 
-	// Fetched is called after robots.txt was read. It runs within the shared fetch, and
-	// all callers who need that file wait for it.
-	Fetched func(Fetched)
+	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
+	// the shared fetch, and all callers who need that file wait for it.
+	Fetched func(context.Context, FetchedInfo)
 
 	// Waited is called when the Pacer has held a request back, after the wait, with the
 	// context of the request. A request that got its turn keeps it meanwhile.
-	Waited func(context.Context, Waited)
+	Waited func(context.Context, WaitedInfo)
 }
 
-// Decided says how a request or a question was answered.
-type Decided struct {
+// DecidedInfo says how a request or a question was answered.
+type DecidedInfo struct {
 	URL    *url.URL
 	Target string // what was decided on: the request target as it goes on the wire
 
-	// Answer is zero but for Token and Err if there is none. Err then says why.
+	// Answer is zero but for Token if there is none.
 	Answer
 
+	Err  error         // why there is no answer, or nil
 	Took time.Duration // from question to answer, with any wait for robots.txt
 }
 
-// Fetched says what came of reading the robots.txt of one origin.
-type Fetched struct {
+// FetchedInfo says what came of reading the robots.txt of one origin.
+type FetchedInfo struct {
 	Origin  fetch.Origin
 	Refresh bool          // there was a copy to validate
 	Result  *fetch.Result // status, redirects, why it is unreachable; nil if Err is not
@@ -56,8 +57,8 @@ type Fetched struct {
 	Took    time.Duration // with the wait for the Pacer
 }
 
-// Waited says how long a request waited for its turn.
-type Waited struct {
+// WaitedInfo says how long a request waited for its turn.
+type WaitedInfo struct {
 	URL  *url.URL
 	Err  error // why the request left without a turn, or nil
 	Took time.Duration

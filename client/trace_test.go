@@ -26,9 +26,9 @@ import (
 // and by the error of the request whose decision it was told.
 func TestAHookThatPanicsIsNamed(t *testing.T) {
 	for name, trace := range map[string]*client.Trace{
-		"Decided": {Decided: func(context.Context, client.Decided) { panic("the hook's own") }},
-		"Fetched": {Fetched: func(client.Fetched) { panic("the hook's own") }},
-		"Waited":  {Waited: func(context.Context, client.Waited) { panic("the hook's own") }},
+		"Decided": {Decided: func(context.Context, client.DecidedInfo) { panic("the hook's own") }},
+		"Fetched": {Fetched: func(context.Context, client.FetchedInfo) { panic("the hook's own") }},
+		"Waited":  {Waited: func(context.Context, client.WaitedInfo) { panic("the hook's own") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -72,10 +72,10 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 				if named := err != nil && err.Error() == "client: Trace.Decided panicked: the hook's own"; named != (want == 0) || !named && err != nil || sent != want {
 					t.Errorf("got %v, and %d pages were sent, want %d", err, sent, want)
 				}
-				if err := rt.Close(t.Context()); err != nil {
+				if err := rt.Shutdown(t.Context()); err != nil {
 					t.Errorf("Close: %v", err)
 				}
-				if err := rt.Cache.Close(t.Context()); err != nil {
+				if err := rt.Cache.Shutdown(t.Context()); err != nil {
 					t.Errorf("Close of the Cache: %v", err)
 				}
 			})
@@ -124,10 +124,10 @@ func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
 				c.handler(r)
 			})
 			logged.Store(0)
-			trace := &client.Trace{Decided: func(context.Context, client.Decided) { panic(c.value) }}
+			trace := &client.Trace{Decided: func(context.Context, client.DecidedInfo) { panic(c.value) }}
 			want := int32(1)
 			if name != "a handler that uses the gate" { // which would wait for the file that is being reported
-				trace.Fetched, want = func(client.Fetched) { panic(c.value) }, 2
+				trace.Fetched, want = func(context.Context, client.FetchedInfo) { panic(c.value) }, 2
 			}
 			rt = &client.Transport{Base: pagesOf(ok), Trace: trace}
 			for range 3 {
@@ -139,7 +139,7 @@ func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
 					t.Errorf("Decide: %v, %v, want an error and nothing else", d, err)
 				}
 			}
-			if err := rt.Close(t.Context()); err != nil {
+			if err := rt.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if n := logged.Load(); n != want {
@@ -151,7 +151,7 @@ func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
 
 // A hook that ends its goroutine, as Fatal does in a test, leaves no body open.
 func TestAHookThatEndsItsGoroutineClosesTheBody(t *testing.T) {
-	rt := &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{Decided: func(context.Context, client.Decided) { runtime.Goexit() }}}
+	rt := &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{Decided: func(context.Context, client.DecidedInfo) { runtime.Goexit() }}}
 	body, done := &closeCount{Reader: strings.NewReader("payload")}, make(chan bool)
 	go func() {
 		defer close(done)
@@ -165,10 +165,10 @@ func TestAHookThatEndsItsGoroutineClosesTheBody(t *testing.T) {
 
 // Trace hears the reason of a permission, for which RoundTrip itself has no use.
 func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
-	var told client.Decided
+	var told client.DecidedInfo
 	rt := &client.Transport{
 		Base: &web{robots: "User-agent: *\nDisallow: /private\nAllow: /private/press\n"}, UserAgent: "ExampleBot/1.0",
-		Trace: &client.Trace{Decided: func(_ context.Context, d client.Decided) { told = d }},
+		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { told = d }},
 	}
 	if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/private/press/1")}); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func logTo(t *testing.T, h handler) {
 
 func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 	n := 0
-	rt := &client.Transport{Base: &web{}, Trace: &client.Trace{Decided: func(context.Context, client.Decided) { n++ }}}
+	rt := &client.Transport{Base: &web{}, Trace: &client.Trace{Decided: func(context.Context, client.DecidedInfo) { n++ }}}
 	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "x"}})
 	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a..example", Path: "/x"}})
 	if n != 2 {
@@ -202,7 +202,7 @@ func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 
 func TestWaitedIsCalled(t *testing.T) {
 	var n atomic.Int32
-	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.Waited) { n.Add(1) }}}
+	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.WaitedInfo) { n.Add(1) }}}
 	for range 2 {
 		resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/x")})
 		if err != nil {
@@ -211,7 +211,7 @@ func TestWaitedIsCalled(t *testing.T) {
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
-	if err := rt.Close(t.Context()); err != nil || n.Load() == 0 {
+	if err := rt.Shutdown(t.Context()); err != nil || n.Load() == 0 {
 		t.Error("no report")
 	}
 }
@@ -221,7 +221,7 @@ func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refreshes []bool
 		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, NoRefresh: true}, Trace: &client.Trace{
-			Fetched: func(f client.Fetched) { refreshes = append(refreshes, f.Refresh) },
+			Fetched: func(_ context.Context, f client.FetchedInfo) { refreshes = append(refreshes, f.Refresh) },
 		}}
 		for range 3 {
 			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
@@ -250,9 +250,9 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 			}),
 			Pacer: &client.Pacer{Delay: 10 * time.Second},
 			Trace: &client.Trace{
-				Fetched: func(client.Fetched) { say("fetched") },
-				Waited:  func(context.Context, client.Waited) { say("waited") },
-				Decided: func(context.Context, client.Decided) { say("decided") },
+				Fetched: func(context.Context, client.FetchedInfo) { say("fetched") },
+				Waited:  func(context.Context, client.WaitedInfo) { say("waited") },
+				Decided: func(context.Context, client.DecidedInfo) { say("decided") },
 			},
 		}
 		if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
@@ -278,7 +278,7 @@ func TestDecidedIsNotCalledAfterClose(t *testing.T) {
 		var told atomic.Int32
 		shared := new(cache.Cache)
 		rt := &client.Transport{Base: base, Cache: shared, Trace: &client.Trace{
-			Decided: func(context.Context, client.Decided) { told.Add(1) },
+			Decided: func(context.Context, client.DecidedInfo) { told.Add(1) },
 		}}
 		var asking sync.WaitGroup
 		asking.Go(func() {
@@ -287,7 +287,7 @@ func TestDecidedIsNotCalledAfterClose(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if err := rt.Close(t.Context()); err != nil {
+		if err := rt.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		close(release)
@@ -295,7 +295,7 @@ func TestDecidedIsNotCalledAfterClose(t *testing.T) {
 		if told.Load() != 0 {
 			t.Error("Decided was called after Close had returned")
 		}
-		if err := shared.Close(t.Context()); err != nil {
+		if err := shared.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -37,7 +37,7 @@ func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) 
 		}
 	}()
 	if held > 0 && g.trace.Waited != nil {
-		w := Waited{URL: u, Err: err, Took: held}
+		w := WaitedInfo{URL: u, Err: err, Took: held}
 		if err == errAgain {
 			w.Err = nil // the turn did come
 		}

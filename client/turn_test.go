@@ -166,7 +166,7 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 		if _, ok := errors.AsType[*client.DisallowedError](err); !ok {
 			t.Errorf("after the rules changed: got %v, want a *DisallowedError", err)
 		}
-		rt.Close(ctx)
+		rt.Shutdown(ctx)
 		if _, err := rt.Turn(ctx, parse("http://a.example/")); err != client.ErrClosed {
 			t.Errorf("after Close: %v", err)
 		}
@@ -180,7 +180,7 @@ func TestTurnIsOfAPlaceThatHasNotLapsed(t *testing.T) {
 		var asleep atomic.Bool
 		var once sync.Once
 		rt := &client.Transport{Base: withRobots(""), Pacer: &client.Pacer{Turns: stopped{store, &asleep, func() {}}}}
-		rt.Trace = &client.Trace{Waited: func(context.Context, client.Waited) {
+		rt.Trace = &client.Trace{Waited: func(context.Context, client.WaitedInfo) {
 			once.Do(func() {
 				asleep.Store(true)
 				time.Sleep(6500 * time.Millisecond)
@@ -206,7 +206,7 @@ func TestTurnSurvivesItsHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := true
 		rt := &client.Transport{Base: withRobots(""), Pacer: new(client.Pacer), Trace: &client.Trace{
-			Waited: func(context.Context, client.Waited) {
+			Waited: func(context.Context, client.WaitedInfo) {
 				if ends {
 					runtime.Goexit()
 				}

@@ -33,26 +33,26 @@ func usesMisuse(uses []string) error {
 	return nil
 }
 
-// disallowedUse returns an error that names the first of the uses that a policy disallows
-// for a target, or nil. Most files say nothing about use, and cost little here.
-func disallowedUse(p *policy.Policy, token, target string, uses []string) *UseError {
+// disallowedUse returns the first of the uses that a policy disallows for a target, and by what,
+// or nil. Most files say nothing about use, and cost little here.
+func disallowedUse(p *policy.Policy, token, target string, uses []string) (string, *usage.Statement) {
 	said := usage.ParseRobots(p, token, target)
 	if said == nil {
-		return nil // as nearly always
+		return "", nil // as nearly always
 	}
 	for _, use := range uses {
 		if what, by, err := usage.For(said, usage.Label(use)); err != nil || what == usage.Disallow {
-			return &UseError{Use: use, By: by}
+			return use, &by
 		}
 	}
-	return nil
+	return "", nil
 }
 
-// Watch looks for what the page in a response says about itself, in what the caller reads
+// PageRules looks for what the page in a response says about itself, in what the caller reads
 // of resp.Body anyhow: it replaces that by the [page.Reader] that it returns. The rules of
 // the X-Robots-Tag fields come first, those of meta elements as they are read:
 //
-//	body := client.Watch(resp)
+//	body := client.PageRules(resp)
 //	io.Copy(file, resp.Body)
 //	effect := body.Rules().For(policy.RFC9309, "ExampleBot")
 //
@@ -63,7 +63,7 @@ func disallowedUse(p *policy.Policy, token, target string, uses []string) *UseEr
 // rules. A body that is still encoded, with gzip for example, is not read either, nor is a part
 // of a page (206) or the answer to a HEAD: the rules are those of the header, and Incomplete
 // if the page may have meta elements.
-func Watch(resp *http.Response) *page.Reader {
+func PageRules(resp *http.Response) *page.Reader {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return new(page.Reader)
 	}

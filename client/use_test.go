@@ -52,19 +52,20 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		{[]string{"train-ai"}, "ExampleBot", "/essays/../news", `disallows the use "train-ai" for "ExampleBot"`},
 		{[]string{"ai-use"}, "ExampleBot", "/robots.txt", ""},
 	} {
-		var traced client.Decided
+		var traced client.DecidedInfo
 		base := &web{robots: preferences}
 		rt := &client.Transport{Base: base, Token: row.token, Uses: row.uses,
-			Trace: &client.Trace{Decided: func(_ context.Context, d client.Decided) { traced = d }}}
+			Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { traced = d }}}
 		u := mustParse(t, "http://a.example"+row.path)
 		body := &closeRecorder{Reader: strings.NewReader("body")}
 		resp, err := rt.RoundTrip(&http.Request{Method: "POST", URL: u, Body: body})
-		_, asked := rt.Decide(t.Context(), u)
-		if _, err := client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...); (err == nil) != (row.want == "") {
-			t.Errorf("the function Decide of %s: got %v", row.path, err)
+		asked, failed := rt.Decide(t.Context(), u)
+		with, err2 := client.DecideWith(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
+		if failed != nil || err2 != nil || with.Decision != asked.Decision || with.Use != asked.Use || with.Token != asked.Token {
+			t.Errorf("%s: DecideWith says %+v, %v; Decide %+v, %v", row.path, with, err2, asked, failed)
 		}
 		if row.want == "" {
-			if err != nil || asked != nil || traced.Err != nil || !traced.Allowed {
+			if err != nil || !asked.Allowed || traced.Err != nil || !traced.Allowed {
 				t.Errorf("%q of %s for %s: got %v, %v and %v, want it sent", row.uses, row.path, row.token, err, asked, traced)
 			}
 			continue
@@ -76,18 +77,13 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 			continue
 		}
 		if refusal.URL != u || refusal.By.Line == 0 || refusal.Token != row.token ||
-			!refusal.Allowed || refusal.Received.IsZero() {
+			refusal.Allowed || refusal.Reason != policy.ReasonUse || refusal.Received.IsZero() || !errors.Is(err, client.ErrNotSent) {
 			t.Errorf("%s: got %+v", row.path, refusal)
 		}
-		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.Use != refusal.Use {
-			t.Errorf("Decide of %s: got %v, want %v", row.path, asked, err)
-		}
-		_, asked = client.Decide(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
-		if again, ok := asked.(*client.UseError); !ok || again.By != refusal.By || again.URL != u || again.Token != row.token {
-			t.Errorf("the function Decide of %s: got %v, want %v", row.path, asked, err)
-		}
-		if told, ok := errors.AsType[*client.UseError](traced.Err); !ok || told.Use != refusal.Use || traced.Allowed {
-			t.Errorf("Trace of %s: got %+v, want %v", row.path, traced, err)
+		for who, a := range map[string]client.Answer{"Decide": asked, "DecideWith": with, "Trace": traced.Answer} {
+			if a.Allowed || a.Reason != policy.ReasonUse || a.Use != refusal.Use || a.By == nil || *a.By != *refusal.By {
+				t.Errorf("%s of %s: got %+v, want %v", who, row.path, a, err)
+			}
 		}
 	}
 }
@@ -106,7 +102,7 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) || !strings.Contains(err.Error(), "search, train-ai,") {
 		t.Errorf("got %v, want the labels named", err)
 	}
-	_, err = client.Decide(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
+	_, err = client.DecideWith(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
 		t.Errorf("the function Decide: got %v, want the label named", err)
 	}
@@ -153,7 +149,7 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 			Pacer: &client.Pacer{Delay: 10 * time.Second}, Uses: []string{"train-ai"},
 			Cache: &cache.Cache{MinTTL: -1, MaxTTL: 5 * time.Second},
 		}
-		defer rt.Close(t.Context())
+		defer rt.Shutdown(t.Context())
 		// The turn comes a delay after robots.txt was read, when that has expired.
 		_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/page")})
 		if _, refused := err.(*client.UseError); !refused || sent != 0 || reads != 2 {
@@ -200,7 +196,7 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		if row.coding != "" {
 			resp.Header.Set("Content-Encoding", row.coding)
 		}
-		page := client.Watch(resp)
+		page := client.PageRules(resp)
 		metas := 0
 		page.Meta = func(string, string, int64) { metas++ }
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != text {

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 )
 
 // ask sends the request for one hop, and repeats it after a failure that may pass.
@@ -33,7 +32,7 @@ func (r *resolution) ask(ctx context.Context, h hop) response {
 		case <-ctx.Done():
 			return a
 		}
-		if r.turn(h.url, 0, r.until) != nil {
+		if r.turns.next(h.url, 0, r.until) != nil {
 			return a // the origin is asked again, later
 		}
 	}
@@ -53,7 +52,7 @@ func (r *resolution) retries(a response) int {
 
 // permanent reports whether err would recur.
 func permanent(err error) bool {
-	if _, ok := errors.AsType[harden.Final](err); ok || errors.Is(err, unsent.ErrSign) {
+	if _, ok := errors.AsType[harden.Final](err); ok || errors.Is(err, ErrSign) {
 		return true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -87,7 +86,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		base = r.abroad
 	}
 	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP)
-	req := r.request(unsent.Guard(leashed, func(error) { cancel() }, r.unsent), h)
+	req := r.request(guarded(leashed, cancel, r.turns.check), h)
 	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
 	// Fetch must not, so it waits for either.
 	done := make(chan response)
@@ -102,7 +101,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	select {
 	case a := <-done:
 		r.held += a.held
-		if errors.Is(a.err, unsent.ErrSign) {
+		if errors.Is(a.err, ErrSign) {
 			r.attempts-- // nothing was sent
 			r.mistake = a.err
 		}
@@ -147,11 +146,11 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
 	if r.Sign != nil && req.URL.Scheme != "ftp" {
 		var err error
-		if req, err = unsent.Sign(req, r.Sign); err != nil {
+		if req, err = Signed(req, r.Sign); err != nil {
 			return response{err: err}
 		}
 	}
-	if err := r.unsent.Err(); err != nil { // a base may tell httptrace nothing
+	if err := r.turns.check(); err != nil { // a base may tell httptrace nothing
 		return response{err: harden.Final(err.Error())}
 	}
 	res, err := base.RoundTrip(req)

@@ -84,7 +84,7 @@ func TestStatusesOfTheMoment(t *testing.T) {
 		if got := (&fetch.Result{StatusCode: status}).OfTheMoment(); got != want {
 			t.Errorf("%d: %v", status, got)
 		}
-		if r := (fetch.Result{StatusCode: status, Err: fetch.ErrNoTurn}); r.OfTheMoment() {
+		if r := (fetch.Result{StatusCode: status, Err: fetch.ErrBusy}); r.OfTheMoment() {
 			t.Errorf("%d: unreachable, and of the moment", status)
 		}
 	}

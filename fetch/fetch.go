@@ -43,7 +43,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -258,15 +257,15 @@ func (r Result) LogValue() slog.Value {
 	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
 }
 
-// ErrNoTurn is the error of a Fetch, beside that of its context, if waiting for its turn has
+// ErrBusy is the error of a Fetch, beside that of its context, if waiting for its turn has
 // left it too little time (see Fetcher.MaxFetches). By itself it is the error if waiting for
 // memory has (see Fetcher.MaxMemory). It says nothing about the origin.
-var ErrNoTurn = errors.New("fetch: no turn")
+var ErrBusy = errors.New("fetch: no turn")
 
 var errCrowded = errors.New("other long files take all the memory")
 
 // Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps it), if Sign
-// failed (an error that wraps Sign's), or if the error wraps ErrNoTurn: there was no memory, or no turn (see
+// failed (an error that wraps Sign's), or if the error wraps ErrBusy: there was no memory, or no turn (see
 // client.Pacer) at an origin that a redirect leads to. Whatever a server or network does is a Result. Values and traces
 // in ctx reach neither the transport nor the server.
 //
@@ -289,9 +288,9 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, unsent: unsent.CheckOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
-	turn := unsent.TurnOf(ctx)
-	r.turn = func(u *url.URL, status int, until time.Time) (err error) { // our queue takes none of the site's time
+	r := resolution{Fetcher: f, turns: turnsOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	turn := r.turns.next
+	r.turns.next = func(u *url.URL, status int, until time.Time) (err error) { // our queue takes none of the site's time
 		r.until = r.until.Add(budget.Without(func() { err = turn(u, status, until) }))
 		return err
 	}
@@ -442,7 +441,7 @@ func (r room) give(n int64) {
 	}
 }
 
-func noTurn(err error) error { return fmt.Errorf("%w: %w", ErrNoTurn, err) }
+func noTurn(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
 
 func orDefault[T comparable](v, otherwise T) T {
 	var zero T

@@ -253,7 +253,7 @@ func TestFetchesWaitForTheirTurn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, err := f.Fetch(ctx, originOf(t, "http://late.test"), nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fetch.ErrNoTurn) || time.Since(start) != time.Second {
+		if _, err := f.Fetch(ctx, originOf(t, "http://late.test"), nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fetch.ErrBusy) || time.Since(start) != time.Second {
 			t.Errorf("in the queue: %v after %v", err, time.Since(start))
 		}
 		all.Wait()

@@ -62,7 +62,7 @@ func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
 		fetches.Go(func() {
 			r, err := f.Fetch(t.Context(), originOf(t, fmt.Sprintf("http://h%d.test", i)), nil)
 			switch {
-			case err != nil && !errors.Is(err, fetch.ErrNoTurn), err == nil && r.Err == nil:
+			case err != nil && !errors.Is(err, fetch.ErrBusy), err == nil && r.Err == nil:
 				t.Errorf("origin %d: %v, %v", i, r, err)
 			}
 		})
@@ -106,7 +106,7 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 			start := time.Now()
 			r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+".test"), nil)
 			switch {
-			case errors.Is(err, fetch.ErrNoTurn) && r == nil:
+			case errors.Is(err, fetch.ErrBusy) && r == nil:
 				return "no turn", time.Since(start)
 			case err != nil:
 				return err.Error(), time.Since(start)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
-	"github.com/robotsgate/robotsgate/fetch/unsent"
 	"github.com/robotsgate/robotsgate/policy"
 	"golang.org/x/net/http/httpguts"
 )
@@ -23,10 +22,9 @@ import (
 type resolution struct {
 	*Fetcher
 	guard    harden.Guard
-	unsent   unsent.Check
-	turn     unsent.Turn // of each request but the first
-	late     error       // why there is no turn for what a redirect leads to
-	until    time.Time   // pauses must have ended
+	turns    turns
+	late     error     // why there is no turn for what a redirect leads to
+	until    time.Time // pauses must have ended
 	asked    Origin
 	prev     *Result
 	stored   string        // the URL that prev came from, while its validators are of use; else ""
@@ -113,7 +111,7 @@ func (r *resolution) run(ctx context.Context) *Result {
 				return res
 			}
 			h = next
-			if r.late = r.turn(h.url, a.status, r.turnsEnd()); r.late != nil {
+			if r.late = r.turns.next(h.url, a.status, r.turnsEnd()); r.late != nil {
 				return r.unreachable(h, response{}, r.late)
 			}
 		case notModified:

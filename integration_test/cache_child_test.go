@@ -163,7 +163,7 @@ func childAsks(redisURL, site string) {
 	}
 	askers.Wait()
 	fmt.Println("errors:", c.Stats().StoreErrors)
-	if err := c.Close(context.Background()); err != nil {
+	if err := c.Shutdown(context.Background()); err != nil {
 		fail(err)
 	}
 }
@@ -245,7 +245,7 @@ func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
 	}
 	var fetches atomic.Int32
 	c := &cache.Cache{Store: openRedis(t, server.url)}
-	defer c.Close(t.Context())
+	defer c.Shutdown(t.Context())
 	start := time.Now()
 	time.AfterFunc(time.Second, func() { cmd.Process.Kill() })
 	askAndCheck(t, c, 0, &fetches)

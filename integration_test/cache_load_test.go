@@ -110,7 +110,7 @@ func TestCacheWarmStart(t *testing.T) {
 		for i := from; i < from+chunk; i++ {
 			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
 		}
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -101,7 +101,7 @@ func TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
 				}
 				_, refusal := get(t, rt, origin.URL+"/public")
 				name := http.CanonicalHeaderKey(field)
-				if cause := refusal.Err.Error(); !strings.Contains(cause, foreign.URL) || !strings.Contains(cause, name) || !strings.Contains(cause, "above the gate") {
+				if cause := refusal.Unreachable.Error(); !strings.Contains(cause, foreign.URL) || !strings.Contains(cause, name) || !strings.Contains(cause, "above the gate") {
 					t.Errorf("the cause is %q", cause)
 				}
 				get(t, rt, foreign.URL+"/public") // its robots.txt is asked for with the field, too

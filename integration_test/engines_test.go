@@ -150,7 +150,7 @@ func tryEngine(ctx context.Context, values *redisstore.Store, shared *redisturns
 	if err != nil || got.Taken {
 		return fmt.Errorf("taken twice %t: %w", got.Taken, err)
 	}
-	if err := shared.Tell(ctx, key, turns.News{Ask: first}); err != nil {
+	if err := shared.Tell(ctx, key, turns.Report{Ask: first}); err != nil {
 		return err
 	}
 	select {
@@ -258,7 +258,7 @@ func keepAnswering(t *testing.T, url string) func() (asked int, errors uint64) {
 		cancel()
 		next := <-done
 		errors := c.Stats().StoreErrors
-		if err := c.Close(context.Background()); err != nil {
+		if err := c.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		again := openRedis(t, url)

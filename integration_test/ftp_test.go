@@ -142,7 +142,7 @@ func TestTheGateOverFTP(t *testing.T) {
 	var sent pathsSent
 	base.RegisterProtocol("ftp", &sent)
 	gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Dialect: policy.Google}
-	defer gate.Close(t.Context())
+	defer gate.Shutdown(t.Context())
 	c := &http.Client{Transport: gate}
 	for path, allowed := range map[string]bool{"/public": true, "/private/x": false, "/%2Fprivate/x": false} {
 		res, err := c.Get(site + path)

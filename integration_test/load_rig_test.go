@@ -83,7 +83,7 @@ func (r *rig) end(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := r.gate.Close(ctx); err != nil {
+	if err := r.gate.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
 	r.net.Close()

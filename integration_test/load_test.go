@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -138,7 +139,7 @@ func TestLoadOutageAfterAGoodCopy(t *testing.T) {
 	}
 	all.Wait()
 	t.Log(&c)
-	if err := kept.Close(t.Context()); err != nil {
+	if err := kept.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	r.end(t)
@@ -153,7 +154,7 @@ func TestLoadDeadlines(t *testing.T) {
 		r.gate.Fetcher.Timeout /= 2
 	}
 	var read, slowest atomic.Int64
-	r.gate.Trace = &client.Trace{Fetched: func(f client.Fetched) {
+	r.gate.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) {
 		read.Add(1)
 		raise(&slowest, int64(f.Took))
 	}}

@@ -62,7 +62,7 @@ func childMeets(redisURL, site string) {
 	callers.Wait()
 	fmt.Println("late:", late.Load()/1e6)
 	fmt.Println("errors:", c.Stats().StoreErrors)
-	if err := c.Close(context.Background()); err != nil {
+	if err := c.Shutdown(context.Background()); err != nil {
 		fail(err)
 	}
 }

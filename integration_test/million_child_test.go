@@ -69,7 +69,7 @@ func childMeetsMillion(redisURL string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := errors.Join(c.gate.Close(ctx), c.cache.Close(ctx), c.log.close()); err != nil {
+	if err := errors.Join(c.gate.Shutdown(ctx), c.cache.Shutdown(ctx), c.log.close()); err != nil {
 		fail(err)
 	}
 }

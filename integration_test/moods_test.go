@@ -238,7 +238,7 @@ func TestNothingForbiddenIsSentWhateverConnectionsDo(t *testing.T) {
 	gate := &client.Transport{
 		Base:  base,
 		Cache: &cache.Cache{MinTTL: time.Second},
-		Trace: &client.Trace{Fetched: func(f client.Fetched) {
+		Trace: &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) {
 			if f.Result != nil && f.Result.StatusCode == http.StatusOK {
 				byHost[strings.TrimPrefix(strings.TrimPrefix(f.Origin.String(), "http://"), "https://")].learned(string(f.Result.Body))
 			}

@@ -59,7 +59,7 @@ func TestWhatWaitedForItsTurnIsDecidedByTheNewRules(t *testing.T) {
 	if pages.Load() == 0 || refused.Load() == 0 || pages.Load()+refused.Load() != 20 || late.Load() != 0 {
 		t.Errorf("%d pages, %d of them after the site forbade them, %d refused", pages.Load(), late.Load(), refused.Load())
 	}
-	if err := gate.Close(t.Context()); err != nil {
+	if err := gate.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

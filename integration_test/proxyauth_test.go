@@ -120,8 +120,8 @@ func TestA407OfAProxyIsNotTheOriginsAndKeptNowhere(t *testing.T) {
 
 			check(t, rt, row.origin, disallowAll)
 			_, refusal := get(t, rt, row.origin+"/public")
-			if !strings.Contains(refusal.Err.Error(), "407") || !strings.Contains(refusal.Err.Error(), "Proxy") {
-				t.Errorf("the cause is %q", refusal.Err)
+			if !strings.Contains(refusal.Unreachable.Error(), "407") || !strings.Contains(refusal.Unreachable.Error(), "Proxy") {
+				t.Errorf("the cause is %q", refusal.Unreachable)
 			}
 			if n := len(p.of("/public")) + len(p.of("/private")); n > 0 {
 				t.Errorf("%d pages were asked for", n)
@@ -132,7 +132,7 @@ func TestA407OfAProxyIsNotTheOriginsAndKeptNowhere(t *testing.T) {
 
 			password = "right"
 			check(t, rt, row.origin, byRules)
-			if err := c.Close(t.Context()); err != nil {
+			if err := c.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(store.keys, " "); got != "RGC4 "+row.origin {

@@ -41,7 +41,7 @@ func TestARedirectsCacheControlIsRead(t *testing.T) {
 				if ok, err := do(t.Context(), rt, site+"/public"); ok == forbidden {
 					t.Errorf("run %d: /public sent %v (%v), want %v", run, ok, err, !forbidden)
 				}
-				if err := rt.Cache.Close(t.Context()); err != nil {
+				if err := rt.Cache.Shutdown(t.Context()); err != nil {
 					t.Error(err)
 				}
 				store.Close()

@@ -292,7 +292,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			closed := c.Close(ctx)
+			closed := c.Shutdown(ctx)
 			store.Close()
 			t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
 				worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)

@@ -82,7 +82,7 @@ func TestSilentOriginsStarveNoOther(t *testing.T) {
 	t.Logf("%d healthy origins were known after %v", sites*3/4, time.Since(start).Round(time.Millisecond))
 	cancel()
 	givingUp.Wait()
-	if err := gate.Close(t.Context()); err != nil {
+	if err := gate.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -40,8 +40,8 @@ func check(t *testing.T, rt http.RoundTripper, origin string, want verdict) {
 		if !sent && refusal.Decision.Reason != wantReason {
 			t.Errorf("%s: reason %v, want %v", path, refusal.Decision.Reason, wantReason)
 		}
-		if !sent && (refusal.Err != nil) != (want == disallowAll) {
-			t.Errorf("%s: cause %v, want one only where robots.txt is unreachable", path, refusal.Err)
+		if !sent && (refusal.Unreachable != nil) != (want == disallowAll) {
+			t.Errorf("%s: cause %v, want one only where robots.txt is unreachable", path, refusal.Unreachable)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func turnsASecond(t *testing.T, store *redisturns.Store, span time.Duration) flo
 				a := turns.Ask{Turn: fmt.Sprint(i), Places: 1, Lease: 5 * time.Second, Delay: time.Millisecond}
 				got, err := store.Take(context.Background(), origin, a)
 				if err == nil && got.Taken {
-					if err = store.Tell(context.Background(), origin, turns.News{Ask: a}); err == nil {
+					if err = store.Tell(context.Background(), origin, turns.Report{Ask: a}); err == nil {
 						done.Add(1)
 					}
 				}

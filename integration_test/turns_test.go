@@ -334,7 +334,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 			defer admin.Close()
 			admin.Ping(t.Context()) // has its connection before anything is refused
 			waits := &client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 200 * time.Millisecond}
-			alone := &client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 200 * time.Millisecond, Alone: true}
+			alone := &client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 200 * time.Millisecond, RunAlone: true}
 			for _, args := range tt.sicken {
 				if err := admin.Do(t.Context(), args...).Err(); err != nil {
 					t.Fatal(err)
@@ -458,7 +458,7 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 			// A robots.txt waits for no other. If all three read it, what the line adds to the way
 			// of a turn would come off the distance of two of them.
 			shared := new(cache.Cache)
-			defer shared.Close(context.Background())
+			defer shared.Shutdown(context.Background())
 			for range 3 { // as if in processes of their own
 				c := fleetClient(&client.Pacer{Turns: openTurns(t, url, ""), Delay: 100 * time.Millisecond}, w.Listener.Addr().String())
 				c.Transport.(*client.Transport).Cache = shared
@@ -525,7 +525,7 @@ type heard struct {
 	landed chan<- turns.Event
 }
 
-func (s heard) Tell(ctx context.Context, origin string, n turns.News) error {
+func (s heard) Tell(ctx context.Context, origin string, n turns.Report) error {
 	err := s.Store.Tell(ctx, origin, n)
 	s.landed <- n.Event
 	return err

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -50,7 +51,7 @@ func TestTransportsOverOneCacheHaveTheirOwnFiles(t *testing.T) {
 			for _, agent := range []string{"abot", "bbot", "cbot"} {
 				gates[agent] = agentGate(agent, c)
 				gates[agent].Pacer = pacer
-				gates[agent].Trace = &client.Trace{Fetched: func(f client.Fetched) {
+				gates[agent].Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) {
 					if f.Origin.String() == "" {
 						t.Error("Fetched tells of no origin")
 					}
@@ -93,7 +94,7 @@ func TestCachesOverOneStoreHaveTheirOwnFiles(t *testing.T) {
 				}
 				checkOwn(t, site, gates)
 				for _, rt := range gates {
-					if err := rt.Cache.Close(t.Context()); err != nil {
+					if err := rt.Cache.Shutdown(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}

@@ -70,7 +70,7 @@ func newWire(t testing.TB) (ask func(t testing.TB, u *url.URL) (sent bool)) {
 	var decided string
 	rt := &client.Transport{
 		Base: base, Token: "ExampleBot", Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
-		Trace: &client.Trace{Decided: func(_ context.Context, d client.Decided) { decided = d.Target }},
+		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { decided = d.Target }},
 	}
 	rules := policy.Parse([]byte(wireRules))
 	return func(t testing.TB, u *url.URL) bool {

@@ -98,6 +98,10 @@ const (
 
 	// ReasonUnreachable: robots.txt could not be fetched (§2.3.1.4: disallowed).
 	ReasonUnreachable
+
+	// ReasonUse: a statement in robots.txt disallows a use that was asked about, of a target that
+	// its rules allow. No Policy decides so; package client does.
+	ReasonUse
 )
 
 // String describes the reason in a few words.
@@ -111,6 +115,8 @@ func (r Reason) String() string {
 		return "robots.txt is unavailable"
 	case ReasonUnreachable:
 		return "robots.txt is unreachable"
+	case ReasonUse:
+		return "a use is disallowed"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
@@ -118,10 +124,11 @@ func (r Reason) String() string {
 // reasonNames are the texts of the reasons. Programs may rely on them.
 var reasonNames = [...]string{
 	ReasonNoRule: "no-rule", ReasonRule: "rule", ReasonUnavailable: "unavailable", ReasonUnreachable: "unreachable",
+	ReasonUse: "use",
 }
 
-// MarshalText returns "no-rule", "rule", "unavailable" or "unreachable". For the zero Reason
-// it returns an empty text.
+// MarshalText returns "no-rule", "rule", "unavailable", "unreachable" or "use". For the zero
+// Reason it returns an empty text.
 func (r Reason) MarshalText() ([]byte, error) {
 	if int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("policy: no Reason has the number %d", uint8(r))
@@ -133,7 +140,7 @@ func (r Reason) MarshalText() ([]byte, error) {
 func (r *Reason) UnmarshalText(text []byte) error {
 	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
 	if i < 0 {
-		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable or unreachable",
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable, unreachable or use",
 			printable(string(text)))
 	}
 	*r = Reason(i)

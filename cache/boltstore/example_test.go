@@ -24,7 +24,7 @@ func Example() {
 		return
 	}
 	c := &cache.Cache{Store: store} // for the Cache field of a client.Transport
-	defer c.Close(context.Background())
+	defer c.Shutdown(context.Background())
 	fmt.Println(c.Stats().Origins, "origins in memory")
 	// Output:
 	// 0 origins in memory

@@ -17,7 +17,7 @@ func Example() {
 	}
 	store.Prefix = "examplebot:robots:"
 	c := &cache.Cache{Store: store} // for the Cache field of a client.Transport
-	defer c.Close(context.Background())
+	defer c.Shutdown(context.Background())
 	fmt.Println(c.Stats().StoreErrors, "errors: nothing was asked yet")
 	// Output:
 	// 0 errors: nothing was asked yet

@@ -20,7 +20,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
 )
 
 // Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be
@@ -36,7 +35,7 @@ type Store struct {
 	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
 
-	batch redisbatch.Batch
+	batch Batch
 }
 
 // connect has a connection made, so that those who ask first do not wait for it.

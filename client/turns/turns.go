@@ -29,12 +29,12 @@ import (
 // longest delay. What is no state at all may hold up its origin for a time, but not for ever.
 type Store interface {
 	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the
-	// turn has not come, the Answer says when to ask again. If the last answer to a turn of the same name was
+	// turn has not come, the Reply says when to ask again. If the last answer to a turn of the same name was
 	// lost, asking again takes no second place. It takes none away either: the question may be late.
-	Take(ctx context.Context, origin string, a Ask) (Answer, error)
+	Take(ctx context.Context, origin string, a Ask) (Reply, error)
 
 	// Tell tells the store of what has become of a turn.
-	Tell(ctx context.Context, origin string, n News) error
+	Tell(ctx context.Context, origin string, n Report) error
 }
 
 // Kind is what a turn is for.
@@ -69,13 +69,13 @@ type Ask struct {
 	Keep time.Duration
 }
 
-// Answer is the answer to an Ask.
-type Answer struct {
+// Reply is the answer to an Ask.
+type Reply struct {
 	// Taken reports whether the turn is given. What follows Strain is then zero.
 	Taken bool
 
 	// Strain is how often the site has failed, less its good answers since. It tells whether
-	// a good answer is News.
+	// a good answer is Report.
 	Strain int
 
 	// Pause is how long no turn will be given, because the site asked for it or suffers.
@@ -114,8 +114,8 @@ const (
 	Answered
 )
 
-// News is what happened to a turn.
-type News struct {
+// Report is what happened to a turn.
+type Report struct {
 	Ask                 // the turn
 	Event Event         // what happened
 	Pause time.Duration // of Failed

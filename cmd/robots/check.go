@@ -173,21 +173,19 @@ func (c *checker) readings(res *fetch.Result) []reading {
 // wrong at times: only the gate knows the target that goes on the wire, and what holds
 // for dot segments.
 func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
-	d, refused, err := decide(r.result.Policy, c.agent.String(), u.url, c.uses)
+	a, err := decide(r.result.Policy, c.agent.String(), u.url, c.uses)
 	if err != nil {
 		return nil, err
 	}
-	v := newVerdict(u.text, d)
-	v.refuse(refused)
+	v := newVerdict(u.text, a)
 	v.Number, v.Agent, v.Dialect = u.number, c.agent.String(), dialectName(r.dialect)
 	v.Robots = g.answer(u.origin, r.result)
 	if v.Robots.Error != nil {
 		v.Error = *v.Robots.Error
 	}
 	if c.explain {
-		v.Lines = append([]fileLine{}, r.bound(c.agent.String()).explain(u.url.RequestURI(), d)...)
-		if refused != nil {
-			by := refused.By
+		v.Lines = append([]fileLine{}, r.bound(c.agent.String()).explain(u.url.RequestURI(), a.Decision)...)
+		if by := a.By; by != nil {
 			v.Lines = append(v.Lines, fileLine{by.Line, string(by.By) + ": " + by.Text, true})
 			slices.SortStableFunc(v.Lines, func(a, b fileLine) int { return a.Number - b.Number })
 		}

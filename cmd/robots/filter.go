@@ -210,7 +210,6 @@ type question struct {
 	broken error   // the line holds no URL that could be asked about
 	lookup *lookup // that is waited for
 	result *fetch.Result
-	use    *client.UseError // the rules allow it, a use is disallowed
 }
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up,
@@ -337,10 +336,10 @@ func urlOfAs(d policy.Dialect, l line) (*url.URL, error) {
 // belongs. What could not be found out is with the refused ones: a list of what may be
 // fetched has no room for "perhaps".
 func (f *filterer) decide(b *filtered, q *question) {
-	var d policy.Decision
+	var a client.Answer
 	if q.broken == nil {
 		// The error is about a URL that net/http would not send.
-		d, q.use, q.broken = decide(q.result.Policy, f.agent.String(), q.url, f.uses)
+		a, q.broken = decide(q.result.Policy, f.agent.String(), q.url, f.uses)
 	}
 	to := &b.refused
 	switch {
@@ -349,9 +348,9 @@ func (f *filterer) decide(b *filtered, q *question) {
 		if len(b.malformed) < shown {
 			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.number, visible(q.broken.Error())))
 		}
-	case d.Reason == policy.ReasonUnreachable:
+	case a.Reason == policy.ReasonUnreachable:
 		b.tally.Unknown++
-	case !d.Allowed:
+	case !a.Allowed:
 		b.tally.Refused++
 	default:
 		b.tally.Allowed++
@@ -360,18 +359,18 @@ func (f *filterer) decide(b *filtered, q *question) {
 	switch {
 	case to == &b.refused && f.refusals == nil:
 	case f.json:
-		to.json(f.verdict(q, d))
+		to.json(f.verdict(q, a))
 	case to == &b.allowed:
 		to.WriteString(q.text)
 		to.WriteByte('\n')
 	default:
-		v := f.verdict(q, d)
+		v := f.verdict(q, a)
 		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
 	}
 }
 
-// verdict is d about q, for an output that says more than the line.
-func (f *filterer) verdict(q *question, d policy.Decision) verdict {
+// verdict is a about q, for an output that says more than the line.
+func (f *filterer) verdict(q *question, a client.Answer) verdict {
 	v := verdict{Number: q.number, URL: q.text, Agent: f.agent.String(), Dialect: f.dialect.String()}
 	if f.json && q.url != nil && q.text[0] == '{' {
 		v.URL, v.Record = q.url.String(), json.RawMessage(strings.ToValidUTF8(q.text, "\uFFFD")) // as JSON has to be
@@ -380,9 +379,8 @@ func (f *filterer) verdict(q *question, d policy.Decision) verdict {
 		v.Error = q.broken.Error()
 		return v
 	}
-	v.decided(d)
-	v.refuse(q.use)
-	if d.Reason == policy.ReasonUnreachable && q.result.Err != nil {
+	v.answered(a)
+	if a.Reason == policy.ReasonUnreachable && q.result.Err != nil {
 		v.Error = q.result.Err.Error()
 	}
 	return v

@@ -168,7 +168,7 @@ func (g *gate) end(ctx context.Context, a *app) {
 		g.turns.Close()
 	}
 	var o output
-	if err := g.Cache.Close(ctx); g.file == nil {
+	if err := g.Cache.Shutdown(ctx); g.file == nil {
 		o.warn(err) // a Redis that is down costs fetches, no answers
 	} else {
 		o.complain(err)

@@ -61,7 +61,7 @@ func TestBecauseOfAFileThatIsNotRead(t *testing.T) {
 		"robots.txt is unavailable: too many redirects":       {Status: orNull(302)},
 		"robots.txt is unavailable: longer than 512000 bytes": {Status: orNull(200), Truncated: true}, // for Yandex
 	} {
-		v := newVerdict("/", d)
+		v := newVerdict("/", client.Answer{Decision: d})
 		if v.Robots = a; v.because() != want {
 			t.Errorf("%s, want %s", v.because(), want)
 		}

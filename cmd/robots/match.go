@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -127,7 +128,7 @@ func (m *matcher) verdict(g policy.Group, number int, url string) (verdict, erro
 	if err != nil {
 		return verdict{Number: number, URL: url}, err
 	}
-	v := newVerdict(url, g.Decide(target))
+	v := newVerdict(url, client.Answer{Decision: g.Decide(target)})
 	v.Number, v.Agent, v.Dialect = number, m.agent.String(), dialectName(m.dialect.Dialect)
 	return v, nil
 }
@@ -193,7 +194,7 @@ func (m *matcher) records(ctx context.Context) error {
 func (m *matcher) record(o *output, l line, last *parsed) *parsed {
 	var r record
 	d, now, err := m.decide(&r, l, last)
-	v := newVerdict(r.text(), d)
+	v := newVerdict(r.text(), client.Answer{Decision: d})
 	v.Number, v.ID, v.Agent = l.number, r.ID, strings.Join(r.Agents, ", ")
 	if err != nil {
 		v.Reason = ""

@@ -109,7 +109,7 @@ type seen struct {
 	url      *url.URL // of the final response
 	status   int
 	policy   *policy.Policy
-	decision policy.Decision
+	decision client.Answer
 	rules    page.Rules
 	said     []usage.Statement // of the header and of meta elements
 }
@@ -129,7 +129,7 @@ func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
 	}
 	defer resp.Body.Close()
 	s := &seen{url: resp.Request.URL, status: resp.StatusCode}
-	body := client.Watch(resp)
+	body := client.PageRules(resp)
 	body.Meta = func(name, content string, offset int64) {
 		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
 	}
@@ -144,7 +144,7 @@ func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
 	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
 		return nil, err
 	}
-	s.decision, err = client.Decide(s.policy, p.agent.String(), s.url)
+	s.decision, err = client.DecideWith(s.policy, p.agent.String(), s.url)
 	return s, err
 }
 
@@ -257,7 +257,7 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
 				strict.NoArchive != effect.NoArchive
 		}
-		d, err := client.Decide(s.policy, named(s.policy, tokens), s.url)
+		d, err := client.DecideWith(s.policy, named(s.policy, tokens), s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
 			if d.Rule.Line > 0 {
 				name += fmt.Sprintf(": line %d", d.Rule.Line)
@@ -384,8 +384,8 @@ func (p *pager) showUsage(out *output, s *seen) {
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	for _, label := range usageLabels() {
 		// What a server may make of dot segments counts too, as it does for the gate.
-		if _, e, _ := decide(s.policy, agent, s.url, []string{label}); e != nil && !slices.Contains(said, e.By) {
-			said = append(said, e.By)
+		if a, _ := decide(s.policy, agent, s.url, []string{label}); a.By != nil && !slices.Contains(said, *a.By) {
+			said = append(said, *a.By)
 		}
 	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)

@@ -56,7 +56,7 @@ func (p *proxying) decideBlind(ctx context.Context, g *gate, to proxy.Target) (u
 	if err != nil {
 		return until, err
 	}
-	if a.Reason == policy.ReasonUnreachable {
+	if a.Reason == policy.ReasonUnreachable || a.Reason == policy.ReasonUse {
 		return until, &client.DisallowedError{URL: u, Answer: a}
 	}
 	rules, err := g.Lookup(ctx, u)

@@ -197,7 +197,7 @@ func TestProxyLooksAtATunnelAgainWhenTheRulesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close(t.Context())
+	defer g.Shutdown(t.Context())
 	target := proxy.Target{Host: "a.example.com", Port: 443}
 	until, err := p.decideBlind(t.Context(), g, target)
 	if left := time.Until(until); err != nil || left < 20*time.Minute || left > 30*time.Minute {

@@ -28,10 +28,10 @@ var (
 // explain makes the answer to a request that was refused, or failed.
 func explain(err error) proxy.Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
-		return refused(e.URL, e.Answer, nil)
+		return refused(e.URL, e.Answer)
 	}
 	if e, ok := errors.AsType[*client.UseError](err); ok {
-		return refused(e.URL, e.Answer, e)
+		return refused(e.URL, e.Answer)
 	}
 	if p, ok := errors.AsType[*serve.Problem](err); ok {
 		return proxy.Refusal{Problem: p}
@@ -51,17 +51,16 @@ func notReached(status int, kind string, err error) proxy.Refusal {
 }
 
 // refused is an answer of the gate.
-func refused(u *url.URL, a client.Answer, use *client.UseError) proxy.Refusal {
-	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Err) == badCertificate {
-		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Err)
+func refused(u *url.URL, a client.Answer) proxy.Refusal {
+	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
+		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Unreachable)
 	}
-	v := newVerdict(u.Redacted(), a.Decision)
-	v.refuse(use)
-	if o, err := fetch.OriginOf(u); err == nil && a.Err != nil {
-		v.Error, v.Robots = a.Err.Error(), &answer{URL: o.RobotsURL().String()}
+	v := newVerdict(u.Redacted(), a)
+	if o, err := fetch.OriginOf(u); err == nil && a.Unreachable != nil {
+		v.Error, v.Robots = a.Unreachable.Error(), &answer{URL: o.RobotsURL().String()}
 	}
 	why := v.because()
-	if v.Line > 0 && use == nil {
+	if v.Line > 0 {
 		why = "robots.txt, " + why
 	}
 	p := serve.NewProblem(http.StatusForbidden, kindOf(&v), "%s", why)

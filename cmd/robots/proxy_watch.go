@@ -90,6 +90,6 @@ func newProxyMetrics(s *proxy.Server, g *gate) *metrics {
 	if g.turns != nil {
 		g.Pacer.Turns = countedTurns{g.Pacer.Turns, m}
 	}
-	g.Trace = &client.Trace{Fetched: func(f client.Fetched) { m.fetched(f.Result, f.Err, f.Took) }}
+	g.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { m.fetched(f.Result, f.Err, f.Took) }}
 	return m
 }

@@ -39,7 +39,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What an allowed URL rests on is asked for by people, not by gateways.
-	if d, _, err := decide(q.result.Policy, c.agent.String(), q.url, nil); err == nil && d.Allowed {
+	if a, err := decide(q.result.Policy, c.agent.String(), q.url, nil); err == nil && a.Allowed {
 		v.metrics.decided(begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}

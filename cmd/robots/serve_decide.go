@@ -86,7 +86,7 @@ func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 
 // sendable returns the problem of a URL that nothing would send.
 func sendable(u *url.URL) error {
-	if _, err := client.Decide(&policy.Policy{}, "*", u); err != nil {
+	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
 		return noOrigin(err)
 	}
 	return nil
@@ -194,12 +194,12 @@ func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) 
 func (v *service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	begin := time.Now()
 	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
-	v.fetched(client.Fetched{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
+	v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
 	return res, err
 }
 
 // fetched is told of each robots.txt that was read.
-func (v *service) fetched(f client.Fetched) {
+func (v *service) fetched(_ context.Context, f client.FetchedInfo) {
 	v.metrics.fetched(f.Result, f.Err, f.Took)
 	if f.Err == nil && f.Result.Err != nil {
 		v.log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)

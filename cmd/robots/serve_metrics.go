@@ -192,13 +192,13 @@ type countedTurns struct {
 	metrics *metrics
 }
 
-func (t countedTurns) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+func (t countedTurns) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
 	answer, err := t.Store.Take(ctx, origin, a)
 	t.metrics.failed(ctx, "take", err)
 	return answer, err
 }
 
-func (t countedTurns) Tell(ctx context.Context, origin string, n turns.News) error {
+func (t countedTurns) Tell(ctx context.Context, origin string, n turns.Report) error {
 	err := t.Store.Tell(ctx, origin, n)
 	t.metrics.failed(ctx, "tell", err)
 	return err

@@ -111,7 +111,7 @@ func (a *pageAnswer) table() {
 		row := pageRow{Crawlers: []string{c.Token}, Group: visible(p.Group(token).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
 			if d, err := u.decide(p, token); err == nil {
-				row.Cells = append(row.Cells, a.cell(d))
+				row.Cells = append(row.Cells, a.cell(d.Decision))
 			}
 		}
 		at := slices.IndexFunc(a.Rows, func(r pageRow) bool { return r.Group == row.Group && slices.Equal(r.Cells, row.Cells) })

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -155,15 +156,14 @@ type pageURL struct {
 }
 
 // decide asks p. Only package client knows the target of a URL that goes on the wire.
-func (u *pageURL) decide(p *policy.Policy, token string) (policy.Decision, error) {
+func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) {
 	switch {
 	case u.err != nil:
-		return policy.Decision{}, u.err
+		return client.Answer{}, u.err
 	case u.url == nil:
-		return p.Group(token).Decide(u.target), nil
+		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
 	}
-	d, _, err := decide(p, token, u.url, nil)
-	return d, err
+	return decide(p, token, u.url, nil)
 }
 
 // Against names the readers whose verdict is another one.
@@ -288,7 +288,7 @@ func (a *pageAnswer) ask(u *pageURL, token string, b *bound, marks map[int]*page
 		u.Dialects = append(u.Dialects, said)
 		if r.dialect == a.as {
 			u.Answer, a.Group = &said, visible(v.Group)
-			u.mark(b, d, marks)
+			u.mark(b, d.Decision, marks)
 		}
 	}
 	for _, d := range u.Dialects {

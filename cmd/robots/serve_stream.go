@@ -216,11 +216,11 @@ func (s *decider) decide(ctx context.Context, q *streamed) error {
 			return ctx.Err()
 		}
 	}
-	var d policy.Decision
+	var a client.Answer
 	if q.broken == nil {
-		d, q.broken = client.Decide(q.result.Policy, q.as.agent.String(), q.url)
+		a, q.broken = client.DecideWith(q.result.Policy, q.as.agent.String(), q.url)
 	}
-	answer := q.as.verdict(&q.question, d)
+	answer := q.as.verdict(&q.question, a)
 	s.tally[answer.outcome()]++
 	s.out.verdict(&answer)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // verdict is an answer about one URL. check, filter and match write it alike.
@@ -21,25 +22,23 @@ type verdict struct {
 	Agent   string
 	Dialect string
 	Allowed bool
-	Reason  string // a policy.Reason as text, or reasonUse; empty if the question was malformed
+	Reason  string // a policy.Reason as text; empty if the question was malformed
 	Line    int    // of the rule that decided, or of the empty one that allows all; 0: none
 	Rule    string
 	Group   string           // its product token, as the file writes it
 	Error   string           // why robots.txt could not be read, or what is wrong with the URL
-	Use     *client.UseError // with reasonUse
+	Use     string           // what --uses has, with policy.ReasonUse
+	By      *usage.Statement // and what disallows it
 	Robots  *answer          // check: where the rules come from
 	Lines   []fileLine       // check --explain
 
 	Record json.RawMessage // filter: the line, if it was a JSON object
 }
 
-// Reasons beside those of package policy.
-const (
-	reasonMalformed = "malformed" // the question could not be understood
-	reasonUse       = "use"       // the rules allow the target, and a statement disallows a use of --uses
-)
+// reasonMalformed is a reason beside those of package policy: the question could not be understood.
+const reasonMalformed = "malformed"
 
-// useRecord is a client.UseError in JSON.
+// useRecord is a disallowed use in JSON.
 type useRecord struct {
 	Label string           `json:"label"`
 	By    *statementRecord `json:"by"`
@@ -76,8 +75,8 @@ func (v *verdict) record() decisionRecord {
 	if r.Reason == "" {
 		r.Reason = reasonMalformed
 	}
-	if v.Use != nil {
-		r.Use = &useRecord{v.Use.Use, newStatement(v.Use.By)}
+	if v.By != nil {
+		r.Use = &useRecord{v.Use, newStatement(*v.By)}
 	}
 	return r
 }
@@ -94,38 +93,34 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// newVerdict is d about a URL, as the user wrote it.
-func newVerdict(url string, d policy.Decision) verdict {
+// newVerdict is a about a URL, as the user wrote it.
+func newVerdict(url string, a client.Answer) verdict {
 	v := verdict{URL: url}
-	v.decided(d)
+	v.answered(a)
 	return v
 }
 
-// decided fills v from d.
-func (v *verdict) decided(d policy.Decision) {
-	v.Allowed, v.Reason, v.Group = d.Allowed, reasonName(d.Reason), d.Group
-	if d.Rule.Line > 0 {
-		v.Line, v.Rule = d.Rule.Line, d.Rule.String()
+// answered fills v from a.
+func (v *verdict) answered(a client.Answer) {
+	v.Allowed, v.Reason, v.Group, v.Use, v.By = a.Allowed, reasonName(a.Reason), a.Group, a.Use, a.By
+	if a.Rule.Line > 0 {
+		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
 	}
 }
 
-// decide asks client.Decide, and tells a disallowed use from other errors.
-func decide(p *policy.Policy, agent string, u *url.URL, uses []string) (policy.Decision, *client.UseError, error) {
+// decide is client.DecideWith, which knows no FTP.
+func decide(p *policy.Policy, agent string, u *url.URL, uses []string) (client.Answer, error) {
 	if strings.EqualFold(u.Scheme, "ftp") {
 		return decideFTP(p, agent, u, uses)
 	}
-	d, err := client.Decide(p, agent, u, uses...)
-	if e, is := errors.AsType[*client.UseError](err); is {
-		return d, e, nil
-	}
-	return d, nil, err
+	return client.DecideWith(p, agent, u, uses...)
 }
 
 // decideFTP decides on all that an FTP client may make of the path: "/%2Fa", "//a" and
 // "/a;type=i" can mean "/a", as for client.Transport.
-func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (d policy.Decision, e *client.UseError, err error) {
+func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (a client.Answer, err error) {
 	if u.RawQuery != "" || u.ForceQuery {
-		return d, nil, errors.New("FTP knows no query: write the question mark as %3F")
+		return a, errors.New("FTP knows no query: write the question mark as %3F")
 	}
 	path := u.EscapedPath()
 	file, _, _ := strings.Cut(path, ";type=")
@@ -133,21 +128,13 @@ func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (d pol
 	for _, form := range []string{path, file, plain, "/" + strings.TrimLeft(plain, "/")} {
 		page, err := url.Parse("http://" + u.Host + form)
 		if err != nil {
-			return d, nil, err
+			return a, err
 		}
-		if d, e, err = decide(p, agent, page, uses); err != nil || e != nil || !d.Allowed {
-			return d, e, err
+		if a, err = decide(p, agent, page, uses); err != nil || !a.Allowed {
+			break
 		}
 	}
-	return d, e, err
-}
-
-// refuse fills v from e, which may be nil. The rule that allows the target did not decide,
-// so v has none.
-func (v *verdict) refuse(e *client.UseError) {
-	if e != nil {
-		v.Reason, v.Use = reasonUse, e
-	}
+	return a, err
 }
 
 // status is the exit status that v stands for. A refusal because robots.txt is unreachable
@@ -186,8 +173,8 @@ func (v *verdict) because() string {
 		return "robots.txt is unreachable: " + visible(v.cause())
 	case v.Reason == "":
 		return visible(v.Error)
-	case v.Use != nil:
-		return fmt.Sprintf("%s is disallowed by %s", v.Use.Use, visible(v.Use.By.String()))
+	case v.By != nil:
+		return fmt.Sprintf("%s is disallowed by %s", v.Use, visible(v.By.String()))
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, visible(v.Rule))
 	case v.Reason == reasonName(policy.ReasonUnavailable):

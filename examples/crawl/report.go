@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -38,7 +39,7 @@ func newReport(out, bar io.Writer, web *site.Web) *report {
 }
 
 // fetched is told of each robots.txt that was read.
-func (r *report) fetched(f client.Fetched) {
+func (r *report) fetched(_ context.Context, f client.FetchedInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f.Result == nil {

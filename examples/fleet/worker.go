@@ -69,7 +69,7 @@ func work(ctx context.Context, name, redisURL, site string) error {
 	all.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(gate.Close(ctx), turns.Close(), robots.Close(ctx)) // the last closes store
+	return errors.Join(gate.Shutdown(ctx), turns.Close(), robots.Shutdown(ctx)) // the last closes store
 }
 
 // read passes on what the stream has for this worker.
@@ -118,7 +118,7 @@ func (w *worker) visit(ctx context.Context, m redis.XMessage) error {
 	links, err := w.get(ctx, page)
 	refusal, refused := errors.AsType[*client.DisallowedError](err)
 	switch {
-	case refused && refusal.Err == nil: // otherwise robots.txt could not be read now
+	case refused && refusal.Unreachable == nil: // otherwise robots.txt could not be read now
 		fmt.Println("refused", page, refusal.Decision)
 	case err != nil:
 		return err

@@ -53,7 +53,7 @@ func run(out io.Writer) error {
 			return err
 		}
 	}
-	if err := gate.Close(context.Background()); err != nil { // also waits for the hooks
+	if err := gate.Shutdown(context.Background()); err != nil { // also waits for the hooks
 		return err
 	}
 	names := map[oteltrace.SpanID]string{}

@@ -16,7 +16,7 @@ import (
 // below its span; a robots.txt is read for all who ask, and is a root of its own.
 func trace(t oteltrace.Tracer) *client.Trace {
 	return &client.Trace{
-		Decided: func(ctx context.Context, d client.Decided) {
+		Decided: func(ctx context.Context, d client.DecidedInfo) {
 			reason, _ := d.Reason.MarshalText() // for machines; String is for people
 			span(ctx, t, "robots decide", d.Took, d.Err,
 				attribute.String("url.full", d.URL.Redacted()),
@@ -25,14 +25,14 @@ func trace(t oteltrace.Tracer) *client.Trace {
 				attribute.String("robots.reason", string(reason)),
 				attribute.Int("robots.line", d.Rule.Line))
 		},
-		Fetched: func(f client.Fetched) { fetched(t, f) },
-		Waited: func(ctx context.Context, w client.Waited) {
+		Fetched: func(_ context.Context, f client.FetchedInfo) { fetched(t, f) },
+		Waited: func(ctx context.Context, w client.WaitedInfo) {
 			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
 		},
 	}
 }
 
-func fetched(t oteltrace.Tracer, f client.Fetched) {
+func fetched(t oteltrace.Tracer, f client.FetchedInfo) {
 	name := "robots fetch"
 	if f.Refresh {
 		name = "robots refresh"

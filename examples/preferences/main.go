@@ -68,7 +68,7 @@ func visit(c *http.Client, link string) (links []string, verdict string, err err
 	defer resp.Body.Close()
 
 	said := usage.ParseHeader(resp.Header)
-	body := client.Watch(resp)
+	body := client.PageRules(resp)
 	body.Meta = func(name, content string, offset int64) {
 		said = append(said, usage.ParseMeta(name, content, offset)...)
 	}

@@ -63,7 +63,7 @@ func run(out io.Writer) error {
 		fmt.Fprintf(out, "sent     %s gave %d\n", link, resp.StatusCode)
 	}
 
-	if err := gate.Close(context.Background()); err != nil { // also waits for the hooks
+	if err := gate.Shutdown(context.Background()); err != nil { // also waits for the hooks
 		return err
 	}
 

@@ -30,7 +30,7 @@ func trace(r prometheus.Registerer) *client.Trace {
 		Name: "robots_wait_seconds", Help: "Time requests were held back for.", Buckets: []float64{.1, 1, 10},
 	})
 	return &client.Trace{
-		Decided: func(_ context.Context, d client.Decided) {
+		Decided: func(_ context.Context, d client.DecidedInfo) {
 			if d.Reason == 0 {
 				unanswered.Inc()
 				return
@@ -38,7 +38,7 @@ func trace(r prometheus.Registerer) *client.Trace {
 			reason, _ := d.Reason.MarshalText() // for machines; String is for people
 			decisions.WithLabelValues(strconv.FormatBool(d.Allowed), string(reason)).Inc()
 		},
-		Fetched: func(f client.Fetched) {
+		Fetched: func(_ context.Context, f client.FetchedInfo) {
 			kind, status := "first", "given up"
 			if f.Refresh {
 				kind = "again"
@@ -49,6 +49,6 @@ func trace(r prometheus.Registerer) *client.Trace {
 			fetches.WithLabelValues(kind, status).Inc()
 			fetchSeconds.Observe(f.Took.Seconds())
 		},
-		Waited: func(_ context.Context, w client.Waited) { waits.Observe(w.Took.Seconds()) },
+		Waited: func(_ context.Context, w client.WaitedInfo) { waits.Observe(w.Took.Seconds()) },
 	}
 }

@@ -30,11 +30,12 @@ func main() {
 	}
 }
 
-// checkRetry never retries a refusal. The gate has already asked again for a
-// robots.txt that failed, and until its next attempt the answer stays the same.
+// checkRetry never retries what the gate held back: a rule, an outage, a use, a delay. The gate has
+// already asked again for a robots.txt that failed, and until its next attempt the answer stays the
+// same.
 func checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-		return false, refusal // errors.As would do as well: http.Client wraps it in a *url.Error
+	if errors.Is(err, client.ErrNotSent) {
+		return false, err
 	}
 	return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
 }
@@ -47,6 +48,8 @@ func run(out io.Writer) error {
 		site.Host{Name: "restarting.example",
 			Robots: site.Recovering(1, site.Text("User-agent: *", "Allow: /")),
 			Pages:  map[string]string{"/": "back again"}},
+		site.Host{Name: "essays.example", Robots: site.Text("User-agent: *", "Content-Usage: train-ai=n")},
+		site.Host{Name: "slow.example", Robots: site.Text("User-agent: *", "Crawl-delay: 3600")},
 	)
 	defer web.Close()
 
@@ -54,6 +57,8 @@ func run(out io.Writer) error {
 	c.HTTPClient = &http.Client{Transport: &client.Transport{
 		Base:      web.Transport(), // leave it out to use the network
 		UserAgent: agent,
+		Uses:      []string{"train-ai"},
+		Pacer:     &client.Pacer{Delay: -1, RefuseLongDelays: true},
 		// Leave these two out: then one 503 is bridged, and an outage rests for 30 s.
 		Fetcher: &fetch.Fetcher{Retries: -1},
 		Cache:   &cache.Cache{MinRetry: time.Millisecond},
@@ -64,18 +69,19 @@ func run(out io.Writer) error {
 		fmt.Fprintf(out, "asked    %s, retry %d\n", req.URL, retry)
 	}
 
-	queue := []string{"http://www.example/public", "http://www.example/private", "http://restarting.example/"}
+	queue := []string{"http://www.example/public", "http://www.example/private", "http://restarting.example/",
+		"http://essays.example/", "http://slow.example/"}
 	for left := 10; len(queue) > 0 && left > 0; left-- { // a crawler would count for each URL, and wait longer
 		link := queue[0]
 		queue = queue[1:]
 		resp, err := c.Get(link)
 		switch refusal, ok := errors.AsType[*client.DisallowedError](err); {
 		case ok && refusal.Decision.Reason == policy.ReasonUnreachable:
-			fmt.Fprintf(out, "requeued %s: %v\n", link, refusal.Err)
+			fmt.Fprintf(out, "requeued %s: %v\n", link, refusal.Unreachable)
 			queue = append(queue, link)
 			time.Sleep(10 * time.Millisecond)
-		case ok:
-			fmt.Fprintf(out, "refused  %s: %v\n", link, refusal.Decision)
+		case errors.Is(err, client.ErrNotSent):
+			fmt.Fprintf(out, "refused  %v\n", err)
 		case err != nil:
 			return err
 		default:

@@ -64,7 +64,7 @@ func crawl(ctx context.Context) error {
 		}
 	}
 	fmt.Printf("process %d: %d origins looked up, /private refused by %d\n", os.Getpid(), origins, refused)
-	return shared.Close(context.Background()) // what is still to be written
+	return shared.Shutdown(context.Background()) // what is still to be written
 }
 
 // parent has the site, the Redis, and the processes, and outlives them.

@@ -43,7 +43,7 @@ func get(c *http.Client, link string) string {
 	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
 		if refusal.Reason == policy.ReasonUnreachable { // ask again after Until
 			again := time.Until(refusal.Until).Round(time.Second)
-			return fmt.Sprintf("later: %s, in %v\n       %v", link, again, refusal.Err)
+			return fmt.Sprintf("later: %s, in %v\n       %v", link, again, refusal.Unreachable)
 		}
 		return fmt.Sprintf("never: %s\n       %v", link, refusal.Decision) // drop the URL
 	}

@@ -62,7 +62,7 @@ func benchmarkStore(b *testing.B, store cache.Store) {
 			b.Fatal(err)
 		}
 	}
-	if err := first.Close(ctx); err != nil {
+	if err := first.Shutdown(ctx); err != nil {
 		b.Fatal(err)
 	}
 	get := func(o fetch.Origin) []byte {

@@ -81,7 +81,7 @@ func BenchmarkCold(b *testing.B) {
 		sides.Compare(b, perRound, round(func(host string) error {
 			a, err := rt.Decide(b.Context(), &url.URL{Scheme: "http", Host: host, Path: "/articles/page.html"})
 			if err == nil {
-				err = a.Err
+				err = a.Unreachable
 			}
 			return err
 		}), round(get))

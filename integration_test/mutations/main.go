@@ -4,6 +4,7 @@
 //
 //	go run ./integration_test/mutations          # all of table.go
 //	go run ./integration_test/mutations pacer    # those whose file or name contains "pacer"
+//	go run ./integration_test/mutations -for 4m  # as many as begin in that time, others each time
 //
 // It exits with 1 if a mutation survives or does not fit the code any more, and if a test
 // that is to notice one fails without it.
@@ -16,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,17 +39,19 @@ type mutation struct {
 }
 
 func main() {
+	within := flag.Duration("for", time.Hour, "`time` in which mutations may begin")
 	flag.Parse()
 	table := slices.DeleteFunc(slices.Clone(table), func(m mutation) bool {
 		return !strings.Contains(m.file+" "+m.name, flag.Arg(0))
 	})
-	if err := run(table); err != nil {
+	rand.Shuffle(len(table), func(i, j int) { table[i], table[j] = table[j], table[i] })
+	if err := run(table, *within); err != nil {
 		fmt.Fprintln(os.Stderr, "mutations:", err)
 		os.Exit(1)
 	}
 }
 
-func run(table []mutation) error {
+func run(table []mutation, within time.Duration) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
@@ -80,14 +84,19 @@ func run(table []mutation) error {
 			}
 		})
 	}
+	tried := 0
 	for i := range table {
+		if time.Since(started) > within {
+			break
+		}
 		todo <- i
+		tried++
 	}
 	close(todo)
 	workers.Wait()
-	fmt.Printf("%d mutations in %v\n", len(table), time.Since(started).Round(time.Second))
+	fmt.Printf("%d of %d mutations in %v\n", tried, len(table), time.Since(started).Round(time.Second))
 	if bad > 0 {
-		return fmt.Errorf("%d of %d mutations were not noticed, or could not be tried", bad, len(table))
+		return fmt.Errorf("%d of %d mutations were not noticed, or could not be tried", bad, tried)
 	}
 	return nil
 }

@@ -51,9 +51,9 @@ func (s *Store) Forget() {
 }
 
 // Take implements turns.Store.
-func (s *Store) Take(ctx context.Context, key string, a turns.Ask) (turns.Answer, error) {
+func (s *Store) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, error) {
 	if err := s.fault(ctx, key, false); err != nil {
-		return turns.Answer{}, err
+		return turns.Reply{}, err
 	}
 	s.mu.Lock()
 	answer := s.origin(key, a.Turn).take(a, time.Now())
@@ -62,7 +62,7 @@ func (s *Store) Take(ctx context.Context, key string, a turns.Ask) (turns.Answer
 }
 
 // Tell implements turns.Store.
-func (s *Store) Tell(ctx context.Context, key string, n turns.News) error {
+func (s *Store) Tell(ctx context.Context, key string, n turns.Report) error {
 	if err := s.fault(ctx, key, false); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (s *Store) origin(key, turn string) *origin {
 	return o
 }
 
-func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
+func (o *origin) take(a turns.Ask, now time.Time) turns.Reply {
 	i := slices.IndexFunc(o.held, func(p place) bool { return p.turn == a.Turn })
 	has := i >= 0
 	var own place
@@ -139,7 +139,7 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 			o.held = append(o.held, place{a.Turn, now.Add(a.Lease)})
 		}
 		o.save(a, now)
-		return turns.Answer{Taken: true, Strain: o.strain}
+		return turns.Reply{Taken: true, Strain: o.strain}
 	}
 	if has {
 		o.held = append(o.held, own) // it is perhaps not the answer that was lost, but a question that is late
@@ -152,7 +152,7 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Answer {
 	w := waiter{a.Turn, due, make(chan struct{})}
 	o.queue = slices.Insert(o.queue, at, w)
 	o.save(a, now)
-	return turns.Answer{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Least: least.Sub(now), Wake: w.wake}
+	return turns.Reply{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Least: least.Sub(now), Wake: w.wake}
 }
 
 // expect returns when the one who waits at a place of the queue should ask again.
@@ -173,7 +173,7 @@ func (o *origin) expect(a turns.Ask, at int, full bool, due, now time.Time) time
 	return due
 }
 
-func (o *origin) tell(n turns.News, now time.Time) {
+func (o *origin) tell(n turns.Report, now time.Time) {
 	switch n.Event {
 	case turns.Ended:
 		o.leave(n.Turn)

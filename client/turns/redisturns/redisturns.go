@@ -33,7 +33,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -51,7 +51,7 @@ type Store struct {
 	// nothing of each other's turns. If empty, "robotsgate:".
 	Prefix string
 
-	batch  redisbatch.Batch
+	batch  redisstore.Batch
 	once   sync.Once
 	mixed  sync.Once     // says that the fleet is
 	name   string        // begins the names of all turns here
@@ -86,9 +86,9 @@ func (s *Store) Close() error {
 }
 
 // Take implements turns.Store.
-func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
 	if err := s.usable(); err != nil {
-		return turns.Answer{}, err
+		return turns.Reply{}, err
 	}
 	s.once.Do(s.init)
 	wake := make(chan struct{}) // closed when the turn should be asked for again
@@ -101,7 +101,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 		s.wakes.Delete(a.Turn)
 	}
 	if err != nil {
-		return turns.Answer{}, fmt.Errorf("redisturns: take: %w", err)
+		return turns.Reply{}, fmt.Errorf("redisturns: take: %w", err)
 	}
 	if got[5] == 1 {
 		s.mixed.Do(func() {
@@ -109,7 +109,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 				"until it has gone, the two wait for each other longer than they must", "prefix", s.prefix())
 		})
 	}
-	answer := turns.Answer{Taken: got[0] == 1, Strain: int(got[3]), Least: microseconds(got[4])}
+	answer := turns.Reply{Taken: got[0] == 1, Strain: int(got[3]), Least: microseconds(got[4])}
 	if !answer.Taken {
 		answer.Wait, answer.Pause, answer.Wake = microseconds(got[1]), microseconds(got[2]), wake
 	}
@@ -117,7 +117,7 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 }
 
 // Tell implements turns.Store.
-func (s *Store) Tell(ctx context.Context, origin string, n turns.News) error {
+func (s *Store) Tell(ctx context.Context, origin string, n turns.Report) error {
 	if err := s.usable(); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 		if _, err := s.Take(t.Context(), "https://a.example", turns.Ask{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Take: %v, want an error that says %s", err, want)
 		}
-		if err := s.Tell(t.Context(), "https://a.example", turns.News{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.Tell(t.Context(), "https://a.example", turns.Report{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Tell: %v, want an error that says %s", err, want)
 		}
 		if err := s.Close(); err != nil {
@@ -70,7 +70,7 @@ func TestNoClockOfTheMachineIsSent(t *testing.T) {
 			}
 		}
 		for _, e := range []turns.Event{turns.Ended, turns.Dropped, turns.Renewed, turns.Failed, turns.Answered} {
-			if err := s.Tell(context.Background(), "https://a.example", turns.News{Ask: ask, Event: e, Pause: time.Minute}); err != nil {
+			if err := s.Tell(context.Background(), "https://a.example", turns.Report{Ask: ask, Event: e, Pause: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		}

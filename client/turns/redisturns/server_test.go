@@ -79,7 +79,7 @@ func page(turn string) turns.Ask {
 }
 
 // take asks, and wants to be told to ask again after a time; 0: a turn.
-func take(t *testing.T, s turns.Store, a turns.Ask, want time.Duration) turns.Answer {
+func take(t *testing.T, s turns.Store, a turns.Ask, want time.Duration) turns.Reply {
 	t.Helper()
 	got, err := s.Take(t.Context(), site, a)
 	if err != nil || got.Taken != (want == 0) || got.Wait > want || got.Wait < want-want/4 {
@@ -88,7 +88,7 @@ func take(t *testing.T, s turns.Store, a turns.Ask, want time.Duration) turns.An
 	return got
 }
 
-func tell(t *testing.T, s turns.Store, n turns.News) {
+func tell(t *testing.T, s turns.Store, n turns.Report) {
 	t.Helper()
 	if err := s.Tell(t.Context(), site, n); err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func tell(t *testing.T, s turns.Store, n turns.News) {
 func TestATimeInTheFarFutureIsCapped(t *testing.T) {
 	c := serve(t)
 	for name, tt := range map[string]struct {
-		news turns.News
+		news turns.Report
 		want time.Duration
 	}{
-		"an end":   {turns.News{Ask: page("ahead"), Event: turns.Ended}, time.Second},
-		"a lease":  {turns.News{Ask: page("ahead"), Event: turns.Renewed}, 24*time.Hour + time.Second},
-		"a pause":  {turns.News{Ask: page("ahead"), Event: turns.Failed, Pause: time.Hour}, 24 * time.Hour},
-		"a strain": {turns.News{Ask: page("ahead"), Event: turns.Failed}, 24 * time.Hour},
+		"an end":   {turns.Report{Ask: page("ahead"), Event: turns.Ended}, time.Second},
+		"a lease":  {turns.Report{Ask: page("ahead"), Event: turns.Renewed}, 24*time.Hour + time.Second},
+		"a pause":  {turns.Report{Ask: page("ahead"), Event: turns.Failed, Pause: time.Hour}, 24 * time.Hour},
+		"a strain": {turns.Report{Ask: page("ahead"), Event: turns.Failed}, 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.FlushAll(t.Context())
@@ -140,15 +140,15 @@ func TestVersionsTakeTurns(t *testing.T) {
 		first, second := pair[0], pair[1]
 		as(first, func() { take(t, first, long, 0) })
 		as(second, func() { take(t, second, page("short"), 5*time.Second) }) // the lease
-		as(first, func() { tell(t, first, turns.News{Ask: long, Event: turns.Ended}) })
+		as(first, func() { tell(t, first, turns.Report{Ask: long, Event: turns.Ended}) })
 		as(second, func() { take(t, second, page("short"), 4*time.Second) }) // the longer delay
-		as(first, func() { tell(t, first, turns.News{Ask: long, Event: turns.Failed, Pause: time.Minute}) })
+		as(first, func() { tell(t, first, turns.Report{Ask: long, Event: turns.Failed, Pause: time.Minute}) })
 		as(second, func() {
 			got := take(t, second, page("short"), time.Minute)
 			if got.Pause < 50*time.Second || got.Least < 50*time.Second {
 				t.Errorf("during a pause of the other version: %+v", got)
 			}
-			tell(t, second, turns.News{Ask: page("short"), Event: turns.Renewed}) // loses nothing of that
+			tell(t, second, turns.Report{Ask: page("short"), Event: turns.Renewed}) // loses nothing of that
 		})
 		as(first, func() { take(t, first, long, time.Minute) })
 	}
@@ -194,7 +194,7 @@ func TestGarbageEnds(t *testing.T) {
 			if left := c.PTTL(t.Context(), key).Val(); left <= 0 || left > 2*time.Second {
 				t.Errorf("stays for %v", left)
 			}
-			tell(t, s, turns.News{Ask: page("first"), Event: turns.Dropped})
+			tell(t, s, turns.Report{Ask: page("first"), Event: turns.Dropped})
 		})
 	}
 }

@@ -88,7 +88,7 @@ func kind(k turns.Kind, turn string) turns.Ask {
 }
 
 // take asks, and fails unless that gives what is wanted.
-func (f fleet) take(s turns.Store, a turns.Ask, want bool) turns.Answer {
+func (f fleet) take(s turns.Store, a turns.Ask, want bool) turns.Reply {
 	f.t.Helper()
 	got, err := s.Take(f.ctx, f.site, a)
 	if err != nil || got.Taken != want {
@@ -116,7 +116,7 @@ func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration, begin time.
 
 func (f fleet) tell(s turns.Store, e turns.Event, a turns.Ask, pause time.Duration) {
 	f.t.Helper()
-	if err := s.Tell(f.ctx, f.site, turns.News{Ask: a, Event: e, Pause: pause}); err != nil {
+	if err := s.Tell(f.ctx, f.site, turns.Report{Ask: a, Event: e, Pause: pause}); err != nil {
 		f.t.Fatalf("Tell of %q: %v", a.Turn, err)
 	}
 }
@@ -151,7 +151,7 @@ func (f fleet) places() {
 }
 
 // awake waits until it is time to ask again.
-func (f fleet) awake(got turns.Answer) {
+func (f fleet) awake(got turns.Reply) {
 	select {
 	case <-got.Wake:
 	case <-time.After(got.Wait):
@@ -393,7 +393,7 @@ func (f fleet) end() {
 	go func() {
 		defer close(returned)
 		_, _ = f.a.Take(ended, f.site, page("first"))
-		_ = f.a.Tell(ended, f.site, turns.News{Ask: page("first")})
+		_ = f.a.Tell(ended, f.site, turns.Report{Ask: page("first")})
 	}()
 	select {
 	case <-returned:

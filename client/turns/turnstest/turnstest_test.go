@@ -25,13 +25,13 @@ func TestAStoreInMemoryPasses(t *testing.T) {
 type faulty struct {
 	turns.Store
 	asks   func(*turns.Ask)
-	news   func(*turns.News)
-	answer func(*turns.Answer)
+	news   func(*turns.Report)
+	answer func(*turns.Reply)
 	origin string
 	never  chan struct{}
 }
 
-func (f faulty) Take(ctx context.Context, origin string, a turns.Ask) (turns.Answer, error) {
+func (f faulty) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
 	if f.never != nil {
 		<-f.never
 	}
@@ -48,7 +48,7 @@ func (f faulty) Take(ctx context.Context, origin string, a turns.Ask) (turns.Ans
 	return got, err
 }
 
-func (f faulty) Tell(ctx context.Context, origin string, n turns.News) error {
+func (f faulty) Tell(ctx context.Context, origin string, n turns.Report) error {
 	if f.news != nil {
 		f.news(&n)
 	}
@@ -65,24 +65,24 @@ func TestEveryFaultIsFound(t *testing.T) {
 	faults := []fault{
 		{"the delay runs from start to start", faulty{asks: short}},
 		{"the delay runs from end to start", faulty{asks: short}},
-		{"a pause holds for all", faulty{news: func(n *turns.News) { n.Pause -= n.Pause / 10 }}},
+		{"a pause holds for all", faulty{news: func(n *turns.Report) { n.Pause -= n.Pause / 10 }}},
 	}
 	for by, f := range map[string]faulty{
 		"the delay runs from start to start":                          {asks: func(a *turns.Ask) { a.Delay = 0 }},
-		"the delay runs from end to start":                            {news: func(n *turns.News) { n.Event = turns.Dropped }},
-		"places are bounded, and those who wait hear of one":          {answer: func(a *turns.Answer) { a.Wake = nil }},
+		"the delay runs from end to start":                            {news: func(n *turns.Report) { n.Event = turns.Dropped }},
+		"places are bounded, and those who wait hear of one":          {answer: func(a *turns.Reply) { a.Wake = nil }},
 		"a place that is not renewed lapses":                          {asks: func(a *turns.Ask) { a.Lease = time.Hour }},
-		"a place that is renewed lasts":                               {news: func(n *turns.News) { n.Event = turns.Dropped }},
+		"a place that is renewed lasts":                               {news: func(n *turns.Report) { n.Event = turns.Dropped }},
 		"asking again takes no second place":                          {asks: func(a *turns.Ask) { count++; a.Turn += string(rune('a' + count)) }},
 		"the delay runs from the end of a lease":                      {asks: func(a *turns.Ask) { a.Lease /= 3 }},
-		"robots.txt is remembered for the delay that it asks for":     {asks: func(a *turns.Ask) { a.Keep = 0 }, news: func(n *turns.News) { n.Keep = 0 }},
-		"a turn can be given back":                                    {news: func(n *turns.News) { n.Turn += "x" }},
+		"robots.txt is remembered for the delay that it asks for":     {asks: func(a *turns.Ask) { a.Keep = 0 }, news: func(n *turns.Report) { n.Keep = 0 }},
+		"a turn can be given back":                                    {news: func(n *turns.Report) { n.Turn += "x" }},
 		"those who wait go in order":                                  {asks: func(a *turns.Ask) { a.Turn = "all" }},
-		"who does not come back does not hold the others up for long": {answer: func(a *turns.Answer) { a.Taken = false; a.Wait = time.Second }},
+		"who does not come back does not hold the others up for long": {answer: func(a *turns.Reply) { a.Taken = false; a.Wait = time.Second }},
 		"a visit keeps its turn for the visitor":                      {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
 		"robots.txt waits for no place and takes one":                 {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
-		"a pause holds for all":                                       {news: func(n *turns.News) { n.Pause = 0 }},
-		"pauses grow, and are halved by good answers":                 {answer: func(a *turns.Answer) { a.Strain = 0 }},
+		"a pause holds for all":                                       {news: func(n *turns.Report) { n.Pause = 0 }},
+		"pauses grow, and are halved by good answers":                 {answer: func(a *turns.Reply) { a.Strain = 0 }},
 		"origins are apart":                                           {origin: "all"},
 		"of many who ask at once, one gets the turn":                  {asks: func(a *turns.Ask) { a.Delay, a.Places = 0, 0 }},
 		"calls end with their context":                                {never: make(chan struct{})},

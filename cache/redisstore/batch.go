@@ -1,8 +1,4 @@
-// Package redisbatch sends the commands of concurrent callers to Redis together: a thousand
-// callers of one moment cost a few round trips.
-//
-// It is public because redisstore and redisturns share it. Programs use those.
-package redisbatch
+package redisstore
 
 import (
 	"context"
@@ -27,7 +23,8 @@ const (
 	longest = 5 * time.Second
 )
 
-// Batch holds the commands that are about to be sent. The zero value is ready to use, and safe for
+// Batch sends the commands of concurrent callers to Redis together: a thousand callers of one moment cost a few
+// round trips. It serves a Store here and package redisturns. The zero value is ready to use, and safe for
 // concurrent use. A command waits only while others are on their way: one alone is sent at once. The nodes of
 // a cluster have their own: none waits for another that hangs.
 type Batch struct {

@@ -1,4 +1,4 @@
-package redisbatch_test
+package redisstore_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/robotsgate/robotsgate/cache/redisstore/redisbatch"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
 )
 
 // line is a hook in place of a server that answers each pipeline after a time.
@@ -54,7 +54,7 @@ func (l *line) client(t *testing.T) redis.UniversalClient {
 	return c
 }
 
-func ping(ctx context.Context, b *redisbatch.Batch, c redis.UniversalClient) error {
+func ping(ctx context.Context, b *redisstore.Batch, c redis.UniversalClient) error {
 	return b.Do(ctx, c, redis.NewStatusCmd(ctx, "ping"))
 }
 
@@ -74,7 +74,7 @@ func TestTheCommandsOfOneMomentAreSentTogether(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &line{latency: tt.latency}
-			c, b := l.client(t), new(redisbatch.Batch)
+			c, b := l.client(t), new(redisstore.Batch)
 			begin := time.Now()
 			var calls sync.WaitGroup
 			for range tt.callers {
@@ -98,7 +98,7 @@ func TestTheCommandsOfOneMomentAreSentTogether(t *testing.T) {
 func TestACallerThatLeavesHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &line{latency: time.Millisecond}
-		c, b := l.client(t), new(redisbatch.Batch)
+		c, b := l.client(t), new(redisstore.Batch)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		for _, ctx := range []context.Context{gone, leaving{t.Context()}} {
@@ -144,7 +144,7 @@ func TestAnErrorIsOfItsCommand(t *testing.T) {
 			}
 			return nil
 		}}
-		c, b := l.client(t), new(redisbatch.Batch)
+		c, b := l.client(t), new(redisstore.Batch)
 		var calls sync.WaitGroup
 		for i := range 100 {
 			calls.Go(func() {
@@ -183,7 +183,7 @@ func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
 				ContextTimeoutEnabled: true,
 			})
 			defer c.Close()
-			b := new(redisbatch.Batch)
+			b := new(redisstore.Batch)
 			ask := func(ctx context.Context, key string) error {
 				if run {
 					return b.Run(ctx, c, redis.NewScript("return 0"), key, "argument").Err()

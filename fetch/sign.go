@@ -1,4 +1,4 @@
-package unsent
+package fetch
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// ErrSign is wrapped by the errors of Sign. Such a request says nothing about the site.
+// ErrSign is wrapped by the errors of Signed, and so by that of a Fetch whose Sign failed. That says nothing
+// about the site.
 var ErrSign = errors.New("not sent, because Sign failed")
 
-// Sign returns a copy of req with the header that sign gives it, and the body that it leaves. What sign gets is its
+// Signed returns a copy of req with the header that sign gives it, and the body that it leaves. What sign gets is its
 // own down to the URL and the slices: nothing that it keeps is sent. A signature is for what was decided on: so it is
 // an error if sign changes the method, the URL, the host or the User-Agent.
-func Sign(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
+func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
 	var copies struct {
 		its, out http.Request
 		url      url.URL
@@ -44,7 +45,7 @@ func Sign(req *http.Request, sign func(*http.Request) error) (*http.Request, err
 	if changed != "" {
 		return nil, fmt.Errorf("%w: it changed the %s, which was decided on", ErrSign, changed)
 	}
-	if err := CheckKeys(its.Header); err != nil {
+	if err := CheckHeader(its.Header); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSign, err)
 	}
 	out.Header = make(http.Header, len(its.Header))
@@ -57,9 +58,9 @@ func Sign(req *http.Request, sign func(*http.Request) error) (*http.Request, err
 	return out, nil
 }
 
-// CheckKeys refuses header keys that would be sent in place of, or beside, the fields that were decided on, or that
+// CheckHeader refuses header keys that would be sent in place of, or beside, the fields that were decided on, or that
 // say where the request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
-func CheckKeys(h http.Header) error {
+func CheckHeader(h http.Header) error {
 	for key := range h {
 		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {
 			if len(key) == len(own) && key != own && strings.EqualFold(key, own) {

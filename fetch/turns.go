@@ -1,0 +1,49 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http/httptrace"
+	"net/url"
+	"time"
+)
+
+// turns is what WithTurns was given.
+type turns struct {
+	check func() error
+	next  func(u *url.URL, status int, until time.Time) error
+}
+
+type turnsKey struct{}
+
+// WithTurns returns a context for a Fetch whose requests take turns with those of others: so says package client,
+// and a process that was stopped between getting its turn and sending its request has lost it to another. check
+// is called right before each request, and returns why that must not be sent now. next waits, until a time, for the
+// turn of a request for u that is part of the Fetch but not its first: what a redirect with some status leads to,
+// or a retry (status 0). Its error says that it may not be sent.
+func WithTurns(ctx context.Context, check func() error, next func(u *url.URL, status int, until time.Time) error) context.Context {
+	return context.WithValue(ctx, turnsKey{}, turns{check, next})
+}
+
+// turnsOf returns what WithTurns was given, or what lets all be sent.
+func turnsOf(ctx context.Context) turns {
+	if t, ok := ctx.Value(turnsKey{}).(turns); ok {
+		return t
+	}
+	return turns{func() error { return nil }, func(*url.URL, int, time.Time) error { return nil }}
+}
+
+// guarded returns the context of a request that is not sent if check fails when net/http has the connection, right
+// before it writes; cancel then ends it.
+func guarded(ctx context.Context, cancel func(), check func() error) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if check() == nil {
+			return
+		}
+		cancel()
+		// HTTP/2 looks at the context before it writes. HTTP/1 writes first.
+		if c, ok := got.Conn.(*tls.Conn); !ok || c.ConnectionState().NegotiatedProtocol != "h2" {
+			got.Conn.Close()
+		}
+	}})
+}
