@@ -219,7 +219,7 @@ func (c *Cache) init() {
 	}
 	c.patience = orDefault(c.StoreTimeout, usual, flightTimeout)
 	if c.Store != nil {
-		c.backing = backing.New(c.Store, c.patience, c.Logger)
+		c.backing = backing.New(c.Store, ErrMiss, c.patience, c.Logger)
 	}
 }
 

@@ -2,9 +2,8 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"time"
-
-	"github.com/robotsgate/robotsgate/cache/internal/backing"
 )
 
 // Store is an optional second level behind the memory of a Cache: for a restart that
@@ -50,7 +49,7 @@ type Locker interface {
 }
 
 // ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
-var ErrMiss = backing.ErrMiss
+var ErrMiss = errors.New("cache: no value")
 
 // MaxValue is the most bytes that a Cache puts under one key. A longer value is not its own:
 // a Store need not read it.

@@ -146,8 +146,8 @@ type Transport struct {
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
-	// A Fetcher without Transport, UserAgent, Dialect or Sign is not used itself: a copy is, with
-	// those of this Transport. MaxFetches then bounds the fetches of this Transport alone.
+	// Each of Transport, UserAgent, Dialect and Sign that it leaves zero is that of this Transport,
+	// in a copy: the Fetcher itself is not used then. MaxFetches then bounds the fetches of this Transport alone.
 	// Two different Dialects are an error of every request.
 	//
 	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends

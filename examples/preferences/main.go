@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -39,10 +40,9 @@ func main() {
 func crawl(out io.Writer, web *site.Web, start string) error {
 	gate := &client.Transport{Base: web.Transport(), Token: token, Uses: []string{use}}
 	defer gate.CloseIdleConnections()
-	c := &http.Client{Transport: gate}
 	queue := []string{start}
 	for i := 0; i < len(queue); i++ {
-		links, verdict, err := visit(c, queue[i])
+		links, verdict, err := visit(gate, queue[i])
 		if err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ func crawl(out io.Writer, web *site.Web, start string) error {
 }
 
 // visit fetches a page and returns the links that may be followed.
-func visit(c *http.Client, link string) (links []string, verdict string, err error) {
-	resp, err := c.Get(link)
+func visit(gate *client.Transport, link string) (links []string, verdict string, err error) {
+	resp, err := (&http.Client{Transport: gate}).Get(link)
 	if refused, ok := err.(*url.Error); ok {
 		return nil, "not sent: " + why(refused.Err), nil
 	}
@@ -67,20 +67,22 @@ func visit(c *http.Client, link string) (links []string, verdict string, err err
 	}
 	defer resp.Body.Close()
 
-	said := usage.ParseHeader(resp.Header)
-	body := client.PageRules(resp)
-	body.Meta = func(name, content string, offset int64) {
-		said = append(said, usage.ParseMeta(name, content, offset)...)
-	}
+	p := client.PageRules(resp)
 	found := linksOf(resp.Request.URL, resp.Body) // reads the page to its end
-	rules := body.Rules()
-	effect := rules.For(policy.RFC9309, token)
+	effect := p.Rules().For(policy.RFC9309, token)
 	for _, l := range found {
 		if effect.MayFollow(l.rel) {
 			links = append(links, l.url)
 		}
 	}
-	return links, keep(effect, append(said, usage.ParseRules(rules, policy.RFC9309, token)...)), nil
+	robots, err := gate.Lookup(context.Background(), resp.Request.URL)
+	if err != nil {
+		return nil, "", err
+	}
+	if what, by, err := p.MayUse(use, robots, token); err != nil || what == usage.Disallow {
+		return links, "dropped: " + by.String(), nil
+	}
+	return links, keep(effect), nil
 }
 
 func why(err error) string {
@@ -93,11 +95,8 @@ func why(err error) string {
 	return err.Error()
 }
 
-// keep returns what becomes of a page, and by whose word.
-func keep(e page.Effect, said []usage.Statement) string {
-	if what, by, err := usage.For(said, use); err != nil || what == usage.Disallow {
-		return "dropped: " + by.String()
-	}
+// keep returns what becomes of a page that may be used.
+func keep(e page.Effect) string {
 	switch {
 	case e.NoArchive:
 		return "dropped: noarchive"

@@ -42,9 +42,6 @@ const (
 )
 
 var (
-	// ErrMiss is cache.ErrMiss.
-	ErrMiss = errors.New("cache: no value")
-
 	// ErrBusy means that callers queue for a Store with locks, which has answered some of
 	// them during this Turn.
 	ErrBusy = errors.New("cache: too many calls of the store are under way")
@@ -56,6 +53,7 @@ var (
 // Backing is a Store behind its guards. It is safe for concurrent use.
 type Backing struct {
 	locker   Locker        // nil: it has no locks
+	miss     error         // what its Get says if there is no value
 	patience time.Duration // what a Turn may take
 
 	reads   breaker
@@ -69,12 +67,12 @@ type Backing struct {
 	lost    error         // what the Store's Close returned
 }
 
-// New returns a Backing of store, whose Turns take as long as patience says.
-func New(store Store, patience time.Duration, log *slog.Logger) *Backing {
+// New returns a Backing of store, whose Turns take as long as patience says. miss is cache.ErrMiss.
+func New(store Store, miss error, patience time.Duration, log *slog.Logger) *Backing {
 	log = cmp.Or(log, slog.Default())
 	b := &Backing{
-		patience: patience,
-		reads:    breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
+		miss: miss, patience: patience,
+		reads: breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
 		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxShared),
 	}
 	var shared bool
@@ -164,7 +162,7 @@ func (b *Backing) Turn(now, end time.Time) Turn {
 func (t Turn) Get(key string) ([]byte, error) {
 	data, err := during(t, &t.Backing.reads, t.reads, t.reading, func(ctx context.Context) ([]byte, error) {
 		data, err := t.store.Get(ctx, key)
-		if errors.Is(err, ErrMiss) {
+		if errors.Is(err, t.miss) {
 			return nil, nil
 		}
 		return data, err

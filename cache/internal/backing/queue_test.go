@@ -22,7 +22,7 @@ func (hung) Put(ctx context.Context, _ string, _ []byte, _ time.Duration) error 
 
 // Values may grow while they wait.
 func TestValuesThatReplaceOthersInTheQueueAreCountedToo(t *testing.T) {
-	b := New(hung{}, time.Second, nil)
+	b := New(hung{}, errMiss, time.Second, nil)
 	for _, size := range []int{100, 500 << 10} {
 		for i := range 1000 {
 			b.Put(strconv.Itoa(i), make([]byte, size), time.Hour, 0, func() {})
@@ -46,7 +46,7 @@ func (slow) Put(context.Context, string, []byte, time.Duration) error {
 // A Store that is slower than the callers slows them down; none of their values is lost.
 func TestACallerWaitsForRoomInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(slow{}, time.Second, nil)
+		b := New(slow{}, errMiss, time.Second, nil)
 		start := time.Now()
 		for i := range 10 * maxQueue {
 			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, time.Second, func() {})
@@ -63,7 +63,7 @@ func TestACallerWaitsForRoomInTheQueue(t *testing.T) {
 // A caller waits no longer than it has said, and not at all for a Store that fails.
 func TestACallerDoesNotWaitForAStoreThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(hung{}, time.Second, slog.New(slog.DiscardHandler))
+		b := New(hung{}, errMiss, time.Second, slog.New(slog.DiscardHandler))
 		put := func(i int) time.Duration {
 			start := time.Now()
 			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, 100*time.Millisecond, func() {})
@@ -117,7 +117,7 @@ func TestAValueOutlivesAnOutageOfTheStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(flaky)
 			s.down.Store(true)
-			b := New(s, time.Second, slog.New(slog.DiscardHandler))
+			b := New(s, errMiss, time.Second, slog.New(slog.DiscardHandler))
 			b.Put("a", []byte("value"), time.Hour, 0, func() {})
 			time.Sleep(time.Hour)
 			s.down.Store(false)
@@ -138,7 +138,7 @@ func TestAValueOutlivesAnOutageOfTheStore(t *testing.T) {
 func TestValuesThatFailedGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(flaky)
-		b := New(s, time.Second, slog.New(slog.DiscardHandler))
+		b := New(s, errMiss, time.Second, slog.New(slog.DiscardHandler))
 		s.down.Store(true)
 		for i := range 2 * maxQueue {
 			b.Put(strconv.Itoa(i), make([]byte, 100), time.Hour, 0, func() {})
@@ -155,3 +155,5 @@ func TestValuesThatFailedGiveWay(t *testing.T) {
 		}
 	})
 }
+
+var errMiss = errors.New("cache: no value")

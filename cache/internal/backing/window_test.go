@@ -51,7 +51,7 @@ func TestAWindowBeginsAgainWhileTheStoreAnswersOthers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := New(shared{}, patience, slog.New(slog.DiscardHandler))
+				b := New(shared{}, errMiss, patience, slog.New(slog.DiscardHandler))
 				var others sync.WaitGroup
 				for _, took := range tt.others {
 					others.Go(func() { // in slots of their own
