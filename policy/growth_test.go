@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/cputime"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 )
 
 // The bounds are far from what is measured: they tell a logarithm from a line,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 // heap returns the bytes and objects that are alive.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 )
 
 func TestZeroValueAllows(t *testing.T) {

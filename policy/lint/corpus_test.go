@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 

@@ -3,8 +3,8 @@ package lint
 import (
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 

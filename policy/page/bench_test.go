@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/cputime"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 

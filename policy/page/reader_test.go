@@ -13,8 +13,8 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/robotsgate/robotsgate/integration_test/cputime"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/cputime"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/cputime"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 

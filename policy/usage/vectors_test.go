@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
 	"github.com/robotsgate/robotsgate/policy/page"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )

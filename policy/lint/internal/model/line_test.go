@@ -3,7 +3,7 @@ package model
 import (
 	"testing"
 
-	"github.com/robotsgate/robotsgate/policy/internal/vectors"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // What lint takes for a record with a value is what the Google dialect takes for it, over real files.
