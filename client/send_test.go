@@ -245,14 +245,15 @@ func TestASlowSignIsNoWayAround(t *testing.T) {
 
 func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 	start := time.Now()
+	var mu sync.Mutex // guards what follows
 	var sent []time.Duration
+	signs := 0
 	rules := func() string {
 		if time.Since(start) < 30*time.Second {
 			return "User-agent: *\nCrawl-delay: 2\n"
 		}
 		return "User-agent: *\nDisallow: /\n"
 	}
-	signs := 0
 	gate := &client.Transport{
 		Base: roundTrip(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
@@ -260,6 +261,8 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 				res.Header.Set("Cache-Control", "max-age=20")
 				return res, nil
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			sent = append(sent, time.Since(start))
 			return answer(200, "", ""), nil
 		}),
@@ -267,8 +270,12 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 		Pacer: pacer,
 		Sign: func(r *http.Request) error {
 			if r.URL.Path != "/robots.txt" {
-				if signs++; signs < 4 {
-					time.Sleep(time.Duration(8-2*signs) * time.Second)
+				mu.Lock()
+				signs++
+				n := signs
+				mu.Unlock()
+				if n < 4 {
+					time.Sleep(time.Duration(8-2*n) * time.Second)
 				} else if r.URL.Path == "/late" {
 					time.Sleep(time.Minute)
 				}

@@ -23,7 +23,7 @@ func (end endingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 func TestATimeoutIsNotTheEndOfTheFile(t *testing.T) {
 	late := errors.New("the time is up")
 	ctx, end := context.WithCancelCause(t.Context())
-	r := resolution{Fetcher: &Fetcher{Transport: endingTransport(func() { end(late) })}}
+	r := resolution{Fetcher: &Fetcher{Transport: endingTransport(func() { end(late) })}, turns: turnsOf(ctx)}
 	r.once.Do(r.setUp)
 	ctx, leash := r.guard.Leash(ctx, 0, "a.test:80", true)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/robots.txt", nil)

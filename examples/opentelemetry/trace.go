@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,7 +19,7 @@ func trace(t oteltrace.Tracer) *client.Trace {
 	return &client.Trace{
 		Decided: func(ctx context.Context, d client.DecidedInfo) {
 			reason, _ := d.Reason.MarshalText() // for machines; String is for people
-			span(ctx, t, "robots decide", d.Took, d.Err,
+			span(ctx, t, "robots decide", d.Took, errors.Join(d.Err, d.Unreachable),
 				attribute.String("url.full", d.URL.Redacted()),
 				attribute.String("robots.token", d.Token),
 				attribute.Bool("robots.allowed", d.Allowed),
