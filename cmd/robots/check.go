@@ -195,7 +195,7 @@ func (c *checker) verdict(g *gate, u checked, r reading) (*verdict, error) {
 
 // print writes a verdict for people: the answer first, then what it rests on.
 func (c *checker) print(out *output, v *verdict) {
-	fmt.Fprintf(out, "%s  %s\n", paletteFor(c.out).verdict(v.Allowed), visible(v.URL))
+	fmt.Fprintf(out, "%s  %s\n", c.palette().verdict(v.Allowed), visible(v.URL))
 	field := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "  %-10s %s\n", name, value)
@@ -222,7 +222,7 @@ func (c *checker) print(out *output, v *verdict) {
 func (c *checker) table(out *output, verdicts []*verdict) {
 	fmt.Fprintf(out, "%s\n", visible(verdicts[0].URL))
 	for i, v := range verdicts {
-		fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, paletteFor(c.out).verdict(v.Allowed), v.because())
+		fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, c.palette().verdict(v.Allowed), v.because())
 		if i+1 == len(verdicts) || !slices.Equal(v.Lines, verdicts[i+1].Lines) {
 			c.printLines(out, v.Lines)
 		}
@@ -232,7 +232,7 @@ func (c *checker) table(out *output, verdicts []*verdict) {
 // printLines writes the lines of --explain with their numbers. The mark is a character
 // and not the colour alone, for logs and for readers who do not see green.
 func (c *checker) printLines(out *output, lines []fileLine) {
-	p := paletteFor(c.out)
+	p := c.palette()
 	for _, l := range lines {
 		text := fmt.Sprintf("%6d  %s", l.Number, visible(l.Text))
 		if l.Decides {

@@ -123,8 +123,8 @@ func (n *network) register(cmd *cobra.Command) {
 	f.StringVar(&n.userAgent, "user-agent", userAgent, "the User-Agent `FIELD` to send")
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
 	f.StringArrayVar(&n.connectTo, "connect-to", nil,
-		"connect to HOST2:PORT2 instead of HOST1:PORT1, in curl's syntax: `HOST1:PORT1:HOST2:PORT2`;\n"+
-			"an empty HOST1 or PORT1 matches any, an empty HOST2 or PORT2 changes nothing. No proxy is used")
+		"connect as `FROM:TO` says, in curl's syntax HOST1:PORT1:HOST2:PORT2: an empty HOST1 or PORT1 matches any, "+
+			"an empty HOST2 or PORT2 changes nothing. No proxy is used")
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
 	n.signing.register(cmd)
 }

@@ -11,7 +11,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
-	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
+	github.com/spf13/cobra v1.10.2 // subcommands, help, completion, manual pages
 	github.com/spf13/pflag v1.0.10 // what is wrong with a flag
 	golang.org/x/net v0.62.0 // public suffixes, header field values
 	golang.org/x/sync v0.24.0 // a bound on lines under way
@@ -38,6 +38,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -48,8 +49,10 @@ require (
 	github.com/pb33f/ordered-map/v2 v2.3.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -51,7 +51,7 @@ too, and standard error lists what that closes or opens, and to whom.
 
 The exit status is 1 if a finding is shown that is as severe as --fail-on; with
 --fix, one about the repaired file.
-Colours are used on a terminal, unless $NO_COLOR is set.`
+See --color for colours.`
 
 // lint makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
@@ -89,6 +89,12 @@ func (a *app) lint() *cobra.Command {
 	} {
 		cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
+	cmd.RegisterFlagCompletionFunc("disable", func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
+		for _, r := range lint.Rules() {
+			ids = append(ids, r.ID+"\t"+r.Summary)
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	})
 	l.register(cmd)
 	return cmd
 }
@@ -174,7 +180,7 @@ func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, 
 
 // text writes for people: in colours and in the width of the terminal, if there is one.
 func (l *linter) text(w io.Writer, reports ...lint.Report) error {
-	style := lint.Style{Color: paletteFor(l.out).on}
+	style := lint.Style{Color: l.palette().on}
 	if f, ok := l.out.(*os.File); ok && isTerminal(f) {
 		style.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if that is not known
 	}

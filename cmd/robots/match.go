@@ -105,7 +105,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 // asker returns a function that writes p's answer about a URL. It may be called
 // concurrently.
 func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
-	group, colours := p.Group(m.agent.String()), paletteFor(m.out)
+	group, colours := p.Group(m.agent.String()), m.palette()
 	return func(o *output, number int, url string) {
 		v, err := m.verdict(group, number, url)
 		if err != nil {

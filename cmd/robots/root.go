@@ -7,9 +7,11 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 )
 
 // Exit statuses. Of several, the worst counts: an unknown outcome hides more than a
@@ -45,6 +47,7 @@ type streams struct {
 type app struct {
 	streams
 	json   bool
+	color  colorFlag
 	status int
 }
 
@@ -109,6 +112,7 @@ wrong with them.
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(a.help())
 	a.subcommands(root, args)
@@ -119,13 +123,14 @@ wrong with them.
 // may tell of each: to make all takes longer than most files take to be read and asked.
 func (a *app) subcommands(root *cobra.Command, args []string) {
 	all := []struct {
-		name string
-		make func() *cobra.Command
-		json bool
+		name        string
+		make        func() *cobra.Command
+		json, color bool
 	}{
-		{"check", a.check, true}, {"fetch", a.fetch, true}, {"filter", a.filter, true}, {"lint", a.lint, true},
-		{"match", a.match, true}, {"page", a.page, true}, {"proxy", a.proxy, false}, {"schema", a.schema, false},
-		{"serve", a.serve, false}, {"sign", a.sign, false}, {"usage", a.usage, true}, {"version", a.version, true},
+		{"check", a.check, true, true}, {"fetch", a.fetch, true, false}, {"filter", a.filter, true, false},
+		{"lint", a.lint, true, true}, {"match", a.match, true, true}, {"page", a.page, true, false},
+		{"proxy", a.proxy, false, false}, {"schema", a.schema, false, false}, {"serve", a.serve, false, false},
+		{"sign", a.sign, false, false}, {"usage", a.usage, true, false}, {"version", a.version, true, false},
 	}
 	one := -1
 	for i, s := range all {
@@ -141,11 +146,19 @@ func (a *app) subcommands(root *cobra.Command, args []string) {
 		if s.json {
 			cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
 		}
+		if s.color {
+			a.color = "auto"
+			cmd.Flags().Var(&a.color, "color", "use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
+			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorWhen, cobra.ShellCompDirectiveNoFileComp))
+		}
 		root.AddCommand(cmd)
 	}
 	if root.CompletionOptions.DisableDefaultCmd = one >= 0; one < 0 {
 		root.Version = version()
+		root.AddCommand(a.man())
 		completion(root)
+		// What is no command has no --help.
+		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
 	}
 }
 
@@ -176,6 +189,22 @@ func (a *app) help() *cobra.Command {
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
+		},
+	}
+}
+
+// man makes the subcommand.
+func (a *app) man() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages to a folder",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.Root().DisableAutoGenTag = true // the same from the same version
+			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "robots"}, args[0]); err != nil {
+				return failure{err}
+			}
+			return nil
 		},
 	}
 }

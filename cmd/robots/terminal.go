@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,6 +37,31 @@ type palette struct{ on bool }
 func paletteFor(w io.Writer) palette {
 	return palette{isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
+
+// palette is that for standard output, or what --color says.
+func (a *app) palette() palette {
+	switch a.color {
+	case "always", "never":
+		return palette{a.color == "always"}
+	}
+	return paletteFor(a.out)
+}
+
+// colorFlag is --color.
+type colorFlag string
+
+func (f *colorFlag) String() string { return string(*f) }
+func (f *colorFlag) Type() string   { return "when" }
+
+func (f *colorFlag) Set(when string) error {
+	if !slices.Contains(colorWhen, when) {
+		return fmt.Errorf("it is one of %s", strings.Join(colorWhen, ", "))
+	}
+	*f = colorFlag(when)
+	return nil
+}
+
+var colorWhen = []string{"auto", "always", "never"}
 
 func (p palette) paint(code, s string) string {
 	if !p.on {
