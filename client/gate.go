@@ -151,14 +151,21 @@ func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
 	return &DisallowedError{URL: req.URL, Answer: g.answer(r)}
 }
 
-// stillAllowed returns why a request may not be sent any more, or nil. What has expired meanwhile is read anew:
-// a copy that forbids must not end as permission.
+// stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
+// meanwhile is read anew: a copy that forbids must not end as permission.
 func (g *gate) stillAllowed(req *http.Request) error {
+	start := time.Now()
 	r, err := g.rule(req.Context(), req, true)
 	if errors.Is(err, context.Canceled) {
 		r, err = g.rule(req.Context(), req, false)
 	}
-	return g.refusal(req, &r, err)
+	refused := g.refusal(req, &r, err)
+	if refused != nil && g.trace.Decided != nil {
+		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: time.Since(start)}
+		d.Target, _ = requestTarget(nil, req.URL)
+		g.call("Decided", func() { g.trace.Decided(req.Context(), d) })
+	}
+	return refused
 }
 
 // lookup returns what holds for o. The error is the context's cause, or says what was

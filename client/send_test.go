@@ -248,6 +248,7 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 	var mu sync.Mutex // guards what follows
 	var sent []time.Duration
 	signs := 0
+	var told []bool // by Trace
 	rules := func() string {
 		if time.Since(start) < 30*time.Second {
 			return "User-agent: *\nCrawl-delay: 2\n"
@@ -268,6 +269,11 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 		}),
 		Cache: &cache.Cache{MinTTL: time.Second},
 		Pacer: pacer,
+		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, d.Allowed)
+		}},
 		Sign: func(r *http.Request) error {
 			if r.URL.Path != "/robots.txt" {
 				mu.Lock()
@@ -311,6 +317,9 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 	err := get("/late")
 	if _, refused := errors.AsType[*client.DisallowedError](err); !refused || len(sent) != 3 {
 		t.Errorf("%v, sent at %v", err, sent)
+	}
+	if n := len(told); n < 5 || !told[n-2] || told[n-1] {
+		t.Errorf("Trace was told of %v, want a last permission that was withdrawn", told)
 	}
 }
 

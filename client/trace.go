@@ -24,7 +24,8 @@ import (
 // calls none.
 type Trace struct {
 	// Decided is called for each answer of RoundTrip and Decide, with the context of the
-	// request or question.
+	// request or question; and once more if a request that was allowed, and waited for a connection
+	// or for Sign, may not be sent any more.
 	Decided func(context.Context, DecidedInfo)
 
 	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
