@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// What README and integration_test/README.md say of allocations.
+// What README and integration_test/gatebench/README.md say of allocations.
 func TestAllocationsOfAWarmRequest(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector allocates")

@@ -156,6 +156,10 @@ func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
 // The tests that the README of this folder says hold a guarantee are there.
 func TestTheTestsInTheReadmeExist(t *testing.T) {
 	text, _ := read(t, "README.md", "")
+	for _, costs := range []string{"bench", "cachebench", "gatebench", "proxybench", "../client/turns"} {
+		more, _ := read(t, costs+"/README.md", "")
+		text += more
+	}
 	declared := map[string]bool{}
 	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
 	err := filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
