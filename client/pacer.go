@@ -75,9 +75,9 @@ import (
 // was stopped for longer than that asks again before it sends. While Turns fails, requests wait
 // until their contexts end, and the error then names the failure too; see RunAlone.
 //
-// If MaxUnderway is above one, the distance from start to start is as exact as the time that
-// Turns takes to answer is even. So is the distance between robots.txt and a page in flight.
-// A process whose own answers of Turns take longer than a quarter of a second may be passed over.
+// With MaxUnderway above one, starts are spaced only as evenly as Turns answers; so are robots.txt
+// and a page in flight. A process that waits longer than 250 ms for Turns may lose its turn to
+// another.
 //
 // # Memory
 //

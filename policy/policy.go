@@ -20,9 +20,9 @@
 // Some crawlers read the same file differently; see [Dialect].
 //
 // The package knows nothing of HTTP, time or origins. A caller that received no file uses
-// [Unavailable] or [Unreachable] instead (§2.3.1). It hands out all other records with their
-// lines ([Policy.Records]), among them those about the use of pages, and obeys none: they say
-// what may be done with a page, not whether to fetch it. Package page reads what pages say.
+// [Unavailable] or [Unreachable] instead (§2.3.1). [Policy.Records] has all other
+// records with their lines. They decide nothing: they are about the use of a page, not about
+// fetching it. Package page reads what pages say.
 //
 // All types are safe for concurrent use. A Policy is immutable except for an internal memo.
 // No file makes Parse fail or panic. Time and memory grow in proportion to its size.

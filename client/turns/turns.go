@@ -21,8 +21,8 @@ import (
 // back in time: the store may give the turn of one who does not to the next.
 //
 // A store forgets an origin when its pauses, the longest of the delays that it was asked for, and Ask.Keep have
-// passed. One that lost its memory gives each place of an origin once too early, and then keeps the pace again. It
-// does not know what is in flight until that is Renewed.
+// passed. A store that loses its data may let one request for each place start too early, and then keeps the
+// pace again. It does not know what is in flight until that is Renewed.
 //
 // A store that outlives the programs that use it meets state that another version wrote. It must then give no
 // turn that either version forbids: it waits until what the other has given must have lapsed, and keeps the

@@ -54,11 +54,11 @@ const filterHelp = `Filter reads URLs from standard input, one on a line, and wr
 crawler may fetch to standard output, in the same order. A line that begins with a
 brace is a JSON object whose field "url" is asked about; it is written as it is.
 
-The robots.txt of each origin is asked for once in a run, many at a time; what it
-answers, or that it does not, holds to the end of the run. Memory does not grow with
-the input: where one origin is slow, the lines behind its first one are worked on up to
-65,536 ahead, and wait to be written; up to 256 MiB of robots.txt files are kept, some
-100,000 origins, and more with --cache.
+The robots.txt of each origin is fetched once in a run, many at a time. The result,
+even a failure, is kept until the run ends. Memory does not grow with the input: while
+one origin is slow, up to 65,536 lines behind its first one are worked on, and wait to
+be written; up to 256 MiB of robots.txt files are kept, some 100,000 origins, and more
+with --cache.
 
 With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
 that hold no URL are among them. Standard error shows the first ten of those. With

@@ -14,7 +14,7 @@ import (
 )
 
 // origins looks up the robots.txt of each origin once in a run, many at the same time. A
-// result holds to the end of the run, even if the origin was unreachable.
+// result, even a failure, is kept until the run ends.
 type origins struct {
 	run    cache.Cache // what this run has found out
 	source cache.Source

@@ -120,7 +120,7 @@ func (r Rules) For(d policy.Dialect, tokens ...string) Effect {
 
 // Explain returns all statements, each with the reason why it has no effect for
 // a crawler with the product tokens in the dialect, or with "" if it has one.
-// What a stricter statement makes superfluous has none.
+// A statement that a stricter one makes redundant has no effect.
 func (r Rules) Explain(d policy.Dialect, tokens ...string) iter.Seq2[Statement, string] {
 	return func(yield func(Statement, string) bool) {
 		e := reading(d)
