@@ -43,7 +43,8 @@
 //   - [ErrNotPublic], or [ErrClosed].
 //
 // The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it cached.
-// Any other error is Base's own, or says what is wrong with the URL or a header.
+// Any other error is Base's own, or says what is wrong with the URL, a header, Token, Uses or
+// Sign. To retry what is wrong changes nothing, either.
 //
 // # Time-outs
 //
@@ -217,8 +218,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.roundTrip(req)
 }
 
-// Decide reports whether RoundTrip would send a GET of u with ctx, without sending it. It
-// may fetch robots.txt.
+// Decide reports whether robots.txt allows a GET of u with ctx, and the Uses of it. It may
+// fetch robots.txt. The Pacer is not asked: RoundTrip may still return a *DelayError or a
+// *LateError.
 //
 // An unreachable robots.txt is an Answer with ReasonUnreachable and no error, and a use that is
 // disallowed one with ReasonUse. With a context of WithoutRobots everything is allowed with

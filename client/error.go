@@ -118,10 +118,12 @@ func (e *UseError) Error() string { return "client: not sent: " + e.text() }
 
 // The refusals are ErrNotSent, and wrap nothing.
 
-func (e *DisallowedError) Is(target error) bool { return target == ErrNotSent }
-func (e *UseError) Is(target error) bool        { return target == ErrNotSent }
-func (e *DelayError) Is(target error) bool      { return target == ErrNotSent }
-func (e *LateError) Is(target error) bool       { return target == ErrNotSent }
+func (e *DisallowedError) Is(target error) bool {
+	return target == ErrNotSent || target == ErrNotPublic && fetch.CauseOf(e.Unreachable) == "destination_ip_prohibited"
+}
+func (e *UseError) Is(target error) bool   { return target == ErrNotSent }
+func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
+func (e *LateError) Is(target error) bool  { return target == ErrNotSent }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay
 // than Pacer.MaxDelay, and Pacer.RefuseLongDelays is set.

@@ -124,8 +124,8 @@ type Pacer struct {
 }
 
 // Wait waits until a request for u may start. The turn belongs to u: the next request for it
-// through a Transport with this Pacer uses the turn, if it comes within ten seconds. No request
-// for another URL does, such as a redirect's next.
+// through a Transport with this Pacer uses the turn, if it comes within ten seconds, and before another
+// has got the next turn. No request for another URL uses it, such as a redirect's next.
 //
 // A turn need not be used: once the delay has run, the next one is given. So Wait also
 // works without a Transport. It then spaces the starts, but sees no ends and no answers.

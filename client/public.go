@@ -15,8 +15,8 @@ import (
 // With Fetcher.PublicOnly, no request reaches an address that is not public. What counts is the address
 // that is connected to: a name may have another one each time it is asked for.
 
-// ErrNotPublic is wrapped by the error of a request that was not sent because of Fetcher.PublicOnly: it leads to
-// an address that is not public, or is not known to be.
+// ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of Fetcher.PublicOnly: it,
+// or robots.txt before it, leads to an address that is not public, or is not known to be.
 var ErrNotPublic error = notSent("the address is not public")
 
 // sendingKey is the context key of the *sending that a connection is made for.

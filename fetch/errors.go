@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"unicode"
 )
 
@@ -32,11 +34,14 @@ func CauseOf(err error) string {
 		Timeout() bool
 	}](err)
 	op, _ := errors.AsType[*net.OpError](err)
+	_, prohibited := errors.AsType[harden.Prohibited](err)
 	switch {
 	case err == nil:
 		return ""
 	case failure != nil:
 		return failure.Cause
+	case prohibited:
+		return "destination_ip_prohibited"
 	case certificate != nil:
 		return "tls_certificate_error"
 	case dns != nil && dns.IsTimeout:

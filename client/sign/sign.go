@@ -6,8 +6,8 @@
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
 //
-// Each request that the gate sends is then signed on its own: every hop of a redirect, every
-// retry, and those for robots.txt. A site that admits only signed requests answers an unsigned
+// Each https request that the gate sends is then signed on its own: every hop of a redirect, every
+// retry, and those for robots.txt; http too with PlainHTTP. A site that admits only signed requests answers an unsigned
 // one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no restrictions". To sign the
 // pages alone would open what the site has closed.
 //

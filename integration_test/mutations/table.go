@@ -66,6 +66,7 @@ var table = []mutation{
 	{"client/send.go", "s.fresh = later(s.fresh, s.turn.place.decided)", "_ = later", "what was decided on after its wait is signed twice", "./client", "TestSignIsCalledLast"},
 	{"client/public.go", "{Host: out.Host}} {", "out.URL} {", "a proxy is asked for a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"fetch/attempt.go", "{Host: h.origin.HostField()}} {", "h.url} {", "a proxy is asked for robots.txt of a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
+	{"client/error.go", "fetch.CauseOf(e.Unreachable) == \"destination_ip_prohibited\"", "false", "a private site passes for an outage", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"client/target.go", "err == nil && req.Method == http.MethodConnect {", "false {", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 

@@ -71,7 +71,7 @@ func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	}
 	p := privacyOf(addr)
 	if g.PublicOnly && p != global {
-		return Final(fmt.Sprintf("%s address %s refused: only public ones are allowed (PublicOnly)", p, addr))
+		return Prohibited{Final(fmt.Sprintf("%s address %s refused: only public ones are allowed (PublicOnly)", p, addr))}
 	}
 	if origin == hidden && p != hidden {
 		origin = g.named // an unknown address opens no network

@@ -34,6 +34,11 @@ type Final string
 
 func (e Final) Error() string { return string(e) }
 
+// Prohibited is a Final error because of Guard.PublicOnly.
+type Prohibited struct{ Final }
+
+func (e Prohibited) Unwrap() error { return e.Final }
+
 const (
 	// ErrTooMuch is the error of a read beyond MaxConn.
 	ErrTooMuch = Final("more than 4 MiB were sent")
