@@ -115,7 +115,7 @@ func splitURL(text string, paths, sites bool) (split, error) {
 	case text == "":
 		return split{}, errors.New(`"" is no URL: write one, such as https://example.com/`)
 	case at >= 0 && (found || text[0] == '/'):
-		return split{}, fmt.Errorf("%s holds a blank or control character: write it as %%%02X", quoted(text), text[at])
+		return split{}, blankIn(text, at)
 	case text[0] == '/':
 		return split{full: text}, nil
 	case !found:
@@ -138,7 +138,9 @@ func splitURL(text string, paths, sites bool) (split, error) {
 func splitBare(text string, paths, sites bool) (split, error) {
 	authority := authorityOf(text)
 	known, possible := isSite(authority)
-	switch {
+	switch at := indexBlank(text); {
+	case known && sites && at >= 0:
+		return split{}, blankIn(text, at)
 	case known && sites:
 		return split{"https://" + text, "https", authority}, nil
 	case !possible:
@@ -149,6 +151,10 @@ func splitBare(text string, paths, sites bool) (split, error) {
 	default:
 		return split{}, fmt.Errorf("%s is no http or https URL: write https://%s", quoted(text), brief(text))
 	}
+}
+
+func blankIn(text string, at int) error {
+	return fmt.Errorf("%s holds a blank or control character: write it as %%%02X", quoted(text), text[at])
 }
 
 func authorityOf(text string) string {

@@ -74,6 +74,7 @@ var frequencies = []struct {
 }
 
 func TestFrequenciesOverTheCorpus(t *testing.T) {
+	long(t)
 	files := vectors.Corpus(t)
 	n := map[string]int{}
 	for name, data := range files {

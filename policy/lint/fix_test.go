@@ -45,6 +45,7 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 // Over real and mutated files no verdict changes, no finding with a replacement that keeps them is left, and what has no
 // finding keeps its bytes.
 func TestFixKeepsAllVerdictsAndLeavesNothingToFix(t *testing.T) {
+	long(t)
 	random := rand.New(rand.NewPCG(2026, 30))
 	files := vectors.Corpus(t)
 	names := slices.Sorted(maps.Keys(files))

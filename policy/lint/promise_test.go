@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -218,7 +219,16 @@ func mutated(data []byte, random *rand.Rand) []byte {
 	return []byte(strings.Join(all, ""))
 }
 
+// long skips what takes minutes under the race detector, and has one goroutine: .ci/run does it without.
+func long(t *testing.T) {
+	t.Helper()
+	if proc.UnderRace() {
+		t.Skip("under the race detector: .ci/run has a step without it")
+	}
+}
+
 func TestAReplacementIsAPromise(t *testing.T) {
+	long(t)
 	random := rand.New(rand.NewPCG(2026, 1123))
 	var p promises
 	files := vectors.Corpus(t)
