@@ -80,13 +80,13 @@ func TestTheFileDoesNotGrowWithWhatIsForgotten(t *testing.T) {
 }
 
 func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
-	path := file(t)
 	if held := os.Getenv("BOLTSTORE_HELD"); held != "" { // in another process
 		if _, err := boltstore.Open(held); err != nil {
 			fmt.Println(err)
 		}
 		os.Exit(0)
 	}
+	path := file(t)
 	open(t, path)
 	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is open in this process") {
 		t.Errorf("a file in use: %v", err)
