@@ -543,30 +543,48 @@ func spoken(v *accessibility.Value) (text string) {
 func pageHasRolesAndNames(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 1400)
 	p.run(chromedp.Navigate(at + "?site=http://shop.example/private/press/x"))
-	nodes := call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
-	found := map[string]bool{}
-	unnamed := []string{"button", "link", "textbox", "combobox", "form", "region", "navigation", "table", "list"}
-	for _, n := range nodes {
-		if n.Ignored || n.Role == nil {
-			continue
+	// The browser makes the tree a while after the page: it is asked for until it has all, or will not have it.
+	var missing []string
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for last := time.Now().Add(10 * time.Second); ; <-tick.C {
+		missing = nil
+		found := spokenOn(p)
+		for _, want := range []string{
+			"banner ", "navigation Where the file is from", "main ", "form Question", "contentinfo ", "status ",
+			"heading Which line of robots.txt decides?", "heading http://shop.example/private/press/x Allowed by line 11: Allow: /private/press/",
+			"textbox Site or URL", "textbox More URLs or paths of it, one on each line", "combobox Crawler", "textbox or its token", "combobox Read as",
+			"button Ask the site", "button Copy link", "link Link to this question", "list Answers", "list Lines 1 to 15",
+			"list Lines that the answer rests on", "region The file 15 lines, 255 bytes", "link line 11", "link it",
+			"table Each crawler, as its engine reads the file", "columnheader Crawlers", "columnheader /private/press/x",
+			"region Mistakes: 2 errors, 1 warning, 4 remarks", "link allowed, line 11", "button Googlebot-Image",
+		} {
+			if !found[want] {
+				missing = append(missing, want)
+			}
 		}
-		role, name := spoken(n.Role), spoken(n.Name)
-		found[role+" "+name] = true
-		if name == "" && slices.Contains(unnamed, role) {
+		if missing == nil || time.Now().After(last) {
+			break
+		}
+	}
+	if missing != nil {
+		t.Errorf("there is no %q", missing)
+	}
+	unnamed := []string{"button", "link", "textbox", "combobox", "form", "region", "navigation", "table", "list"}
+	for said := range spokenOn(p) {
+		if role, name, _ := strings.Cut(said, " "); name == "" && slices.Contains(unnamed, role) {
 			t.Errorf("a %s has no name", role)
 		}
 	}
-	for _, want := range []string{
-		"banner ", "navigation Where the file is from", "main ", "form Question", "contentinfo ", "status ",
-		"heading Which line of robots.txt decides?", "heading http://shop.example/private/press/x Allowed by line 11: Allow: /private/press/",
-		"textbox Site or URL", "textbox More URLs or paths of it, one on each line", "combobox Crawler", "textbox or its token", "combobox Read as",
-		"button Ask the site", "button Copy link", "link Link to this question", "list Answers", "list Lines 1 to 15",
-		"list Lines that the answer rests on", "region The file 15 lines, 255 bytes", "link line 11", "link it",
-		"table Each crawler, as its engine reads the file", "columnheader Crawlers", "columnheader /private/press/x",
-		"region Mistakes: 2 errors, 1 warning, 4 remarks", "link allowed, line 11", "button Googlebot-Image",
-	} {
-		if !found[want] {
-			t.Errorf("there is no %s", want)
+}
+
+// spokenOn is what a screen reader finds on a page: each role with its name.
+func spokenOn(p *tab) map[string]bool {
+	found := map[string]bool{}
+	for _, n := range call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes {
+		if !n.Ignored && n.Role != nil {
+			found[spoken(n.Role)+" "+spoken(n.Name)] = true
 		}
 	}
+	return found
 }
