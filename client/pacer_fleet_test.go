@@ -259,7 +259,7 @@ func (p *proc) work() {
 	res, err := gate.RoundTrip(req)
 	if err != nil {
 		no, _ := errors.AsType[*client.DisallowedError](err)
-		slow := p.stops && p.crawl > 0 && no != nil && no.Reason == policy.ReasonUnreachable // robots.txt took longer than its time-out
+		slow := p.stops && no != nil && no.Reason == policy.ReasonUnreachable // robots.txt took longer than its time-out
 		if ctx.Err() == nil && !slow && !errors.Is(err, context.DeadlineExceeded) {
 			p.t.Errorf("%v; %s", err, p)
 		}
