@@ -268,20 +268,17 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	return c.terms.until(e.state.Load(), now)
 }
 
-// Close is Shutdown without a context: it waits for the Store alone, for five seconds at most.
-// The error says what is left of it, as that of Shutdown does.
+// Close is Shutdown for five seconds at most, with its error. Without a Store it waits for nothing, and
+// returns nil.
 func (c *Cache) Close() error {
-	c.once.Do(c.init)
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if c.Store == nil {
-		cancel()
+	if c.Store != nil {
+		return c.Shutdown(ctx)
 	}
-	err := c.Shutdown(ctx)
-	if c.Store == nil {
-		return nil
-	}
-	return err
+	cancel()
+	_ = c.Shutdown(ctx) // a Load that still runs is kept nowhere
+	return nil
 }
 
 // closeTimeout is what a Store has to take what it has not yet got: as long as one Put.

@@ -137,9 +137,9 @@ type Transport struct {
 
 	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
 	// "search". If robots.txt disallows one of them for a target that its rules allow,
-	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no row of
-	// the table has is an error of every request. If nil, robots.txt is not asked about
-	// use.
+	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A
+	// label that no row of the table has is an error of every request. If nil, robots.txt is not
+	// asked about use.
 	//
 	// The labels are asked about one by one: declare those that the answers are really
 	// for. What the answers themselves say about use is for the caller to read; see [PageRules].
@@ -148,7 +148,8 @@ type Transport struct {
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
 	// Each of Transport, UserAgent, Dialect and Sign that it leaves zero is that of this Transport,
-	// in a copy: the Fetcher itself is not used then. MaxFetches then bounds the fetches of this Transport alone.
+	// in a copy: the Fetcher itself is not used then. MaxFetches then bounds the fetches of this
+	// Transport alone.
 	// Two different Dialects are an error of every request.
 	//
 	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends

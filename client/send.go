@@ -269,8 +269,8 @@ func (s *sending) shared(conn net.Conn) bool {
 	return ok && base.Protocols != nil && base.Protocols.UnencryptedHTTP2() && !base.Protocols.HTTP1()
 }
 
-// mayGo returns why the request must not be sent now on conn, or nil. What was sent before is sent again by Base only if it keeps no pace and
-// has no signature: those need a new turn, and a new request.
+// mayGo returns why the request must not be sent now on conn, or nil. What was sent before is sent again by Base
+// only if it keeps no pace and has no signature: those need a new turn, and a new request.
 func (s *sending) mayGo(conn net.Conn) error {
 	g := s.gate
 	switch {

@@ -37,13 +37,14 @@ func usesMisuse(uses []string) error {
 // disallowedUse returns the first of the uses that a policy disallows for a target, and by what,
 // or nil. Most files say nothing about use, and cost little here.
 func disallowedUse(p *policy.Policy, token, target string, uses []string) (string, *usage.Statement) {
-	said := usage.ParseRobots(p, token, target)
-	if said == nil {
+	all := usage.ParseRobots(p, token, target)
+	if all == nil {
 		return "", nil // as nearly always
 	}
 	for _, use := range uses {
-		if what, by, err := usage.For(said, usage.Label(use)); err != nil || what == usage.Disallow {
-			return use, &by
+		if what, by, err := usage.For(all, usage.Label(use)); err != nil || what == usage.Disallow {
+			said := by // only a refusal keeps it
+			return use, &said
 		}
 	}
 	return "", nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/integration_test/cputime"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -35,7 +35,7 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 				fmt.Fprintf(&b, "disallow: "+c.format+"\n", i)
 			}
 			g := policy.Parse([]byte(b.String())).Group("a")
-			return cputime.Least(200, func() {
+			return proc.LeastCPUTime(200, func() {
 				for range 20 {
 					decided = g.Decide(target)
 				}
@@ -57,7 +57,7 @@ func TestTimeToParseIsLinear(t *testing.T) {
 		t.Skip("compares times")
 	}
 	least := func(runs int, file []byte) time.Duration {
-		return cputime.Least(runs, func() { parsed = policy.Parse(file) })
+		return proc.LeastCPUTime(runs, func() { parsed = policy.Parse(file) })
 	}
 	for name, body := range hostile() {
 		part, ratio := body[:len(body)/8], math.Inf(1)
@@ -90,7 +90,7 @@ func TestNoQuestionTakesLong(t *testing.T) {
 		for _, d := range dialects {
 			g := d.Parse(body).Group("b3")
 			for _, target := range targets {
-				if took := cputime.Of(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
+				if took := proc.CPUTime(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
 					t.Errorf("%s, %v: %v for a target of %d bytes", name, d, took, len(target))
 				}
 			}

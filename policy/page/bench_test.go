@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/integration_test/cputime"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -71,7 +71,7 @@ func TestReaderGetsOutOfTheWay(t *testing.T) {
 	data := largePage()
 	all, buf := ways(data), make([]byte, 32<<10)
 	took := func(name string) time.Duration {
-		return cputime.Least(5, func() { io.CopyBuffer(struct{ io.Writer }{io.Discard}, all[name](), buf) })
+		return proc.LeastCPUTime(5, func() { io.CopyBuffer(struct{ io.Writer }{io.Discard}, all[name](), buf) })
 	}
 	for _, name := range []string{"not HTML", "HeadOnly"} {
 		best, plain, read := 0.0, took("plain"), took(name)

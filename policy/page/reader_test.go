@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/robotsgate/robotsgate/integration_test/cputime"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -400,8 +400,8 @@ func TestTimeIsLinear(t *testing.T) {
 		t.Helper()
 		ratio, whole := math.Inf(1), time.Duration(0)
 		for try := 0; try < 5 && ratio > 30; try++ {
-			whole = cputime.Least(3, func() { f(size) })
-			eighth := cputime.Least(8, func() { f(size / 8) })
+			whole = proc.LeastCPUTime(3, func() { f(size) })
+			eighth := proc.LeastCPUTime(8, func() { f(size / 8) })
 			ratio = min(ratio, float64(whole)/float64(eighth))
 			if whole < 500*time.Microsecond {
 				ratio = 1 // too short to tell

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/integration_test/cputime"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -183,8 +183,8 @@ func TestManyPathsTakeAsLongAsRules(t *testing.T) {
 		} {
 			times := math.Inf(1)
 			for try := 0; try < 5 && times > bound; try++ {
-				paths := cputime.Least(5, ask)
-				same := cputime.Least(5, func() { policy.Parse(rules).Decide("ExampleBot", longTarget) })
+				paths := proc.LeastCPUTime(5, ask)
+				same := proc.LeastCPUTime(5, func() { policy.Parse(rules).Decide("ExampleBot", longTarget) })
 				times = min(times, float64(paths)/float64(same))
 			}
 			t.Logf("%-16s %-11s %4.1f", h.name, name, times)

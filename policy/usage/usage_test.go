@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/integration_test/cputime"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -244,7 +244,7 @@ func TestNoFileTakesLong(t *testing.T) {
 		"open link":    field("Link", strings.Repeat("<", 60_000)),
 		"quoted links": field("Link", strings.Repeat(`<>"`, 20_000)),
 	} {
-		if took := cputime.Of(func() { ask() }); took > 2*time.Second {
+		if took := proc.CPUTime(func() { ask() }); took > 2*time.Second {
 			t.Errorf("%s took %v", name, took)
 		} else {
 			t.Logf("%s: %v", name, took)
