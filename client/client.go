@@ -54,8 +54,8 @@
 //
 // # Several crawlers, proxies, strangers
 //
-// A program with several crawlers decides each request for its own product token
-// ([WithToken]). Transports may share one cache.Cache and one [Pacer].
+// A program with several crawlers decides each request for its own product token and uses
+// ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
 //
 // Robots.txt takes the proxy of Base. A nil Base follows the environment, as
 // http.DefaultTransport does. A proxy's 407 disallows and is kept nowhere: once the
@@ -237,7 +237,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 		return Answer{}, schemeError(u)
 	}
 	own := gatingOf(ctx)
-	r := ruling{question: question{token: g.tokenFor(own, nil, false)}, misuse: own.misuse}
+	r := ruling{question: question{token: g.tokenFor(own, nil, false)}, own: own}
 	if g.misuse == nil && own.bypass {
 		return Answer{Decision: unruled, Token: r.token}, nil
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +18,10 @@ type gating struct {
 	bypass   bool
 	token    string
 	hasToken bool
-	misuse   error // what is wrong with the token, or nil
+	uses     []string
+	hasUses  bool
+
+	tokenMisuse, usesMisuse error // what is wrong with them, or nil
 }
 
 // plain is what a context says that says nothing.
@@ -49,7 +53,16 @@ func WithoutRobots(ctx context.Context) context.Context {
 // such as a blank or a slash, is an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := *gatingOf(ctx)
-	g.token, g.hasToken, g.misuse = token, true, tokenMisuse("the token of WithToken", token)
+	g.token, g.hasToken, g.tokenMisuse = token, true, tokenMisuse("the token of WithToken", token)
+	return context.WithValue(ctx, gatingKey{}, &g)
+}
+
+// WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a
+// program that fetches for several. Without any, no use is declared. A label that nothing can
+// disallow is an error of the request.
+func WithUses(ctx context.Context, uses ...string) context.Context {
+	g := *gatingOf(ctx)
+	g.uses, g.hasUses, g.usesMisuse = slices.Clone(uses), true, usesMisuse(uses)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +51,8 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 // by value it would be copied at every step of the warm path.
 type ruling struct {
 	question
-	misuse error // what is wrong with what the context says, or nil
-	held   bool  // look only at what the cache holds, see ended
+	own  *gating
+	held bool // look only at what the cache holds, see ended
 
 	origin fetch.Origin
 	result *fetch.Result // what decides; nil for /robots.txt itself
@@ -94,8 +95,8 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.misuse != nil {
 		return g.misuse
 	}
-	if r.misuse != nil {
-		return r.misuse
+	if err := cmp.Or(r.own.tokenMisuse, r.own.usesMisuse); err != nil {
+		return err
 	}
 	var buf [targetBuffer]byte
 	target, err := targetOf(buf[:0], req, &r.origin)
@@ -123,6 +124,9 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 		return err
 	}
 	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(u)
+	if r.own.hasUses {
+		r.uses = r.own.uses
+	}
 	if g.pacer != nil {
 		g.pacer.learn(r.origin, r.group, r.token, res)
 	}
@@ -134,8 +138,9 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 
 // rule decides on a request once more. With held it asks nothing but the cache.
 func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, error) {
+	own := gatingOf(ctx)
 	agent, hasAgent := req.Header["User-Agent"]
-	r := ruling{question: question{token: g.tokenFor(gatingOf(ctx), agent, hasAgent)}, held: held}
+	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own, held: held}
 	return r, g.decide(ctx, req, &r, nil)
 }
 

@@ -436,7 +436,7 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 			return nil, fetch.Origin{}, fmt.Errorf("client: %w", err)
 		}
 	}
-	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, misuse: own.misuse}
+	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own}
 	if err := g.ask(req.Context(), req, &r); err != nil {
 		return nil, r.origin, err
 	}

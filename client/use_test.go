@@ -58,8 +58,20 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 			Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { traced = d }}}
 		u := mustParse(t, "http://a.example"+row.path)
 		body := &closeRecorder{Reader: strings.NewReader("body")}
-		resp, err := rt.RoundTrip(&http.Request{Method: "POST", URL: u, Body: body})
+		req := &http.Request{Method: "POST", URL: u, Body: body}
+		resp, err := rt.RoundTrip(req)
 		asked, failed := rt.Decide(t.Context(), u)
+		for _, uses := range [][]string{nil, {"search"}, {"train-ai", "ai-use"}} { // WithUses replaces them all
+			ctx := client.WithToken(client.WithUses(t.Context(), row.uses...), row.token)
+			other := &client.Transport{Base: &web{robots: preferences}, Uses: uses}
+			a, err2 := other.Decide(ctx, u)
+			if err2 != nil || a.Decision != asked.Decision || a.Use != asked.Use {
+				t.Errorf("%s with %q by context: got %+v, %v, want %+v", row.path, row.uses, a, err2, asked)
+			}
+			if _, err2 := other.RoundTrip(req.WithContext(ctx)); (err2 == nil) != (err == nil) {
+				t.Errorf("%s with %q by context: got %v, want %v", row.path, row.uses, err2, err)
+			}
+		}
 		with, err2 := client.DecideWith(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
 		if failed != nil || err2 != nil || with.Decision != asked.Decision || with.Use != asked.Use || with.Token != asked.Token {
 			t.Errorf("%s: DecideWith says %+v, %v; Decide %+v, %v", row.path, with, err2, asked, failed)
@@ -101,6 +113,14 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 	_, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) || !strings.Contains(err.Error(), "search, train-ai,") {
 		t.Errorf("got %v, want the labels named", err)
+	}
+	for _, ctx := range []context.Context{
+		client.WithUses(t.Context(), "train_ai"),
+		client.WithToken(client.WithUses(t.Context(), "train_ai"), "ExampleBot"),
+	} {
+		if _, err = new(client.Transport).Decide(ctx, mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
+			t.Errorf("WithUses: got %v, want the label named", err)
+		}
 	}
 	_, err = client.DecideWith(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
