@@ -21,8 +21,8 @@ import (
 
 // kind is what sets the answers to requests apart from the start.
 type kind struct {
-	dialect        policy.Dialect
-	signed, public bool
+	dialect               policy.Dialect
+	signed, public, walls bool
 }
 
 // place is where what is known of an origin is kept.
@@ -42,6 +42,9 @@ func (p place) key() string {
 	}
 	if p.public {
 		key += " public"
+	}
+	if p.walls {
+		key += " walls"
 	}
 	if p.agent != "" {
 		sum := sha256.Sum256([]byte(p.agent))

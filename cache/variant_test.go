@@ -401,17 +401,16 @@ func TestKindsOfSourcesShareNothing(t *testing.T) {
 			for round := range 2 { // the second is a restart
 				c := &cache.Cache{Store: store, Logger: quiet}
 				var all sync.WaitGroup
-				for i := range 8 {
+				for i := range 16 {
 					all.Go(func() {
-						path := fmt.Sprintf("/%d", i%4)
+						path := fmt.Sprintf("/%d", i%8)
 						src := told("a", rules(path))
-						src.Signed, src.PublicOnly = i&1 != 0, i&2 != 0
 						if store != nil && round == 1 {
 							src = told("a", down())
-							src.Signed, src.PublicOnly = i&1 != 0, i&2 != 0
 						}
+						src.Signed, src.PublicOnly, src.ObeyWalls = i&1 != 0, i&2 != 0, i&4 != 0
 						r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
-						if err != nil || r.Err != nil || r.Policy.Decide("x", path).Allowed || !r.Policy.Decide("x", "/"+fmt.Sprint((i+1)%4)).Allowed {
+						if err != nil || r.Err != nil || r.Policy.Decide("x", path).Allowed || !r.Policy.Decide("x", "/"+fmt.Sprint((i+1)%8)).Allowed {
 							t.Errorf("round %d, source %d got %s, %v", round, i, brief(r), err)
 						}
 						if until := c.Until(origin(t, "https://a.example"), src); until.IsZero() {

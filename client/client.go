@@ -336,7 +336,7 @@ func (g *gate) init(t *Transport) {
 	g.ftp = g.fetcher.Reads("ftp")
 	g.source = cache.Source{
 		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
-		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly,
+		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly, ObeyWalls: g.fetcher.ObeyWalls,
 	}
 	if t.Trace != nil {
 		g.trace = *t.Trace
@@ -376,7 +376,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
-		f.FTP, f.MaxMemory = g.FTP, g.MaxMemory
+		f.FTP, f.MaxMemory, f.ObeyWalls = g.FTP, g.MaxMemory, g.ObeyWalls
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign

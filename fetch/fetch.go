@@ -167,6 +167,10 @@ type Fetcher struct {
 	// another type, a proxy is refused as a site would be.
 	PublicOnly bool
 
+	// ObeyWalls takes the answer of a wall for unreachable, see Result.Wall: nothing is allowed, and
+	// a cache goes on with the last good copy. If false, it permits everything, as RFC 9309 has it.
+	ObeyWalls bool
+
 	once   sync.Once
 	base   http.RoundTripper
 	abroad http.RoundTripper // base for redirects to another origin

@@ -102,9 +102,9 @@ func (r *resolution) run(ctx context.Context) *Result {
 		}
 		switch outcomeOf(a.status, r.Dialect) {
 		case rules:
-			return r.rules(a)
+			return r.open(h, a, r.rules(a))
 		case unavailable:
-			return r.conclude(a, policy.Unavailable())
+			return r.open(h, a, r.conclude(a, policy.Unavailable()))
 		case redirect:
 			next, res := r.redirected(h, a)
 			if res != nil {
@@ -119,7 +119,7 @@ func (r *resolution) run(ctx context.Context) *Result {
 			case !a.asked:
 				return r.unreachable(h, a, errors.New("status 304 to a request without validators"))
 			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !variesByUserAgent(a.header)):
-				return r.renewed(h, a)
+				return r.open(h, a, r.renewed(h, a))
 			}
 			// It may speak of another copy, or of one for another User-Agent: ask for the file
 			// itself.
@@ -208,6 +208,16 @@ const maxLocation = 8000
 func (r *resolution) rules(a response) *Result {
 	res := r.conclude(a, r.Dialect.Parse(a.body))
 	res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
+	return res
+}
+
+// open returns res, unless a wall answered that is to be obeyed.
+func (r *resolution) open(h hop, a response, res *Result) *Result {
+	if r.ObeyWalls {
+		if wall := res.Wall(); wall != "" {
+			return r.unreachable(h, a, errors.New("no robots.txt but a wall: "+wall))
+		}
+	}
 	return res
 }
 

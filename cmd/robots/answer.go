@@ -11,7 +11,7 @@ import (
 )
 
 // answer is what a server said when asked for robots.txt: "robots" in the JSON of check
-// and fetch. Every field is always there.
+// and fetch. Every field is always there but the last.
 type answer struct {
 	URL       string    `json:"url"`
 	Status    *int      `json:"status"`    // null: no answer
@@ -24,6 +24,7 @@ type answer struct {
 	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error"`
+	Wall      string    `json:"wall,omitempty"` // why it may be no robots.txt, see fetch.Result.Wall
 }
 
 // outcomeRules is the outcome of a file that can be read.
@@ -48,6 +49,7 @@ func newAnswer(o fetch.Origin, res *fetch.Result, until time.Time) *answer {
 		Fetched:   res.Time.UTC().Truncate(time.Second),
 		Age:       ageOf(res),
 		Truncated: res.Truncated,
+		Wall:      res.Wall(),
 	}
 	if res.Err != nil {
 		text := res.Err.Error()
@@ -110,6 +112,9 @@ func (a *answer) String() string {
 	}
 	if a.Truncated {
 		text += ", cut at the size limit"
+	}
+	if a.Wall != "" {
+		text += ", perhaps no robots.txt (" + visible(a.Wall) + ")"
 	}
 	if a.Age > 0 {
 		text += fmt.Sprintf(", fetched %s ago", time.Duration(a.Age)*time.Second)

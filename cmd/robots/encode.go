@@ -60,7 +60,11 @@ func (a *answer) appendJSON(b []byte) []byte {
 	b = appendText(append(b, `,"lifetime_source":`...), a.Source)
 	b = appendInt(append(b, `,"retry_seconds":`...), a.Retry)
 	b = strconv.AppendBool(append(b, `,"truncated":`...), a.Truncated)
-	return append(appendText(append(b, `,"error":`...), a.Error), '}')
+	b = appendText(append(b, `,"error":`...), a.Error)
+	if a.Wall != "" {
+		b = appendString(append(b, `,"wall":`...), a.Wall)
+	}
+	return append(b, '}')
 }
 
 func appendInt[T int | int64](b []byte, n *T) []byte {

@@ -186,6 +186,7 @@ func (g *getter) print(out *output, res *fetch.Result, f *fetched) {
 		field("status", fmt.Sprintf("%d %s", *a.Status, http.StatusText(*a.Status)))
 	}
 	field("effect", a.Outcome)
+	field("wall", a.Wall)
 	if a.Error != nil {
 		field("error", *a.Error)
 	}

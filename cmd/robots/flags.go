@@ -19,6 +19,7 @@ type network struct {
 	userAgent string
 	timeout   time.Duration
 	connectTo []string
+	obeyWalls bool
 	cacheAt   string
 	signing   signing
 }
@@ -126,6 +127,8 @@ func (n *network) register(cmd *cobra.Command) {
 		"connect as `FROM:TO` says, in curl's syntax HOST1:PORT1:HOST2:PORT2: an empty HOST1 or PORT1 matches any, "+
 			"an empty HOST2 or PORT2 changes nothing. No proxy is used")
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
+	f.BoolVar(&n.obeyWalls, "obey-walls", false,
+		"take a login, a refusal (401, 403) or a page in place of robots.txt for unreachable, as a wall in front of the site may mean it")
 	n.signing.register(cmd)
 }
 

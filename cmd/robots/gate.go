@@ -71,6 +71,7 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 	}
 	f := &fetch.Fetcher{
 		Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+		ObeyWalls: n.obeyWalls,
 	}
 	c := newCache(store, errs)
 	return &gate{Transport: &client.Transport{Base: base, Token: n.agent.String(), Fetcher: f, Cache: c}, file: file}, nil
@@ -105,7 +106,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *gate) source(l load) *cache.Source {
 	return &cache.Source{
 		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect,
-		Signed: g.Fetcher.Sign != nil, PublicOnly: g.Fetcher.PublicOnly,
+		Signed: g.Fetcher.Sign != nil, PublicOnly: g.Fetcher.PublicOnly, ObeyWalls: g.Fetcher.ObeyWalls,
 	}
 }
 

@@ -559,6 +559,9 @@ func newCame(res *fetch.Result, f *fetched) *pageCame {
 			"unreachable": "all is refused until it can be read",
 		}[a.Outcome],
 	}
+	if a.Wall != "" {
+		c.Effect += "; but it may be the answer of a wall, " + visible(a.Wall)
+	}
 	if a.Status != nil {
 		c.Status = strings.TrimSpace(fmt.Sprint(*a.Status, " ", http.StatusText(*a.Status)))
 	}

@@ -1,0 +1,42 @@
+package fetch
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// Wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
+// its robots.txt. It returns an empty string if nothing looks so, or if r is unreachable.
+//
+// RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
+// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. Without a Body, as
+// a cache keeps it, a page is not told.
+func (r *Result) Wall() string {
+	challenged := ""
+	for name, values := range challenges {
+		if v := r.Header.Get(name); v != "" && strings.Contains(values, v) {
+			challenged = name + ": " + v
+		}
+	}
+	switch {
+	case r.Err != nil:
+		return ""
+	case challenged != "":
+		return "a test for bots, " + challenged
+	case r.StatusCode == http.StatusUnauthorized:
+		return "a login, status 401"
+	case r.StatusCode == http.StatusForbidden:
+		return "a refusal, status 403"
+	case bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:"):
+		return "a page and no file of rules"
+	}
+	return ""
+}
+
+// challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.
+var challenges = map[string]string{
+	"Cf-Mitigated":       "challenge",
+	"X-Amzn-Waf-Action":  "challenge captcha",
+	"X-Vercel-Mitigated": "challenge deny",
+}

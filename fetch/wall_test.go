@@ -1,0 +1,56 @@
+package fetch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
+	const page = "\ufeff \r\n<!doctype html>\n<script>color: red</script>"
+	for _, row := range []struct {
+		status int
+		body   string
+		header []string
+		wall   string // the end of it; empty: none
+	}{
+		{200, page, nil, "a page and no file of rules"},
+		{200, page, []string{"Content-Type", "text/plain"}, "a page and no file of rules"},
+		{200, "<!-- ours -->\nUser-agent: *\nDisallow: /private/\n", nil, ""},
+		{200, "", []string{"Content-Type", "text/html"}, ""},
+		{200, "Sitemap: http://a.example/map.xml\n", []string{"Content-Type", "text/html"}, ""},
+		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
+		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "other"}, ""},
+		{202, "", []string{"X-Amzn-Waf-Action", "captcha"}, "X-Amzn-Waf-Action: captcha"},
+		{401, page, nil, "status 401"},
+		{403, "", nil, "status 403"},
+		{403, page, []string{"X-Vercel-Mitigated", "deny"}, "X-Vercel-Mitigated: deny"},
+		{404, page, nil, ""},
+		{410, "", nil, ""},
+		{429, page, nil, ""},
+		{503, page, []string{"Cf-Mitigated", "challenge"}, ""}, // unreachable anyhow
+	} {
+		for _, obey := range []bool{false, true} {
+			send, asked := answers(response(row.status, row.body, row.header...))
+			f := fetch.Fetcher{Transport: send, ObeyWalls: obey, Retries: -1}
+			r, err := f.Fetch(t.Context(), originOf(t, "http://a.example"), nil)
+			if err != nil || *asked != 1 {
+				t.Fatalf("%v: %v, %d requests", row, err, *asked)
+			}
+			switch wall := r.Wall(); {
+			case obey && row.wall != "":
+				check(t, r, err, "disallow")
+				if r.Err == nil || wall != "" || !strings.Contains(r.Err.Error(), row.wall) || r.StatusCode != row.status {
+					t.Errorf("%v: got %v, %q", row, r.Err, wall)
+				}
+				if in := r.In(policy.Yandex); in.Err == nil || in.Policy.Decide("", "/").Allowed {
+					t.Errorf("%v: open to another dialect: %v", row, in)
+				}
+			case (wall == "") != (row.wall == ""), !strings.HasSuffix(wall, row.wall), row.status < 500 && r.Err != nil:
+				t.Errorf("%v: got %q, %v", row, wall, r.Err)
+			}
+		}
+	}
+}
