@@ -175,6 +175,8 @@ type Transport struct {
 	// An error ends the request: it is not sent, and RoundTrip's error wraps it. So does an error
 	// for its robots.txt, of which nothing is kept. To change the method, the URL, the host or
 	// the User-Agent, which were decided on, is such an error. Sign may be called concurrently.
+	//
+	// It is also the place for a key by which one site lets crawlers in: see the example.
 	Sign func(*http.Request) error
 
 	// Trace receives events. If nil, none are reported.

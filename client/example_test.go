@@ -86,6 +86,33 @@ func ExampleTransport_uses() {
 	// not sent: /essays/1 by robots.txt line 3, Content-Usage: "/essays/ train-ai=n"
 }
 
+// A shop gives its crawler a key. It goes to that shop alone, for pages and for robots.txt.
+func ExampleTransport_key() {
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.URL.Path, r.Header.Get("X-Crawler-Key"))
+	}))
+	defer shop.Close()
+
+	c := &http.Client{Transport: &client.Transport{
+		Token: "ExampleBot",
+		Sign: func(req *http.Request) error { // called for each hop: the URL tells to whom
+			if req.URL.Scheme+"://"+req.URL.Host == shop.URL {
+				req.Header.Set("X-Crawler-Key", "abc")
+			}
+			return nil
+		},
+	}}
+	resp, err := c.Get(shop.URL + "/a")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	// Output:
+	// /robots.txt abc
+	// /a abc
+}
+
 // A page is dropped for what it says about itself.
 func ExamplePageRules() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,9 +90,9 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	req := r.request(guarded(leashed, cancel, r.turns.check), h)
 	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
 	// Fetch must not, so it waits for either.
-	done := make(chan response)
+	done, given := make(chan response), r.given
 	go func() {
-		a := r.exchange(base, req, leash)
+		a := r.exchange(base, req, leash, given)
 		select {
 		case done <- a:
 		case <-ctx.Done():
@@ -101,6 +102,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	select {
 	case a := <-done:
 		r.held += a.held
+		r.given = append(given[:len(given):len(given)], a.given...)
 		if errors.Is(a.err, ErrSign) {
 			r.attempts-- // nothing was sent
 			r.mistake = a.err
@@ -133,7 +135,7 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 
 // exchange sends req, reads what is needed of the response, and closes its body. It may
 // outlive its attempt, so it touches nothing of r that a later one could.
-func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash) (a response) {
+func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *harden.Leash, before []credential) (a response) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = response{held: a.held, err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
@@ -143,12 +145,17 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a.held = 0
 		}
 	}()
+	var given []credential
 	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
 	if r.Sign != nil && req.URL.Scheme != "ftp" {
 		var err error
 		if req, err = Signed(req, r.Sign); err != nil {
 			return response{err: err}
 		}
+		if given, err = credentials(req, before); err != nil {
+			return response{err: err}
+		}
+		leash.Own(req.Header)
 	}
 	if err := r.turns.check(); err != nil { // a base may tell httptrace nothing
 		return response{err: harden.Final(err.Error())}
@@ -169,7 +176,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	case res == nil:
 		return response{err: harden.Final("the transport returned neither a response nor an error")}
 	}
-	a = response{status: res.StatusCode, at: now, asked: asked, credential: credential}
+	a = response{status: res.StatusCode, at: now, asked: asked, credential: credential, given: given}
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}
@@ -185,6 +192,30 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		a.err = context.Cause(req.Context())
 	}
 	return a
+}
+
+// credential is a field that Sign gave to an origin, see harden.IsCredential.
+type credential struct {
+	field string // with its value
+	to    Origin
+}
+
+// credentials returns what Sign gave req of them. It is an error if another origin got the same before: Sign is asked
+// about each hop, and a server must not get by a redirect what is meant for another.
+func credentials(req *http.Request, before []credential) (given []credential, err error) {
+	to, err := OriginOfRequest(req)
+	for name, values := range req.Header {
+		c := credential{name + ": " + strings.Join(values, ", "), to}
+		if !harden.IsCredential(name) {
+			continue
+		}
+		if slices.ContainsFunc(before, func(b credential) bool { return b.field == c.field && b.to != c.to }) {
+			err = harden.Final(fmt.Sprintf("redirect to another origin, %s, not followed: "+
+				"Sign gives it the same credentials (%s)", cut(to.String()), cut(name)))
+		}
+		given = append(given, c)
+	}
+	return given, err
 }
 
 // read adds to a what its status gives a meaning: the file, or when to come back.

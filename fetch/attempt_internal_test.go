@@ -30,7 +30,7 @@ func TestATimeoutIsNotTheEndOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := r.exchange(r.base, req, leash); a.err != late {
+	if a := r.exchange(r.base, req, leash, nil); a.err != late {
 		t.Errorf("%d bytes, %v, want %v", len(a.body), a.err, late)
 	}
 }

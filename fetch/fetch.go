@@ -107,7 +107,8 @@ type Fetcher struct {
 	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
 	// request. It may set header fields. If it returns an error, or changes the method, the URL,
 	// the host or the User-Agent, nothing more is sent and Fetch returns that error. If nil,
-	// nothing is called. A site that admits only signed requests answers others with 403, which
+	// nothing is called. A redirect on which Sign gives another origin the same credentials (see
+	// Transport) is not followed. A site that admits only signed requests answers others with 403, which
 	// would allow everything.
 	Sign func(*http.Request) error
 

@@ -33,6 +33,7 @@ type resolution struct {
 	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int           // requests that were sent
 	mistake  error         // of the caller: Sign failed
+	given    []credential  // by Sign, so far
 	held     int64         // of Fetcher.MaxMemory
 	crowded  atomic.Bool   // it had to wait for that
 }
@@ -69,7 +70,8 @@ type response struct {
 	retryAfter time.Duration
 	asked      bool   // whether validators were sent
 	credential string // a field that the transport gave the request; "": none
-	held       int64  // of Fetcher.MaxMemory
+	given      []credential
+	held       int64 // of Fetcher.MaxMemory
 	err        error
 }
 

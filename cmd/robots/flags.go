@@ -21,6 +21,7 @@ type network struct {
 	connectTo []string
 	obeyWalls bool
 	cacheAt   string
+	headers   headerFlag
 	signing   signing
 }
 
@@ -129,6 +130,8 @@ func (n *network) register(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
 	f.BoolVar(&n.obeyWalls, "obey-walls", false,
 		"take a login, a refusal (401, 403) or a page in place of robots.txt for unreachable, as a wall in front of the site may mean it")
+	f.Var(&n.headers, "header", "add to requests to one site: `\"SITE NAME: VALUE\"`, or @FILE with such lines")
+	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	n.signing.register(cmd)
 }
 

@@ -70,11 +70,13 @@ func (n *network) open(errs io.Writer) (*gate, error) {
 		return nil, err
 	}
 	f := &fetch.Fetcher{
-		Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: hook,
+		Transport: base, UserAgent: n.userAgent, Dialect: n.dialect.Dialect, Timeout: n.timeout, Sign: n.headers.hook(hook),
 		ObeyWalls: n.obeyWalls,
 	}
 	c := newCache(store, errs)
-	return &gate{Transport: &client.Transport{Base: base, Token: n.agent.String(), Fetcher: f, Cache: c}, file: file}, nil
+	return &gate{Transport: &client.Transport{
+		Base: base, Token: n.agent.String(), Fetcher: f, Cache: c, Sign: f.Sign,
+	}, file: file}, nil
 }
 
 // newCache makes the cache of a run.

@@ -109,7 +109,7 @@ func (p *proxying) registerProxy(cmd *cobra.Command) {
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
 	f.StringVar(&p.blind, "blind", blindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
-		"refuse with --pace, --uses or --sign-key, which cannot be kept there")
+		"refuse with --pace, --uses, --header or --sign-key, which cannot be kept there")
 	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
 		"close ends the connection, or the stream of HTTP/2, without an answer")
@@ -182,7 +182,7 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 // open makes g, which answers questions, one that requests are sent through. own is where the proxy
 // listens.
 func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
-	g.Sign, g.Uses = g.Fetcher.Sign, p.uses
+	g.Uses = p.uses
 	if p.each {
 		g.Token = ""
 	}

@@ -31,11 +31,11 @@ func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(blindWays, p.blind) {
 		return usagef("--blind is %s, not one of %s", quoted(p.blind), strings.Join(blindWays, ", "))
 	}
-	if p.blind != blindOrigin || !p.paced && p.uses == nil && p.signing.key == "" {
+	if p.blind != blindOrigin || !p.paced && p.uses == nil && p.signing.key == "" && p.headers == nil {
 		return nil
 	}
 	if given {
-		return usagef("--pace, --uses and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
+		return usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
 	}
 	p.blind = blindRefuse
 	return nil

@@ -24,6 +24,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // chromium starts a browser without a window, and skips the test if there is none.
@@ -525,7 +527,7 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 	t.Logf("10,000 lines: loaded in %v; a jump: %.0f ms; %.0f steps of 3000 pixels: %.0f ms, the slowest %.0f ms",
 		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
 	late := loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000
-	if late || took["seen"] != 1 || took["frames"] < 50 {
+	if late && !proc.UnderRace() || took["seen"] != 1 || took["frames"] < 50 {
 		t.Errorf("loaded in %v, %v", loaded, took)
 	}
 	eval[bool](p, `scrollTo(0, 0) === undefined`) // the form stays in view, and would be far down

@@ -272,6 +272,7 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 
 // One command, on a machine that knows nothing of it, and the page is there.
 func TestPageIsThereAtOnce(t *testing.T) {
+	skipUnderRace(t)
 	home := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", home)
 	t.Setenv("HOME", home)

@@ -224,7 +224,7 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	var out output
 	fmt.Fprintf(&out, "key        %s\n", id)
 	c.directory(ctx, &out, base, id)
-	c.request(ctx, &out, base, u, hook)
+	c.request(ctx, &out, base, u, c.headers.hook(hook))
 	return c.emit(&out)
 }
 

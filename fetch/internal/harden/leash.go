@@ -26,6 +26,7 @@ type Leash struct {
 	redirects  int
 	proxied    atomic.Bool // the transport's Proxy has named one
 	detour     atomic.Bool // the connection is to another address than the URL's
+	own        http.Header // what the request carries, but for what the transport adds
 	credential atomic.Pointer[string]
 	dials      atomic.Int32
 	addresses  atomic.Int32
@@ -42,6 +43,9 @@ func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain boo
 	l.ctx, l.cancel = context.WithCancelCause(context.WithValue(ctx, leashKey{}, l)) // ends with ctx
 	return httptrace.WithClientTrace(l.ctx, l.trace(addr, plain)), l
 }
+
+// Own says what the request carries before the transport has it.
+func (l *Leash) Own(h http.Header) { l.own = h }
 
 func leashOf(ctx context.Context) *Leash {
 	return ctx.Value(leashKey{}).(*Leash)
@@ -80,10 +84,10 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 		},
 		GotConn: l.gotConn,
 		WroteHeaderField: func(name string, _ []string) {
-			if !isCredential(name) {
+			field := http.CanonicalHeaderKey(name)
+			if !IsCredential(name) || l.own[field] != nil {
 				return
 			}
-			field := http.CanonicalHeaderKey(name)
 			if field == "Proxy-Authorization" && (l.proxied.Load() || plain && l.detour.Load()) {
 				return // of the proxy's URL, and for that proxy only
 			}
@@ -112,9 +116,9 @@ func (l *Leash) gotConn(got httptrace.GotConnInfo) {
 	}
 }
 
-// isCredential reports whether a field, by its name, must reach no other origin than it is
+// IsCredential reports whether a field, by its name, must reach no other origin than it is
 // meant for. We set no such field ourselves.
-func isCredential(name string) bool {
+func IsCredential(name string) bool {
 	for _, field := range [...]string{"Authorization", "Proxy-Authorization", "Cookie"} {
 		if strings.EqualFold(name, field) {
 			return true

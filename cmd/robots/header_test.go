@@ -1,0 +1,52 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A field for one site goes with its robots.txt and its pages, and over no redirect to another.
+func TestAHeaderIsForItsSiteAlone(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]string{}
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		got[r.Host+r.URL.Path] = r.Header.Get("X-Key")
+		mu.Unlock()
+		switch {
+		case r.Host == "shop.example" && r.URL.Path == "/robots.txt":
+			http.Redirect(w, r, "http://cdn.example/rules.txt", http.StatusFound)
+		case r.URL.Path == "/rules.txt":
+			w.Write([]byte("User-agent: *\nAllow: /\n"))
+		case r.Host == "shop.example" && r.URL.Path == "/a":
+			http.Redirect(w, r, "http://other.example/b", http.StatusFound)
+		case r.URL.Path == "/robots.txt":
+			http.NotFound(w, r)
+		}
+	})
+	file := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(file, []byte("# of the shop\n\nhttp://shop.example X-Key: abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"shop.example/robots.txt": "abc", "cdn.example/rules.txt": "",
+		"shop.example/a": "abc", "other.example/robots.txt": "", "other.example/b": "",
+	}
+	for _, flag := range []string{"http://shop.example X-Key: abc", "@" + file} {
+		clear(got)
+		stdoutOf(t, "", "check", "--header", flag, to, "http://shop.example/a")
+		stdoutOf(t, "", "page", "--header", flag, to, "http://shop.example/a")
+		if !maps.Equal(got, want) {
+			t.Errorf("page --header %q: the sites got %v, want %v", flag, got, want)
+		}
+		clear(got)
+		startProxy(t, "--private", "--header", flag, to).do("GET", "http://shop.example/a")
+		if got["shop.example/robots.txt"] != "abc" || got["shop.example/a"] != "abc" || got["cdn.example/rules.txt"] != "" {
+			t.Errorf("proxy --header %q: the sites got %v", flag, got)
+		}
+	}
+}
