@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,11 +14,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/examples/internal/service"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
 )
 
@@ -60,18 +59,18 @@ func run(ctx context.Context, out, problems io.Writer) ([]*visits, error) {
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	service, stop, err := serve(ctx, dir, web.Addr(), problems)
+	at, stop, err := service.Start(ctx, dir, web.Addr(), problems)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
 	lines, failed := make(chan string), make(chan error, 2)
 	for _, start := range []string{"http://slow.example/", "http://open.example/"} {
-		p := exec.CommandContext(ctx, python, "-", service, start)
+		p := exec.CommandContext(ctx, python, "-", at, start)
 		p.Stdin, p.Stderr = strings.NewReader(crawler), problems
 		// The web has no names of its own: it is reached as a proxy would be.
 		p.Env = append(os.Environ(), "http_proxy=http://"+web.Addr(), "no_proxy=127.0.0.1")
-		go func() { failed <- follow(p, lines) }()
+		go func() { failed <- service.Follow(p, lines) }()
 	}
 	for ended := 0; ended < 2; {
 		select {
@@ -82,55 +81,6 @@ func run(ctx context.Context, out, problems io.Writer) ([]*visits, error) {
 		}
 	}
 	return all, err
-}
-
-// follow runs p and hands on its lines.
-func follow(p *exec.Cmd, lines chan<- string) error {
-	out, err := p.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := p.Start(); err != nil {
-		return err
-	}
-	for s := bufio.NewScanner(out); s.Scan(); {
-		lines <- s.Text()
-	}
-	return p.Wait()
-}
-
-// serve runs "robots serve" until stop, and returns its URL. All names lead to one address.
-func serve(ctx context.Context, dir, web string, problems io.Writer) (url string, stop func(), err error) {
-	robots := filepath.Join(dir, "robots")
-	if _, err := exec.LookPath("go"); err != nil {
-		return "", nil, err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", robots, "github.com/robotsgate/robotsgate/cmd/robots")
-	build.Stderr = problems
-	// Go ends its compilers when it is interrupted, and not when it is killed.
-	build.Cancel, build.WaitDelay = func() error { return build.Process.Signal(os.Interrupt) }, 10*time.Second
-	if err := build.Run(); err != nil {
-		return "", nil, err
-	}
-	p := exec.CommandContext(ctx, robots, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
-		"--connect-to=::"+web)
-	p.Stderr = problems
-	said, err := p.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := p.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() {
-		p.Process.Kill()
-		p.Wait()
-	}
-	line, err := bufio.NewReader(said).ReadString('\n')
-	if err != nil {
-		stop()
-	}
-	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), stop, err
 }
 
 // visits is what one site sees of its visitors.
