@@ -19,10 +19,9 @@ type entry struct {
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin
 	kind
-	single bool          // its place is that of one User-Agent
-	flags  atomic.Uint32 // apart, varies, renewing, overdue
-	name   [32]byte      // the text of origin, if it fits
-	own    fetch.Result  // state.own, as a copy
+	flags atomic.Uint32 // apart, varies, renewing, overdue, single
+	name  [32]byte      // the text of origin, if it fits
+	own   fetch.Result  // state.own, as a copy
 
 	ends  atomic.Int64          // when the result holds no longer, see Cache.Until
 	state atomic.Pointer[state] // what until, result and ends were made from; memory.mu guards changes of all four
@@ -39,6 +38,7 @@ const (
 	varies               // memory has had single places beside this one for all
 	renewing             // a fetch that no reader waits for is under way, or has just had no turn
 	overdue              // a fetch is under way that readers have waited for long enough
+	single               // its place is that of one User-Agent; never changes
 )
 
 func (e *entry) is(flag uint32) bool { return e.flags.Load()&flag != 0 }
@@ -48,7 +48,7 @@ func (e *entry) is(flag uint32) bool { return e.flags.Load()&flag != 0 }
 func newEntry(o place, s *state, r *fetch.Result) (*entry, *state, *fetch.Result) {
 	e := &entry{own: *s.own()}
 	if e.kind = o.kind; o.agent != "" {
-		e.single = true
+		e.flags.Store(single)
 		e.agents.Store(&[]string{o.agent})
 	}
 	e.origin = e.keep(o.Origin)
@@ -85,7 +85,7 @@ func (e *entry) keep(o fetch.Origin) fetch.Origin {
 }
 
 func (e *entry) place() place {
-	if !e.single {
+	if !e.is(single) {
 		return place{Origin: e.origin, kind: e.kind}
 	}
 	return place{e.origin, (*e.agents.Load())[0], e.kind}
@@ -112,7 +112,7 @@ func (e *entry) know(old *entry, agent string) {
 // joins notes in an entry for all that memory has, and the Store may have, a place of a User-Agent
 // beside it.
 func (e *entry) joins(other *entry) {
-	if e.single || !other.single {
+	if e.is(single) || !other.is(single) {
 		return
 	}
 	e.flags.Or(apart | varies)

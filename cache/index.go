@@ -68,7 +68,7 @@ func (x *index) lookup(o fetch.Origin, k kind) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e.kind == k && !e.single && e != x.removed {
+		if s.hash == hash && e.origin == o && e.kind == k && !e.is(single) && e != x.removed {
 			return e
 		}
 	}

@@ -93,7 +93,7 @@ const (
 // family sets e, which is to replace old, beside the other places of its origin, and keeps them
 // within what one origin may take; the lock is held.
 func (m *memory) family(e, old *entry, agent string) {
-	if m.stored && !e.single {
+	if m.stored && !e.is(single) {
 		e.know(old, agent)
 	}
 	for {

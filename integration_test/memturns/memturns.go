@@ -125,9 +125,9 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Reply {
 		at = len(o.queue)
 	}
 	due := o.earliest(a.Delay, a.Kind == turns.Visitor, now)
-	full := a.Kind != turns.Robots && !has && o.full(a)
+	full := a.Kind != turns.Robots && o.full(a)
 	if has && !o.last.After(own.till.Add(-a.Lease)) { // there was no request since
-		due = now
+		due, full = now, false
 		if o.resume.After(now) {
 			due = o.resume
 		}

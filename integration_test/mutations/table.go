@@ -226,6 +226,7 @@ var table = []mutation{
 	{"client/pacer_robots.go", "\tv.note(status, 0)\n\tv.hop.End()", "\tif true {\n\t\treturn nil\n\t}\n\tv.hop.End()", "a redirect of robots.txt has no pace", "./client", "TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite"},
 	{"fetch/attempt.go", "if r.turns.next(h.url, 0, r.until) != nil {", "if false {", "a retry of robots.txt has no pace", "./client", "TestPacerRetriesOfRobotsKeepTheDelay"},
 	{"cache/redisstore/batch.go", "if !ok || len(cmd.Args()) <= at {", "if true || !ok || len(cmd.Args()) <= at {", "a node of a cluster that hangs holds up all", "./cache/redisstore", "TestANodeThatHangsHoldsUpNoOther"},
+	{"client/turns/redisturns/script.go", "not robots and full()", "not robots and not has and full()", "a page whose answer was lost goes beside a robots.txt", "./client/turns/redisturns", "TestTheSuiteAtThreeTimes"},
 	{"client/turns/redisturns/script.go", "last = till -- its process died", "last = last -- its process died", "a lease that lapses does not count as an end", "./client/turns/redisturns", "TestTheSuiteAtThreeTimes"},
 	{"client/turns/redisturns/script.go", "till = math.max(till, free + longest)", "till = math.max(till, free)", "the state goes with the lease, without the delay after it", "./client/turns/redisturns", "TestTheSuiteAtThreeTimes"},
 	{"client/turns/redisturns/script.go", "resume = math.max(resume, now + math.min(asked, day))", "resume = now + math.min(asked, day)", "in a fleet, a short Retry-After cuts a longer one", "./client/turns/redisturns", "TestTheSuiteAtThreeTimes"},

@@ -154,8 +154,8 @@ elseif not before then
 end
 local from = last
 if not visitor then from = math.max(last, granted) end
-local at, wait = earliest(from), not robots and not has and full()
-if has and last <= till - lease then at = math.max(now, resume) end -- there was no request since
+local at, wait = earliest(from), not robots and full()
+if has and last <= till - lease then at, wait = math.max(now, resume), false end -- there was no request since
 if before == 1 and not wait and at <= now then
 	if visit then
 		granted = now

@@ -56,6 +56,7 @@ func claims() []claim {
 		{"a place that is renewed lasts", fleet.renewed},
 		{"asking again takes no second place", fleet.again},
 		{"a question that comes late takes no place away", fleet.late},
+		{"a turn whose answer was lost waits for the robots.txt that came between", fleet.between},
 		{"the state lasts for the longest delay", fleet.longest},
 		{"robots.txt is remembered for the delay that it asks for", fleet.keep},
 		{"a turn can be given back", fleet.dropped},
@@ -214,6 +215,18 @@ func (f fleet) late() {
 	f.take(f.a, page("first"), false)
 	time.Sleep(delay + slack + delay/2) // until the question is forgotten
 	f.take(f.b, page("second"), false)
+}
+
+// between asks again for a place, after robots.txt has begun to be read beside it.
+func (f fleet) between() {
+	begin := time.Now()
+	f.take(f.a, page("first"), true)
+	f.waits(f.b, kind(turns.Robots, "robots"), delay, begin)
+	time.Sleep(delay + slack/2)
+	f.take(f.a, page("first"), false)
+	begin = time.Now()
+	f.tell(f.b, turns.Ended, kind(turns.Robots, "robots"), 0)
+	f.waits(f.a, page("first"), delay, begin)
 }
 
 // longest has two processes that keep different delays.
