@@ -37,7 +37,9 @@ type web struct {
 type site struct {
 	fetches map[string]int // by path, robots.txt included
 	last    time.Time      // the latest request for a page
-	gap     time.Duration  // the least between two of them
+	by      string         // and the worker that made it
+	gap     time.Duration  // the least between two of one worker
+	early   int            // pages that came sooner after another worker's
 }
 
 func newWeb(n int) *web {
@@ -83,11 +85,14 @@ func (w *web) note(r *http.Request) (known bool) {
 		return false
 	}
 	if r.URL.Path != "/robots.txt" {
-		now := time.Now()
-		if !s.last.IsZero() {
-			s.gap = min(s.gap, now.Sub(s.last))
+		now, by := time.Now(), r.UserAgent()
+		switch gap := now.Sub(s.last); {
+		case s.by == by:
+			s.gap = min(s.gap, gap)
+		case s.by != "" && gap < delay-time.Millisecond:
+			s.early++
 		}
-		s.last = now
+		s.last, s.by = now, by
 	}
 	s.fetches[r.URL.Path]++
 	return true
@@ -97,9 +102,10 @@ func (w *web) note(r *http.Request) (known bool) {
 func (w *web) proof(out io.Writer) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var wanted, fetched, again, forbidden int
+	var wanted, fetched, again, forbidden, early int
 	gap, slowest := time.Hour, ""
 	for name, s := range w.sites {
+		early += s.early
 		if s.gap < gap {
 			gap, slowest = s.gap, name
 		}
@@ -125,7 +131,8 @@ func (w *web) proof(out io.Writer) error {
 	claim(fetched == wanted, "%d of %d pages that are allowed; %d of them again, because their worker had died",
 		fetched, wanted, again)
 	claim(forbidden == 0, "%d requests for a page that is not", forbidden)
-	claim(gap >= delay-time.Millisecond, "%.3f s between two pages at least (%s); they ask for %.1f s",
+	claim(gap >= delay-time.Millisecond, "%.3f s between two pages of a worker at least (%s); they ask for %.1f s",
 		gap.Seconds(), slowest, delay.Seconds())
+	claim(early <= fetched/20, "%d pages sooner after another worker's, because a part had just got another worker", early)
 	return errors.Join(errs...)
 }

@@ -55,7 +55,9 @@ func put(ctx context.Context, js jetstream.JetStream, urls ...*url.URL) error {
 }
 
 // worker visits pages. A site belongs to one worker at a time, so a Pacer in memory keeps its
-// pace. Where sites cannot be divided up, Pacer.Turns over Redis does.
+// pace. Where a part gets another worker while the old one lives, as after the election of another NATS
+// server, two may visit a site for a moment. Where that must not be, or sites cannot be divided up, Pacer.Turns
+// over Redis keeps the pace.
 type worker struct {
 	js    jetstream.JetStream
 	http  *http.Client
@@ -82,7 +84,7 @@ func work(ctx context.Context, natsURL, site string) error {
 	pacer := new(client.Pacer)
 	gate := &client.Transport{
 		Base:      toSites(site), // leave it out on the network
-		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
+		UserAgent: fmt.Sprintf("ExampleBot/1.0 (worker %d; +https://example.com/bot)", os.Getpid()),
 		Pacer:     pacer,
 	}
 	w := &worker{
@@ -122,7 +124,13 @@ func consumer(part int) jetstream.ConsumerConfig {
 
 // take visits a URL behind the caller, as soon as a slot is free. No visit waits long for a turn.
 func (w *worker) take(m jetstream.Msg) {
+	begin := time.Now()
 	w.slots <- struct{}{}
+	if time.Since(begin) > pinTime/2 { // it has asked for nothing: the part may be another's by now
+		<-w.slots
+		_ = m.Nak()
+		return
+	}
 	w.all.Go(func() {
 		defer func() { <-w.slots }()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*pageTime)
