@@ -11,7 +11,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-var questions = flag.Int("questions", 100_000, "how many questions TestDecisionsFollowTheDefinition asks")
+var (
+	questions = flag.Int("questions", 100_000, "how many questions TestDecisionsFollowTheDefinition asks")
+	each      = flag.Int("each", 100, "how many of them it asks about one file")
+)
 
 // TestDecisionsFollowTheDefinition compares random questions about random files with a
 // matcher that tries every rule, byte by byte.
@@ -20,12 +23,11 @@ func TestDecisionsFollowTheDefinition(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			w := writer{rand.New(rand.NewPCG(9309, uint64(i)))}
-			const each = 100
-			for range *questions / len(dialects) / each {
+			for range *questions / len(dialects) / *each {
 				file, rules := w.file()
 				g := d.Parse([]byte(file)).Group("a")
 				definition := define(d, rules)
-				for range each {
+				for range *each {
 					target := w.target(rules)
 					want, got := definition.decide(target), g.Decide(target)
 					if got.Rule.Line != want.Line || got.Allowed != (want.Line == 0 || want.Allow) {
