@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type filterer struct {
 	outputAt  string
 	refusedAt string
 	resume    bool
+	overwrite bool
 	failOn    []string
 	uses      usesFlag
 	parallel  int
@@ -97,7 +99,8 @@ func (a *app) filter() *cobra.Command {
 	agentVar(cmd, &f.agent)
 	dialectVar(cmd, &f.dialect)
 	flags := cmd.Flags()
-	flags.StringVar(&f.outputAt, "output", "", "write what is allowed to this `FILE`, not to standard output")
+	flags.StringVarP(&f.outputAt, "output", "o", "", "write what is allowed to this new `FILE`, not to standard output")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "let --output replace a file that exists")
 	flags.StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
 	flags.BoolVar(&f.resume, "resume", false, "skip the lines that an earlier run has answered in the file of --output")
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
@@ -121,6 +124,8 @@ func (f *filterer) usage() error {
 	switch {
 	case f.parallel < 1:
 		return usagef("--parallel is %d; the least is 1", f.parallel)
+	case f.overwrite && (f.outputAt == "" || f.resume):
+		return usagef("--overwrite needs --output FILE, without --resume")
 	case f.resume && f.outputAt == "":
 		return usagef("--resume needs --output FILE: standard output cannot be read")
 	}
@@ -139,14 +144,22 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	}
 	defer f.gate.end(ctx, f.app)
 	if f.outputAt != "" {
-		if f.output, err = create(f.outputAt, f.resume); err != nil {
+		how := replacing(f.overwrite)
+		if f.resume {
+			how = 0
+		}
+		if f.output, err = create(f.outputAt, how); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
 		f.out = f.output
 	}
 	if f.refusedAt != "" {
-		if f.refusals, err = create(f.refusedAt, f.resume); err != nil {
+		how := os.O_TRUNC
+		if f.resume {
+			how = 0
+		}
+		if f.refusals, err = create(f.refusedAt, how); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()

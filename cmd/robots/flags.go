@@ -122,7 +122,7 @@ func completeDialects(cmd *cobra.Command, more ...string) {
 // register adds the flags for the way to the server.
 func (n *network) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&n.userAgent, "user-agent", userAgent, "the User-Agent `FIELD` to send")
+	f.StringVarP(&n.userAgent, "user-agent", "A", userAgent, "the User-Agent `FIELD` to send")
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
 	f.StringArrayVar(&n.connectTo, "connect-to", nil,
 		"connect as `FROM:TO` says, in curl's syntax HOST1:PORT1:HOST2:PORT2: an empty HOST1 or PORT1 matches any, "+
@@ -130,7 +130,7 @@ func (n *network) register(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
 	f.BoolVar(&n.obeyWalls, "obey-walls", false,
 		"take a login, a refusal (401, 403) or a page in place of robots.txt for unreachable, as a wall in front of the site may mean it")
-	f.Var(&n.headers, "header", "add to requests to one site: `\"SITE NAME: VALUE\"`, or @FILE with such lines")
+	f.VarP(&n.headers, "header", "H", "add this `FIELD` to requests to one site: \"SITE NAME: VALUE\", or @FILE with such lines")
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	n.signing.register(cmd)
 }

@@ -79,7 +79,7 @@ func (a *app) lint() *cobra.Command {
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.StringVar(&l.fix, "fix", "", "write the repaired file: without `WHAT`, all verdicts stay; \"all\" mends lines without effect, too")
 	f.Lookup("fix").NoOptDefVal = fixKeeping
-	f.StringVar(&l.outputAt, "output", "", "write the repaired file to this new `FILE`, not to standard output")
+	f.StringVarP(&l.outputAt, "output", "o", "", "write the repaired file to this new `FILE`, not to standard output")
 	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
 	for flag, words := range map[string][]string{
 		"fix":      {"all"},

@@ -77,19 +77,29 @@ func (l *linter) repair(out *output, r lint.Report) error {
 
 // save writes the repaired file to a new one, or with --overwrite over an old one.
 func (l *linter) save(data []byte) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if l.overwrite {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(l.outputAt, flags, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: add --overwrite to replace it", l.outputAt)
-	}
+	f, err := open(l.outputAt, os.O_WRONLY|replacing(l.overwrite))
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
+}
+
+// replacing is how open takes a file that may exist, or must not.
+func replacing(overwrite bool) int {
+	if overwrite {
+		return os.O_TRUNC
+	}
+	return os.O_EXCL
+}
+
+// open opens a file of --output, or makes it.
+func open(name string, how int) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s exists: add --overwrite to replace it", name)
+	}
+	return f, err
 }
 
 // shows reports whether a finding is severe enough and not disabled.

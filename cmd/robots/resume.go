@@ -19,13 +19,9 @@ type answers struct {
 	end   int64 // of the last of them
 }
 
-// create opens a file to be written. With resume, it keeps what it holds.
-func create(name string, resume bool) (*answers, error) {
-	how := os.O_RDWR | os.O_CREATE
-	if !resume {
-		how |= os.O_TRUNC
-	}
-	file, err := os.OpenFile(name, how, 0o666)
+// create opens a file to be written. how is added to the flags: without one, what it holds is kept.
+func create(name string, how int) (*answers, error) {
+	file, err := open(name, os.O_RDWR|how)
 	if err != nil {
 		return nil, err
 	}
