@@ -50,6 +50,8 @@ var freshnessFacts = []struct {
 
 	{"no-cache", []string{"Cache-Control", "no-cache, max-age=60"}, 0},
 	{"no-cache for a field only", []string{"Cache-Control", `no-cache="Set-Cookie", max-age=60`}, time.Minute},
+	{"no-cache for an empty list of fields", []string{"Cache-Control", `no-cache="", max-age=60`}, 0},
+	{"no-cache for a list of blanks", []string{"Cache-Control", `no-cache=" , ", max-age=60`}, 0},
 	{"no-cache for a field, unquoted", []string{"Cache-Control", "no-cache=Set-Cookie,max-age=60"}, time.Minute},
 	{"private with an unquoted field", []string{"Cache-Control", "private=a,no-store"}, 0},
 	{"no-store beside a mistake", []string{"Cache-Control", "no-store, max-age="}, 0},
