@@ -20,6 +20,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 func main() {
@@ -134,7 +135,11 @@ func (c *crawler) get(ctx context.Context, u *url.URL, answer client.Answer) ([]
 		return nil, err
 	}
 	defer resp.Body.Close()
+	says := client.PageRules(resp) // what the page says about itself
 	found := links(u, io.LimitReader(resp.Body, 1<<20))
+	if says.Rules().For(policy.RFC9309, "ExampleBot").NoFollow {
+		found = nil
+	}
 	c.report.sent(u, resp.StatusCode, answer, asked, sending)
 	return found, nil
 }
