@@ -366,7 +366,10 @@ func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
 			}
 			return n
 		}
-		if before, after := count(hung.Add(-2*time.Second)), count(hung.Add(time.Second)); after < 0.9*before {
+		// A busy machine has bad moments, and a node that hangs lasts.
+		before := min(count(hung.Add(-3*time.Second)), count(hung.Add(-2*time.Second)))
+		after := max(count(hung.Add(time.Second)), count(hung.Add(2*time.Second)), count(hung.Add(3*time.Second)))
+		if after < 0.9*before {
 			t.Errorf("%s: %v requests in two seconds, %v before the node hung", u.Host, after, before)
 		}
 	}
