@@ -137,7 +137,7 @@ func readCacheControl(h http.Header) (f freshness) {
 		maxAge = maxAge.and(d.MaxAge)
 		f.noStore = f.noStore || d.NoStore
 		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
-		delete(d.NoCache, "") // no-cache="" names none
+		delete(d.NoCache, "")                        // no-cache="" names none
 		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
 			f.source, f.mustRevalidate = name, true
 		}

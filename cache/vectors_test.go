@@ -3,20 +3,17 @@ package cache_test
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +25,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -94,36 +92,12 @@ func (n *atMost) UnmarshalJSON(b []byte) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// shared decodes the JSON objects of a file of expectations that lives outside the repository, in the folder vectors of
-// $ROBOTSGATE_VECTORS or of ../shared seen from the project's root. These tests need what export_test.go exports.
-func shared[T any](t *testing.T, name string) (all []T) {
-	t.Helper()
-	named := os.Getenv("ROBOTSGATE_VECTORS")
-	f, err := os.Open(filepath.Join(cmp.Or(named, "../../shared"), "vectors", name))
-	if errors.Is(err, fs.ErrNotExist) && named == "" {
-		t.Skipf("%v; set ROBOTSGATE_VECTORS", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for d := json.NewDecoder(f); ; {
-		var v T
-		if err := d.Decode(&v); err == io.EOF && len(all) > 0 {
-			return all
-		} else if err != nil {
-			t.Fatalf("%s: object %d: %v", name, len(all)+1, err)
-		}
-		all = append(all, v)
-	}
-}
-
 func TestRobotsStateMachineVectors(t *testing.T) {
 	modes := []struct {
 		name   string
 		outage cache.Outage
 	}{{"last good copy", cache.LastGood}, {"strict", cache.Strict}, {"Google", cache.GoogleLadder}}
-	all := shared[robotsVector](t, "caching-robots.jsonl")
+	all := vectors.Read[robotsVector](t, "vectors/caching-robots.jsonl")
 	for _, v := range all {
 		t.Run(v.ID, func(t *testing.T) {
 			for i := range v.Server {
@@ -439,7 +413,7 @@ var notOptimal = map[string]string{
 
 func TestHTTPCachingVectors(t *testing.T) {
 	kinds, exceptions := map[string]int{}, 0
-	for _, v := range shared[httpVector](t, "caching.jsonl") {
+	for _, v := range vectors.Read[httpVector](t, "vectors/caching.jsonl") {
 		if v.Scope == "shared" { // ours is a private cache
 			continue
 		}
@@ -518,7 +492,7 @@ func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 // What governs the reuse of content does not govern permission: robots.txt rules hold on
 // in an outage whatever Cache-Control says (caching.jsonl, clamp_note).
 func TestNoCacheDoesNotEndTheLastGoodCopy(t *testing.T) {
-	for _, v := range shared[httpVector](t, "caching.jsonl") {
+	for _, v := range vectors.Read[httpVector](t, "vectors/caching.jsonl") {
 		if v.ID != "stale-close-no-cache" {
 			continue
 		}

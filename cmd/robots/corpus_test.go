@@ -6,20 +6,22 @@ import (
 	"hash/crc32"
 	"slices"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // Real files, byte for byte, with URLs as they come: what Google's own library said
 // about them, verdict and line, comes out of the command. An eighth of the questions, or with
 // -million all 10,537.
 func TestMatchAgreesWithGoogleOnRealFiles(t *testing.T) {
-	files := sharedCorpus(t)
+	files := vectors.Corpus(t)
 	type query struct {
 		ID, File, URL string
 		Agents        []string
 		Allowed       bool
 		Line          int
 	}
-	queries := sharedFacts[query](t, "corpus/queries.jsonl.gz")
+	queries := vectors.Read[query](t, "corpus/queries.jsonl.gz")
 	var in bytes.Buffer
 	lines := json.NewEncoder(&in)
 	if !*million {

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 func TestTargetOfURL(t *testing.T) {
-	for _, c := range sharedFacts[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
+	for _, c := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
 		if got := targetOf(c.URL); got != c.Path {
 			t.Errorf("%s: targetOf(%q) = %q, want %q", c.ID, c.URL, got, c.Path)
 		}
@@ -82,11 +83,11 @@ func lineOf(v decisionRecord) int {
 func TestMatchAgreesWithTheLibrary(t *testing.T) {
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
 		t.Run(name, func(t *testing.T) {
-			records := sharedFacts[struct {
+			records := vectors.Read[struct {
 				record
 				Allowed, Contested bool
 			}](t, name)
-			got, status := matchJSONL(t, sharedFile(t, name))
+			got, status := matchJSONL(t, vectors.Open(t, name))
 			if status < exitRefused || len(got) != len(records) {
 				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), exitRefused)
 			}
@@ -132,7 +133,7 @@ func askLibrary(t *testing.T, r *record) policy.Decision {
 func BenchmarkMatchJSONL(b *testing.B) {
 	var records [][]byte
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
-		data, err := io.ReadAll(sharedFile(b, name))
+		data, err := io.ReadAll(vectors.Open(b, name))
 		if err != nil {
 			b.Fatal(err)
 		}

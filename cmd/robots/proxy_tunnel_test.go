@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -316,7 +317,7 @@ func TestForbidsSeesEachRule(t *testing.T) {
 	if _, any := forbidsAny(policy.Unreachable()); !is || !any {
 		t.Error("the unreachable forbids nothing")
 	}
-	for name, text := range sharedCorpus(t) {
+	for name, text := range vectors.Corpus(t) {
 		for _, d := range dialects {
 			p := d.Parse(text)
 			_, any := forbidsAny(p)

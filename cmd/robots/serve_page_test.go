@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -106,7 +107,7 @@ func TestPageSaysWhatTheRecordsSay(t *testing.T) {
 
 // Real files, pasted: each answer is that of /v1/match, and each line of the file is there once.
 func TestPageQuotesRealFiles(t *testing.T) {
-	files := sharedCorpus(t)
+	files := vectors.Corpus(t)
 	v := startServe(t, usualLimits)
 	urls := []string{"/", "/search?q=a", "/wp-admin/admin-ajax.php", "/private/x", "/*", "https://example.com/a/b.php?x=1"}
 	for _, name := range slices.Sorted(maps.Keys(files))[:30] {

@@ -23,6 +23,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // serving is a running "robots serve".
@@ -211,13 +213,13 @@ func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 
 // The questions are those of real files, and all 10,000 of them.
 func TestServeMatchesAsMatchDoes(t *testing.T) {
-	files := sharedCorpus(t)
+	files := vectors.Corpus(t)
 	type query struct {
 		File, URL string
 		Agents    []string
 	}
 	asked := map[[2]string][]string{} // the URLs, by file and agent
-	for _, q := range sharedFacts[query](t, "corpus/queries.jsonl.gz") {
+	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
 		q.URL = strings.TrimSpace(q.URL)
 		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(agentFlag).Set(q.Agents[0]) != nil {
 			continue

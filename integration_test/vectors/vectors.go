@@ -17,9 +17,9 @@ import (
 
 const module = "module github.com/robotsgate/robotsgate\n"
 
-// open opens a file of the folder, for instance "vectors/google.jsonl". It ends the test if the folder is absent, and
+// Open opens a file of the folder, for instance "vectors/google.jsonl". It ends the test if the folder is absent, and
 // unpacks a file whose name ends in gz.
-func open(t testing.TB, name string) io.Reader {
+func Open(t testing.TB, name string) io.Reader {
 	t.Helper()
 	named := os.Getenv("ROBOTSGATE_VECTORS")
 	dir := cmp.Or(named, filepath.Join(filepath.Dir(root(t)), "shared"))
@@ -67,7 +67,7 @@ func root(t testing.TB) string {
 // Read decodes a file of JSON objects.
 func Read[T any](t testing.TB, name string) (all []T) {
 	t.Helper()
-	for d := json.NewDecoder(open(t, name)); ; {
+	for d := json.NewDecoder(Open(t, name)); ; {
 		var v T
 		if err := d.Decode(&v); err == io.EOF && len(all) > 0 {
 			return all
@@ -82,7 +82,7 @@ func Read[T any](t testing.TB, name string) (all []T) {
 func Corpus(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for r := tar.NewReader(open(t, "corpus/files.tar.gz")); ; {
+	for r := tar.NewReader(Open(t, "corpus/files.tar.gz")); ; {
 		h, err := r.Next()
 		if err == io.EOF {
 			return files
