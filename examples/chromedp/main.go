@@ -121,7 +121,7 @@ func open(ctx context.Context, addr string) (tab context.Context, stop func(), e
 	}
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	tab, leave := chromedp.NewContext(ctx)
-	return tab, func() { leave(); end() }, chromedp.Do(tab)
+	return tab, func() { _ = chromedp.Cancel(tab); leave(); end() }, chromedp.Do(tab)
 }
 
 // hosts is a site with a private part, which its start page shows an image of, and a second one that it redirects to.

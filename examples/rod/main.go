@@ -117,18 +117,27 @@ func open(ctx context.Context) (*rod.Browser, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l := launcher.New().Context(ctx).Bin(binary).NoSandbox(os.Getuid() == 0).Leakless(false)
-	at, err := l.Launch()
+	dir, err := os.MkdirTemp("", "rod")
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := func() { l.Kill(); l.Cleanup() }
+	l := launcher.New().Context(ctx).Bin(binary).NoSandbox(os.Getuid() == 0).Leakless(false).UserDataDir(dir)
+	at, err := l.Launch()
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	browser := rod.New().Context(ctx).ControlURL(at)
 	if err := browser.Connect(); err != nil {
-		stop()
+		l.Kill()
+		l.Cleanup()
 		return nil, nil, err
 	}
-	return browser, func() { _ = browser.Close(); stop() }, nil
+	return browser, func() {
+		if browser.Close() != nil {
+			l.Kill()
+		}
+		l.Cleanup() // when the browser has ended
+	}, nil
 }
 
 // hosts is a site with a private part, which its start page shows an image of, and a second one that it redirects to.
