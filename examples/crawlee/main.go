@@ -86,8 +86,10 @@ func install(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	p := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
-	p.Dir = dir
+	p.Dir, p.WaitDelay = dir, time.Second
 	if said, err := p.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: npm install: %w: %s", exec.ErrNotFound, err, said)
 	}
