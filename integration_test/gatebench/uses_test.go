@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // silent is robots with other records, as real files have them, and no preference.
@@ -29,7 +31,7 @@ func BenchmarkUses(b *testing.B) {
 // use, as nearly all files do, and no allocation. The two take turns, and the least of each
 // counts.
 func TestUsesCostATenthAtMost(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	req := request(t, "http://www.example.com/articles/2026/a-page.html")
