@@ -36,6 +36,8 @@ func TestSignedAndUnsignedShareNoAnswer(t *testing.T) {
 			{"Transport.Sign", &client.Transport{UserAgent: "B/1", Cache: c, Sign: sign}, false},
 			{"Fetcher.Sign", &client.Transport{UserAgent: "B/1", Cache: c, Fetcher: &fetch.Fetcher{Sign: sign}}, false},
 			{"unsigned again", &client.Transport{UserAgent: "B/1", Cache: c}, true},
+			{"obeys walls", &client.Transport{UserAgent: "B/1", Cache: c, Fetcher: &fetch.Fetcher{ObeyWalls: true}}, false},
+			{"does not", &client.Transport{UserAgent: "B/1", Cache: c}, true},
 		} {
 			if a, err := tt.gate.Decide(t.Context(), secret); err != nil || a.Allowed != tt.open {
 				t.Errorf("Vary %q, %s: allowed %v, %v; want %v", vary, tt.name, a.Allowed, err, tt.open)

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ import (
 func (r *Result) Wall() string {
 	challenged := ""
 	for name, values := range challenges {
-		if v := r.Header.Get(name); v != "" && strings.Contains(values, v) {
+		if v := r.Header.Get(name); slices.Contains(values, v) {
 			challenged = name + ": " + v
 		}
 	}
@@ -35,8 +36,8 @@ func (r *Result) Wall() string {
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.
-var challenges = map[string]string{
-	"Cf-Mitigated":       "challenge",
-	"X-Amzn-Waf-Action":  "challenge captcha",
-	"X-Vercel-Mitigated": "challenge deny",
+var challenges = map[string][]string{
+	"Cf-Mitigated":       {"challenge"},
+	"X-Amzn-Waf-Action":  {"challenge", "captcha"},
+	"X-Vercel-Mitigated": {"challenge", "deny"},
 }
