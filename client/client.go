@@ -123,7 +123,7 @@ type Transport struct {
 	// UserAgent is sent with requests that have no User-Agent field, and with those for
 	// robots.txt. It should hold the product token and a way to reach you (RFC 9309
 	// §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, requests go out
-	// unchanged.
+	// unchanged. The Request of a Response may be the caller's, without it.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version.

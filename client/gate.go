@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +38,7 @@ type gate struct {
 	uses       []string // Transport.Uses
 	misuse     error    // what is wrong with the Transport, or nil
 
+	lent      sync.Pool // headers with agentField alone, see takeBack
 	closed    atomic.Bool
 	clockTold atomic.Bool
 	panicked  sync.Map // names of the hooks whose panic is logged
@@ -95,8 +95,11 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if g.misuse != nil {
 		return g.misuse
 	}
-	if err := cmp.Or(r.own.tokenMisuse, r.own.usesMisuse); err != nil {
-		return err
+	if r.own.tokenMisuse != nil {
+		return r.own.tokenMisuse
+	}
+	if r.own.usesMisuse != nil {
+		return r.own.usesMisuse
 	}
 	var buf [targetBuffer]byte
 	target, err := targetOf(buf[:0], req, &r.origin)

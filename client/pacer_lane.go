@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"hash/maphash"
@@ -139,11 +140,13 @@ const mostGrants = 256
 
 var targetSeed = maphash.MakeSeed()
 
-// hashTarget tells the request targets of an origin apart. What has none is sent by no Transport.
+// hashTarget tells the request targets of an origin apart: the path and the query, each as it is sent.
 func hashTarget(u *url.URL) uint64 {
-	var buf [targetBuffer]byte
-	target, _ := requestTarget(buf[:0], u)
-	return maphash.String(targetSeed, target)
+	h := maphash.String(targetSeed, cmp.Or(u.EscapedPath(), "/"))
+	if u.ForceQuery || u.RawQuery != "" {
+		h = 31*h + maphash.String(targetSeed, u.RawQuery)
+	}
+	return h
 }
 
 // turn waits for a turn at o and returns how long that took. Unless the turn was for
@@ -406,7 +409,7 @@ func (l *lane) lapse(now time.Time) {
 	for n < len(l.grants) && (len(l.grants)-n >= mostGrants || now.UnixNano()-l.grants[n].at >= int64(holdTurn)) {
 		n++
 	}
-	l.grants = slices.Delete(l.grants, 0, n)
+	l.grants = l.grants[n:]
 }
 
 // useGrant reports whether a request can go on a turn that Wait obtained for its target, and uses it.

@@ -33,7 +33,11 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 					return nil, err
 				}
 			}
-			return g.hand(out)
+			res, err := g.hand(out)
+			if out != req {
+				res = g.takeBack(req, out, res)
+			}
+			return res, err
 		}
 		s := &sending{gate: g, req: req, origin: o, fresh: time.Now(), sent: sent}
 		if paced {
@@ -45,7 +49,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		res, err := s.carry(out)
 		if err != errAgain {
-			return res, err
+			return g.takeBack(req, out, res), err
 		}
 		sent = s.sent
 		if req, err = s.anew(); err != nil {
@@ -57,7 +61,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // watches reports whether what becomes of a request within Base has to be watched: what was decided on,
 // signed, or must reach public addresses only.
 func (g *gate) watches(out *http.Request, o fetch.Origin) bool {
-	if isOther(out.URL) || !g.wire && !g.publicOnly {
+	if !g.wire && !g.publicOnly || isOther(out.URL) {
 		return false
 	}
 	return g.publicOnly || g.sign != nil || o != (fetch.Origin{})
@@ -453,9 +457,14 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 	out := req
 	if !hasAgent && g.agent != "" {
 		out = shallowCopy(out, req)
-		out.Header = make(http.Header, len(req.Header)+1)
-		maps.Copy(out.Header, req.Header)
-		out.Header["User-Agent"] = g.agentField
+		if len(req.Header) == 0 {
+			out.Header, _ = g.lent.Get().(http.Header)
+		}
+		if out.Header == nil || len(req.Header) > 0 {
+			out.Header = make(http.Header, len(req.Header)+1)
+			maps.Copy(out.Header, req.Header)
+			out.Header["User-Agent"] = g.agentField
+		}
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)
@@ -471,6 +480,26 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 		out.Host = o.HostField()
 	}
 	return out
+}
+
+// takeBack takes the header that toSend made for a request without any, to lend it again: a map of one field is
+// two allocations. Base has answered, and must not write to it (http.RoundTripper); if it did, or if others may see
+// it in the Response, it is not lent again. The Response has the caller's request.
+func (g *gate) takeBack(req, out *http.Request, res *http.Response) *http.Response {
+	if out == req || len(req.Header) > 0 || res == nil || out.URL != req.URL || out.Host != req.Host {
+		return res
+	}
+	switch res.Request {
+	case out:
+		res.Request = req
+	case nil:
+	default:
+		return res
+	}
+	if agent := out.Header["User-Agent"]; len(out.Header) == 1 && len(agent) == 1 && &agent[0] == &g.agentField[0] {
+		g.lent.Put(out.Header)
+	}
+	return res
 }
 
 // shallowCopy returns a copy of req, or out if that is one already.

@@ -413,3 +413,49 @@ func TestABodyThatCannotFailReachesTheWireAsItIs(t *testing.T) {
 		})
 	}
 }
+
+// The header that holds our User-Agent alone is lent again, and nothing that others put into it is.
+func TestALentHeaderIsOfOneRequestAtATime(t *testing.T) {
+	var under atomic.Int64
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+		res := answer(200, "", "")
+		if req.URL.Path == "/robots.txt" {
+			return res, nil
+		}
+		n := under.Add(1)
+		if len(req.Header) != 1 || req.UserAgent() != "ExampleBot/1.0" {
+			t.Errorf("request %d has the header %v", n, req.Header)
+		}
+		switch n % 4 {
+		case 0: // what no Base may do
+			req.Header.Set("Authorization", "secret")
+			res.Request = req
+		case 1:
+			res.Request = req
+		case 2:
+			res.Request = req.WithContext(context.Background())
+		}
+		return res, nil
+	})}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				req, err := http.NewRequest("GET", "http://a.example/page", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res, err := gate.RoundTrip(req)
+				if err != nil || len(req.Header) > 0 {
+					t.Errorf("%v; the caller's header is %v", err, req.Header)
+					return
+				}
+				if res.Request != nil { // what callers may do
+					res.Request.Header.Set("X", "y")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
