@@ -49,8 +49,11 @@ func run(n *origins.Net, visits []*visit) {
 func (v *visit) make(base *http.Transport) {
 	defer base.CloseIdleConnections()
 	v.fetcher.Transport, v.fetcher.UserAgent = base, "examplebot/1.0"
-	gate := &client.Transport{Base: base, UserAgent: v.fetcher.UserAgent, Fetcher: v.fetcher}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	pages := base.Clone() // is only as patient as the context: a busy machine is late, and the pages are no fault
+	defer pages.CloseIdleConnections()
+	pages.TLSHandshakeTimeout, pages.ResponseHeaderTimeout = 0, 0
+	gate := &client.Transport{Base: pages, UserAgent: v.fetcher.UserAgent, Fetcher: v.fetcher}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	start := time.Now()
 	first, err := gate.Decide(ctx, v.page("/public"))

@@ -123,8 +123,12 @@ func TestFaultVectors(t *testing.T) {
 			if limit := map[string]int{"no": 1, "yes": 2}[r.Expected.Retries]; most > limit && r.ID != "v06-301-to-https" { // whose two URLs differ in their scheme
 				t.Errorf("%d requests for one URL, want at most %d", most, limit)
 			}
-			if r.took.Seconds() > r.Expected.MaxSeconds || r.bytes > r.Expected.MaxBytes {
-				t.Errorf("took %v and %d bytes, want at most %v s and %d", r.took, r.bytes, r.Expected.MaxSeconds, r.Expected.MaxBytes)
+			limit := r.Expected.MaxSeconds
+			if !*full { // on a busy machine; what waits for nothing until its time-out is still noticed
+				limit *= 2.5
+			}
+			if r.took.Seconds() > limit || r.bytes > r.Expected.MaxBytes {
+				t.Errorf("took %v and %d bytes, want at most %v s and %d", r.took, r.bytes, limit, r.Expected.MaxBytes)
 			}
 			if r.ID == "v08-twenty-redirects" {
 				if _, all := r.check(t, r.want); all != 6 {

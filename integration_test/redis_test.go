@@ -252,62 +252,65 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 // holds the last only with -full: package cache has it in virtual time.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 	const waits = 100 * time.Millisecond
-	for _, fault := range redisFaults {
-		t.Run(fault.name, func(t *testing.T) {
-			goroutines := runtime.NumGoroutine()
-			url, midway := fault.start(t)
-			store, err := redisstore.Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var log lockedLog
-			c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			var fetches atomic.Int32
-			worst := time.Duration(0)
-			busy := watchMachine()
-			for i := range 200 {
-				if i == 100 && midway != nil {
-					midway()
+	goroutines := runtime.NumGoroutine()
+	t.Run("with", func(t *testing.T) { // returns when all have ended
+		for _, fault := range redisFaults {
+			t.Run(fault.name, func(t *testing.T) {
+				aside(t)
+				url, midway := fault.start(t)
+				store, err := redisstore.Open(url)
+				if err != nil {
+					t.Fatal(err)
 				}
-				time.Sleep(fault.pause)
-				start := time.Now()
-				askAndCheck(t, c, i, &fetches)
-				worst = max(worst, time.Since(start))
-			}
-			// A miss is a few steps, each of which a busy machine can delay.
-			slack := 50*time.Millisecond + 4*busy()
-			if *full && worst > waits+slack {
-				t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
-			}
-			// A miss gets, locks and puts.
-			if n := c.Stats().StoreErrors; n > 3*uint64(fault.misses) {
-				t.Errorf("%d calls of the store failed, want at most %d: is the breaker not open?", n, 3*fault.misses)
-			}
-			hit := hitTime(t, c, &fetches)
-			if n := fetches.Load(); n != 200 {
-				t.Errorf("%d fetches of 200 files", n)
-			}
-			if *full && hit > 20*time.Microsecond+slack/1000 {
-				t.Errorf("a hit takes %v", hit)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			closed := c.Shutdown(ctx)
-			store.Close()
-			t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
-				worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
-			if n := log.lines(); n > 4 {
-				t.Errorf("%d lines in the log, want one for each change", n)
-			}
-			for range 100 {
-				if runtime.NumGoroutine() <= goroutines+2 { // the flapper, and a child's pipe
-					return
+				var log lockedLog
+				c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				var fetches atomic.Int32
+				worst := time.Duration(0)
+				busy := watchMachine()
+				for i := range 200 {
+					if i == 100 && midway != nil {
+						midway()
+					}
+					time.Sleep(fault.pause)
+					start := time.Now()
+					askAndCheck(t, c, i, &fetches)
+					worst = max(worst, time.Since(start))
 				}
-				time.Sleep(50 * time.Millisecond)
-			}
-			t.Errorf("%d goroutines before, %d after", goroutines, runtime.NumGoroutine())
-		})
+				// A miss is a few steps, each of which a busy machine can delay.
+				slack := 50*time.Millisecond + 4*busy()
+				if *full && worst > waits+slack {
+					t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
+				}
+				// A miss gets, locks and puts. Of the writers, 64 at a time, two rounds may fail before it is known.
+				if n, most := c.Stats().StoreErrors, 3*fault.misses+2*64; n > uint64(most) {
+					t.Errorf("%d calls of the store failed, want at most %d: is the breaker not open?", n, most)
+				}
+				hit := hitTime(t, c, &fetches)
+				if n := fetches.Load(); n != 200 {
+					t.Errorf("%d fetches of 200 files", n)
+				}
+				if *full && hit > 20*time.Microsecond+slack/1000 {
+					t.Errorf("a hit takes %v", hit)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				closed := c.Shutdown(ctx)
+				store.Close()
+				t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
+					worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
+				if n := log.lines(); n > 4 {
+					t.Errorf("%d lines in the log, want one for each change", n)
+				}
+			})
+		}
+	})
+	for range 100 {
+		if runtime.NumGoroutine() <= goroutines+2 { // the flapper, and a child's pipe
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	t.Errorf("%d goroutines before, %d after", goroutines, runtime.NumGoroutine())
 }
 
 // watchMachine measures how late the machine is for appointments, until the result is

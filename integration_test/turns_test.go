@@ -423,7 +423,7 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 		name  string
 		line  func(t *testing.T, s *redisServer) (url string)
 		time  time.Duration
-		pages int // at least, at each origin
+		pages int // at least, at each origin; half of them on a machine that may be busy
 	}{
 		{"50 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 50*time.Millisecond, 0) }, 4 * time.Second, 8},
 		{"500 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 500*time.Millisecond, 0) }, 9 * time.Second, 3},
@@ -474,6 +474,9 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 			}
 			w.mu.Lock() // a robots.txt may still be on its way
 			defer w.mu.Unlock()
+			if !*full {
+				tt.pages /= 2
+			}
 			for host, log := range w.log {
 				if len(log) < tt.pages {
 					t.Errorf("%s: %d pages, want %d", host, len(log), tt.pages)

@@ -24,7 +24,6 @@ type report struct {
 	mu       sync.Mutex // guards what follows
 	out, bar io.Writer
 	reads    map[fetch.Origin]*fetch.Result // the last robots.txt of each site
-	last     map[fetch.Origin]time.Time     // the end of the last request
 	pages    int
 	failures int
 	reasons  map[policy.Reason]int // of refusals
@@ -34,7 +33,7 @@ type report struct {
 func newReport(out, bar io.Writer, web *site.Web) *report {
 	return &report{
 		web: web, started: time.Now(), out: out, bar: bar, reads: map[fetch.Origin]*fetch.Result{},
-		last: map[fetch.Origin]time.Time{}, reasons: map[policy.Reason]int{},
+		reasons: map[policy.Reason]int{},
 	}
 }
 
@@ -46,7 +45,7 @@ func (r *report) fetched(_ context.Context, f client.FetchedInfo) {
 		r.print(f.Origin.RobotsURL(), "given up: "+f.Err.Error())
 		return
 	}
-	r.reads[f.Origin], r.last[f.Origin] = f.Result, time.Now()
+	r.reads[f.Origin] = f.Result
 	what := r.asked(f.Origin)
 	for _, to := range f.Result.Redirects {
 		if u, err := url.Parse(to); err == nil {
@@ -66,16 +65,15 @@ func (r *report) asked(o fetch.Origin) string {
 }
 
 // sent is told of each page: when its turn was asked for, and when it came. It shows how
-// far apart the request is from the one before, for robots.txt or a page.
+// long after the one before, for robots.txt or a page, its site saw the request.
 func (r *report) sent(u *url.URL, status int, why client.Answer, asked, sending time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pages++
 	r.inLine += sending.Sub(asked)
 	o, _ := fetch.OriginOf(u) // a URL that was decided on has one
-	wait := sending.Sub(r.last[o])
-	r.last[o] = time.Now()
-	r.print(u, fmt.Sprintf("%d, %.2f s apart", status, wait.Seconds()), why.Decision.String())
+	apart := r.web.Apart(o.HostField(), u.Path)
+	r.print(u, fmt.Sprintf("%d, %.2f s apart", status, apart.Seconds()), why.Decision.String())
 }
 
 func (r *report) refused(u *url.URL, why client.Answer) {

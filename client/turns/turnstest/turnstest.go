@@ -14,36 +14,52 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
-// TestStore tests what turns.Store promises. Each test calls open for the Stores of two
-// processes of one fleet that have not asked for any turns yet; open may register a cleanup. The
-// tests take some seconds. A busy machine may be late: what fails is tried again, twice. Run them with -race.
+// TestStore tests what turns.Store promises. It calls open for each of its tests, for the Stores of two
+// processes of one fleet that have not asked for any turns yet; open may register a cleanup. Then the tests run
+// side by side, each at sites of its own, for some seconds. A busy machine may be late: what fails is tried
+// again, twice. Run them with -race.
 func TestStore(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
-	for _, c := range claims() {
-		t.Run(c.name, func(t *testing.T) {
-			for try := range 3 {
-				a, b := open(t)
-				wrong := c.try(fmt.Sprintf("https://a%d.example", try), a, b)
-				switch {
-				case wrong == "":
-					return
-				case try == 2:
-					t.Fatal(wrong)
+	all := claims()
+	said := make([][]string, len(all)) // what was wrong, by try
+	for try := range 3 {
+		var tests sync.WaitGroup
+		start := make(chan struct{})
+		for i, c := range all {
+			if len(said[i]) < try {
+				continue
+			}
+			a, b := open(t)
+			tests.Go(func() {
+				<-start
+				if wrong := c.try(try*len(all)+i, a, b); wrong != "" {
+					said[i] = append(said[i], wrong)
 				}
+			})
+		}
+		close(start)
+		tests.Wait()
+	}
+	for i, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			for try, wrong := range said[i] {
 				t.Log(wrong)
+				if try == 2 {
+					t.Fail()
+				}
 			}
 		})
 	}
 }
 
-// try returns what is wrong with the Stores a and b, at a site that they do not know.
-func (c claim) try(site string, a, b turns.Store) string {
+// try returns what is wrong with the Stores a and b, at the n-th site.
+func (c claim) try(n int, a, b turns.Store) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var f failure
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.test(fleet{&f, ctx, site, a, b})
+		c.test(fleet{&f, ctx, n, fmt.Sprintf("https://a%d.example", n), a, b})
 	}()
 	<-done
 	return f.text
@@ -63,6 +79,7 @@ func (f *failure) Fatalf(format string, args ...any) {
 type fleet struct {
 	t    reporter
 	ctx  context.Context
+	n    int // of the site
 	site string
 	a, b turns.Store
 }
@@ -398,10 +415,10 @@ func (f fleet) keep() {
 
 func (f fleet) apart() {
 	for i, origin := range []string{
-		"https://a.example", "http://a.example", "https://a.example:8443", "https://b.example",
-		"https://[2001:db8::1]:8443", "https://[fe80::1%25eth0]",
+		"https://a%d.example", "http://a%d.example", "https://a%d.example:8443", "https://b%d.example",
+		"https://[2001:db8::%d]:8443", "https://[fe80::%d%%25eth0]",
 	} {
-		f.site = origin
+		f.site = fmt.Sprintf(origin, f.n)
 		f.take(f.a, page(fmt.Sprint("turn", i)), true)
 	}
 }

@@ -74,6 +74,9 @@ type Web struct {
 type Count struct {
 	Host, Shows   string
 	Pages, Robots int
+
+	last  time.Time                // when a request came
+	apart map[string]time.Duration // by path: how long after the one before
 }
 
 // Serve starts the web.
@@ -81,7 +84,7 @@ func Serve(hosts ...Host) *Web {
 	w := &Web{seen: map[string]*Count{}, hosts: map[string]Host{}}
 	for _, h := range hosts {
 		w.hosts[h.Name] = h
-		w.seen[h.Name] = &Count{Host: h.Name, Shows: h.Shows}
+		w.seen[h.Name] = &Count{Host: h.Name, Shows: h.Shows, apart: map[string]time.Duration{}}
 	}
 	w.server = httptest.NewServer(w)
 	return w
@@ -124,6 +127,16 @@ func (w *Web) Robots(host string) int {
 	return 0
 }
 
+// Apart is how long after the one before the last request for a path of the host came.
+func (w *Web) Apart(host, path string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.seen[host]; c != nil {
+		return c.apart[path]
+	}
+	return 0
+}
+
 func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	host, ok := w.hosts[r.Host]
 	if !ok {
@@ -131,7 +144,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	isRobots := strings.HasSuffix(r.URL.Path, "robots.txt")
-	w.count(host.Name, isRobots)
+	w.count(host.Name, r.URL.Path, isRobots)
 	page, found := host.Pages[r.URL.Path]
 	switch {
 	case isRobots && host.Robots != nil:
@@ -146,12 +159,17 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (w *Web) count(host string, robots bool) {
+func (w *Web) count(host, path string, robots bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	c, now := w.seen[host], time.Now()
+	if !c.last.IsZero() {
+		c.apart[path] = now.Sub(c.last)
+	}
+	c.last = now
 	if robots {
-		w.seen[host].Robots++
+		c.Robots++
 	} else {
-		w.seen[host].Pages++
+		c.Pages++
 	}
 }

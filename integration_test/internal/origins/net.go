@@ -170,13 +170,13 @@ func (n *Net) Close() {
 func (n *Net) Transport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			return n.DialContext(ctx, network, addr)
 		},
 		TLSClientConfig:       &tls.Config{RootCAs: n.ca.roots},
-		TLSHandshakeTimeout:   time.Second,
-		ResponseHeaderTimeout: 2 * time.Second,
+		TLSHandshakeTimeout:   2 * time.Second,
+		ResponseHeaderTimeout: 3 * time.Second,
 	}
 }
 
