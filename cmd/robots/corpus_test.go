@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -38,7 +39,7 @@ func TestMatchAgreesWithGoogleOnRealFiles(t *testing.T) {
 	}
 	for i, q := range queries {
 		allowed, line := got[i].Allowed, lineOf(got[i])
-		if targetOf(q.URL) == "/robots.txt" && allowed && line == 0 {
+		if answer.TargetOf(q.URL) == "/robots.txt" && allowed && line == 0 {
 			continue // implicitly allowed (RFC 9309 §2.2.2), which that library leaves to its caller
 		}
 		if allowed != q.Allowed || line != q.Line {

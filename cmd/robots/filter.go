@@ -19,30 +19,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 // filterer is "robots filter".
 type filterer struct {
-	*app
-	network
+	*shell.App
+	site.Network
 	outputAt  string
 	refusedAt string
 	resume    bool
 	overwrite bool
 	failOn    []string
-	uses      usesFlag
+	uses      site.UsesFlag
 	parallel  int
 	summary   bool
 
 	// Set by run.
-	gate     *gate
-	origins  *origins
-	turns    *rounds
+	gate     *site.Gate
+	origins  *site.Origins
+	turns    *shell.Rounds
 	output   *answers // the file of --output, or nil
 	refusals *answers // the file of --refused, or nil
-	meter    meter
+	meter    shell.Meter
 	tally    tally
 	skipped  atomic.Int64 // lines, by --resume
 
@@ -50,7 +53,7 @@ type filterer struct {
 }
 
 // failures are what --fail-on takes, with their exit statuses.
-var failures = map[string]int{"refused": exitRefused, "unknown": exitUnknown, "malformed": exitUnknown}
+var failures = map[string]int{"refused": shell.ExitRefused, "unknown": shell.ExitUnknown, "malformed": shell.ExitUnknown}
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
 crawler may fetch to standard output, in the same order. A line that begins with a
@@ -80,9 +83,9 @@ Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a 
 was refused, 2 a line is unknown or malformed. 2 also if a file could not be read or
 written.`
 
-// filter makes the subcommand.
-func (a *app) filter() *cobra.Command {
-	f := &filterer{app: a}
+// filterCommand makes the subcommand.
+func filterCommand(a *shell.App) *cobra.Command {
+	f := &filterer{App: a}
 	cmd := &cobra.Command{
 		Use:   "filter < URLS > ALLOWED",
 		Short: "Keep the URLs of a list that a crawler may fetch",
@@ -92,12 +95,12 @@ func (a *app) filter() *cobra.Command {
   robots filter --agent ExampleBot --uses train-ai < urls.txt > trainable.txt
   robots filter --output allowed.txt --resume --cache robots.db < urls.txt
   zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
-		Args:              none("filter reads standard input, as in robots filter < urls.txt"),
+		Args:              shell.None("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              runs(f.run),
+		RunE:              shell.Runs(f.run),
 	}
-	agentVar(cmd, &f.agent)
-	dialectVar(cmd, &f.dialect)
+	site.AgentVar(cmd, &f.Agent)
+	site.DialectVar(cmd, &f.Dialect)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.outputAt, "output", "o", "", "write what is allowed to this new `FILE`, not to standard output")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "let --output replace a file that exists")
@@ -106,11 +109,11 @@ func (a *app) filter() *cobra.Command {
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
 	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	usesVar(cmd, &f.uses)
+	site.UsesVar(cmd, &f.uses)
 	names := slices.Sorted(maps.Keys(failures))
 	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	f.register(cmd)
-	f.registerCache(cmd)
+	f.Register(cmd)
+	f.RegisterCache(cmd)
 	return cmd
 }
 
@@ -118,16 +121,16 @@ func (a *app) filter() *cobra.Command {
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
 		if _, known := failures[kind]; !known {
-			return usagef("--fail-on %q: it is one of refused, unknown, malformed", kind)
+			return shell.Usagef("--fail-on %q: it is one of refused, unknown, malformed", kind)
 		}
 	}
 	switch {
 	case f.parallel < 1:
-		return usagef("--parallel is %d; the least is 1", f.parallel)
+		return shell.Usagef("--parallel is %d; the least is 1", f.parallel)
 	case f.overwrite && (f.outputAt == "" || f.resume):
-		return usagef("--overwrite needs --output FILE, without --resume")
+		return shell.Usagef("--overwrite needs --output FILE, without --resume")
 	case f.resume && f.outputAt == "":
-		return usagef("--resume needs --output FILE: standard output cannot be read")
+		return shell.Usagef("--resume needs --output FILE: standard output cannot be read")
 	}
 	return nil
 }
@@ -139,10 +142,10 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	if err := f.usage(); err != nil {
 		return err
 	}
-	if f.gate, err = f.open(f.err); err != nil {
+	if f.gate, err = f.Open(f.Err); err != nil {
 		return err
 	}
-	defer f.gate.end(ctx, f.app)
+	defer f.gate.End(ctx, f.App)
 	if f.outputAt != "" {
 		how := replacing(f.overwrite)
 		if f.resume {
@@ -152,7 +155,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
-		f.out = f.output
+		f.Out = f.output
 	}
 	if f.refusedAt != "" {
 		how := os.O_TRUNC
@@ -173,25 +176,25 @@ func (f *filterer) lines(ctx context.Context) error {
 	// A fetch outlives its lookup if that takes a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.Size = maxCopies
-	f.origins = newOrigins(f.gate.lookup, f.dialect.Dialect, f.parallel)
-	f.turns = newRounds(1)
+	f.origins = site.NewOrigins(f.gate.Find, f.Dialect.Dialect, f.parallel)
+	f.turns = shell.NewRounds(1)
 	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
 	for range cap(f.processors) {
 		f.processors <- nil
 	}
 	started := time.Now()
-	f.meter.show(f.in, f.out, f.err, f.origins)
-	lines := lineFilter[*filtered]{maxLine: maxURL, answer: f.answer, write: f.write}
+	f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
+	lines := shell.LineFilter[*filtered]{MaxLine: maxURL, Answer: f.answer, Write: f.write}
 	if f.resume {
-		lines.skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
+		lines.Skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
 			n, err := f.skip(ctx, in)
-			f.turns.pass(n + 1)
+			f.turns.Pass(n + 1)
 			return n, err
 		}
 	}
-	err := lines.run(ctx, f.in)
-	f.meter.hide()
-	f.origins.end(grace)
+	err := lines.Run(ctx, f.In)
+	f.meter.Hide()
+	f.origins.End(grace)
 	f.report(time.Since(started))
 	return err
 }
@@ -208,20 +211,20 @@ const shown = 10
 
 // filtered is a batch of answered lines.
 type filtered struct {
-	allowed   output
-	refused   output   // and all others
-	malformed []string // what is wrong with the first of them
+	allowed   shell.Output
+	refused   shell.Output // and all others
+	malformed []string     // what is wrong with the first of them
 	tally     tally
 	bytes     int64 // of the lines in the input
 }
 
 // question is a line on its way to an answer.
 type question struct {
-	line
+	shell.Line
 	url    *url.URL
 	origin fetch.Origin
-	broken error   // the line holds no URL that could be asked about
-	lookup *lookup // that is waited for
+	broken error        // the line holds no URL that could be asked about
+	lookup *site.Lookup // that is waited for
 	result *fetch.Result
 }
 
@@ -229,7 +232,7 @@ type question struct {
 // wait for that, decide. Those that compute run on one goroutine for each processor,
 // or hundreds of batches would keep the network waiting for its turn. A batch whose origins
 // are all known goes through them at once: it would queue behind those read meanwhile.
-func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) {
+func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, error) {
 	questions, waits := <-f.processors, false
 	questions = slices.Grow(questions[:0], len(lines))
 	for _, l := range lines {
@@ -252,16 +255,16 @@ func (f *filterer) answer(ctx context.Context, lines []line) (*filtered, error) 
 }
 
 // decideAll decides a batch whose origins have been looked up.
-func (f *filterer) decideAll(lines []line, questions []question) *filtered {
+func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
 	b := &filtered{tally: tally{Lines: int64(len(lines))}}
 	for _, l := range lines {
-		b.bytes += int64(len(l.text) + len("\n"))
+		b.bytes += int64(len(l.Text) + len("\n"))
 	}
-	if !f.json {
+	if !f.JSON {
 		b.allowed.Grow(int(b.bytes)) // it is most of them
 	}
 	for i := range questions {
-		if q := &questions[i]; len(q.text) > 0 {
+		if q := &questions[i]; len(q.Text) > 0 {
 			f.decide(b, q)
 		}
 	}
@@ -270,17 +273,17 @@ func (f *filterer) decideAll(lines []line, questions []question) *filtered {
 
 // question reads a line. White space around a URL is no part of it: lists that have been
 // through an editor or a spreadsheet hold such lines.
-func (f *filterer) question(l line) question {
-	l.text = strings.TrimSpace(l.text)
-	q := question{line: l}
-	if len(l.text) == 0 {
+func (f *filterer) question(l shell.Line) question {
+	l.Text = strings.TrimSpace(l.Text)
+	q := question{Line: l}
+	if len(l.Text) == 0 {
 		return q
 	}
-	if q.url, q.broken = urlOfAs(f.dialect.Dialect, l); q.broken == nil {
+	if q.url, q.broken = urlOfAs(f.Dialect.Dialect, l); q.broken == nil {
 		q.origin, q.broken = fetch.OriginOf(q.url)
 	}
 	if q.broken == nil {
-		q.result = f.origins.known(q.origin)
+		q.result = f.origins.Known(q.origin)
 	}
 	return q
 }
@@ -290,27 +293,27 @@ func (q *question) isOpen() bool { return q.url != nil && q.broken == nil && q.r
 
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
-func (f *filterer) ask(ctx context.Context, lines []line, questions []question) (err error) {
-	first, next := lines[0].number, lines[len(lines)-1].number+1
-	if err := f.turns.wait(ctx, first); err != nil {
+func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []question) (err error) {
+	first, next := lines[0].Number, lines[len(lines)-1].Number+1
+	if err := f.turns.Wait(ctx, first); err != nil {
 		return err
 	}
 	for i := range questions {
 		if q := &questions[i]; q.isOpen() {
-			if q.lookup, err = f.origins.start(ctx, q.origin); err != nil {
+			if q.lookup, err = f.origins.Start(ctx, q.origin); err != nil {
 				return err
 			}
 		}
 	}
-	f.turns.pass(next)
+	f.turns.Pass(next)
 	for i := range questions {
 		q := &questions[i]
 		if q.lookup == nil {
 			continue
 		}
 		select {
-		case <-q.lookup.done:
-			q.result = q.lookup.result
+		case <-q.lookup.Done:
+			q.result = q.lookup.Result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -320,29 +323,29 @@ func (f *filterer) ask(ctx context.Context, lines []line, questions []question) 
 
 // urlOf returns the URL on a line of input. No URL begins with a brace, so that lists of
 // URLs and of JSON objects need no flag to tell them apart.
-func urlOf(l line) (*url.URL, error) { return urlOfAs(policy.RFC9309, l) }
+func urlOf(l shell.Line) (*url.URL, error) { return urlOfAs(policy.RFC9309, l) }
 
 // urlOfAs is urlOf for what a dialect reads.
-func urlOfAs(d policy.Dialect, l line) (*url.URL, error) {
-	if l.tooLong {
+func urlOfAs(d policy.Dialect, l shell.Line) (*url.URL, error) {
+	if l.TooLong {
 		return nil, fmt.Errorf("longer than %d bytes", maxURL)
 	}
-	text := l.text
+	text := l.Text
 	if text[0] == '{' {
 		var record struct {
 			URL string `json:"url"`
 		}
-		if err := json.Unmarshal([]byte(l.text), &record); err != nil {
+		if err := json.Unmarshal([]byte(l.Text), &record); err != nil {
 			return nil, err
 		}
 		if text = record.URL; text == "" {
 			return nil, errors.New(`the field "url" is not there: give it`)
 		}
-		if !utf8.ValidString(l.text) && strings.ContainsRune(text, utf8.RuneError) {
+		if !utf8.ValidString(l.Text) && strings.ContainsRune(text, utf8.RuneError) {
 			return nil, errors.New("the URL is not UTF-8 text")
 		}
 	}
-	return parseURLAs(d, text)
+	return site.ParseURLAs(d, text)
 }
 
 // decide answers a question whose origin has been looked up, and puts the line where it
@@ -352,14 +355,14 @@ func (f *filterer) decide(b *filtered, q *question) {
 	var a client.Answer
 	if q.broken == nil {
 		// The error is about a URL that net/http would not send.
-		a, q.broken = decide(q.result.Policy, f.agent.String(), q.url, f.uses)
+		a, q.broken = answer.Decide(q.result.Policy, f.Agent.String(), q.url, f.uses)
 	}
 	to := &b.refused
 	switch {
 	case q.broken != nil:
 		b.tally.Malformed++
 		if len(b.malformed) < shown {
-			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.number, visible(q.broken.Error())))
+			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.Number, answer.Visible(q.broken.Error())))
 		}
 	case a.Reason == policy.ReasonUnreachable:
 		b.tally.Unknown++
@@ -371,28 +374,28 @@ func (f *filterer) decide(b *filtered, q *question) {
 	}
 	switch {
 	case to == &b.refused && f.refusals == nil:
-	case f.json:
-		to.json(f.verdict(q, a))
+	case f.JSON:
+		to.JSON(f.verdict(q, a))
 	case to == &b.allowed:
-		to.WriteString(q.text)
+		to.WriteString(q.Text)
 		to.WriteByte('\n')
 	default:
 		v := f.verdict(q, a)
-		fmt.Fprintf(to, "%s\t%s\n", visible(v.URL), v.because())
+		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(v.URL), v.Because())
 	}
 }
 
 // verdict is a about q, for an output that says more than the line.
-func (f *filterer) verdict(q *question, a client.Answer) verdict {
-	v := verdict{Number: q.number, URL: q.text, Agent: f.agent.String(), Dialect: f.dialect.String()}
-	if f.json && q.url != nil && q.text[0] == '{' {
-		v.URL, v.Record = q.url.String(), json.RawMessage(strings.ToValidUTF8(q.text, "\uFFFD")) // as JSON has to be
+func (f *filterer) verdict(q *question, a client.Answer) answer.Verdict {
+	v := answer.Verdict{Number: q.Number, URL: q.Text, Agent: f.Agent.String(), Dialect: f.Dialect.String()}
+	if f.JSON && q.url != nil && q.Text[0] == '{' {
+		v.URL, v.Record = q.url.String(), json.RawMessage(strings.ToValidUTF8(q.Text, "\uFFFD")) // as JSON has to be
 	}
 	if q.broken != nil {
 		v.Error = q.broken.Error()
 		return v
 	}
-	v.answered(a)
+	v.Answered(a)
 	if a.Reason == policy.ReasonUnreachable && q.result.Err != nil {
 		v.Error = q.result.Err.Error()
 	}
@@ -404,20 +407,20 @@ func (f *filterer) verdict(q *question, a client.Answer) verdict {
 func (f *filterer) write(b *filtered) error {
 	for i, problem := range b.malformed {
 		if f.tally.Malformed+int64(i) < shown {
-			b.allowed.problems = fmt.Appendf(b.allowed.problems, "robots: %s\n", problem)
+			b.allowed.Problems = fmt.Appendf(b.allowed.Problems, "robots: %s\n", problem)
 		}
 	}
 	f.tally.add(&b.tally)
-	f.meter.add(b.tally.Lines, b.bytes)
+	f.meter.Add(b.tally.Lines, b.bytes)
 	if b.refused.Len() > 0 {
 		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
 			return err
 		}
 	}
-	if len(b.allowed.problems) == 0 && !f.meter.beside {
-		return f.emit(&b.allowed)
+	if len(b.allowed.Problems) == 0 && !f.meter.Beside {
+		return f.Emit(&b.allowed)
 	}
-	return f.meter.aside(func() error { return f.emit(&b.allowed) })
+	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })
 }
 
 // tally counts lines by their answers.
@@ -443,7 +446,7 @@ func (f *filterer) report(took time.Duration) {
 	found := map[string]int64{"refused": f.tally.Refused, "unknown": f.tally.Unknown, "malformed": f.tally.Malformed}
 	for _, kind := range f.failOn {
 		if found[kind] > 0 {
-			f.worsen(failures[kind])
+			f.Worsen(failures[kind])
 		}
 	}
 	if more := f.tally.Malformed - shown; more > 0 {
@@ -451,21 +454,21 @@ func (f *filterer) report(took time.Duration) {
 		if f.refusals == nil {
 			hint = "; --refused lists all"
 		}
-		fmt.Fprintf(f.err, "robots: malformed lines not shown: %d%s\n", more, hint)
+		fmt.Fprintf(f.Err, "robots: malformed lines not shown: %d%s\n", more, hint)
 	}
-	if !f.summary && !isTerminal(f.err) {
+	if !f.summary && !shell.IsTerminal(f.Err) {
 		return
 	}
-	fetched := f.gate.fetches.Load()
-	if f.json {
-		var o output
-		o.json(struct {
+	fetched := f.gate.Fetches.Load()
+	if f.JSON {
+		var o shell.Output
+		o.JSON(struct {
 			tally
 			Skipped int64   `json:"skipped"` // not among the lines
 			Fetched int64   `json:"fetched"`
 			Seconds float64 `json:"seconds"`
 		}{f.tally, f.skipped.Load(), fetched, took.Seconds()})
-		f.err.Write(o.Bytes())
+		f.Err.Write(o.Bytes())
 		return
 	}
 	skipped := ""
@@ -473,8 +476,8 @@ func (f *filterer) report(took time.Duration) {
 		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
 	}
 	t := &f.tally
-	fmt.Fprintf(f.err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed\n",
-		skipped, plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
-	fmt.Fprintf(f.err, "%d robots.txt fetched in %s, %.0f lines/s\n",
+	fmt.Fprintf(f.Err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed\n",
+		skipped, answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
+	fmt.Fprintf(f.Err, "%d robots.txt fetched in %s, %.0f lines/s\n",
 		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -158,7 +159,7 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
-	if cmd.ProcessState.ExitCode() != exitOK {
+	if cmd.ProcessState.ExitCode() != shell.ExitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	if !bytes.Equal(out.Bytes(), c.allowed()) {
@@ -185,7 +186,7 @@ func TestFilterWithDeadOrigins(t *testing.T) {
 	cmd := m.command(t, c, "--timeout", "1s", "--refused", refused)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	var want bytes.Buffer
@@ -225,7 +226,7 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 				cmd := m.command(t, c, "--cache", at)
 				var out, problems bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &problems
-				if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
+				if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
 					t.Fatalf("%v\n%s", err, problems.String())
 				}
 				if !bytes.Equal(out.Bytes(), c.allowed()) {
@@ -249,7 +250,7 @@ func TestFilterSharesARedis(t *testing.T) {
 		runs.Go(func() {
 			var out, problems bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &problems
-			if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
 				t.Errorf("%v\n%s", err, problems.String())
 			}
 			if !bytes.Equal(out.Bytes(), c.allowed()) {
@@ -287,8 +288,8 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted {
-		t.Errorf("exit status %d, want %d\n%s", cmd.ProcessState.ExitCode(), exitInterrupted, problems.String())
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != shell.ExitInterrupted {
+		t.Errorf("exit status %d, want %d\n%s", cmd.ProcessState.ExitCode(), shell.ExitInterrupted, problems.String())
 	}
 	got, want := append(first, rest...), c.allowed()
 	if len(got) == len(want) {
@@ -303,7 +304,7 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 	var out bytes.Buffer
 	problems.Reset()
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitOK {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	t.Logf("the next run: %s", problems.String())

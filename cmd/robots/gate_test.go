@@ -12,13 +12,15 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-func answeringGate() *gate {
-	g := &gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
-	g.answers, _ = lru.New[answerOf, *answer](maxAnswers)
+func answeringGate() *site.Gate {
+	g := &site.Gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
+	g.Answers, _ = lru.New[site.AnswerOf, *answer.Answer](maxAnswers)
 	return g
 }
 
@@ -29,7 +31,7 @@ func TestRetryCountsFromTheFetch(t *testing.T) {
 			Policy: policy.Unreachable(), StatusCode: http.StatusServiceUnavailable, Err: errors.New("status 503"),
 			Time: time.Now().Add(-ago), RetryAfter: 2 * time.Minute,
 		}
-		if a := answeringGate().answer(fetch.Origin{}, res); a.Retry == nil || *a.Retry != 120 {
+		if a := answeringGate().Answer(fetch.Origin{}, res); a.Retry == nil || *a.Retry != 120 {
 			t.Errorf("%s ago: %v, want 120", ago, a)
 		}
 	}
@@ -41,29 +43,29 @@ func TestKeptAnswersHoldNoRules(t *testing.T) {
 	ask := func() weak.Pointer[policy.Policy] {
 		p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
 		res := &fetch.Result{Policy: p, StatusCode: http.StatusOK, Time: time.Now()}
-		if first, again := g.answer(fetch.Origin{}, res), g.answer(fetch.Origin{}, res); *first.Lifetime != *again.Lifetime {
+		if first, again := g.Answer(fetch.Origin{}, res), g.Answer(fetch.Origin{}, res); *first.Lifetime != *again.Lifetime {
 			t.Errorf("%v and %v", first, again)
 		}
 		return weak.Make(p)
 	}
 	p := ask()
 	runtime.GC()
-	if g.answers.Len() != 1 || p.Value() != nil {
-		t.Errorf("%d answers; the rules are there: %v", g.answers.Len(), p.Value() != nil)
+	if g.Answers.Len() != 1 || p.Value() != nil {
+		t.Errorf("%d answers; the rules are there: %v", g.Answers.Len(), p.Value() != nil)
 	}
 }
 
 func TestBecauseOfAFileThatIsNotRead(t *testing.T) {
 	d := policy.Decision{Allowed: true, Reason: policy.ReasonUnavailable}
-	for want, a := range map[string]*answer{
+	for want, a := range map[string]*answer.Answer{
 		"robots.txt is unavailable":                           nil,
-		"robots.txt is unavailable: 404 Not Found":            {Status: orNull(404)},
-		"robots.txt is unavailable: too many redirects":       {Status: orNull(302)},
-		"robots.txt is unavailable: longer than 512000 bytes": {Status: orNull(200), Truncated: true}, // for Yandex
+		"robots.txt is unavailable: 404 Not Found":            {Status: answer.OrNull(404)},
+		"robots.txt is unavailable: too many redirects":       {Status: answer.OrNull(302)},
+		"robots.txt is unavailable: longer than 512000 bytes": {Status: answer.OrNull(200), Truncated: true}, // for Yandex
 	} {
-		v := newVerdict("/", client.Answer{Decision: d})
-		if v.Robots = a; v.because() != want {
-			t.Errorf("%s, want %s", v.because(), want)
+		v := answer.NewVerdict("/", client.Answer{Decision: d})
+		if v.Robots = a; v.Because() != want {
+			t.Errorf("%s, want %s", v.Because(), want)
 		}
 	}
 }

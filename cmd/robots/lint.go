@@ -14,14 +14,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // linter is "robots lint".
 type linter struct {
-	*app
-	network
+	*shell.App
+	site.Network
 	fixer
 	format  string
 	least   severityFlag
@@ -53,10 +56,10 @@ The exit status is 1 if a finding is shown that is as severe as --fail-on; with
 --fix, one about the repaired file.
 See --color for colours.`
 
-// lint makes the subcommand. The judgement is package lint's; here are the arguments, the
+// lintCommand makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
-func (a *app) lint() *cobra.Command {
-	l := &linter{app: a, failOn: severityFlag{lint.SeverityWarning}}
+func lintCommand(a *shell.App) *cobra.Command {
+	l := &linter{App: a, failOn: severityFlag{lint.SeverityWarning}}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
@@ -68,7 +71,7 @@ func (a *app) lint() *cobra.Command {
   robots lint robots.txt --fix --output repaired.txt
   robots lint --rules RT203`,
 	}
-	cmd.RunE = runs(func(ctx context.Context, args []string) error {
+	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
 		return l.run(ctx, args, cmd.Flags().Changed("format"))
 	})
 	f := cmd.Flags()
@@ -95,7 +98,7 @@ func (a *app) lint() *cobra.Command {
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp
 	})
-	l.register(cmd)
+	l.Register(cmd)
 	return cmd
 }
 
@@ -132,18 +135,18 @@ func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 		return l.explain(args)
 	}
 	if len(args) == 0 {
-		return usagef("give a FILE or a URL, or - for standard input")
+		return shell.Usagef("give a FILE or a URL, or - for standard input")
 	}
-	var out output
+	var out shell.Output
 	var reports []lint.Report
 	for _, arg := range args {
 		r, err := l.one(ctx, arg)
-		_, usage := errors.AsType[usageError](err)
+		_, usage := errors.AsType[shell.UsageError](err)
 		switch {
 		case usage || ctx.Err() != nil:
 			return err
 		case err != nil:
-			out.complain(err)
+			out.Complain(err)
 			continue
 		case l.fix != "":
 			if err := l.repair(&out, r); err != nil {
@@ -157,31 +160,31 @@ func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 	if err := write(&out, reports...); err != nil {
 		return err
 	}
-	return l.emit(&out)
+	return l.Emit(&out)
 }
 
 // writer is that of --format, or of --json, which every subcommand has. formatted tells
 // whether --format was given: the two may ask for different things.
 func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, error) {
-	if l.json && formatted && l.format != "json" {
-		return nil, usagef("--json and --format %s exclude each other", l.format)
+	if l.JSON && formatted && l.format != "json" {
+		return nil, shell.Usagef("--json and --format %s exclude each other", l.format)
 	}
 	switch {
 	case l.format == "sarif":
 		return lint.WriteSARIF, nil
-	case l.format == "json", l.format == "text" && l.json:
+	case l.format == "json", l.format == "text" && l.JSON:
 		return lint.WriteJSON, nil
 	case l.format == "text":
 		return l.text, nil
 	default:
-		return nil, usagef("no format is called %q: it is text, json or sarif", l.format)
+		return nil, shell.Usagef("no format is called %q: it is text, json or sarif", l.format)
 	}
 }
 
 // text writes for people: in colours and in the width of the terminal, if there is one.
 func (l *linter) text(w io.Writer, reports ...lint.Report) error {
-	style := lint.Style{Color: l.palette().on}
-	if f, ok := l.out.(*os.File); ok && isTerminal(f) {
+	style := lint.Style{Color: l.Palette().On}
+	if f, ok := l.Out.(*os.File); ok && shell.IsTerminal(f) {
 		style.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if that is not known
 	}
 	return lint.WriteText(w, style, reports...)
@@ -196,7 +199,7 @@ func ruleIDs(names []string) ([]string, error) {
 			return strings.EqualFold(r.ID, name) || strings.EqualFold(r.Name, name)
 		})
 		if i < 0 {
-			return nil, usagef("no rule is called %q: robots lint --rules lists them", name)
+			return nil, shell.Usagef("no rule is called %q: robots lint --rules lists them", name)
 		}
 		ids = append(ids, lint.Rules()[i].ID)
 	}
@@ -204,7 +207,7 @@ func ruleIDs(names []string) ([]string, error) {
 }
 
 // shown keeps the findings that are severe enough and not disabled.
-func (l *linter) shown(out *output, findings []lint.Finding) []lint.Finding {
+func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Finding {
 	shown := []lint.Finding{}
 	for _, f := range findings {
 		if !l.shows(f) {
@@ -213,7 +216,7 @@ func (l *linter) shown(out *output, findings []lint.Finding) []lint.Finding {
 		// What is not shown does not fail the run either, or its status would have no reason.
 		shown = append(shown, f)
 		if f.Severity >= l.failOn.Severity {
-			out.worsen(exitRefused)
+			out.Worsen(shell.ExitRefused)
 		}
 	}
 	return shown
@@ -224,7 +227,7 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
 		return l.url(ctx, arg)
 	}
-	data, err := l.readFile(arg)
+	data, err := l.ReadFile(arg)
 	if errors.Is(err, fs.ErrNotExist) && looksLikeHost(arg) {
 		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
 	}
@@ -241,7 +244,7 @@ func looksLikeHost(arg string) bool {
 // does not answer is no finding about a file but a failure to find out; a 503 is one, as it
 // closes the site to crawlers.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
-	u, err := parseURL(text)
+	u, err := site.ParseURL(text)
 	if err != nil {
 		return r, err
 	}
@@ -249,11 +252,11 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if err != nil {
 		return r, err
 	}
-	g, err := l.open(l.err)
+	g, err := l.Open(l.Err)
 	if err != nil {
 		return r, err
 	}
-	defer g.end(ctx, l.app)
+	defer g.End(ctx, l.App)
 	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err != nil {
 		return r, err
@@ -286,16 +289,16 @@ func servedAs(o fetch.Origin, res *fetch.Result) lint.Answer {
 
 // misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is
 // no such file.
-func (l *linter) misnamed(ctx context.Context, g *gate, o fetch.Origin) []byte {
+func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []byte {
 	u := o.RobotsURL()
 	u.Path = "/robot.txt"
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil
 	}
-	req.Header.Set("User-Agent", l.userAgent)
+	req.Header.Set("User-Agent", l.UserAgent)
 	// A redirect is not followed: sites that answer everything with a page mostly redirect there.
 	res, err := g.Base.RoundTrip(req)
 	if err != nil {
@@ -313,7 +316,7 @@ func (l *linter) misnamed(ctx context.Context, g *gate, o fetch.Origin) []byte {
 // explain writes the registry, or what it says about some rules.
 func (l *linter) explain(names []string) error {
 	if l.format == "sarif" {
-		return usagef("--rules writes text or JSON")
+		return shell.Usagef("--rules writes text or JSON")
 	}
 	ids, err := ruleIDs(names)
 	if err != nil {
@@ -322,9 +325,9 @@ func (l *linter) explain(names []string) error {
 	rules := slices.DeleteFunc(lint.Rules(), func(r lint.Rule) bool {
 		return len(ids) > 0 && !slices.Contains(ids, r.ID)
 	})
-	var out output
+	var out shell.Output
 	switch {
-	case l.json || l.format == "json":
+	case l.JSON || l.format == "json":
 		err = lint.WriteRulesJSON(&out, rules...)
 	case len(ids) > 0:
 		for _, r := range rules {
@@ -338,14 +341,14 @@ func (l *linter) explain(names []string) error {
 	if err != nil {
 		return err
 	}
-	return l.emit(&out)
+	return l.Emit(&out)
 }
 
 // page explains a rule by its example and what is reported there.
-func (l *linter) page(out *output, r lint.Rule) error {
+func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
 	for line := range strings.SplitSeq(r.Example, "\n") {
-		fmt.Fprintln(out, strings.TrimRight("    "+visible(line), " "))
+		fmt.Fprintln(out, strings.TrimRight("    "+answer.Visible(line), " "))
 	}
 	found := slices.DeleteFunc(lint.File([]byte(r.Example)), func(f lint.Finding) bool { return f.ID != r.ID })
 	out.WriteByte('\n')

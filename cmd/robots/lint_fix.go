@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -28,23 +30,23 @@ const (
 func (l *linter) misuse(args []string, formatted bool) error {
 	switch {
 	case l.fix == "" && (l.outputAt != "" || l.overwrite):
-		return usagef("--output and --overwrite are for the file that --fix repairs")
+		return shell.Usagef("--output and --overwrite are for the file that --fix repairs")
 	case l.overwrite && l.outputAt == "":
-		return usagef("--overwrite needs --output FILE")
+		return shell.Usagef("--overwrite needs --output FILE")
 	case l.fix == "":
 		return nil
 	case l.fix != fixKeeping && l.fix != fixAll:
-		return usagef("--fix=%s: write --fix, or --fix=all", l.fix)
-	case l.rules || l.json || formatted:
-		return usagef("--fix writes the repaired file: leave out --rules, --format and --json")
+		return shell.Usagef("--fix=%s: write --fix, or --fix=all", l.fix)
+	case l.rules || l.JSON || formatted:
+		return shell.Usagef("--fix writes the repaired file: leave out --rules, --format and --json")
 	case len(args) != 1:
-		return usagef("--fix repairs one FILE or URL")
+		return shell.Usagef("--fix repairs one FILE or URL")
 	}
 	return nil
 }
 
 // repair writes the file of a report anew, and to standard error what is left to say about it.
-func (l *linter) repair(out *output, r lint.Report) error {
+func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
 	if strings.Contains(r.Name, "://") {
 		a.URL = r.Name
@@ -54,8 +56,8 @@ func (l *linter) repair(out *output, r lint.Report) error {
 	})
 	for _, f := range applied {
 		if f.Changes != "" {
-			out.problems = fmt.Appendf(out.problems, "%s:%d: the replacement %s [%s %s]\n",
-				visible(r.Name), f.Line, visible(f.Changes), f.ID, f.Name)
+			out.Problems = fmt.Appendf(out.Problems, "%s:%d: the replacement %s [%s %s]\n",
+				answer.Visible(r.Name), f.Line, answer.Visible(f.Changes), f.ID, f.Name)
 		}
 	}
 	a.Body = fixed
@@ -63,11 +65,11 @@ func (l *linter) repair(out *output, r lint.Report) error {
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt
 	}
-	var said output
+	var said shell.Output
 	if err := l.text(&said, left); err != nil {
 		return err
 	}
-	out.problems = append(out.problems, said.Bytes()...)
+	out.Problems = append(out.Problems, said.Bytes()...)
 	if l.outputAt == "" || l.outputAt == "-" {
 		out.Write(fixed)
 		return nil

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // socket is where a program that runs on listens, and whom it answers.
@@ -37,7 +39,7 @@ func (s *socket) listen(
 	log *slog.Logger, l net.Listener, address, token string, protocols ...string,
 ) (net.Listener, error) {
 	if (s.cert == "") != (s.certKey == "") {
-		return nil, usagef("--tls-cert and --tls-key are two halves: give both, or none")
+		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
 	}
 	if l == nil {
 		var err error
@@ -49,7 +51,7 @@ func (s *socket) listen(
 	case isLoopback(l):
 	case token == "" && !s.anyone:
 		l.Close()
-		return nil, usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
+		return nil, shell.Usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
 	case token != "" && s.cert == "":
 		log.Warn("the token of --token-file passes the network in clear: give --tls-cert and --tls-key", "listen", l.Addr())
 	}
@@ -76,7 +78,7 @@ func isLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopb
 
 // warnOfShared warns of each secret that others on this machine may read.
 func (s *server) warnOfShared(log *slog.Logger) {
-	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.signing.key} {
+	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
 		listen.WarnIfShared(log, flag, name)
 	}
 }
@@ -91,8 +93,8 @@ func readToken(name string) (string, error) {
 		return "", err
 	}
 	token := strings.TrimSpace(string(data))
-	if len(token) < 16 || strings.ContainsFunc(token, blank) {
-		return "", usagef("%s holds no token: write 16 or more random characters without a blank, on one line", name)
+	if len(token) < 16 || strings.ContainsFunc(token, answer.Blank) {
+		return "", shell.Usagef("%s holds no token: write 16 or more random characters without a blank, on one line", name)
 	}
 	return token, nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // certified writes a certificate for 127.0.0.1 and its key over what is there, and returns the pool that trusts it.
@@ -59,10 +60,10 @@ var daemons = []string{"serve", "proxy"}
 func startDaemon(t *testing.T, name string, args ...string) (at string, log *locked) {
 	t.Helper()
 	log = new(locked)
-	a := &app{streams: streams{err: log}}
-	cmd := (&server{app: a, limits: usualLimits}).command()
+	a := &shell.App{Streams: shell.Streams{Err: log}}
+	cmd := (&server{App: a, limits: usualLimits}).command()
 	if name == "proxy" {
-		cmd = (&proxying{server: server{app: a}, bounds: proxy.UsualLimits}).command()
+		cmd = (&proxying{server: server{App: a}, bounds: proxy.UsualLimits}).command()
 	}
 	said, _, _ := startCommand(t, cmd, a, append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
 	at, ok := strings.CutPrefix(said, "robots "+name+": ")
@@ -271,7 +272,7 @@ func TestSystemdIsServedAndTold(t *testing.T) {
 		}
 		err := cmd.Wait()
 		if out.String() != c.says || (err == nil) != (c.says != "") ||
-			err != nil && (cmd.ProcessState.ExitCode() != exitUnknown || !strings.Contains(errs.String(), "of systemd")) {
+			err != nil && (cmd.ProcessState.ExitCode() != shell.ExitUnknown || !strings.Contains(errs.String(), "of systemd")) {
 			t.Errorf("%+v: %v: %s%s", c, err, &out, &errs)
 		}
 	}
@@ -283,15 +284,15 @@ func TestListeningIsCheckedFirst(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range daemons {
 		for args, want := range map[string]int{
-			"--tls-cert=" + dir + "/x":                          exitUsage,
-			"--tls-key=" + dir + "/x":                           exitUsage,
-			"--tls-key=" + dir + "/x --tls-cert=" + dir + "/x":  exitUnknown,
-			"--listen=[::]:0":                                   exitUsage,
-			"--listen=0.0.0.0:0 --token-file=" + dir + "/token": exitUnknown,
+			"--tls-cert=" + dir + "/x":                          shell.ExitUsage,
+			"--tls-key=" + dir + "/x":                           shell.ExitUsage,
+			"--tls-key=" + dir + "/x --tls-cert=" + dir + "/x":  shell.ExitUnknown,
+			"--listen=[::]:0":                                   shell.ExitUsage,
+			"--listen=0.0.0.0:0 --token-file=" + dir + "/token": shell.ExitUnknown,
 		} {
 			var errs strings.Builder
 			args := append([]string{name, "--cache=none"}, strings.Fields(args)...)
-			if status := run(ctx, args, streams{nil, io.Discard, &errs}); status != want {
+			if status := run(ctx, args, shell.Streams{Out: io.Discard, Err: &errs}); status != want {
 				t.Errorf("%q: status %d, want %d: %s", args, status, want, &errs)
 			}
 		}

@@ -1,6 +1,9 @@
 // Command robots gives at a shell prompt, and in a pipeline, the answers that
 // package client gives inside a program: may this crawler fetch that URL, and why
 // (RFC 9309). Run "robots --help" for its subcommands and exit statuses.
+//
+// Each subcommand is a file here: its flags, and what it prints. Below them, answer has a question and its
+// verdict, shell the prompt, and site the network; answer imports neither of the other two.
 package main
 
 import (
@@ -8,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 func main() {
@@ -17,5 +22,5 @@ func main() {
 	// A reader that went away ("robots … | head") is a failed write and not the end
 	// of the process, so that what was fetched still reaches the cache.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], shell.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

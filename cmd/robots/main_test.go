@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // million makes the tests of "robots filter" use 1,000,000 URLs on 2,000 origins; it
@@ -118,20 +120,20 @@ func askedCmd(ts *testscript.TestScript, neg bool, args []string) {
 
 // A process makes the one subcommand that its arguments begin with.
 func TestASubcommandIsMadeAlone(t *testing.T) {
-	all := new(app).root(nil).Commands()
+	all := rootCommand(new(shell.App), nil).Commands()
 	for _, cmd := range all {
 		name := cmd.Name()
 		if name == "completion" || name == "man" {
 			continue // they are about all
 		}
-		switch made := new(app).root([]string{name, "--help"}).Commands(); {
+		switch made := rootCommand(new(shell.App), []string{name, "--help"}).Commands(); {
 		case len(made) != 1:
 			t.Errorf("%s: %d are made", name, len(made))
 		case made[0].Name() != name:
 			t.Errorf("%s: %s is made", name, made[0].Name())
 		}
 	}
-	if n := len(new(app).root([]string{"matc"}).Commands()); n != len(all) {
+	if n := len(rootCommand(new(shell.App), []string{"matc"}).Commands()); n != len(all) {
 		t.Errorf("an unknown name is compared with %d of %d", n, len(all))
 	}
 }

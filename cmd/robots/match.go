@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -23,17 +26,17 @@ const maxURL = 64 << 10
 
 // matcher is "robots match".
 type matcher struct {
-	*app
+	*shell.App
 	robots  string
-	agent   agentFlag
-	dialect dialectFlag
+	agent   site.AgentFlag
+	dialect site.DialectFlag
 	jsonl   bool
 }
 
-// match makes the subcommand. It compares paths as they are written, byte for byte: it is
+// matchCommand makes the subcommand. It compares paths as they are written, byte for byte: it is
 // there to compare readings of the same question, so it must not improve the question.
-func (a *app) match() *cobra.Command {
-	m := &matcher{app: a}
+func matchCommand(a *shell.App) *cobra.Command {
+	m := &matcher{App: a}
 	cmd := &cobra.Command{
 		Use:   "match --robots FILE [URL...]",
 		Short: "Ask a robots.txt file about URLs, without a network",
@@ -58,13 +61,13 @@ For each there is one line of output in the same order, as --json writes it.`,
   robots match --robots robots.txt --as google < urls.txt
   robots match --jsonl < facts.jsonl > verdicts.jsonl`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              runs(m.run),
+		RunE:              shell.Runs(m.run),
 	}
 	f := cmd.Flags()
 	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask; - is standard input")
 	f.BoolVar(&m.jsonl, "jsonl", false, "read records that carry their own robots.txt from standard input")
-	agentVar(cmd, &m.agent)
-	dialectVar(cmd, &m.dialect)
+	site.AgentVar(cmd, &m.agent)
+	site.DialectVar(cmd, &m.dialect)
 	return cmd
 }
 
@@ -72,22 +75,22 @@ For each there is one line of output in the same order, as --json writes it.`,
 func (m *matcher) run(ctx context.Context, urls []string) error {
 	switch {
 	case m.jsonl && (m.robots != "" || len(urls) > 0):
-		return usagef("--jsonl reads everything from standard input: leave out --robots and URLs")
+		return shell.Usagef("--jsonl reads everything from standard input: leave out --robots and URLs")
 	case m.jsonl && m.agent != "*":
-		return usagef("--jsonl reads the agents of each record: leave out --agent")
+		return shell.Usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
 		return m.records(ctx)
 	case m.robots == "":
-		return usagef("--robots FILE is missing")
+		return shell.Usagef("--robots FILE is missing")
 	case m.robots == "-" && len(urls) == 0:
-		return usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
+		return shell.Usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
 	for i, url := range urls {
-		if _, err := readTargetAs(m.dialect.Dialect, url, false); err != nil {
-			return usagef("argument %d: %w", i+1, err)
+		if _, err := answer.ReadTargetAs(m.dialect.Dialect, url, false); err != nil {
+			return shell.Usagef("argument %d: %w", i+1, err)
 		}
 	}
-	data, err := m.readFile(m.robots)
+	data, err := m.ReadFile(m.robots)
 	if err != nil {
 		return err
 	}
@@ -95,142 +98,142 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	if len(urls) == 0 {
 		return m.stream(ctx, ask)
 	}
-	var o output
+	var o shell.Output
 	for i, url := range urls {
 		ask(&o, i+1, url)
 	}
-	return m.emit(&o)
+	return m.Emit(&o)
 }
 
 // asker returns a function that writes p's answer about a URL. It may be called
 // concurrently.
-func (m *matcher) asker(p *policy.Policy) func(o *output, number int, url string) {
-	group, colours := p.Group(m.agent.String()), m.palette()
-	return func(o *output, number int, url string) {
+func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url string) {
+	group, colours := p.Group(m.agent.String()), m.Palette()
+	return func(o *shell.Output, number int, url string) {
 		v, err := m.verdict(group, number, url)
 		if err != nil {
 			m.malformed(o, v, err)
 			return
 		}
-		o.worsen(v.status())
-		if m.json {
-			o.json(v)
+		o.Worsen(shell.StatusOf(&v))
+		if m.JSON {
+			o.JSON(v)
 			return
 		}
-		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.verdict(v.Allowed), visible(url), v.because())
+		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(url), v.Because())
 	}
 }
 
 // verdict is the answer of the crawler's group about a URL. With an error it has the question
 // alone.
-func (m *matcher) verdict(g policy.Group, number int, url string) (verdict, error) {
-	target, err := readTargetAs(m.dialect.Dialect, url, false)
+func (m *matcher) verdict(g policy.Group, number int, url string) (answer.Verdict, error) {
+	target, err := answer.ReadTargetAs(m.dialect.Dialect, url, false)
 	if err != nil {
-		return verdict{Number: number, URL: url}, err
+		return answer.Verdict{Number: number, URL: url}, err
 	}
-	v := newVerdict(url, client.Answer{Decision: g.Decide(target)})
-	v.Number, v.Agent, v.Dialect = number, m.agent.String(), dialectName(m.dialect.Dialect)
+	v := answer.NewVerdict(url, client.Answer{Decision: g.Decide(target)})
+	v.Number, v.Agent, v.Dialect = number, m.agent.String(), answer.DialectName(m.dialect.Dialect)
 	return v, nil
 }
 
 // malformed reports a line that could not be understood. JSON has an answer to it in any
 // case: the n-th answer is about the n-th question, also for a reader that knows no ids.
-func (m *matcher) malformed(o *output, v verdict, err error) {
-	o.malformed(v.Number, err)
-	if m.json || m.jsonl {
+func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
+	o.Malformed(v.Number, err)
+	if m.JSON || m.jsonl {
 		v.Error = err.Error()
-		o.json(v)
+		o.JSON(v)
 	}
 }
 
 // stream answers for one URL on each line.
-func (m *matcher) stream(ctx context.Context, ask func(o *output, number int, url string)) error {
-	typed(m.in, m.err, "URLs")
-	lines := lineFilter[*output]{maxLine: maxURL, write: m.emit}
-	lines.answer = func(_ context.Context, batch []line) (*output, error) {
-		o := new(output)
+func (m *matcher) stream(ctx context.Context, ask func(o *shell.Output, number int, url string)) error {
+	shell.Typed(m.In, m.Err, "URLs")
+	lines := shell.LineFilter[*shell.Output]{MaxLine: maxURL, Write: m.Emit}
+	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
+		o := new(shell.Output)
 		for _, l := range batch {
-			switch text := strings.TrimSpace(l.text); {
+			switch text := strings.TrimSpace(l.Text); {
 			case len(text) == 0:
-			case l.tooLong:
-				m.malformed(o, verdict{Number: l.number, URL: text}, fmt.Errorf("longer than %d bytes", maxURL))
+			case l.TooLong:
+				m.malformed(o, answer.Verdict{Number: l.Number, URL: text}, fmt.Errorf("longer than %d bytes", maxURL))
 			default:
-				ask(o, l.number, text)
+				ask(o, l.Number, text)
 			}
 		}
 		return o, nil
 	}
-	return lines.run(ctx, m.in)
+	return lines.Run(ctx, m.In)
 }
 
 // parsed is a robots.txt that was asked about, kept because the next record is likely
 // to ask about the same one.
 type parsed struct {
-	from    record
+	from    answer.Question
 	dialect policy.Dialect
 	policy  *policy.Policy
 }
 
 // records answers for one record on each line.
 func (m *matcher) records(ctx context.Context) error {
-	typed(m.in, m.err, "records")
+	shell.Typed(m.In, m.Err, "records")
 	var latest atomic.Pointer[parsed] // over all batches
-	lines := lineFilter[*output]{maxLine: maxRecord, write: m.emit}
-	lines.answer = func(_ context.Context, batch []line) (*output, error) {
-		o := new(output)
+	lines := shell.LineFilter[*shell.Output]{MaxLine: maxRecord, Write: m.Emit}
+	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
+		o := new(shell.Output)
 		last := latest.Load()
 		for _, l := range batch {
-			if strings.TrimSpace(l.text) != "" {
+			if strings.TrimSpace(l.Text) != "" {
 				last = m.record(o, l, last)
 			}
 		}
 		latest.Store(last)
 		return o, nil
 	}
-	return lines.run(ctx, m.in)
+	return lines.Run(ctx, m.In)
 }
 
 // record answers for one line. It returns what was parsed last.
-func (m *matcher) record(o *output, l line, last *parsed) *parsed {
-	var r record
+func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
+	var r answer.Question
 	d, now, err := m.decide(&r, l, last)
-	v := newVerdict(r.text(), client.Answer{Decision: d})
-	v.Number, v.ID, v.Agent = l.number, r.ID, strings.Join(r.Agents, ", ")
+	v := answer.NewVerdict(r.AsWritten(), client.Answer{Decision: d})
+	v.Number, v.ID, v.Agent = l.Number, r.ID, strings.Join(r.Agents, ", ")
 	if err != nil {
 		v.Reason = ""
 		m.malformed(o, v, err)
 		return last
 	}
-	v.Dialect = dialectName(now.dialect)
+	v.Dialect = answer.DialectName(now.dialect)
 	if !d.Allowed {
-		o.worsen(exitRefused)
+		o.Worsen(shell.ExitRefused)
 	}
-	o.json(v)
+	o.JSON(v)
 	return now
 }
 
 // decide reads l into r and answers it. What was read of a malformed record stays in r,
 // for its id.
-func (m *matcher) decide(r *record, l line, last *parsed) (policy.Decision, *parsed, error) {
-	if l.tooLong {
+func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (policy.Decision, *parsed, error) {
+	if l.TooLong {
 		return policy.Decision{}, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
-	if err := json.Unmarshal([]byte(l.text), r); err != nil {
+	if err := json.Unmarshal([]byte(l.Text), r); err != nil {
 		return policy.Decision{}, nil, err
 	}
-	d, err := r.dialect(m.dialect.Dialect)
+	d, err := r.Dialect(m.dialect.Dialect)
 	if err != nil {
 		return policy.Decision{}, nil, err
 	}
-	target, err := r.target(d)
+	target, err := r.Target(d)
 	if err != nil {
 		return policy.Decision{}, nil, err
 	}
 	if len(r.Agents) == 0 {
 		return policy.Decision{}, nil, errors.New("agents is empty: give the crawler's product token")
 	}
-	if last == nil || last.dialect != d || !r.sameRobots(&last.from) {
-		text, err := r.robots()
+	if last == nil || last.dialect != d || !r.SameRobots(&last.from) {
+		text, err := r.File()
 		if err != nil {
 			return policy.Decision{}, nil, err
 		}

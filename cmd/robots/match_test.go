@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 func TestTargetOfURL(t *testing.T) {
 	for _, c := range vectors.Read[struct{ ID, URL, Path string }](t, "vectors/google-url-path.jsonl") {
-		if got := targetOf(c.URL); got != c.Path {
+		if got := answer.TargetOf(c.URL); got != c.Path {
 			t.Errorf("%s: targetOf(%q) = %q, want %q", c.ID, c.URL, got, c.Path)
 		}
 	}
@@ -30,7 +32,7 @@ func TestTargetOfURL(t *testing.T) {
 		{"http://h/a#b#c", "/a"},
 		{"a://b://c/d", "//c/d"},
 	} {
-		if got := targetOf(c.url); got != c.want {
+		if got := answer.TargetOf(c.url); got != c.want {
 			t.Errorf("targetOf(%q) = %q, want %q", c.url, got, c.want)
 		}
 	}
@@ -41,26 +43,26 @@ func FuzzTargetOf(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		target := targetOf(url)
+		target := answer.TargetOf(url)
 		if !strings.HasPrefix(target, "/") || strings.Contains(target, "#") {
 			t.Errorf("targetOf(%q) = %q, want a path without a fragment", url, target)
 		}
-		if !strings.HasPrefix(target, "//") && targetOf(target) != target {
-			t.Errorf("targetOf(%q) = %q, want it unchanged", target, targetOf(target))
+		if !strings.HasPrefix(target, "//") && answer.TargetOf(target) != target {
+			t.Errorf("targetOf(%q) = %q, want it unchanged", target, answer.TargetOf(target))
 		}
 	})
 }
 
 // matchJSONL runs the command in this process.
-func matchJSONL(t testing.TB, in io.Reader) (verdicts []decisionRecord, status int) {
+func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Record, status int) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	status = run(t.Context(), []string{"match", "--jsonl"}, streams{in: in, out: &out, err: &problems})
+	status = run(t.Context(), []string{"match", "--jsonl"}, shell.Streams{In: in, Out: &out, Err: &problems})
 	if problems.Len() > 0 {
 		t.Log(problems.String())
 	}
 	for d := json.NewDecoder(&out); ; {
-		var v decisionRecord
+		var v answer.Record
 		if err := d.Decode(&v); err == io.EOF {
 			return verdicts, status
 		} else if err != nil {
@@ -71,7 +73,7 @@ func matchJSONL(t testing.TB, in io.Reader) (verdicts []decisionRecord, status i
 }
 
 // lineOf is the line of the rule that decided, 0 if none did.
-func lineOf(v decisionRecord) int {
+func lineOf(v answer.Record) int {
 	if v.Line == nil {
 		return 0
 	}
@@ -84,19 +86,19 @@ func TestMatchAgreesWithTheLibrary(t *testing.T) {
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
 		t.Run(name, func(t *testing.T) {
 			records := vectors.Read[struct {
-				record
+				answer.Question
 				Allowed, Contested bool
 			}](t, name)
 			got, status := matchJSONL(t, vectors.Open(t, name))
-			if status < exitRefused || len(got) != len(records) {
-				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), exitRefused)
+			if status < shell.ExitRefused || len(got) != len(records) {
+				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), shell.ExitRefused)
 			}
 			for i, r := range records {
-				want := askLibrary(t, &r.record)
+				want := askLibrary(t, &r.Question)
 				if !r.Contested && want.Allowed != r.Allowed {
 					t.Errorf("%s: the library says %v, want %v", r.ID, want.Allowed, r.Allowed)
 				}
-				if r.text() == "" {
+				if r.AsWritten() == "" {
 					checkMalformed(t, got[i])
 				} else if string(got[i].ID) != string(r.ID) ||
 					got[i].Allowed != want.Allowed || lineOf(got[i]) != want.Rule.Line {
@@ -108,24 +110,24 @@ func TestMatchAgreesWithTheLibrary(t *testing.T) {
 	}
 }
 
-func checkMalformed(t *testing.T, v decisionRecord) {
+func checkMalformed(t *testing.T, v answer.Record) {
 	t.Helper()
-	if v.Reason != reasonMalformed || v.Allowed || v.Error == nil {
+	if v.Reason != answer.ReasonMalformed || v.Allowed || v.Error == nil {
 		t.Errorf("%s: %q: got %+v, want it malformed", v.ID, v.URL, v)
 	}
 }
 
-func askLibrary(t *testing.T, r *record) policy.Decision {
+func askLibrary(t *testing.T, r *answer.Question) policy.Decision {
 	t.Helper()
-	text, err := r.robots()
+	text, err := r.File()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := dialectByName(r.Profile)
+	d, err := answer.DialectByName(r.Profile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Parse(text).Combined(r.Agents...).Decide(targetOf(r.text()))
+	return d.Parse(text).Combined(r.Agents...).Decide(answer.TargetOf(r.AsWritten()))
 }
 
 // BenchmarkMatchJSONL is the command from bytes in to bytes out, over the vectors
@@ -157,7 +159,7 @@ func BenchmarkMatchJSONL(b *testing.B) {
 			b.SetBytes(int64(in.Len() / b.N))
 			b.ReportAllocs()
 			b.ResetTimer()
-			if status := run(b.Context(), []string{"match", "--jsonl"}, streams{&in, io.Discard, os.Stderr}); status > exitRefused {
+			if status := run(b.Context(), []string{"match", "--jsonl"}, shell.Streams{In: &in, Out: io.Discard, Err: os.Stderr}); status > shell.ExitRefused {
 				b.Fatal("status ", status)
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")

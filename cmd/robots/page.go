@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 	"github.com/robotsgate/robotsgate/policy/page"
@@ -22,8 +25,8 @@ import (
 // pager is "robots page" and "robots usage": it fetches one page that a person names, and
 // shows what is said about it.
 type pager struct {
-	*app
-	network
+	*shell.App
+	site.Network
 }
 
 const askedByYou = `The page is fetched once because you ask for it, even if robots.txt disallows it to
@@ -33,15 +36,15 @@ const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and 
 stands, and what they come to for a crawler and for the engines. It reports from which of
 these robots.txt hides the page, so that they do not see them, and where engines differ.
 
-` + urlHelp + `
+` + shell.URLHelp + `
 
 ` + askedByYou + `
 
 The exit status is 1 if there is a finding, and 2 if the page could not be had.`
 
-// page makes the subcommand.
-func (a *app) page() *cobra.Command {
-	cmd := a.pager((*pager).showPage)
+// pageCommand makes the subcommand.
+func pageCommand(a *shell.App) *cobra.Command {
+	cmd := pagerCommand(a, (*pager).showPage)
 	cmd.Use, cmd.Long = "page URL", pageHelp
 	cmd.Short = "Show what a page says to crawlers, and what engines make of it"
 	cmd.Example = `  robots page https://example.com/a
@@ -55,16 +58,16 @@ Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Ex
 and Applebot-Extended, the page's header and its meta elements. If --agent is a crawler of
 an engine, such as Googlebot, page rules also count for what that engine takes them for.
 
-` + urlHelp + `
+` + shell.URLHelp + `
 
 ` + askedByYou + `
 
 The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
 be had.`
 
-// usage makes the subcommand.
-func (a *app) usage() *cobra.Command {
-	cmd := a.pager((*pager).showUsage)
+// usageCommand makes the subcommand.
+func usageCommand(a *shell.App) *cobra.Command {
+	cmd := pagerCommand(a, (*pager).showUsage)
 	cmd.Use, cmd.Long = "usage URL", usageHelp
 	cmd.Short = "Show for which uses a page may be used, and who says so"
 	cmd.Example = `  robots usage https://example.com/a
@@ -72,33 +75,33 @@ func (a *app) usage() *cobra.Command {
 	return cmd
 }
 
-// pager makes a subcommand that sees a page and shows it.
-func (a *app) pager(show func(*pager, *output, *seen)) *cobra.Command {
-	p := &pager{app: a}
+// pagerCommand makes a subcommand that sees a page and shows it.
+func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.Command {
+	p := &pager{App: a}
 	cmd := &cobra.Command{
-		Args:              one("URL"),
+		Args:              shell.One("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: runs(func(ctx context.Context, args []string) error {
-			u, err := parseURL(args[0])
+		RunE: shell.Runs(func(ctx context.Context, args []string) error {
+			u, err := site.ParseURL(args[0])
 			if err != nil {
 				return err
 			}
-			g, err := p.open(p.err)
+			g, err := p.Open(p.Err)
 			if err != nil {
 				return err
 			}
-			defer g.end(ctx, p.app)
+			defer g.End(ctx, p.App)
 			s, err := p.see(ctx, g, u)
 			if err != nil {
 				return err
 			}
-			var out output
+			var out shell.Output
 			show(p, &out, s)
-			return p.emit(&out)
+			return p.Emit(&out)
 		}),
 	}
-	agentVar(cmd, &p.agent)
-	p.register(cmd)
+	site.AgentVar(cmd, &p.Agent)
+	p.Register(cmd)
 	return cmd
 }
 
@@ -115,14 +118,14 @@ type seen struct {
 }
 
 // see fetches a page and the robots.txt of the origin that answered.
-func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
-	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.timeout)
+func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
+	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", p.userAgent)
+	req.Header.Set("User-Agent", p.UserAgent)
 	resp, err := (&http.Client{Transport: g.Transport}).Do(req)
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func (p *pager) see(ctx context.Context, g *gate, u *url.URL) (*seen, error) {
 	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
 		return nil, err
 	}
-	s.decision, err = client.DecideWith(s.policy, p.agent.String(), s.url)
+	s.decision, err = client.DecideWith(s.policy, p.Agent.String(), s.url)
 	return s, err
 }
 
@@ -173,8 +176,8 @@ type seenRecord struct {
 }
 
 func (p *pager) record(s *seen) seenRecord {
-	v := newVerdict(s.url.String(), s.decision)
-	return seenRecord{v.URL, s.status, p.agent.String(), v.Allowed, v.Reason, orNull(v.Line), orNull(v.Rule)}
+	v := answer.NewVerdict(s.url.String(), s.decision)
+	return seenRecord{v.URL, s.status, p.Agent.String(), v.Allowed, v.Reason, answer.OrNull(v.Line), answer.OrNull(v.Rule)}
 }
 
 // pageRecord is what page writes with --json.
@@ -199,8 +202,8 @@ type pageStatement struct {
 
 func newPageStatement(s page.Statement) pageStatement {
 	r := pageStatement{
-		Line: orNull(s.Line), Rule: orNull(s.Rule), Value: orNull(s.Value), Scope: orNull(s.Scope),
-		Text: s.Text, Problem: orNull(s.Problem),
+		Line: answer.OrNull(s.Line), Rule: answer.OrNull(s.Rule), Value: answer.OrNull(s.Value), Scope: answer.OrNull(s.Scope),
+		Text: s.Text, Problem: answer.OrNull(s.Problem),
 	}
 	if s.Line == 0 {
 		r.Offset = &s.Offset
@@ -219,7 +222,7 @@ type pageFinding struct {
 }
 
 // showPage writes what a page says to crawlers.
-func (p *pager) showPage(out *output, s *seen) {
+func (p *pager) showPage(out *shell.Output, s *seen) {
 	v := pageRecord{
 		seenRecord: p.record(s), Incomplete: s.rules.Incomplete(),
 		Statements: []pageStatement{}, Findings: []pageFinding{},
@@ -230,12 +233,12 @@ func (p *pager) showPage(out *output, s *seen) {
 	p.judge(s, &v)
 	switch {
 	case s.status/100 != 2:
-		out.worsen(exitUnknown)
+		out.Worsen(shell.ExitUnknown)
 	case len(v.Findings) > 0:
-		out.worsen(exitRefused)
+		out.Worsen(shell.ExitRefused)
 	}
-	if p.json {
-		out.json(v)
+	if p.JSON {
+		out.JSON(v)
 		return
 	}
 	p.printPage(out, s, v)
@@ -246,9 +249,9 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
 	for _, e := range engines {
-		tokens, name := e.tokens, dialectName(e.dialect)
+		tokens, name := e.tokens, answer.DialectName(e.dialect)
 		if tokens == nil {
-			tokens, name = []string{p.agent.String()}, p.agent.String()
+			tokens, name = []string{p.Agent.String()}, p.Agent.String()
 		}
 		effect := s.rules.For(e.dialect, tokens...)
 		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
@@ -290,11 +293,11 @@ func (v *pageRecord) find(id, whom string) {
 	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice + whom})
 }
 
-func (p *pager) printPage(out *output, s *seen, v pageRecord) {
-	fmt.Fprintf(out, "%s\n", visible(v.URL))
+func (p *pager) printPage(out *shell.Output, s *seen, v pageRecord) {
+	fmt.Fprintf(out, "%s\n", answer.Visible(v.URL))
 	p.printHead(out, s)
 	for st := range s.rules.All() {
-		fmt.Fprintf(out, "  %-10s %s", "says", visible(st.String()))
+		fmt.Fprintf(out, "  %-10s %s", "says", answer.Visible(st.String()))
 		if st.Problem != "" {
 			fmt.Fprintf(out, "  (%s)", st.Problem)
 		}
@@ -312,51 +315,23 @@ func (p *pager) printPage(out *output, s *seen, v pageRecord) {
 }
 
 // printHead writes how the page came, and what robots.txt says about fetching it.
-func (p *pager) printHead(out *output, s *seen) {
+func (p *pager) printHead(out *shell.Output, s *seen) {
 	fmt.Fprintf(out, "  %-10s %d %s\n", "status", s.status, http.StatusText(s.status))
-	fmt.Fprintf(out, "  %-10s %s\n", "robots", visible(s.decision.String()))
+	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(s.decision.String()))
 }
 
 // usageRecord is what usage writes with --json.
 type usageRecord struct {
 	seenRecord
-	Preferences []preferenceRecord `json:"preferences"`
-	Statements  []*statementRecord `json:"statements"`
-	Incomplete  bool               `json:"incomplete"`
-}
-
-// statementRecord is a usage.Statement in JSON.
-type statementRecord struct {
-	Mechanism string  `json:"mechanism"`
-	In        string  `json:"in"`
-	Line      *int    `json:"line"`
-	Offset    *int64  `json:"offset"`
-	Key       *string `json:"key"`
-	Value     *string `json:"value"`
-	Engine    *string `json:"engine"`
-	Inherited bool    `json:"inherited"`
-	Text      string  `json:"text"`
-	Problem   *string `json:"problem"`
-}
-
-func newStatement(s usage.Statement) *statementRecord {
-	r := &statementRecord{
-		Mechanism: string(s.By), In: string(s.In), Line: orNull(s.Line), Key: orNull(s.Key), Value: orNull(s.Value),
-		Inherited: s.Inherited, Text: s.Text, Problem: orNull(s.Problem),
-	}
-	if s.By == usage.PageRule {
-		r.Engine = orNull(s.Engine.String())
-	}
-	if s.In == usage.InMeta {
-		r.Offset = &s.Offset
-	}
-	return r
+	Preferences []preferenceRecord  `json:"preferences"`
+	Statements  []*answer.Statement `json:"statements"`
+	Incomplete  bool                `json:"incomplete"`
 }
 
 type preferenceRecord struct {
-	Label      string           `json:"label"`
-	Preference usage.Preference `json:"preference"`
-	By         *statementRecord `json:"by"` // null: unknown
+	Label      string            `json:"label"`
+	Preference usage.Preference  `json:"preference"`
+	By         *answer.Statement `json:"by"` // null: unknown
 	by         usage.Statement
 }
 
@@ -372,7 +347,7 @@ func asEngine(rules page.Rules, agent string) []usage.Statement {
 }
 
 // showUsage writes for which uses a page may be used.
-func (p *pager) showUsage(out *output, s *seen) {
+func (p *pager) showUsage(out *shell.Output, s *seen) {
 	table := usage.Table()
 	var tokens []string
 	for _, m := range table {
@@ -380,59 +355,59 @@ func (p *pager) showUsage(out *output, s *seen) {
 			tokens = append(tokens, m.Key)
 		}
 	}
-	agent := p.agent.String()
+	agent := p.Agent.String()
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
-	for _, label := range usageLabels() {
+	for _, label := range site.UsageLabels() {
 		// What a server may make of dot segments counts too, as it does for the gate.
-		if a, _ := decide(s.policy, agent, s.url, []string{label}); a.By != nil && !slices.Contains(said, *a.By) {
+		if a, _ := answer.Decide(s.policy, agent, s.url, []string{label}); a.By != nil && !slices.Contains(said, *a.By) {
 			said = append(said, *a.By)
 		}
 	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
 	said = append(said, asEngine(s.rules, agent)...)
-	v := usageRecord{seenRecord: p.record(s), Statements: []*statementRecord{}, Incomplete: s.rules.Incomplete()}
+	v := usageRecord{seenRecord: p.record(s), Statements: []*answer.Statement{}, Incomplete: s.rules.Incomplete()}
 	for _, st := range said {
-		v.Statements = append(v.Statements, newStatement(st))
+		v.Statements = append(v.Statements, answer.NewStatement(st))
 	}
-	for i, label := range usageLabels() {
+	for i, label := range site.UsageLabels() {
 		w := preferenceRecord{Label: label}
 		switch w.Preference, w.by, _ = usage.For(said, usage.Label(label), table...); {
 		case w.Preference != usage.Unknown:
-			w.By = newStatement(w.by)
+			w.By = answer.NewStatement(w.by)
 		case i > 2:
 			continue // only the labels of the standard are shown where nothing is known
 		}
 		if w.Preference == usage.Disallow {
-			out.worsen(exitRefused)
+			out.Worsen(shell.ExitRefused)
 		}
 		v.Preferences = append(v.Preferences, w)
 	}
 	p.printUsage(out, s, v, said)
 }
 
-func (p *pager) printUsage(out *output, s *seen, v usageRecord, said []usage.Statement) {
+func (p *pager) printUsage(out *shell.Output, s *seen, v usageRecord, said []usage.Statement) {
 	if s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
-		out.worsen(exitUnknown)
+		out.Worsen(shell.ExitUnknown)
 	}
-	if p.json {
-		out.json(v)
+	if p.JSON {
+		out.JSON(v)
 		return
 	}
-	fmt.Fprintf(out, "%s\n", visible(v.URL))
+	fmt.Fprintf(out, "%s\n", answer.Visible(v.URL))
 	p.printHead(out, s)
 	for _, w := range v.Preferences {
 		by := ""
 		if w.By != nil {
-			by = visible(w.by.String())
+			by = answer.Visible(w.by.String())
 		}
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
 	}
 	for _, st := range said {
 		switch {
 		case st.Problem != "":
-			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", visible(st.String()), visible(st.Problem))
+			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", answer.Visible(st.String()), answer.Visible(st.Problem))
 		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
-			fmt.Fprintf(out, "  %-14s %s\n", "terms", visible(st.String()))
+			fmt.Fprintf(out, "  %-14s %s\n", "terms", answer.Visible(st.String()))
 		}
 	}
 	if v.Incomplete {

@@ -16,8 +16,11 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -25,7 +28,7 @@ import (
 type proxying struct {
 	server
 	each   bool // --agent-from-client
-	uses   usesFlag
+	uses   site.UsesFlag
 	paced  bool
 	blind  string
 	refuse string // a key of denials
@@ -58,9 +61,9 @@ http_proxy=http://robots:TOKEN@HOST:3128.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// proxy makes the subcommand.
-func (a *app) proxy() *cobra.Command {
-	p := &proxying{server: server{app: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
+// proxyCommand makes the subcommand.
+func proxyCommand(a *shell.App) *cobra.Command {
+	p := &proxying{server: server{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 	return p.command()
 }
 
@@ -71,18 +74,18 @@ func (p *proxying) command() *cobra.Command {
 		Long:  proxyHelp,
 		Example: `  robots proxy --agent ExampleBot --pace
   curl --proxy http://127.0.0.1:3128 http://example.com/private`,
-		Args:              none("proxy takes no arguments"),
+		Args:              shell.None("proxy takes no arguments"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.RunE = runs(func(ctx context.Context, _ []string) error {
+	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		switch {
 		case p.each && cmd.Flags().Changed("agent"):
-			return usagef("--agent and --agent-from-client say different things: give one of them")
+			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
 		case (p.ca == "") != (p.caKey == ""):
-			return usagef("--ca and --ca-key are two halves: give both, or none")
+			return shell.Usagef("--ca and --ca-key are two halves: give both, or none")
 		}
 		if _, known := denials[p.refuse]; !known {
-			return usagef("--refuse is %s, not one of %s", quoted(p.refuse), strings.Join(denialNames, ", "))
+			return shell.Usagef("--refuse is %s, not one of %s", answer.Quoted(p.refuse), strings.Join(denialNames, ", "))
 		}
 		if err := p.checkBlind(cmd.Flags().Changed("blind")); err != nil {
 			return err
@@ -100,9 +103,9 @@ func (p *proxying) command() *cobra.Command {
 
 // registerProxy adds the flags that serve does not share.
 func (p *proxying) registerProxy(cmd *cobra.Command) {
-	agentVar(cmd, &p.agent)
-	dialectVar(cmd, &p.dialect)
-	usesVar(cmd, &p.uses)
+	site.AgentVar(cmd, &p.Agent)
+	site.DialectVar(cmd, &p.Dialect)
+	site.UsesVar(cmd, &p.uses)
 	f := cmd.Flags()
 	f.BoolVar(&p.each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
 	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
@@ -146,14 +149,14 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer g.end(ctx, p.app)
+	defer g.End(ctx, p.App)
 	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))
 	if watch != nil {
 		defer p.watched(ctx, s, g, watch).Close()
 		said += fmt.Sprintf("robots proxy metrics: %s/metrics\n", p.url(watch))
 	}
-	io.WriteString(p.out, said)
+	io.WriteString(p.Out, said)
 	return drained(ctx, log, s, l, p.drain, func() {})
 }
 
@@ -181,14 +184,14 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 
 // open makes g, which answers questions, one that requests are sent through. own is where the proxy
 // listens.
-func (p *proxying) open(s *proxy.Server, g *gate, own netip.AddrPort) {
+func (p *proxying) open(s *proxy.Server, g *site.Gate, own netip.AddrPort) {
 	g.Uses = p.uses
 	if p.each {
 		g.Token = ""
 	}
 	if p.paced {
 		g.Pacer = new(client.Pacer)
-		g.share(func(s turns.Store) turns.Store { return s })
+		g.Share(func(s turns.Store) turns.Store { return s })
 	}
 	base := g.Base.(*http.Transport).Clone()
 	base.DisableCompression = true // bodies pass as they are

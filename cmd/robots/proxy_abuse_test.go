@@ -17,6 +17,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // raw sends bytes to the proxy, and returns the status codes of its answers: as many as are expected,
@@ -354,7 +355,7 @@ func TestProxyDrains(t *testing.T) {
 			select {
 			case status := <-v.end:
 				v.end <- status
-				if status != exitOK {
+				if status != shell.ExitOK {
 					t.Errorf("cut %v: exit status %d", cut, status)
 				}
 			case <-time.After(5 * time.Second):

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -29,13 +32,13 @@ var blindWays = []string{blindOrigin, blindRefuse, blindAllow}
 // is no longer the default, and wrong if it was given.
 func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(blindWays, p.blind) {
-		return usagef("--blind is %s, not one of %s", quoted(p.blind), strings.Join(blindWays, ", "))
+		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.blind), strings.Join(blindWays, ", "))
 	}
-	if p.blind != blindOrigin || !p.paced && p.uses == nil && p.signing.key == "" && p.headers == nil {
+	if p.blind != blindOrigin || !p.paced && p.uses == nil && p.Signing.Key == "" && p.Headers == nil {
 		return nil
 	}
 	if given {
-		return usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
+		return shell.Usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
 	}
 	p.blind = blindRefuse
 	return nil
@@ -44,7 +47,7 @@ func (p *proxying) checkBlind(given bool) error {
 // decideBlind returns why there may be no tunnel in which no request will be seen, or until when that it may be
 // holds; the zero time is for ever. What is not seen is any path, and with --agent-from-client any crawler as well:
 // the User-Agent field of a CONNECT, which many programs leave out, binds no request in the tunnel.
-func (p *proxying) decideBlind(ctx context.Context, g *gate, to proxy.Target) (until time.Time, err error) {
+func (p *proxying) decideBlind(ctx context.Context, g *site.Gate, to proxy.Target) (until time.Time, err error) {
 	switch p.blind {
 	case blindAllow:
 		return until, nil
@@ -86,7 +89,7 @@ func sealed(to proxy.Target, why string) error {
 func forbids(p *policy.Policy, token string) (what string, is bool) {
 	for r := range p.Group(token).Rules() {
 		if !r.Allow && r.Pattern != "" { // an empty one matches nothing
-			return fmt.Sprintf("line %d of its robots.txt, %s, forbids %s", r.Line, visible(r.String()), cmp.Or(token, "*")), true
+			return fmt.Sprintf("line %d of its robots.txt, %s, forbids %s", r.Line, answer.Visible(r.String()), cmp.Or(token, "*")), true
 		}
 	}
 	return "its robots.txt, which is unreachable, forbids", p.Reason() == policy.ReasonUnreachable
@@ -100,7 +103,7 @@ func forbidsAny(p *policy.Policy) (what string, is bool) {
 		case field == "User-agent":
 			name = value
 		case field == "Disallow" && value != "":
-			return fmt.Sprintf("its robots.txt, by %s, forbids %s", visible(strings.TrimSpace(line)), visible(name)), true
+			return fmt.Sprintf("its robots.txt, by %s, forbids %s", answer.Visible(strings.TrimSpace(line)), answer.Visible(name)), true
 		}
 	}
 	return "", false

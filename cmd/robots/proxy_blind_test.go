@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // origin is a site that keeps what it was asked for, robots.txt aside.
@@ -189,10 +190,10 @@ func TestProxyTunnelsCarryTLSForTheirHost(t *testing.T) {
 
 // The rules' lifetime is what a tunnel may be there for without another look.
 func TestProxyLooksAtATunnelAgainWhenTheRulesEnd(t *testing.T) {
-	p := &proxying{server: server{app: &app{streams: streams{err: io.Discard}}, private: true}, blind: blindOrigin}
-	p.cacheAt, p.timeout = "none", time.Minute
+	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: io.Discard}}, private: true}, blind: blindOrigin}
+	p.CacheAt, p.Timeout = "none", time.Minute
 	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Cache-Control", "max-age=1800") })
-	p.connectTo = []string{strings.TrimPrefix(to, "--connect-to=")}
+	p.ConnectTo = []string{strings.TrimPrefix(to, "--connect-to=")}
 	g, err := p.openGate(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

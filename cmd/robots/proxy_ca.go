@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // authority reads --ca and --ca-key.
@@ -31,7 +33,7 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 	}
 	a, err := proxy.NewAuthority(certificate, key)
 	if err != nil {
-		return nil, usagef("--ca %s, --ca-key %s: %w", p.ca, p.caKey, err)
+		return nil, shell.Usagef("--ca %s, --ca-key %s: %w", p.ca, p.caKey, err)
 	}
 	return a, nil
 }
@@ -53,17 +55,17 @@ for some domains alone, and clients hold it to that.`,
   https_proxy=http://127.0.0.1:3128 curl --cacert ca.pem https://example.com/`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("give two files: for the certificate, and for the key")
+				return shell.Usagef("give two files: for the certificate, and for the key")
 			}
 			return nil
 		},
 	}
-	cmd.RunE = runs(func(_ context.Context, args []string) error {
+	cmd.RunE = shell.Runs(func(_ context.Context, args []string) error {
 		if days < 1 || days > maxDays {
-			return usagef("--days is %d, not from 1 to %d", days, maxDays)
+			return shell.Usagef("--days is %d, not from 1 to %d", days, maxDays)
 		}
 		if i := slices.IndexFunc(only, noDomain); i >= 0 {
-			return usagef("--only %s is no domain, such as example.com", quoted(only[i]))
+			return shell.Usagef("--only %s is no domain, such as example.com", answer.Quoted(only[i]))
 		}
 		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only,
 			time.Duration(days)*24*time.Hour)

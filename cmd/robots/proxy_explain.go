@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -46,7 +47,7 @@ func explain(err error) proxy.Refusal {
 }
 
 func notReached(status int, kind string, err error) proxy.Refusal {
-	p := serve.NewProblem(status, "failure", "the site was not reached: %s", visible(err.Error()))
+	p := serve.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
 	return proxy.Refusal{Problem: p, Error: kind}
 }
 
@@ -55,11 +56,11 @@ func refused(u *url.URL, a client.Answer) proxy.Refusal {
 	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
 		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Unreachable)
 	}
-	v := newVerdict(u.Redacted(), a)
+	v := answer.NewVerdict(u.Redacted(), a)
 	if o, err := fetch.OriginOf(u); err == nil && a.Unreachable != nil {
-		v.Error, v.Robots = a.Unreachable.Error(), &answer{URL: o.RobotsURL().String()}
+		v.Error, v.Robots = a.Unreachable.Error(), &answer.Answer{URL: o.RobotsURL().String()}
 	}
-	why := v.because()
+	why := v.Because()
 	if v.Line > 0 {
 		why = "robots.txt, " + why
 	}
@@ -76,9 +77,9 @@ func refused(u *url.URL, a client.Answer) proxy.Refusal {
 // unsent is what cannot be decided on, or not now.
 func unsent(err error) proxy.Refusal {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
-		return proxy.Refusal{Problem: unavailable(visible(err.Error())), Error: "proxy_internal_error"}
+		return proxy.Refusal{Problem: unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
 	}
-	p := serve.NewProblem(http.StatusBadRequest, "target", "%s", visible(err.Error()))
+	p := serve.NewProblem(http.StatusBadRequest, "target", "%s", answer.Visible(err.Error()))
 	return proxy.Refusal{Problem: p, Error: "http_request_error"}
 }
 

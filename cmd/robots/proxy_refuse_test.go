@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // newMoved is a site with a page that leads to a forbidden one.
@@ -78,7 +80,7 @@ func TestProxyRefusesAsItIsTold(t *testing.T) {
 		}
 	}
 	var errs strings.Builder
-	if status := run(t.Context(), []string{"proxy", "--refuse=404"}, streams{nil, io.Discard, &errs}); status != exitUsage {
+	if status := run(t.Context(), []string{"proxy", "--refuse=404"}, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
 		t.Errorf("status %d: %s", status, &errs)
 	}
 }

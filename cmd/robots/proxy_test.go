@@ -16,6 +16,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
 // relay is a running "robots proxy".
@@ -53,9 +55,9 @@ func startProxy(t *testing.T, args ...string) *relay {
 func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	t.Helper()
 	v := &relay{t: t, log: new(locked)}
-	p := &proxying{server: server{app: &app{streams: streams{err: v.log}}}, bounds: l}
+	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: v.log}}}, bounds: l}
 	var said string
-	said, v.stop, v.end = startCommand(t, p.command(), p.app,
+	said, v.stop, v.end = startCommand(t, p.command(), p.App,
 		append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
 	at, ok := strings.CutPrefix(said, "robots proxy: ")
 	if v.url, _ = url.Parse(strings.TrimSpace(at)); !ok {
@@ -204,7 +206,7 @@ func TestProxyAsksForRobotsInItsOwnName(t *testing.T) {
 	v.do("GET", "http://s.example/a", "User-Agent: Crawler/1", "Cookie: ;a=b")
 	mu.Lock()
 	defer mu.Unlock()
-	if asked["/robots.txt"] != userAgent || asked["/a"] != "Crawler/1;a=b1.1 robotsgate" {
+	if asked["/robots.txt"] != site.UserAgent || asked["/a"] != "Crawler/1;a=b1.1 robotsgate" {
 		t.Errorf("%q", asked)
 	}
 }
@@ -238,7 +240,7 @@ func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		"--uses=x", "argument"} {
 		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, strings.Fields(args)...)
-		if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {
+		if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
 			t.Errorf("%q: status %d: %s", args, status, &errs)
 		}
 	}
@@ -254,8 +256,7 @@ func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 func TestProxyReachesPublicNetworksOnly(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	defer inner.Close()
-	t.Setenv("HTTP_PROXY", inner.URL)
-	v := startProxy(t, "--timeout=2s")
+	v := startProxy(t, "--timeout=2s") // without the proxies of the environment, see TestServeAsksPublicNetworksOnly
 	_, port, _ := strings.Cut(inner.Listener.Addr().String(), ":")
 	if _, status, body := startProxy(t, "--timeout=2s", "--blind=allow").connectTo("127.0.0.1:"+port, ""); status != 403 {
 		t.Errorf("a tunnel: %d %s", status, body)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -49,7 +51,7 @@ func testCA(t *testing.T, args ...string) (flags []string, pool *x509.CertPool) 
 	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
 	var errs strings.Builder
 	args = append([]string{"proxy", "ca", cert, key}, args...)
-	if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitOK {
+	if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitOK {
 		t.Fatalf("%q: status %d: %s", args, status, &errs)
 	}
 	data, err := os.ReadFile(cert)
@@ -249,10 +251,10 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	make := func(args ...string) (int, string) {
 		var errs strings.Builder
-		status := run(t.Context(), append([]string{"proxy", "ca"}, args...), streams{nil, io.Discard, &errs})
+		status := run(t.Context(), append([]string{"proxy", "ca"}, args...), shell.Streams{Out: io.Discard, Err: &errs})
 		return status, errs.String()
 	}
-	if status, said := make("ca.pem", "ca.key"); status != exitOK {
+	if status, said := make("ca.pem", "ca.key"); status != shell.ExitOK {
 		t.Fatal(status, said)
 	}
 	if info, err := os.Stat("ca.key"); err != nil || info.Mode() != 0o600 {
@@ -260,9 +262,9 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 	}
 	before, _ := os.ReadFile("ca.pem")
 	for args, want := range map[string]int{
-		"ca.pem new.key": exitUnknown, "new.pem ca.key": exitUnknown, "ca.pem": exitUsage, "a b c": exitUsage,
-		"a b --days=0": exitUsage, "a b --only=192.0.2.1": exitUsage, "a b --only=example.com.": exitUsage,
-		"a b --only=*.example.com": exitUsage, "none/a b": exitUnknown,
+		"ca.pem new.key": shell.ExitUnknown, "new.pem ca.key": shell.ExitUnknown, "ca.pem": shell.ExitUsage, "a b c": shell.ExitUsage,
+		"a b --days=0": shell.ExitUsage, "a b --only=192.0.2.1": shell.ExitUsage, "a b --only=example.com.": shell.ExitUsage,
+		"a b --only=*.example.com": shell.ExitUsage, "none/a b": shell.ExitUnknown,
 	} {
 		if status, said := make(strings.Fields(args)...); status != want {
 			t.Errorf("%s: status %d: %s", args, status, said)
@@ -278,7 +280,7 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 		{"--blind=origin", "--pace"}} {
 		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, flags...)
-		if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {
+		if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
 			t.Errorf("%q: status %d: %s", flags, status, &errs)
 		}
 	}
@@ -297,7 +299,7 @@ func TestForbidsSeesEachRule(t *testing.T) {
 		"User-agent: bot\nCrawl-delay: 2\n":                                      true,
 		"User-agent: *\nDisallow: /a\nUser-agent: bot\nCrawl-delay: 2\nAllow: /": true,
 	} {
-		for _, d := range dialects {
+		for _, d := range answer.Dialects {
 			p := d.Parse([]byte(text))
 			if _, any := forbidsAny(p); any != strings.Contains(text, "Disallow: ") {
 				t.Errorf("%v: %q: forbidsAny is %v", d, text, any)
@@ -318,7 +320,7 @@ func TestForbidsSeesEachRule(t *testing.T) {
 		t.Error("the unreachable forbids nothing")
 	}
 	for name, text := range vectors.Corpus(t) {
-		for _, d := range dialects {
+		for _, d := range answer.Dialects {
 			p := d.Parse(text)
 			_, any := forbidsAny(p)
 			if _, is := forbids(p, "bot"); is {

@@ -15,6 +15,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
 // proxyAnswers are the kinds of answers that are counted.
@@ -22,7 +23,7 @@ var proxyAnswers = []string{proxy.Passed, proxy.Tunneled, "rule", "unreachable",
 	"unavailable", "failure"}
 
 // watched serves on l what watches this proxy, while s drains too: its /readyz is 503 when ctx has ended.
-func (p *proxying) watched(ctx context.Context, s *proxy.Server, g *gate, l net.Listener) *http.Server {
+func (p *proxying) watched(ctx context.Context, s *proxy.Server, g *site.Gate, l net.Listener) *http.Server {
 	m := newProxyMetrics(s, g)
 	guard := serve.Guard{Loopback: isLoopback(l), Token: s.Guard.Token}
 	mux := http.NewServeMux()
@@ -60,20 +61,20 @@ func (p *proxying) watched(ctx context.Context, s *proxy.Server, g *gate, l net.
 }
 
 // ready returns why requests should go to another proxy, or nil.
-func ready(ctx context.Context, r *http.Request, g *gate) *serve.Problem {
+func ready(ctx context.Context, r *http.Request, g *site.Gate) *serve.Problem {
 	if ctx.Err() != nil {
 		return unavailable("the proxy is ending")
 	}
 	within, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
-	if err := g.ping(within); err != nil {
+	if err := g.Ping(within); err != nil {
 		return unavailable("the store of turns is away")
 	}
 	return nil
 }
 
 // newProxyMetrics counts what s answers and what g reads. Those of its series that serve has, too, are the same.
-func newProxyMetrics(s *proxy.Server, g *gate) *metrics {
+func newProxyMetrics(s *proxy.Server, g *site.Gate) *metrics {
 	m := &metrics{registry: newRegistry()}
 	answers := newCounters(m.registry, "robots_proxy_answers_total", "Answers to clients.", "kind", proxyAnswers)
 	s.Count = func(kind string) { answers.WithLabelValues(kind).Inc() }
@@ -87,7 +88,7 @@ func newProxyMetrics(s *proxy.Server, g *gate) *metrics {
 	if g.Cache.Store != nil {
 		g.Cache.Store = m.store(g.Cache.Store)
 	}
-	if g.turns != nil {
+	if g.Turns != nil {
 		g.Pacer.Turns = countedTurns{g.Pacer.Turns, m}
 	}
 	g.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { m.fetched(f.Result, f.Err, f.Took) }}

@@ -12,15 +12,16 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // watchProxy is startProxy with a listener for what watches it.
 func watchProxy(t *testing.T, args ...string) (v *relay, watch string) {
 	t.Helper()
 	v = &relay{t: t, log: new(locked)}
-	p := &proxying{server: server{app: &app{streams: streams{err: v.log}}}, bounds: proxy.UsualLimits}
+	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: v.log}}}, bounds: proxy.UsualLimits}
 	var said string
-	said, v.stop, v.end = startCommand(t, p.command(), p.app, append([]string{"--listen=127.0.0.1:0", "--cache=none",
+	said, v.stop, v.end = startCommand(t, p.command(), p.App, append([]string{"--listen=127.0.0.1:0", "--cache=none",
 		"--metrics-listen=127.0.0.1:0"}, args...))
 	at := regexp.MustCompile(`^robots proxy: (.*)\nrobots proxy metrics: (.*)/metrics\n$`).FindStringSubmatch(said)
 	if at == nil {
@@ -141,7 +142,7 @@ func TestProxyIsWatchedByThoseWhoMay(t *testing.T) {
 	}
 	var errs strings.Builder
 	args := []string{"proxy", "--cache=none", "--listen=127.0.0.1:0", "--metrics-listen=0.0.0.0:0"}
-	if status := run(t.Context(), args, streams{nil, io.Discard, &errs}); status != exitUsage {
+	if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
 		t.Errorf("beyond loopback: status %d: %s", status, &errs)
 	}
 }

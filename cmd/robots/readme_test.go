@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // readmeSites are the sites of README.md.
@@ -113,6 +115,6 @@ func (s *readmeShell) run(line, want string) string {
 	if slices.Contains([]string{"check", "fetch", "filter", "page", "usage"}, args[0]) {
 		args = append(slices.Clone(args), s.to)
 	}
-	s.status = run(s.t.Context(), args, streams{&in, &out, &out})
+	s.status = run(s.t.Context(), args, shell.Streams{In: &in, Out: &out, Err: &out})
 	return out.String()
 }

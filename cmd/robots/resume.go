@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // answers is a file that holds an answer on each line.
@@ -25,7 +28,7 @@ func create(name string, how int) (*answers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answers{File: file, in: bufio.NewReaderSize(file, batchBytes)}, nil
+	return &answers{File: file, in: bufio.NewReaderSize(file, shell.BatchBytes)}, nil
 }
 
 // next returns the next line, with its end. At the end of the file it returns nil, as it does
@@ -101,18 +104,18 @@ const sameList = "--resume needs the same list and flags"
 // count counts the lines that were read from l as skipped, and returns how many.
 func (f *filterer) count(l *list) int {
 	f.skipped.Store(int64(l.number))
-	f.meter.skip(l.bytes)
+	f.meter.Skip(l.bytes)
 	return l.number
 }
 
-// isAbout returns a function that reports whether answer is about a line of the list.
-func (f *filterer) isAbout(answer []byte) (func(number int, text []byte) bool, error) {
-	if !f.json {
-		answer = bytes.TrimSuffix(answer, []byte("\n"))
-		return func(_ int, text []byte) bool { return bytes.Equal(text, answer) }, nil
+// isAbout returns a function that reports whether an answer, the last, is about a line of the list.
+func (f *filterer) isAbout(last []byte) (func(number int, text []byte) bool, error) {
+	if !f.JSON {
+		last = bytes.TrimSuffix(last, []byte("\n"))
+		return func(_ int, text []byte) bool { return bytes.Equal(text, last) }, nil
 	}
-	var v verdict
-	if err := json.Unmarshal(answer, &v); err != nil {
+	var v answer.Verdict
+	if err := json.Unmarshal(last, &v); err != nil {
 		return nil, fmt.Errorf("%s: line %d: %w", f.output.Name(), f.output.lines, err)
 	}
 	return func(number int, _ []byte) bool { return number == v.Number }, nil
@@ -130,7 +133,7 @@ type list struct {
 // find reads on to the line that is wanted. The error is io.EOF if there is none.
 func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) bool) error {
 	for ctx.Err() == nil {
-		text, tooLong, err := appendLine(l.text[:0], l.in, maxURL)
+		text, tooLong, err := shell.AppendLine(l.text[:0], l.in, maxURL)
 		if err != nil && (err != io.EOF || len(text) == 0) {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -12,16 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-)
 
-// Exit statuses. Of several, the worst counts: an unknown outcome hides more than a
-// refusal does.
-const (
-	exitOK          = 0
-	exitRefused     = 1
-	exitUnknown     = 2
-	exitUsage       = 64  // EX_USAGE of sysexits.h
-	exitInterrupted = 130 // 128 + SIGINT, as shells report it
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // exitHelp is what they mean, in --help and in README.md.
@@ -37,56 +29,34 @@ const exitHelp = `Exit status, the highest that applies:
        no effect
   130  interrupted`
 
-// streams are where a command reads and writes; tests give their own.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// app is one run of the command.
-type app struct {
-	streams
-	json   bool
-	color  colorFlag
-	status int
-}
-
-// worsen makes the exit status at least as bad as status.
-func (a *app) worsen(status int) { a.status = max(a.status, status) }
-
-// failure marks an error that came up while a subcommand was running.
-type failure struct{ error }
-
-func (f failure) Unwrap() error { return f.error }
-
 // run executes the command line args and returns the exit status. It is main without the
 // process: nothing in it ends the program or reads a global.
-func run(ctx context.Context, args []string, std streams) int {
-	a := &app{streams: std}
-	root := a.root(args)
+func run(ctx context.Context, args []string, std shell.Streams) int {
+	a := &shell.App{Streams: std}
+	root := rootCommand(a, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	failed, isFailure := errors.AsType[failure](err)
+	failed, isFailure := errors.AsType[shell.Failure](err)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(std.err, "robots: interrupted")
-		a.status = exitInterrupted
+		fmt.Fprintln(std.Err, "robots: interrupted")
+		a.Status = shell.ExitInterrupted
 	case isFailure && errors.Is(err, syscall.EPIPE):
-		a.worsen(exitUnknown) // the reader of our output has gone and needs no message
+		a.Worsen(shell.ExitUnknown) // the reader of our output has gone and needs no message
 	case isFailure:
-		fmt.Fprintf(std.err, "robots: %s\n", visible(failed.Error()))
-		a.worsen(exitUnknown)
-	default: // from the command-line library, or a usageError
-		fmt.Fprintf(std.err, "robots: %s\nRun '%s --help' for usage.\n", visible(err.Error()), cmd.CommandPath())
-		a.status = exitUsage
+		fmt.Fprintf(std.Err, "robots: %s\n", answer.Visible(failed.Error()))
+		a.Worsen(shell.ExitUnknown)
+	default: // from the command-line library, or a UsageError
+		fmt.Fprintf(std.Err, "robots: %s\nRun '%s --help' for usage.\n", answer.Visible(err.Error()), cmd.CommandPath())
+		a.Status = shell.ExitUsage
 	}
-	return a.status
+	return a.Status
 }
 
-// root is the command with the subcommands that args need. Completion scripts and the texts
+// rootCommand is the command with the subcommands that args need. Completion scripts and the texts
 // of --help come from the library; errors and usage are printed by run, which knows them apart.
-func (a *app) root(args []string) *cobra.Command {
+func rootCommand(a *shell.App, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",
 		Short: "What robots.txt files permit, and what is wrong with them",
@@ -99,38 +69,38 @@ wrong with them.
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
+				return shell.UnknownCommand(cmd, args[0])
 			}
-			cmd.SetOut(a.err)
+			cmd.SetOut(a.Err)
 			cmd.Help()
-			fmt.Fprintln(a.err)
-			return usagef("a subcommand is missing")
+			fmt.Fprintln(a.Err)
+			return shell.Usagef("a subcommand is missing")
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	root.SetFlagErrorFunc(flagError)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(shell.FlagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetVersionTemplate("robots {{.Version}}\n")
-	root.SetHelpCommand(a.help())
-	a.subcommands(root, args)
+	root.SetHelpCommand(helpCommand(a))
+	subcommands(a, root, args)
 	return root
 }
 
 // subcommands makes the one that args begin with. Without one, --help, suggestions and completions
 // may tell of each: to make all takes longer than most files take to be read and asked.
-func (a *app) subcommands(root *cobra.Command, args []string) {
+func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	all := []struct {
 		name        string
-		make        func() *cobra.Command
+		make        func(*shell.App) *cobra.Command
 		json, color bool
 	}{
-		{"check", a.check, true, true}, {"fetch", a.fetch, true, false}, {"filter", a.filter, true, false},
-		{"lint", a.lint, true, true}, {"match", a.match, true, true}, {"page", a.page, true, false},
-		{"proxy", a.proxy, false, false}, {"schema", a.schema, false, false}, {"serve", a.serve, false, false},
-		{"sign", a.sign, false, false}, {"usage", a.usage, true, false}, {"version", a.version, true, false},
+		{"check", checkCommand, true, true}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
+		{"lint", lintCommand, true, true}, {"match", matchCommand, true, true}, {"page", pageCommand, true, false},
+		{"proxy", proxyCommand, false, false}, {"schema", schemaCommand, false, false}, {"serve", serveCommand, false, false},
+		{"sign", signCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
 	}
 	one := -1
 	for i, s := range all {
@@ -142,20 +112,20 @@ func (a *app) subcommands(root *cobra.Command, args []string) {
 		all = all[one : one+1]
 	}
 	for _, s := range all {
-		cmd := s.make()
+		cmd := s.make(a)
 		if s.json {
-			cmd.Flags().BoolVar(&a.json, "json", false, "write JSON, one object per line (see robots schema)")
+			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
 		}
 		if s.color {
-			a.color = "auto"
-			cmd.Flags().Var(&a.color, "color", "use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
-			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorWhen, cobra.ShellCompDirectiveNoFileComp))
+			a.Color = "auto"
+			cmd.Flags().Var(&a.Color, "color", "use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
+			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(shell.ColorWhen, cobra.ShellCompDirectiveNoFileComp))
 		}
 		root.AddCommand(cmd)
 	}
 	if root.CompletionOptions.DisableDefaultCmd = one >= 0; one < 0 {
 		root.Version = version()
-		root.AddCommand(a.man())
+		root.AddCommand(manCommand(a))
 		completion(root)
 		// What is no command has no --help.
 		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
@@ -169,23 +139,23 @@ func completion(root *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
+				return shell.Usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
 			}
-			return usagef("name a shell: bash, fish, powershell or zsh")
+			return shell.Usagef("name a shell: bash, fish, powershell or zsh")
 		}
 	}
 }
 
-// help makes the subcommand. The library's own takes a name it does not know for an
+// helpCommand makes the subcommand. The library's own takes a name it does not know for an
 // answered question.
-func (a *app) help() *cobra.Command {
+func helpCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show how a command is used",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownCommand(cmd.Root(), args[0])
+				return shell.UnknownCommand(cmd.Root(), args[0])
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -193,8 +163,8 @@ func (a *app) help() *cobra.Command {
 	}
 }
 
-// man makes the subcommand.
-func (a *app) man() *cobra.Command {
+// manCommand makes the subcommand.
+func manCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages to a folder",
@@ -202,42 +172,30 @@ func (a *app) man() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.Root().DisableAutoGenTag = true // the same from the same version
 			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "robots"}, args[0]); err != nil {
-				return failure{err}
+				return shell.Failed(err)
 			}
 			return nil
 		},
 	}
 }
 
-// version makes the subcommand.
-func (a *app) version() *cobra.Command {
+// versionCommand makes the subcommand.
+func versionCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
-		Args:  none("version takes no arguments"),
-		RunE: runs(func(context.Context, []string) error {
-			var out output
-			if a.json {
-				out.json(map[string]any{
+		Args:  shell.None("version takes no arguments"),
+		RunE: shell.Runs(func(context.Context, []string) error {
+			var out shell.Output
+			if a.JSON {
+				out.JSON(map[string]any{
 					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": schemaVersion,
 				})
 			} else {
 				fmt.Fprintf(&out, "robots %s\n", version())
 			}
-			return a.emit(&out)
+			return a.Emit(&out)
 		}),
-	}
-}
-
-// runs adapts the body of a subcommand: its errors become failures, except those
-// about how it was called.
-func runs(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := body(cmd.Context(), args)
-		if _, usage := errors.AsType[usageError](err); err == nil || usage {
-			return err
-		}
-		return failure{err}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 
 	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // schemaVersion is that of schema.json. Within a version fields may be added; none is
@@ -16,8 +18,8 @@ const schemaVersion = 1
 //go:embed schema.json
 var schemaText []byte
 
-// schema makes the subcommand.
-func (a *app) schema() *cobra.Command {
+// schemaCommand makes the subcommand.
+func schemaCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Write the JSON Schema of what --json writes",
@@ -26,9 +28,9 @@ write with --json. The version is in its "$id". Within a version fields may be a
 none is renamed, removed or given another meaning.`,
 		Example: `  robots schema > robots.schema.json
   robots schema | jq '."$defs".decision.properties | keys'`,
-		Args: none("schema takes no arguments"),
-		RunE: runs(func(context.Context, []string) error {
-			_, err := a.out.Write(schemaText)
+		Args: shell.None("schema takes no arguments"),
+		RunE: shell.Runs(func(context.Context, []string) error {
+			_, err := a.Out.Write(schemaText)
 			return err
 		}),
 	}

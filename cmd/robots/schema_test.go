@@ -16,6 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -23,7 +24,7 @@ import (
 func compiled(t *testing.T, definition string) *jsonschema.Schema {
 	t.Helper()
 	var out bytes.Buffer
-	if status := run(t.Context(), []string{"schema"}, streams{nil, &out, t.Output()}); status != exitOK {
+	if status := run(t.Context(), []string{"schema"}, shell.Streams{Out: &out, Err: t.Output()}); status != shell.ExitOK {
 		t.Fatal("robots schema: status ", status)
 	}
 	doc, err := jsonschema.UnmarshalJSON(&out)
@@ -119,7 +120,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	}
 	checkSchema(t, "decision", 4, lines)
 	var problems bytes.Buffer
-	std := streams{strings.NewReader(urls[0]), io.Discard, &problems}
+	std := shell.Streams{In: strings.NewReader(urls[0]), Out: io.Discard, Err: &problems}
 	run(t.Context(), []string{"filter", "--json", "--summary", to}, std)
 	checkSchema(t, "summary", 1, problems.Bytes())
 }
@@ -175,7 +176,7 @@ func lintExamples(t *testing.T, dir string) (names []string) {
 func stdoutOf(t *testing.T, in string, args ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if status := run(t.Context(), args, streams{strings.NewReader(in), &out, t.Output()}); status == exitUsage {
+	if status := run(t.Context(), args, shell.Streams{In: strings.NewReader(in), Out: &out, Err: t.Output()}); status == shell.ExitUsage {
 		t.Fatalf("%q: status %d", args, status)
 	}
 	return out.Bytes()

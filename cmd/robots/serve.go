@@ -20,15 +20,18 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // server is "robots serve".
 type server struct {
-	*app
-	network
+	*shell.App
+	site.Network
 	socket
 	hosts   []string
 	trusted []string
@@ -65,9 +68,9 @@ proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// serve makes the subcommand.
-func (a *app) serve() *cobra.Command {
-	s := &server{app: a, file: "serve.db", limits: usualLimits}
+// serveCommand makes the subcommand.
+func serveCommand(a *shell.App) *cobra.Command {
+	s := &server{App: a, file: "serve.db", limits: usualLimits}
 	return s.command()
 }
 
@@ -78,14 +81,14 @@ func (s *server) command() *cobra.Command {
 		Long:  serveHelp,
 		Example: `  robots serve --agent ExampleBot
   curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,
-		Args:              none("serve takes no arguments"),
+		Args:              shell.None("serve takes no arguments"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.RunE = runs(func(ctx context.Context, _ []string) error {
+	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		return s.run(ctx, cmd.Flags().Changed("trusted"))
 	})
-	agentVar(cmd, &s.agent)
-	dialectVar(cmd, &s.dialect)
+	site.AgentVar(cmd, &s.Agent)
+	site.DialectVar(cmd, &s.Dialect)
 	f := cmd.Flags()
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
@@ -104,8 +107,8 @@ func (s *server) registerServer(cmd *cobra.Command, address string) {
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
-	s.register(cmd)
-	s.registerCache(cmd)
+	s.Register(cmd)
+	s.RegisterCache(cmd)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }
 
@@ -135,16 +138,16 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 		return err
 	}
 	service.use(g)
-	defer g.end(ctx, s.app)
-	fmt.Fprintf(s.out, "robots serve: %s\n", s.url(l))
+	defer g.End(ctx, s.App)
+	fmt.Fprintf(s.Out, "robots serve: %s\n", s.url(l))
 	return service.until(ctx, l, s.drain)
 }
 
 // use makes g the gate of the service.
-func (v *service) use(g *gate) {
+func (v *service) use(g *site.Gate) {
 	v.gate = g
 	g.Pacer = new(client.Pacer)
-	g.share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
+	g.Share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
 	g.Trace = &client.Trace{Fetched: v.fetched}
 	v.metrics.watch(g.Cache)
 	v.metrics.watchService(v)
@@ -152,23 +155,23 @@ func (v *service) use(g *gate) {
 		g.Cache.Store = v.metrics.store(g.Cache.Store)
 	}
 	// What is kept whole is no answer of the Cache, and holds for a time of its own.
-	v.whole = &gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
-	v.files = newFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
+	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
+	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
 
 // logger makes the log of a program that runs on, and looks at the flags that all such have.
 func (s *server) logger() (*slog.Logger, error) {
 	if s.drain < 0 {
-		return nil, usagef("--drain is %s; the least is 0s", s.drain)
+		return nil, shell.Usagef("--drain is %s; the least is 0s", s.drain)
 	}
 	options := &slog.HandlerOptions{Level: &s.level}
 	switch s.logs {
 	case "text":
-		return slog.New(slog.NewTextHandler(s.err, options)), nil
+		return slog.New(slog.NewTextHandler(s.Err, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(s.err, options)), nil
+		return slog.New(slog.NewJSONHandler(s.Err, options)), nil
 	}
-	return nil, usagef("no format of logs is called %q: it is text or json", s.logs)
+	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
 }
 
 // service makes all of the service but its gate.
@@ -177,11 +180,11 @@ func (s *server) service(gateways bool) (*service, error) {
 		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
 		work: serve.NewMemory(s.limits.work - s.limits.work/4), small: serve.NewMemory(s.limits.work / 4),
 		policies: serve.NewMemory(s.limits.policies), spool: serve.NewMemory(s.limits.spool)}
-	v.answers = &app{streams: streams{out: io.Discard, err: io.Discard}, json: true}
-	v.outputs.New = func() any { return new(output) }
+	v.answers = &shell.App{Streams: shell.Streams{Out: io.Discard, Err: io.Discard}, JSON: true}
+	v.outputs.New = func() any { return new(shell.Output) }
 	v.guard.Hosts = s.hosts
 	if s.turn <= 0 {
-		return nil, usagef("--turn-time is %s: give more than 0s", s.turn)
+		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turn)
 	}
 	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = s.turn, (*client.Turn).End, make(chan struct{}, s.limits.turns)
 	var err error
@@ -191,7 +194,7 @@ func (s *server) service(gateways bool) (*service, error) {
 	for _, text := range s.trusted {
 		n, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, usagef("--trusted: %w", err)
+			return nil, shell.Usagef("--trusted: %w", err)
 		}
 		v.trusted.Trusted = append(v.trusted.Trusted, n.Masked())
 	}
@@ -200,14 +203,14 @@ func (s *server) service(gateways bool) (*service, error) {
 }
 
 // openGate is open with the settings of a program that runs on.
-func (s *server) openGate(log *slog.Logger) (*gate, error) {
+func (s *server) openGate(log *slog.Logger) (*site.Gate, error) {
 	at, own, err := s.cachePlace()
 	if err != nil {
 		log.Warn("robots.txt is kept in memory only", "error", err)
 	}
-	n := s.network
-	n.cacheAt = at
-	g, err := n.open(s.err)
+	n := s.Network
+	n.CacheAt = at
+	g, err := n.Open(s.Err)
 	if err != nil && own {
 		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
 	}
@@ -217,13 +220,13 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
-	g.answers, _ = lru.New[answerOf, *answer](maxAnswers) // fails for a size below 1 only
+	g.Answers, _ = lru.New[site.AnswerOf, *answer.Answer](maxAnswers) // fails for a size below 1 only
 	if !s.private {
 		// The Fetcher sees the addresses of names only without a proxy, and before it connects
 		// only without a dialer.
 		base := g.Base.(*http.Transport)
 		base.Proxy, g.Fetcher.PublicOnly = nil, true
-		if len(s.connectTo) == 0 {
+		if len(s.ConnectTo) == 0 {
 			base.DialContext = nil
 		}
 	}
@@ -233,7 +236,7 @@ func (s *server) openGate(log *slog.Logger) (*gate, error) {
 // cachePlace is what --cache names. own tells that it was not given, and that the place is
 // the user's own; an error, that there is no such place.
 func (s *server) cachePlace() (at string, own bool, err error) {
-	switch s.cacheAt {
+	switch s.CacheAt {
 	case "none":
 		return "", false, nil
 	case "":
@@ -247,7 +250,7 @@ func (s *server) cachePlace() (at string, own bool, err error) {
 		}
 		return filepath.Join(dir, s.file), true, nil
 	default:
-		return s.cacheAt, false, nil
+		return s.CacheAt, false, nil
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -39,7 +41,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What an allowed URL rests on is asked for by people, not by gateways.
-	if a, err := decide(q.result.Policy, c.agent.String(), q.url, nil); err == nil && a.Allowed {
+	if a, err := answer.Decide(q.Result.Policy, c.Agent.String(), q.url, nil); err == nil && a.Allowed {
 		v.metrics.decided(begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}
@@ -47,7 +49,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.because())
+	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.Because())
 	v.refuse(w, answer)
 	return nil
 }
@@ -63,43 +65,45 @@ func (v *service) about(ctx context.Context, text, agent string) (*checker, chec
 		return nil, checked{}, err
 	}
 	res, err := v.find(ctx, c, u, o)
-	return c, checked{1, text, u, &asked{origin: o, result: res}}, err
+	return c, checked{1, text, u, &shell.Asked{Origin: o, Result: res}}, err
 }
 
 // judge decides about a URL that was asked about at begin, with all that the decision rests on.
-func (v *service) judge(begin time.Time, c *checker, q checked) (*verdict, error) {
-	answer, err := c.verdict(v.gate, q, reading{c.dialect.Dialect, q.result})
+func (v *service) judge(begin time.Time, c *checker, q checked) (*answer.Verdict, error) {
+	verdict, err := c.verdict(v.gate, q, answer.Reading{Dialect: c.Dialect.Dialect, Result: q.Result})
 	if err != nil {
 		return nil, noOrigin(err)
 	}
-	v.metrics.decided(begin, answer.outcome())
-	return answer, nil
+	v.metrics.decided(begin, verdict.Outcome())
+	return verdict, nil
 }
 
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
 // stands behind the gateway.
-func (v *service) refuse(w http.ResponseWriter, answer *verdict) {
-	kind := kindOf(answer)
-	p := serve.NewProblem(http.StatusForbidden, kind, "%s", answer.because())
+func (v *service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
+	kind := kindOf(verdict)
+	p := serve.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
 	if kind == "unreachable" {
-		p.RetryAfter = retryOfAnswer(answer.Robots)
+		p.RetryAfter = retryOfAnswer(verdict.Robots)
 	}
-	serve.SetProxyStatus(w.Header(), "http_request_denied", answer.because())
+	serve.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
 	p.Write(w)
 }
 
-func unreachable(v *verdict) bool { return v.Reason == reasonName(policy.ReasonUnreachable) }
+func unreachable(v *answer.Verdict) bool {
+	return v.Reason == answer.ReasonName(policy.ReasonUnreachable)
+}
 
 // kindOf tells in one word what refuses: the rules, or that they are not known.
-func kindOf(answer *verdict) string {
-	if unreachable(answer) {
+func kindOf(v *answer.Verdict) string {
+	if unreachable(v) {
 		return "unreachable"
 	}
 	return "rule"
 }
 
 // retryOfAnswer is how long it takes until an unreachable robots.txt is asked for again.
-func retryOfAnswer(a *answer) time.Duration {
+func retryOfAnswer(a *answer.Answer) time.Duration {
 	if a == nil || a.Retry == nil {
 		return time.Minute
 	}

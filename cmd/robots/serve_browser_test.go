@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -461,7 +462,7 @@ func (p *tab) quotes(at, how string) {
 		}
 	}
 	got := eval[string](p, `document.getElementById('answer').textContent`)
-	if at := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\ufffd' && hidden(r) }); at >= 0 {
+	if at := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\ufffd' && answer.Hidden(r) }); at >= 0 {
 		p.t.Errorf("%s: the page shows %q", how, got[at:min(at+20, len(got))])
 	}
 	for _, want := range []string{`<script>pwned=1</script>`, `\u202eevil`, `\x1b[31mred`} {

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -34,9 +37,9 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 	for name, values := range query {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, serve.BadParameter(brief(name),
+			return nil, serve.BadParameter(answer.Brief(name),
 				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
-				quoted(name), strings.Join(names, ", "))
+				answer.Quoted(name), strings.Join(names, ", "))
 		case len(values) > 1:
 			return nil, serve.BadParameter(name, "%s is given %d times", name, len(values))
 		}
@@ -49,7 +52,7 @@ func malformedIn(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		if _, err := url.ParseQuery(pair); err != nil {
 			name, _, _ := strings.Cut(pair, "=")
-			return brief(name)
+			return answer.Brief(name)
 		}
 	}
 	return ""
@@ -57,18 +60,18 @@ func malformedIn(query string) string {
 
 // asker reads agent and as, which may be empty, into a checker.
 func (v *service) asker(agent, as string) (*checker, error) {
-	c := &checker{app: v.answers}
-	c.agent, c.dialect = v.agent, v.dialect
+	c := &checker{App: v.answers}
+	c.Agent, c.Dialect = v.Agent, v.Dialect
 	if len(agent) > maxAgent {
 		return nil, serve.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
 	}
 	if agent != "" {
-		if err := c.agent.Set(agent); err != nil {
+		if err := c.Agent.Set(agent); err != nil {
 			return nil, serve.BadParameter("agent", "agent: %v", err)
 		}
 	}
 	if as != "" {
-		if err := (dialectsFlag{&c.dialect, &c.all}).Set(as); err != nil {
+		if err := (dialectsFlag{&c.Dialect, &c.all}).Set(as); err != nil {
 			return nil, serve.BadParameter("as", "as: %v", err)
 		}
 	}
@@ -98,13 +101,13 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, serve.BadParameter(name, "%s is missing", name)
 	}
-	u, err := parseURL(text)
+	u, err := site.ParseURL(text)
 	if err != nil {
 		return nil, fetch.Origin{}, noOrigin(err)
 	}
 	o, err := fetch.OriginOf(u)
 	if err != nil {
-		return nil, fetch.Origin{}, noOrigin(notURL(text, err))
+		return nil, fetch.Origin{}, noOrigin(answer.NotURL(text, err))
 	}
 	return u, o, nil
 }
@@ -127,8 +130,8 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	begin, q := time.Now(), checked{1, query.Get("url"), u, &asked{origin: o}}
-	if q.result, err = v.find(r.Context(), c, u, o); err != nil {
+	begin, q := time.Now(), checked{1, query.Get("url"), u, &shell.Asked{Origin: o}}
+	if q.Result, err = v.find(r.Context(), c, u, o); err != nil {
 		return err
 	}
 	g, media := v.gate, mediaJSON
@@ -137,22 +140,22 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	release := func() {}
 	if c.all { // each reads the file anew
-		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.result.Body))); err != nil {
+		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.Result.Body))); err != nil {
 			return err
 		}
 	}
 	defer release()
-	out := v.outputs.Get().(*output)
+	out := v.outputs.Get().(*shell.Output)
 	defer v.outputs.Put(out)
 	out.Reset()
 	var outcomes []string
-	for _, r := range c.readings(q.result) {
+	for _, r := range c.readings(q.Result) {
 		answer, err := c.verdict(g, q, r)
 		if err != nil {
 			return noOrigin(err)
 		}
-		out.verdict(answer)
-		outcomes = append(outcomes, answer.outcome())
+		out.Verdict(answer)
+		outcomes = append(outcomes, answer.Outcome())
 	}
 	v.metrics.decided(begin, outcomes...)
 	release()
@@ -163,7 +166,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 // known needs no deadline.
 func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
 	if !c.all {
-		if res, err := v.lookup(ended, o, c.dialect.Dialect); err == nil {
+		if res, err := v.lookup(site.Ended, o, c.Dialect.Dialect); err == nil {
 			return res, nil
 		}
 	}
@@ -173,14 +176,14 @@ func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Orig
 	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
 	defer cancel()
 	if c.all {
-		return v.files.get(ctx, o)
+		return v.files.Get(ctx, o)
 	}
-	return v.lookup(ctx, o, c.dialect.Dialect)
+	return v.lookup(ctx, o, c.Dialect.Dialect)
 }
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
 func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
-	src := v.gate.source(v.load)
+	src := v.gate.Source(v.load)
 	src.Dialect = d
 	res, err := v.gate.Cache.Get(ctx, o, src)
 	if err != nil {
@@ -225,7 +228,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
 	defer cancel()
-	res, err := v.files.get(ctx, o)
+	res, err := v.files.Get(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -234,9 +237,9 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return v.answer(w, http.StatusOK, mediaJSON, release, func(to io.Writer) error {
-		var out output
-		res = res.In(c.dialect.Dialect)
-		out.json(newFetched(res, v.whole.answer(o, res)))
+		var out shell.Output
+		res = res.In(c.Dialect.Dialect)
+		out.JSON(answer.NewFetched(res, v.whole.Answer(o, res)))
 		_, err := out.WriteTo(to)
 		return err
 	})

@@ -13,14 +13,16 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/transform"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // matchQuestion is the body of POST /v1/match without its URLs, of which there may be millions.
 type matchQuestion struct {
-	record
+	answer.Question
 	Agent, As string
 
 	urls  int64 // where they begin in the body
@@ -47,15 +49,15 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
-	var out output
+	var out shell.Output
 	to, number := serve.Paced{Writer: w, Patience: v.limits.answer}, 0
 	list := json.NewDecoder(from)
 	list.Token() // its bracket
 	err = eachURL(list, func(url string) error {
 		number++
 		ask(&out, number, url)
-		out.problems = nil // the records say the same
-		if out.Len() < batchBytes {
+		out.Problems = nil // the records say the same
+		if out.Len() < shell.BatchBytes {
 			return nil
 		}
 		_, err := to.Write(out.Bytes())
@@ -74,7 +76,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 // matching reads a question, and returns what answers it and where its URLs begin. What is
 // large in that is held until it is released.
 func (v *service) matching(ctx context.Context, spool *serve.Spool) (
-	ask func(*output, int, string), urls int64, release func(), err error,
+	ask func(*shell.Output, int, string), urls int64, release func(), err error,
 ) {
 	size := spool.Size()
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
@@ -93,7 +95,7 @@ func (v *service) matching(ctx context.Context, spool *serve.Spool) (
 	if c.all {
 		return nil, 0, nil, serve.BadParameter("as", "as=all is for decisions about a site")
 	}
-	m := &matcher{app: c.app, agent: c.agent, dialect: c.dialect}
+	m := &matcher{App: c.App, agent: c.Agent, dialect: c.Dialect}
 	p := m.dialect.Parse(text)
 	release = func() {}
 	if n := int64(p.Size()); n > smallPolicy {
@@ -119,7 +121,7 @@ func readMatch(spool *serve.Spool) (q matchQuestion, text []byte, err error) {
 	if q.Robots == nil && q.RobotsB64 == nil {
 		return q, nil, serve.BadParameter("robots", "robots is missing: give the text of the file")
 	}
-	if text, err = q.robots(); err != nil {
+	if text, err = q.File(); err != nil {
 		return q, nil, serve.BadParameter("robots_b64", "%v", err)
 	}
 	if len(text) > maxText {
@@ -146,7 +148,7 @@ func (q *matchQuestion) read(d *json.Decoder) error {
 		case known:
 			err = readField(d, name, into)
 		default:
-			err = fmt.Errorf("json: unknown field %s", quoted(t.(string)))
+			err = fmt.Errorf("json: unknown field %s", answer.Quoted(t.(string)))
 		}
 		if err != nil {
 			return err
@@ -204,7 +206,7 @@ func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
 	case "sarif":
 		write, media = lint.WriteSARIF, "application/sarif+json"
 	default:
-		return serve.BadParameter("format", "no format is called %s: it is json or sarif", quoted(format))
+		return serve.BadParameter("format", "no format is called %s: it is json or sarif", answer.Quoted(format))
 	}
 	spool, err := v.body(w, r, maxText, "text/plain", "application/octet-stream", "")
 	if err != nil {
@@ -220,7 +222,7 @@ func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		l := &linter{app: &app{streams: streams{in: in, err: io.Discard}}}
+		l := &linter{App: &shell.App{Streams: shell.Streams{In: in, Err: io.Discard}}}
 		report, err := l.one(r.Context(), "-")
 		if err != nil {
 			return err

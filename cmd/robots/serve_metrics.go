@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -35,7 +36,7 @@ type metrics struct {
 // The values of labels. All are there from the start: what has not happened yet is a zero.
 var (
 	decisionOutcomes = []string{"allowed", "refused", "unreachable", "malformed"}
-	fetchOutcomes    = []string{outcomeRules, "unavailable", "unreachable", "given-up"}
+	fetchOutcomes    = []string{answer.OutcomeRules, "unavailable", "unreachable", "given-up"}
 	storeOps         = []string{"get", "put", "lock", "take", "tell"}
 	statusClasses    = []string{"2xx", "3xx", "4xx", "429", "5xx"}
 )
@@ -133,7 +134,7 @@ func (m *metrics) decided(begin time.Time, outcomes ...string) {
 func (m *metrics) fetched(res *fetch.Result, err error, took time.Duration) {
 	outcome := "given-up"
 	if err == nil {
-		outcome = outcomeOf(res)
+		outcome = answer.OutcomeOf(res)
 	}
 	m.fetches.WithLabelValues(outcome).Inc()
 	m.fetchTime.Observe(took.Seconds())

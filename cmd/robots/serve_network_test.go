@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
 // questionsAbout are requests that make a service ask a site: one for each parameter.
@@ -44,8 +47,8 @@ func questionsAbout(site string) map[string]*http.Request {
 }
 
 // flaggedService is what "robots serve" makes of its flags, without a socket. change may be nil.
-func flaggedService(t *testing.T, change func(*gate), args ...string) http.Handler {
-	s := &server{app: &app{streams: streams{err: t.Output()}}, limits: usualLimits}
+func flaggedService(t *testing.T, change func(*site.Gate), args ...string) http.Handler {
+	s := &server{App: &shell.App{Streams: shell.Streams{Err: t.Output()}}, limits: usualLimits}
 	cmd := s.command()
 	if err := cmd.ParseFlags(append([]string{"--cache=none", "--trusted=127.0.0.0/8"}, args...)); err != nil {
 		t.Fatal(err)
@@ -62,7 +65,7 @@ func flaggedService(t *testing.T, change func(*gate), args ...string) http.Handl
 		change(g)
 	}
 	v.use(g)
-	t.Cleanup(func() { g.end(context.Background(), s.app) })
+	t.Cleanup(func() { g.End(context.Background(), s.App) })
 	v.draining, v.guard.Loopback = t.Context(), true
 	return v.handler()
 }
@@ -72,7 +75,13 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 	var asked atomic.Int64
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inner.Close()
-	t.Setenv("HTTP_PROXY", inner.URL) // a proxy would resolve names out of our sight
+	for _, args := range [][]string{nil, {"--private"}} {
+		flaggedService(t, func(g *site.Gate) {
+			if proxied := g.Base.(*http.Transport).Proxy != nil; proxied != (args != nil) { // it would resolve names out of our sight
+				t.Errorf("%q: uses the proxies of the environment: %v", args, proxied)
+			}
+		}, args...)
+	}
 	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
 	resolve(t, map[string][]string{
 		"loopback.example": {"127.0.0.1"}, "six.example": {"::1"}, "metadata.example": {"169.254.169.254"},
@@ -233,7 +242,7 @@ func TestServeFollowsNoRedirectIntoPrivateNetworks(t *testing.T) {
 	for host := range redirects {
 		for name := range questionsAbout("http://x/") {
 			r, w := questionsAbout("http://" + host + "/")[name], httptest.NewRecorder()
-			change := func(g *gate) { g.Base, g.Fetcher.Transport = base, base }
+			change := func(g *site.Gate) { g.Base, g.Fetcher.Transport = base, base }
 			flaggedService(t, change, "--timeout=2s").ServeHTTP(w, r)
 			answer := w.Body.String()
 			if !strings.Contains(answer, "unreachable") || strings.Contains(answer, `"allowed":true`) {

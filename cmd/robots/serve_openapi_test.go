@@ -20,6 +20,8 @@ import (
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
 	"github.com/pb33f/libopenapi-validator/config"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
 // described holds answers against the document that a service gives of itself.
@@ -97,7 +99,7 @@ func (d *described) check(o operation, r *http.Request, res *http.Response, stat
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	name := fmt.Sprintf("%s %s", o.method, brief(o.path))
+	name := fmt.Sprintf("%s %s", o.method, answer.Brief(o.path))
 	if res.StatusCode != status {
 		d.t.Errorf("%s: %s, want %d: %s", name, res.Status, status, data)
 	}

@@ -7,8 +7,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -38,6 +40,7 @@ type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
 	Edit   bool // the file of Site is wanted in the form
 	Lint   bool // mistakes are sought in a long file, too
+	Parts  bool // of Site: its images, scripts and styles are asked for, too
 	Robots string
 	Site   string
 	URLs   string // one on each line; of Site, a path will do
@@ -47,12 +50,12 @@ type pageForm struct {
 
 // page answers GET / and POST /: the form, with the answer below if a question is in it.
 func (v *service) page(w http.ResponseWriter, r *http.Request) error {
-	view := &pageView{Usual: v.agent.String()}
+	view := &pageView{Usual: v.Agent.String()}
 	release, err := v.askPage(w, r, view)
 	status := http.StatusOK
 	if err != nil {
 		p := *problemOf(err)
-		p.Detail = visible(p.Detail)
+		p.Detail = answer.Visible(p.Detail)
 		view.Problem, view.Answer, status = &p, nil, p.Status
 	}
 	page.Protect(w.Header())
@@ -65,7 +68,7 @@ func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	release, err = v.readForm(w, r, &view.Form)
 	f := &view.Form
 	if view.Form.Agent == "" {
-		view.Form.Agent = v.agent.String()
+		view.Form.Agent = v.Agent.String()
 	}
 	switch {
 	case err != nil || f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "":
@@ -90,6 +93,13 @@ func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if err != nil {
 		return release, err
 	}
+	if f.Parts && !f.Edit {
+		parts, err := v.partsOf(ctx, u)
+		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
+		if err != nil {
+			a.Unshown = answer.Visible(err.Error())
+		}
+	}
 	if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
 		return func() {}, err
 	}
@@ -112,7 +122,7 @@ func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Res
 	if err != nil {
 		return nil, nil, err
 	}
-	res, err := v.files.get(ctx, o)
+	res, err := v.files.Get(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,13 +152,14 @@ func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) 
 		}
 		asked = &http.Request{URL: &url.URL{RawQuery: string(data)}}
 	}
-	q, err := parameters(asked, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint")
+	q, err := parameters(asked, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
 	if err != nil {
 		return release, err
 	}
 	*f = pageForm{
 		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
 		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
+		Parts: q.Get("parts") != "",
 	}
 	if f.Agent == "" { // what is typed counts before what is chosen
 		f.Agent = q.Get("crawler")
@@ -158,11 +169,11 @@ func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) 
 	}
 	switch source := q.Get("source"); source {
 	case "text":
-		f.Pasted, f.Site = true, ""
+		f.Pasted, f.Site, f.Parts = true, "", false
 	case "", "site":
 		f.Robots = ""
 	default:
-		return release, serve.BadParameter("source", "no source is called %s: it is site or text", quoted(source))
+		return release, serve.BadParameter("source", "no source is called %s: it is site or text", answer.Quoted(source))
 	}
 	switch {
 	case len(f.Robots) > maxText:
@@ -187,6 +198,9 @@ func (f *pageForm) link() string {
 		if value != "" {
 			q.Set(name, value)
 		}
+	}
+	if f.Parts {
+		q.Set("parts", "1")
 	}
 	if f.Pasted {
 		q.Set("source", "text")
@@ -219,24 +233,24 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, res *fetch.Result) er
 		return noOrigin(err)
 	}
 	lines := a.lines
-	if len(lines) == 0 || u.RequestURI() != "/" {
+	if len(lines) == 0 || u.RequestURI() != "/" || a.form.Parts {
 		lines = append([]string{u.String()}, lines...)
 	}
 	for i, text := range lines {
-		q := &pageURL{Number: i + 1, URL: visible(text)}
+		q := &pageURL{Number: i + 1, URL: answer.Visible(text)}
 		if q.url, q.err = siteURL(o, text); q.err == nil {
-			q.URL, q.target = visible(q.url.String()), q.url.RequestURI()
+			q.URL, q.target = answer.Visible(q.url.String()), q.url.RequestURI()
 		}
 		a.URLs = append(a.URLs, q)
 	}
-	a.readings = inAllDialects(res)
+	a.readings = answer.InAllDialects(res)
 	mine := a.reading(a.as)
-	a.robots = map[policy.Dialect]*answer{}
+	a.robots = map[policy.Dialect]*answer.Answer{}
 	for _, r := range a.readings {
-		a.robots[r.dialect] = a.service.whole.answer(o, r.result)
+		a.robots[r.Dialect] = a.service.whole.Answer(o, r.Result)
 	}
-	a.Came = newCame(mine.result, newFetched(mine.result, a.robots[a.as]))
-	a.Came.bridged(a.service.lookup(ended, o, a.as))
+	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
+	a.Came.bridged(a.service.lookup(site.Ended, o, a.as))
 	if res.StatusCode != 0 {
 		served := servedAs(o, res)
 		a.lint(len(res.Body), served.Findings)
@@ -285,12 +299,12 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 		lines = []string{"/"}
 	}
 	for i, line := range lines {
-		q := &pageURL{Number: i + 1, URL: visible(line)}
-		q.target, q.err = readTarget(line, false)
+		q := &pageURL{Number: i + 1, URL: answer.Visible(line)}
+		q.target, q.err = answer.ReadTarget(line, false)
 		a.URLs = append(a.URLs, q)
 	}
-	for _, d := range dialects {
-		a.readings = append(a.readings, reading{d, &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
+	for _, d := range answer.Dialects {
+		a.readings = append(a.readings, answer.Reading{Dialect: d, Result: &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
 	}
 	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
 	return a.decide(ctx)

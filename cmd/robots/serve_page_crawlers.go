@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -75,7 +76,7 @@ var readers = map[policy.Dialect]string{
 
 // readerOf is the reader of one of the engines of package lint.
 func readerOf(engine string) string {
-	if d, err := dialectByName(engine); err == nil {
+	if d, err := answer.DialectByName(engine); err == nil {
 		return readers[d]
 	}
 	return engine
@@ -106,9 +107,9 @@ func (a *pageAnswer) table() {
 		if i > 0 && strings.EqualFold(c.Token, a.Agent) {
 			continue
 		}
-		p := a.reading(c.dialect).result.Policy
+		p := a.reading(c.dialect).Result.Policy
 		token := c.obeys(p)
-		row := pageRow{Crawlers: []string{c.Token}, Group: visible(p.Group(token).Token()), Mine: i == 0}
+		row := pageRow{Crawlers: []string{c.Token}, Group: answer.Visible(p.Group(token).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
 			if d, err := u.decide(p, token); err == nil {
 				row.Cells = append(row.Cells, a.cell(d.Decision))
@@ -126,7 +127,7 @@ func (a *pageAnswer) table() {
 func (a *pageAnswer) cell(d policy.Decision) pageCell {
 	c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 	if c.Line > 0 {
-		c.Rule = visible(d.Rule.String())
+		c.Rule = answer.Visible(d.Rule.String())
 		a.kept[c.Line] = true
 	}
 	return c

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,12 +13,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -70,8 +73,8 @@ func (d document) text() string {
 }
 
 // says is how the page words a record.
-func says(r *decisionRecord) string {
-	v := verdict{Allowed: r.Allowed, Reason: r.Reason, Robots: r.Robots}
+func says(r *answer.Record) string {
+	v := answer.Verdict{Allowed: r.Allowed, Reason: r.Reason, Robots: r.Robots}
 	if r.Line != nil {
 		v.Line, v.Rule = *r.Line, *r.Rule
 	}
@@ -80,19 +83,19 @@ func says(r *decisionRecord) string {
 	}
 	answer := pageVerdict{Allowed: v.Allowed}
 	if v.Line > 0 {
-		return fmt.Sprintf("%s by %s", answer.Word(), v.because())
+		return fmt.Sprintf("%s by %s", answer.Word(), v.Because())
 	}
-	return fmt.Sprintf("%s: %s", answer.Word(), v.because())
+	return fmt.Sprintf("%s: %s", answer.Word(), v.Because())
 }
 
 func TestPageSaysWhatTheRecordsSay(t *testing.T) {
 	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
 	for _, name := range schemaSites {
-		for _, as := range dialectNames() {
+		for _, as := range answer.DialectNames() {
 			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
 				query := "=" + url.QueryEscape("http://"+name+".example"+path) + "&agent=ExampleBot/1.0&as=" + as
 				_, record := v.do("GET", "/v1/decide?url"+query, "")
-				var r decisionRecord
+				var r answer.Record
 				if err := json.Unmarshal([]byte(record), &r); err != nil {
 					t.Fatal(err, record)
 				}
@@ -120,7 +123,7 @@ func TestPageQuotesRealFiles(t *testing.T) {
 		_, doc := v.page("POST", "", form.Encode())
 		answers, lines := doc.all("span", "say"), doc.lines()
 		for i, record := range strings.Split(strings.TrimSpace(want), "\n") {
-			var r decisionRecord
+			var r answer.Record
 			if err := json.Unmarshal([]byte(record), &r); err != nil || i >= len(answers) || answers[i].text() != says(&r) {
 				t.Fatalf("%s: %d answers, want %s", name, len(answers), record)
 			}
@@ -427,5 +430,55 @@ func TestPageHelps(t *testing.T) {
 		if res.StatusCode != 200 || fixed != string(want) || name != `attachment; filename="robots.txt"` {
 			t.Errorf("%s: %s %q: %q, want %q", question, res.Status, name, fixed, want)
 		}
+	}
+}
+
+// What a page shows is asked for, too; the page itself is read only if the service may.
+func TestPageAsksForWhatAPageShows(t *testing.T) {
+	var mu sync.Mutex // guards asked
+	var asked []string
+	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, r.URL.Path)
+		}
+		switch r.URL.Path {
+		case "/robots.txt":
+			io.WriteString(w, "User-agent: *\nDisallow: /shut/\nDisallow: /hidden\n\nUser-agent: Googlebot\nDisallow: /js/\n")
+		case "/moved":
+			http.Redirect(w, r, "/hidden", http.StatusFound)
+		case "/long":
+			io.WriteString(w, `<img src=/near><script>`+strings.Repeat(" ", maxPartsHold)+`</script><img src=/far>`)
+		default:
+			io.WriteString(w, `<link rel="icon" href="/icon"><link rel="preload Stylesheet" href="/shut/style.css"><img src="#top"><base href="/js/">
+				<img src="/shut/a.png?b#c"><img src="/shut/a.png?b"><script src=app.js></script>
+				<img src="data:image/gif;base64,"><script src="http://cdn.example/x.js"></script><!-- <img src=/comment> -->`)
+		}
+	}))
+	for _, c := range []struct{ site, agent, says, unshown, sent string }{
+		{"/", "*", "/ Allowed|/shut/style.css Refused|/shut/a.png?b Refused|/js/app.js Allowed|http://cdn.example/x.js Not asked", "", "/"},
+		{"/", "Googlebot", "/ Allowed|/shut/style.css Allowed|/shut/a.png?b Allowed|/js/app.js Refused|http://cdn.example/x.js Not asked", "", "/"},
+		{"/hidden", "Googlebot", "/hidden Allowed", "disallowed by line 3", ""},
+		{"/moved", "Googlebot", "/moved Allowed", "disallowed by line 3", "/moved"},
+		{"/long", "Googlebot", "/long Allowed|/near Allowed", "max buffer exceeded", "/long"},
+	} {
+		_, doc := v.page("GET", "?"+formOf("site", "http://a.example"+c.site, "agent", c.agent, "parts", "1"), "")
+		var got []string
+		for _, h := range doc.all("h3", "") {
+			got = append(got, strings.TrimPrefix(h.all("code", "url")[0].text(), "http://a.example")+" "+h.all("strong", "")[0].text())
+		}
+		if text := strings.Join(got, "|"); text != c.says {
+			t.Errorf("%s for %s: %s, want %s", c.site, c.agent, text, c.says)
+		}
+		if text := doc.text(); c.unshown == "" == strings.Contains(text, "Not all that the page shows") || !strings.Contains(text, c.unshown) {
+			t.Errorf("%s: it does not say %q: %s", c.site, c.unshown, text)
+		}
+		mu.Lock()
+		if sent := strings.Join(asked, " "); sent != c.sent {
+			t.Errorf("%s: the site was asked for %q, want %q", c.site, sent, c.sent)
+		}
+		asked = nil
+		mu.Unlock()
 	}
 }

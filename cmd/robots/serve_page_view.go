@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -69,8 +70,8 @@ func (v *pageView) Chosen(token string) bool { return strings.EqualFold(token, v
 
 // Readers are the dialects by name, and as people call them.
 func (v *pageView) Readers() (all [][2]string) {
-	for _, d := range dialects {
-		all = append(all, [2]string{dialectName(d), readers[d]})
+	for _, d := range answer.Dialects {
+		all = append(all, [2]string{answer.DialectName(d), readers[d]})
 	}
 	return all
 }
@@ -89,9 +90,9 @@ type pageAnswer struct {
 	lines    []string
 	as       policy.Dialect
 	also     string // the group that the crawler obeys if none names it
-	readings []reading
-	robots   map[policy.Dialect]*answer // of a site
-	kept     map[int]bool               // lines that are shown in any case
+	readings []answer.Reading
+	robots   map[policy.Dialect]*answer.Answer // of a site
+	kept     map[int]bool                      // lines that are shown in any case
 
 	Pasted   bool
 	Link     string // empty: the question is too long for one
@@ -107,12 +108,14 @@ type pageAnswer struct {
 	Remarks  []pageMistake
 	Fixable  bool
 	Unlinted bool      // mistakes were not sought
+	Parted   bool      // what the page shows was asked for
+	Unshown  string    // why not all of that was
 	File     *pageFile // nil: there is none
 }
 
 // newPageAnswer is an answer without anything that depends on the file.
 func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	c := crawlerOf(f.Agent, v.dialect.Dialect)
+	c := crawlerOf(f.Agent, v.Dialect.Dialect)
 	who, err := v.asker(c.Token, f.As)
 	if err != nil {
 		return nil, err
@@ -121,20 +124,20 @@ func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		return nil, serve.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
 	}
 	if f.As == "" {
-		who.dialect.Dialect = c.dialect
+		who.Dialect.Dialect = c.dialect
 	}
 	lines, err := f.lines()
-	return &pageAnswer{service: v, form: f, lines: lines, as: who.dialect.Dialect, also: c.also, kept: map[int]bool{},
-		Pasted: f.Pasted, Link: f.link(), Agent: who.agent.String(), Dialect: who.dialect.String(), Reader: readers[who.dialect.Dialect]}, err
+	return &pageAnswer{service: v, form: f, lines: lines, as: who.Dialect.Dialect, also: c.also, kept: map[int]bool{},
+		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent.String(), Dialect: who.Dialect.String(), Reader: readers[who.Dialect.Dialect]}, err
 }
 
-func (a *pageAnswer) reading(d policy.Dialect) reading {
+func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
 	for _, r := range a.readings {
-		if r.dialect == d {
+		if r.Dialect == d {
 			return r
 		}
 	}
-	return reading{}
+	return answer.Reading{}
 }
 
 // pageURL is a question about one URL, and its answer.
@@ -163,7 +166,7 @@ func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) 
 	case u.url == nil:
 		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
 	}
-	return decide(p, token, u.url, nil)
+	return answer.Decide(p, token, u.url, nil)
 }
 
 // Against names the readers whose verdict is another one.
@@ -187,9 +190,9 @@ func (u *pageURL) Against() string {
 // Head is the URL above a column of the table.
 func (u *pageURL) Head() string {
 	if len(u.target) <= maxHead {
-		return visible(u.target)
+		return answer.Visible(u.target)
 	}
-	return visible(strings.ToValidUTF8(u.target[:maxHead], "")) + "…"
+	return answer.Visible(strings.ToValidUTF8(u.target[:maxHead], "")) + "…"
 }
 
 // pageVerdict is a verdict of one dialect.
@@ -229,9 +232,11 @@ func (a *pageAnswer) Summary() string {
 		}
 		return u.Answer.Word() + ": " + u.Answer.Because
 	}
-	var allowed, refused, unknown int
+	var allowed, refused, unknown, others int
 	for _, u := range a.URLs {
 		switch {
+		case u.Elsewhere != "":
+			others++
 		case u.Answer == nil:
 			unknown++
 		case u.Answer.Allowed:
@@ -247,14 +252,17 @@ func (a *pageAnswer) Summary() string {
 	if unknown > 0 {
 		text += fmt.Sprintf(", %d not understood", unknown)
 	}
+	if others > 0 {
+		text += fmt.Sprintf(", %d of another site", others)
+	}
 	return text
 }
 
 // decide answers all questions, until the client has gone.
 func (a *pageAnswer) decide(ctx context.Context) error {
 	mine := a.reading(a.as)
-	token := crawler{a.Agent, a.as, a.also}.obeys(mine.result.Policy)
-	b, marks := mine.bound(token), map[int]*pageMark{}
+	token := crawler{a.Agent, a.as, a.also}.obeys(mine.Result.Policy)
+	b, marks := mine.Bound(token), map[int]*pageMark{}
 	for _, u := range a.URLs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -262,7 +270,7 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 		u.Alone = len(a.URLs) == 1
 		a.ask(u, token, b, marks)
 	}
-	if mine.result.Body != nil {
+	if mine.Result.Body != nil {
 		a.table()
 		a.show(mine, b, marks)
 	}
@@ -270,24 +278,24 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 }
 
 // ask puts a question to all readings.
-func (a *pageAnswer) ask(u *pageURL, token string, b *bound, marks map[int]*pageMark) {
+func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[int]*pageMark) {
 	for _, r := range a.readings {
-		d, err := u.decide(r.result.Policy, token)
+		d, err := u.decide(r.Result.Policy, token)
 		if err != nil {
-			u.Error = visible(err.Error())
+			u.Error = answer.Visible(err.Error())
 			if other, is := errors.AsType[elsewhere](err); is {
 				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.form.Agent, As: a.form.As}).link()
 			}
 			return
 		}
-		v := newVerdict(u.URL, d)
-		if v.Robots = a.robots[r.dialect]; v.Robots != nil && v.Robots.Error != nil {
+		v := answer.NewVerdict(u.URL, d)
+		if v.Robots = a.robots[r.Dialect]; v.Robots != nil && v.Robots.Error != nil {
 			v.Error = *v.Robots.Error
 		}
-		said := pageVerdict{readers[r.dialect], v.Allowed, v.Line, visible(v.Rule), v.because()}
+		said := pageVerdict{readers[r.Dialect], v.Allowed, v.Line, answer.Visible(v.Rule), v.Because()}
 		u.Dialects = append(u.Dialects, said)
-		if r.dialect == a.as {
-			u.Answer, a.Group = &said, visible(v.Group)
+		if r.Dialect == a.as {
+			u.Answer, a.Group = &said, answer.Visible(v.Group)
 			u.mark(b, d.Decision, marks)
 		}
 	}
@@ -299,14 +307,14 @@ func (a *pageAnswer) ask(u *pageURL, token string, b *bound, marks map[int]*page
 }
 
 // mark keeps the lines that d rests on, and marks them in the file.
-func (u *pageURL) mark(b *bound, d policy.Decision, marks map[int]*pageMark) {
-	for _, l := range b.explain(u.target, d) {
+func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMark) {
+	for _, l := range b.Explain(u.target, d) {
 		m := marks[l.Number]
 		if m == nil {
 			m = new(pageMark)
 			marks[l.Number] = m
 		}
-		agent := b.names(l.Number)
+		agent := b.Names(l.Number)
 		m.add(u, l.Decides, agent, d.Allowed)
 		if l.Decides || len(u.Excerpt) < maxExcerpt {
 			text, _ := shorten(l.Text)
@@ -326,7 +334,7 @@ type pageMistake struct {
 // Readers are those whom it concerns, as people call them; empty: all.
 func (m *pageMistake) Readers() string {
 	names := m.Engines.Names()
-	if len(names) >= len(dialects) {
+	if len(names) >= len(answer.Dialects) {
 		return ""
 	}
 	for i, name := range names {
@@ -347,7 +355,7 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	counts := map[lint.Severity]int{}
 	for _, f := range findings() {
 		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
-		f.Message, f.Suggestion = visible(f.Message), visible(f.Suggestion)
+		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
 		replacement := strings.Split(f.Replacement, "\n")
 		for i, l := range replacement {
 			replacement[i], _ = shorten(l)
@@ -365,7 +373,7 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	}
 	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
 		if n := counts[lint.Severity(s)]; n > 0 {
-			a.Severity = append([]string{plural(n, what)}, a.Severity...)
+			a.Severity = append([]string{answer.Plural(n, what)}, a.Severity...)
 		}
 	}
 }
@@ -377,12 +385,12 @@ func shorten(text string) (string, int) {
 	for cut > 0 && cut < len(text) && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	return visible(text[:cut]), len(text) - cut
+	return answer.Visible(text[:cut]), len(text) - cut
 }
 
 // pageFile is a file by lines, which are made as they are written.
 type pageFile struct {
-	reading reading
+	reading answer.Reading
 	bound   []bool // by line number
 	kept    map[int]bool
 	marks   map[int]*pageMark
@@ -445,9 +453,9 @@ type pageLine struct {
 }
 
 // show keeps the file as r reads it, with what is marked in it.
-func (a *pageAnswer) show(r reading, b *bound, marks map[int]*pageMark) {
-	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.result.Body), Unread: len(r.result.Body) > fetch.MaxBytes}
-	for l := range lint.Lines(r.dialect, r.result.Body) {
+func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*pageMark) {
+	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.Result.Body), Unread: len(r.Result.Body) > fetch.MaxBytes}
+	for l := range lint.Lines(r.Dialect, r.Result.Body) {
 		if l.Text != "" {
 			f.Lines = l.Number
 		} else {
@@ -455,13 +463,13 @@ func (a *pageAnswer) show(r reading, b *bound, marks map[int]*pageMark) {
 		}
 	}
 	f.bound = make([]bool, f.Lines+1)
-	for i, l := range b.agents {
+	for i, l := range b.Agents {
 		f.bound[l.Number] = true
 		if m := marks[l.Number]; i == 0 && m != nil {
 			m.First = true
 		}
 	}
-	for _, l := range b.rules {
+	for _, l := range b.Rules {
 		f.bound[l.Number] = true
 	}
 	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
@@ -504,7 +512,7 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 			c, keep = pageChunk{}, false
 			return more
 		}
-		for l := range lint.Lines(f.reading.dialect, f.reading.result.Body) {
+		for l := range lint.Lines(f.reading.Dialect, f.reading.Result.Body) {
 			if l.Number > f.Lines {
 				break
 			}
@@ -549,37 +557,37 @@ type pageCame struct {
 }
 
 // newCame is what "robots fetch" shows above the file.
-func newCame(res *fetch.Result, f *fetched) *pageCame {
+func newCame(res *fetch.Result, f *answer.Fetched) *pageCame {
 	a := f.Robots
 	c := &pageCame{
-		URL: visible(a.URL), Status: "no answer", Age: time.Duration(a.Age) * time.Second,
-		Lifetime: visible(explainLifetime(res, a)), Truncated: a.Truncated,
+		URL: answer.Visible(a.URL), Status: "no answer", Age: time.Duration(a.Age) * time.Second,
+		Lifetime: answer.Visible(answer.ExplainLifetime(res, a)), Truncated: a.Truncated,
 		Effect: map[string]string{
-			outcomeRules: "its rules hold", "unavailable": "there is no file: all is allowed",
+			answer.OutcomeRules: "its rules hold", "unavailable": "there is no file: all is allowed",
 			"unreachable": "all is refused until it can be read",
 		}[a.Outcome],
 	}
 	if a.Wall != "" {
-		c.Effect += "; but it may be the answer of a wall, " + visible(a.Wall)
+		c.Effect += "; but it may be the answer of a wall, " + answer.Visible(a.Wall)
 	}
 	if a.Status != nil {
 		c.Status = strings.TrimSpace(fmt.Sprint(*a.Status, " ", http.StatusText(*a.Status)))
 	}
 	if a.Error != nil {
-		c.Error = visible(strings.TrimPrefix(*a.Error, "fetch: "))
+		c.Error = answer.Visible(strings.TrimPrefix(*a.Error, "fetch: "))
 	}
 	for _, r := range a.Redirects {
-		c.Redirects = append(c.Redirects, visible(r))
+		c.Redirects = append(c.Redirects, answer.Visible(r))
 	}
-	for _, name := range cachingFields {
+	for _, name := range answer.CachingFields {
 		for _, value := range f.Header[name] {
 			value, _ = shorten(value)
 			c.Fields = append(c.Fields, [2]string{strings.ToLower(name), value})
 		}
 	}
 	if f.Bytes > 0 {
-		c.Holds = fmt.Sprintf("%s, %s, %s in %s", plural(f.Groups, "group"), plural(f.Rules, "rule"),
-			plural(len(f.Sitemaps), "sitemap"), plural(f.Bytes, "byte"))
+		c.Holds = fmt.Sprintf("%s, %s, %s in %s", answer.Plural(f.Groups, "group"), answer.Plural(f.Rules, "rule"),
+			answer.Plural(len(f.Sitemaps), "sitemap"), answer.Plural(f.Bytes, "byte"))
 	}
 	return c
 }

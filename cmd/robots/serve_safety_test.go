@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -27,7 +28,7 @@ func serveFails(t *testing.T, args ...string) (status int, said string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	args = append([]string{"serve", "--cache=none"}, args...)
-	status = run(ctx, args, streams{nil, io.Discard, &errs})
+	status = run(ctx, args, shell.Streams{Out: io.Discard, Err: &errs})
 	return status, errs.String()
 }
 
@@ -40,11 +41,11 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		{"--listen=0.0.0.0:0"}, {"--listen=:0"}, {"--listen=127.0.0.1:0", "--token-file=" + short},
 		{"--trusted=10.0.0.1"}, {"--log=xml"}, {"--drain=-1s"},
 	} {
-		if status, said := serveFails(t, args...); status != exitUsage {
+		if status, said := serveFails(t, args...); status != shell.ExitUsage {
 			t.Errorf("%q: status %d: %s", args, status, said)
 		}
 	}
-	if status, said := serveFails(t, "--token-file="+filepath.Join(dir, "none")); status != exitUnknown {
+	if status, said := serveFails(t, "--token-file="+filepath.Join(dir, "none")); status != shell.ExitUnknown {
 		t.Errorf("no token file: status %d: %s", status, said)
 	}
 	for _, how := range []string{"--open", "--token-file=" + token} {
@@ -315,7 +316,7 @@ func TestServeDrains(t *testing.T) {
 	if n := strings.Count(string(data), "\n"); n != 2 || err == nil {
 		t.Errorf("the stream: %d answers, %v; want 2 and that it broke off", n, err)
 	}
-	if status := <-v.end; status != exitOK {
+	if status := <-v.end; status != shell.ExitOK {
 		t.Errorf("exit status %d: %s", status, v.log)
 	} else {
 		v.end <- status

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
 // The bounds of the service.
@@ -63,11 +66,11 @@ var usualLimits = limits{
 // service answers requests.
 type service struct {
 	*server
-	gate     *gate
-	whole    *gate // of files
-	files    *files
-	answers  *app      // writes JSON; whatever it answers, it is not changed
-	outputs  sync.Pool // of *output, for single answers
+	gate     *site.Gate
+	whole    *site.Gate // of files
+	files    *site.Files
+	answers  *shell.App // writes JSON; whatever it answers, it is not changed
+	outputs  sync.Pool  // of *output, for single answers
 	guard    serve.Guard
 	trusted  serve.Gateways
 	gateways bool // /authz may be asked under any Host
@@ -304,7 +307,7 @@ func readAll(spool *serve.Spool) ([]byte, error) {
 func accepts(r *http.Request, types ...string) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type",
-			"the Content-Encoding is %s: send the body as it is", quoted(coding))
+			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
 	}
 	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	for _, t := range types {
@@ -313,17 +316,17 @@ func accepts(r *http.Request, types ...string) error {
 		}
 	}
 	return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
-		quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
+		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
 }
 
 func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		serve.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", brief(r.URL.Path), brief(r.Method)).Write(w)
+		serve.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", answer.Brief(r.URL.Path), answer.Brief(r.Method)).Write(w)
 		return
 	}
 	serve.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
-		brief(r.Method), brief(r.URL.Path)).Write(w)
+		answer.Brief(r.Method), answer.Brief(r.URL.Path)).Write(w)
 }
 
 // allowed are the methods that the path of r has a handler for.
@@ -347,7 +350,7 @@ func (v *service) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
-	if err := v.gate.ping(ctx); err != nil {
+	if err := v.gate.Ping(ctx); err != nil {
 		unavailable("the store of turns is away").Write(w)
 		return
 	}

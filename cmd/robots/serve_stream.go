@@ -10,6 +10,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -58,7 +60,7 @@ type decider struct {
 	usual  *checker // of lines that name no agent and no dialect
 	writer io.Writer
 	end    context.CancelFunc // of reading
-	out    output
+	out    shell.Output
 	tally  map[string]int // what is in out, by outcome
 }
 
@@ -68,7 +70,7 @@ type streamed struct {
 	as *filterer
 }
 
-// A chunk of a stream is at most batchLines and batchBytes long. So many of them are read
+// A chunk of a stream is at most BatchLines and BatchBytes long. So many of them are read
 // before the first is answered, for their origins to be looked up at the same time.
 const maxChunks = 8
 
@@ -103,7 +105,7 @@ func (s *decider) answer(ctx context.Context, chunks <-chan chunk) error {
 				return err
 			}
 		}
-		if s.out.Len() >= batchBytes || len(chunks) == 0 {
+		if s.out.Len() >= shell.BatchBytes || len(chunks) == 0 {
 			if err := s.flush(); err != nil {
 				return err
 			}
@@ -118,19 +120,19 @@ func (s *decider) answer(ctx context.Context, chunks <-chan chunk) error {
 // read puts the lines of in on chunks, the last one with the error that ended reading.
 func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 	defer close(chunks)
-	lines, number := bufio.NewReaderSize(in, batchBytes), 0
+	lines, number := bufio.NewReaderSize(in, shell.BatchBytes), 0
 	as := s.filterer(s.usual)
-	f := lineFilter[any]{maxLine: maxURL}
+	f := shell.LineFilter[any]{MaxLine: maxURL}
 	for {
-		var b batch[any]
-		err := f.fill(&b, lines, number+1)
-		number += len(b.lines)
-		c := chunk{last: err != nil, err: err, lines: make([]streamed, 0, len(b.lines))}
+		var b shell.Batch[any]
+		err := f.Fill(&b, lines, number+1)
+		number += len(b.Lines)
+		c := chunk{last: err != nil, err: err, lines: make([]streamed, 0, len(b.Lines))}
 		if err == io.EOF {
 			c.err = nil
 		}
-		for _, l := range b.lines {
-			if l.text = strings.TrimSpace(l.text); l.text != "" {
+		for _, l := range b.Lines {
+			if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
 				c.lines = append(c.lines, s.question(ctx, l, as))
 			}
 		}
@@ -147,15 +149,15 @@ func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 
 // filterer writes answers as "robots filter --json" does.
 func (s *decider) filterer(c *checker) *filterer {
-	f := &filterer{app: c.app}
-	f.agent, f.dialect = c.agent, c.dialect
+	f := &filterer{App: c.App}
+	f.Agent, f.Dialect = c.Agent, c.Dialect
 	return f
 }
 
 // question reads a line, and has its origin looked up if that is not known.
-func (s *decider) question(ctx context.Context, l line, as *filterer) streamed {
-	q := streamed{question{line: l}, as}
-	if q.url, q.broken = urlOf(l); q.broken == nil && l.text[0] == '{' {
+func (s *decider) question(ctx context.Context, l shell.Line, as *filterer) streamed {
+	q := streamed{question{Line: l}, as}
+	if q.url, q.broken = urlOf(l); q.broken == nil && l.Text[0] == '{' {
 		q.as, q.broken = s.own(l, as)
 	}
 	if q.broken == nil {
@@ -164,14 +166,14 @@ func (s *decider) question(ctx context.Context, l line, as *filterer) streamed {
 	if q.broken != nil {
 		return q
 	}
-	dialect := q.as.dialect.Dialect
-	if q.result, _ = s.lookup(ended, q.origin, dialect); q.result == nil {
-		k := &lookup{done: make(chan struct{})}
+	dialect := q.as.Dialect.Dialect
+	if q.result, _ = s.lookup(site.Ended, q.origin, dialect); q.result == nil {
+		k := &site.Lookup{Done: make(chan struct{})}
 		q.lookup = k
 		go func() {
-			defer close(k.done)
-			if k.result, _ = s.lookup(ctx, q.origin, dialect); k.result == nil {
-				k.result = &fetch.Result{Policy: policy.Unreachable(), Err: errEnded}
+			defer close(k.Done)
+			if k.Result, _ = s.lookup(ctx, q.origin, dialect); k.Result == nil {
+				k.Result = &fetch.Result{Policy: policy.Unreachable(), Err: errEnded}
 			}
 		}()
 	}
@@ -179,20 +181,20 @@ func (s *decider) question(ctx context.Context, l line, as *filterer) streamed {
 }
 
 // own returns as with the agent and the dialect that an object names.
-func (s *decider) own(l line, as *filterer) (*filterer, error) {
+func (s *decider) own(l shell.Line, as *filterer) (*filterer, error) {
 	var names struct{ Agent, As string }
-	if err := json.Unmarshal([]byte(l.text), &names); err != nil || names.Agent == "" && names.As == "" {
+	if err := json.Unmarshal([]byte(l.Text), &names); err != nil || names.Agent == "" && names.As == "" {
 		return as, err
 	}
-	own := &filterer{app: as.app}
-	own.agent, own.dialect = as.agent, as.dialect
+	own := &filterer{App: as.App}
+	own.Agent, own.Dialect = as.Agent, as.Dialect
 	if names.Agent != "" {
-		if err := own.agent.Set(names.Agent); err != nil {
+		if err := own.Agent.Set(names.Agent); err != nil {
 			return as, err
 		}
 	}
 	if names.As != "" {
-		if err := own.dialect.Set(names.As); err != nil {
+		if err := own.Dialect.Set(names.As); err != nil {
 			return as, err
 		}
 	}
@@ -203,26 +205,26 @@ func (s *decider) own(l line, as *filterer) (*filterer, error) {
 func (s *decider) decide(ctx context.Context, q *streamed) error {
 	if q.lookup != nil {
 		select {
-		case <-q.lookup.done:
+		case <-q.lookup.Done:
 		default:
 			if err := s.flush(); err != nil {
 				return err
 			}
 		}
 		select {
-		case <-q.lookup.done:
-			q.result = q.lookup.result
+		case <-q.lookup.Done:
+			q.result = q.lookup.Result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	var a client.Answer
 	if q.broken == nil {
-		a, q.broken = client.DecideWith(q.result.Policy, q.as.agent.String(), q.url)
+		a, q.broken = client.DecideWith(q.result.Policy, q.as.Agent.String(), q.url)
 	}
 	answer := q.as.verdict(&q.question, a)
-	s.tally[answer.outcome()]++
-	s.out.verdict(&answer)
+	s.tally[answer.Outcome()]++
+	s.out.Verdict(&answer)
 	return nil
 }
 

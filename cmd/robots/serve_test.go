@@ -24,6 +24,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -41,9 +44,9 @@ type serving struct {
 func startServe(t *testing.T, l limits, args ...string) *serving {
 	t.Helper()
 	v := &serving{t: t, log: new(bytes.Buffer)}
-	s := &server{app: &app{streams: streams{err: v.log}}, limits: l}
+	s := &server{App: &shell.App{Streams: shell.Streams{Err: v.log}}, limits: l}
 	var said string
-	said, v.stop, v.end = startCommand(t, s.command(), s.app,
+	said, v.stop, v.end = startCommand(t, s.command(), s.App,
 		append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
 	v.url = strings.TrimSuffix(strings.TrimPrefix(said, "robots serve: "), "\n")
 	if !strings.HasPrefix(v.url, "http://") {
@@ -54,23 +57,23 @@ func startServe(t *testing.T, l limits, args ...string) *serving {
 }
 
 // startCommand runs a command of a in this process until the test ends, and returns what it says first.
-func startCommand(t *testing.T, cmd *cobra.Command, a *app, args []string,
+func startCommand(t *testing.T, cmd *cobra.Command, a *shell.App, args []string,
 ) (said string, stop context.CancelFunc, end chan int) {
 	t.Helper()
 	out, in := io.Pipe()
-	a.out = in
+	a.Out = in
 	ctx, cancel := context.WithCancel(t.Context())
 	end = make(chan int, 1) // its exit status
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	go func() {
-		status := exitOK
+		status := shell.ExitOK
 		if err := cmd.ExecuteContext(ctx); err != nil {
 			fmt.Fprintln(in, err)
-			status = exitUnknown
+			status = shell.ExitUnknown
 		}
 		in.Close()
-		end <- max(status, a.status)
+		end <- max(status, a.Status)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -132,7 +135,7 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 	to := siteServer(t, schemaSite)
 	v := startServe(t, usualLimits, "--private", to)
 	for _, name := range schemaSites {
-		for _, as := range append(dialectNames(), "all") {
+		for _, as := range append(answer.DialectNames(), "all") {
 			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
 				u := "http://" + name + ".example" + path
 				want := string(stdoutOf(t, "", "check", "--json", "--agent=ExampleBot", "--as="+as, to, u))
@@ -199,7 +202,7 @@ func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 	} {
 		_, got := v.do("GET", path, "")
 		for line := range strings.Lines(got) {
-			var said struct{ Robots answer }
+			var said struct{ Robots answer.Answer }
 			err := json.Unmarshal([]byte(line), &said)
 			if said.Robots.Outcome == "unavailable" { // as Yandex takes a 503
 				continue
@@ -221,7 +224,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 	asked := map[[2]string][]string{} // the URLs, by file and agent
 	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
 		q.URL = strings.TrimSpace(q.URL)
-		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(agentFlag).Set(q.Agents[0]) != nil {
+		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(site.AgentFlag).Set(q.Agents[0]) != nil {
 			continue
 		}
 		key := [2]string{q.File, q.Agents[0]}
@@ -296,7 +299,7 @@ http://s.example/
 `, "Content-Type: application/x-ndjson")
 	said := ""
 	for line := range strings.Lines(got) {
-		var d decisionRecord
+		var d answer.Record
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +338,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
 		func() { io.WriteString(write, "ample/\n") }, func() { write.Close() }} {
 		before()
-		var got decisionRecord
+		var got answer.Record
 		if err := d.Decode(&got); i == 4 {
 			if err != io.EOF {
 				t.Errorf("behind the last: %v", err)
@@ -447,7 +450,7 @@ func TestServeProblems(t *testing.T) {
 		{"GET", "/page/none.js", "", "", 404, ""},
 		{"GET", "/page/index.html", "", "", 404, ""},
 	} {
-		t.Run(c.method+" "+brief(c.path)+" "+brief(c.body), func(t *testing.T) {
+		t.Run(c.method+" "+answer.Brief(c.path)+" "+answer.Brief(c.body), func(t *testing.T) {
 			var fields []string
 			if c.media != "" {
 				fields = append(fields, "Content-Type: "+c.media)
@@ -494,7 +497,7 @@ http://s.example/é
 	_, got := v.do("POST", "/v1/decide", list, "Content-Type: "+mediaNDJSON)
 	reasons := ""
 	for line := range strings.Lines(got) {
-		var d decisionRecord
+		var d answer.Record
 		if err := json.Unmarshal([]byte(line), &d); err != nil || !utf8.ValidString(line) {
 			t.Errorf("%q: %v", line, err)
 		}

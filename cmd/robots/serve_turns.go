@@ -17,7 +17,9 @@ import (
 	"golang.org/x/text/encoding"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // turnQuestion is the body of POST /v1/turns.
@@ -30,12 +32,12 @@ type turnQuestion struct {
 // turnAnswer is the answer. Every field is always there, and null if it does not apply;
 // openapi.json describes them.
 type turnAnswer struct {
-	Allowed    bool            `json:"allowed"`
-	Turn       *string         `json:"turn"`
-	Expires    *time.Time      `json:"expires"`
-	Delay      *string         `json:"delay"`
-	RetryAfter *float64        `json:"retry_after"` // in seconds
-	Decision   *decisionRecord `json:"decision"`
+	Allowed    bool           `json:"allowed"`
+	Turn       *string        `json:"turn"`
+	Expires    *time.Time     `json:"expires"`
+	Delay      *string        `json:"delay"`
+	RetryAfter *float64       `json:"retry_after"` // in seconds
+	Decision   *answer.Record `json:"decision"`
 }
 
 // turnEnd is the body of POST /v1/turns/ID.
@@ -84,8 +86,8 @@ func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
 		delay := turn.Delay().String()
 		answer.Turn, answer.Expires, answer.Delay = &id, &until, &delay
 	}
-	var out output
-	out.json(answer)
+	var out shell.Output
+	out.JSON(answer)
 	v.send(w, mediaJSON, out.Bytes())
 	if answer.Turn != nil && r.Context().Err() != nil { // the client has gone, and knows of no turn
 		v.turns.End(*answer.Turn)
@@ -113,7 +115,7 @@ func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		if err != nil {
 			return nil, nil, err
 		}
-		record := answer.record()
+		record := answer.JSON()
 		said := &turnAnswer{Allowed: answer.Allowed, Decision: &record}
 		if !answer.Allowed {
 			if unreachable(answer) {
@@ -175,7 +177,7 @@ func (v *service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 	}
 	wait, err = time.ParseDuration(q.Wait)
 	if err != nil || wait < 0 || wait > maxWait {
-		return q, 0, serve.BadParameter("wait", "wait is %s: write 0s to %s, such as 30s", quoted(q.Wait), maxWait)
+		return q, 0, serve.BadParameter("wait", "wait is %s: write 0s to %s, such as 30s", answer.Quoted(q.Wait), maxWait)
 	}
 	return q, wait, nil
 }

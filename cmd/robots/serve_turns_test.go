@@ -16,6 +16,9 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -45,9 +48,9 @@ type turnService struct {
 	drain context.CancelFunc
 }
 
-func newTurnService(t *testing.T, turns int, site roundTrip) *turnService {
+func newTurnService(t *testing.T, turns int, web roundTrip) *turnService {
 	t.Helper()
-	s := &server{app: &app{streams: streams{err: io.Discard}}, limits: usualLimits}
+	s := &server{App: &shell.App{Streams: shell.Streams{Err: io.Discard}}, limits: usualLimits}
 	s.limits.turns = turns
 	s.command() // sets the flags to their defaults
 	v, err := s.service(false)
@@ -55,8 +58,8 @@ func newTurnService(t *testing.T, turns int, site roundTrip) *turnService {
 		t.Fatal(err)
 	}
 	v.guard.Loopback = true
-	f := &fetch.Fetcher{Transport: site, UserAgent: "test", Retries: -1}
-	v.use(&gate{Transport: &client.Transport{Base: site, Fetcher: f, Cache: &cache.Cache{NoRefresh: true}}})
+	f := &fetch.Fetcher{Transport: web, UserAgent: "test", Retries: -1}
+	v.use(&site.Gate{Transport: &client.Transport{Base: web, Fetcher: f, Cache: &cache.Cache{NoRefresh: true}}})
 	var drain context.CancelFunc
 	v.draining, drain = context.WithCancel(t.Context())
 	return &turnService{v, t, v.handler(), drain}
@@ -107,7 +110,7 @@ func TestServeTurnsKeepThePace(t *testing.T) {
 			t.Errorf("it expires %v, want %v", first.Expires, want)
 		}
 		d := first.Decision
-		if !d.Allowed || d.URL != "http://a.example/x" || *d.Agent != "slow" || d.Robots.Outcome != outcomeRules {
+		if !d.Allowed || d.URL != "http://a.example/x" || *d.Agent != "slow" || d.Robots.Outcome != answer.OutcomeRules {
 			t.Errorf("decision: %+v", d)
 		}
 		time.AfterFunc(7*time.Second, func() { v.end(first, "") })

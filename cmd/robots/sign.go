@@ -12,76 +12,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/client/sign"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// signing is --sign-key and --sign-agent.
-type signing struct{ key, agent string }
-
-func (s *signing) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
-	f.StringVar(&s.agent, "sign-agent", "", "the https `URL` under which sites find the public key")
-	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
-}
-
-// hook returns what signs a request; nil without --sign-key.
-func (s *signing) hook() (func(*http.Request) error, error) {
-	switch {
-	case s.key == "" && s.agent == "":
-		return nil, nil
-	case s.key == "":
-		return nil, usagef("--sign-agent names whose key signs: give --sign-key, too")
-	case s.agent == "":
-		return nil, usagef("--sign-key needs --sign-agent: the https URL under which sites find the public key")
-	}
-	signer, err := readKey(s.key)
-	if err != nil {
-		return nil, err
-	}
-	signer.Agent = s.agent
-	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
-	if err := signer.Sign(try); err != nil {
-		return nil, usagef("--sign-agent: %w", err)
-	}
-	return signer.Sign, nil
-}
-
-// maxKey bounds a key file.
-const maxKey = 16 << 10
-
-// readKey returns a Signer with the Ed25519 key of a PEM file (PKCS #8), as keygen and
-// openssl write it. Errors hold nothing of the file.
-func readKey(name string) (*sign.Signer, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxKey))
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, fmt.Errorf("%s holds no PRIVATE KEY in PEM: make one with robots sign keygen", name)
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	own, ok := key.(ed25519.PrivateKey)
-	if err != nil || !ok {
-		return nil, fmt.Errorf("%s holds no Ed25519 key: make one with robots sign keygen", name)
-	}
-	return &sign.Signer{Key: own}, nil
-}
-
-// sign makes the subcommand.
-func (a *app) sign() *cobra.Command {
+// signCommand makes the subcommand.
+func signCommand(a *shell.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign",
 		Short: "Make and publish the key that signs requests (Web Bot Auth)",
@@ -94,24 +37,24 @@ directory, and give the key to check, fetch and filter with --sign-key.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
+				return shell.UnknownCommand(cmd, args[0])
 			}
-			return usagef("say what to do: keygen, directory or check")
+			return shell.Usagef("say what to do: keygen, directory or check")
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.signKeygen(), a.signDirectory(), a.signCheck())
+	cmd.AddCommand(keygenCommand(a), directoryCommand(a), signCheckCommand(a))
 	return cmd
 }
 
-func (a *app) signKeygen() *cobra.Command {
+func keygenCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make an Ed25519 key",
 		Long: `Keygen writes a new private key to FILE, which must not exist, and prints the key
 ID under which sites find its public half.`,
-		Args: one("FILE"),
-		RunE: runs(func(_ context.Context, args []string) error {
+		Args: shell.One("FILE"),
+		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			_, key, err := ed25519.GenerateKey(rand.Reader)
 			if err != nil {
 				return err
@@ -128,14 +71,14 @@ ID under which sites find its public half.`,
 			if err != nil {
 				return err
 			}
-			var out output
+			var out shell.Output
 			fmt.Fprintln(&out, id)
-			return a.emit(&out)
+			return a.Emit(&out)
 		}),
 	}
 }
 
-func (a *app) signDirectory() *cobra.Command {
+func directoryCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "directory FILE...",
 		Short: "Print the directory of the public keys",
@@ -144,11 +87,11 @@ func (a *app) signDirectory() *cobra.Command {
 of the host in --sign-agent, over https, as
 ` + sign.DirectoryType + `.
 When you change keys, list the old and the new one for a day.`,
-		Args: atLeastOne("FILE"),
-		RunE: runs(func(_ context.Context, args []string) error {
+		Args: shell.AtLeastOne("FILE"),
+		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			var signers []*sign.Signer
 			for _, name := range args {
-				s, err := readKey(name)
+				s, err := site.ReadKey(name)
 				if err != nil {
 					return err
 				}
@@ -160,21 +103,21 @@ When you change keys, list the old and the new one for a day.`,
 			}
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
-			var out output
+			var out shell.Output
 			fmt.Fprintf(&out, "%s\n", w.Body)
-			return a.emit(&out)
+			return a.Emit(&out)
 		}),
 	}
 }
 
 // signChecker is "robots sign check".
 type signChecker struct {
-	*app
-	network
+	*shell.App
+	site.Network
 }
 
-func (a *app) signCheck() *cobra.Command {
-	c := &signChecker{app: a}
+func signCheckCommand(a *shell.App) *cobra.Command {
+	c := &signChecker{App: a}
 	cmd := &cobra.Command{
 		Use:   "check URL",
 		Short: "Send one signed request, and look at the published key",
@@ -184,36 +127,36 @@ sends one signed GET for URL, without asking robots.txt, and shows how the site 
 The exit status is 1 if the site refuses the request (401 or 403) or the directory does
 not list the key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem --sign-agent https://bot.example`,
-		Args:    one("URL"),
-		RunE:    runs(c.run),
+		Args:    shell.One("URL"),
+		RunE:    shell.Runs(c.run),
 	}
-	c.register(cmd)
+	c.Register(cmd)
 	return cmd
 }
 
 func (c *signChecker) run(ctx context.Context, args []string) error {
-	u, _, err := parseSite(0, args[0])
+	u, _, err := site.ParseSite(0, args[0])
 	if err != nil {
 		return err
 	}
 	if u.Scheme != "https" {
-		return usagef("argument 1: only https requests are signed")
+		return shell.Usagef("argument 1: only https requests are signed")
 	}
-	hook, err := c.signing.hook()
+	hook, err := c.Signing.Hook()
 	if err != nil {
 		return err
 	}
 	if hook == nil {
-		return usagef("give --sign-key and --sign-agent")
+		return shell.Usagef("give --sign-key and --sign-agent")
 	}
-	base, err := c.transport()
+	base, err := c.Transport()
 	if err != nil {
 		return err
 	}
 	defer base.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	signer, err := readKey(c.signing.key)
+	signer, err := site.ReadKey(c.Signing.Key)
 	if err != nil {
 		return err
 	}
@@ -221,83 +164,83 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var out output
+	var out shell.Output
 	fmt.Fprintf(&out, "key        %s\n", id)
 	c.directory(ctx, &out, base, id)
-	c.request(ctx, &out, base, u, c.headers.hook(hook))
-	return c.emit(&out)
+	c.request(ctx, &out, base, u, c.Headers.Hook(hook))
+	return c.Emit(&out)
 }
 
 // directory looks for the key where sites will. A directory is read without redirects.
-func (c *signChecker) directory(ctx context.Context, out *output, base http.RoundTripper, id string) {
-	at, err := sign.DirectoryURL(c.signing.agent)
+func (c *signChecker) directory(ctx context.Context, out *shell.Output, base http.RoundTripper, id string) {
+	at, err := sign.DirectoryURL(c.Signing.Agent)
 	if err != nil {
-		out.complain(err)
+		out.Complain(err)
 		return
 	}
-	fmt.Fprintf(out, "directory  %s\n", visible(at))
+	fmt.Fprintf(out, "directory  %s\n", answer.Visible(at))
 	said := func(status int, format string, args ...any) {
-		fmt.Fprintf(out, "           %s\n", visible(fmt.Sprintf(format, args...)))
-		out.worsen(status)
+		fmt.Fprintf(out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
+		out.Worsen(status)
 	}
 	req, err := c.newRequest(ctx, at)
 	if err != nil {
-		out.complain(err)
+		out.Complain(err)
 		return
 	}
 	resp, err := base.RoundTrip(req)
 	if err != nil {
-		said(exitUnknown, "not read: %v", err)
+		said(shell.ExitUnknown, "not read: %v", err)
 		return
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<17))
 	switch {
 	case err != nil:
-		said(exitUnknown, "not read: %v", err)
+		said(shell.ExitUnknown, "not read: %v", err)
 		return
 	case resp.StatusCode != http.StatusOK:
-		said(exitRefused, "%s: sites take 200 only, and follow no redirect", resp.Status)
+		said(shell.ExitRefused, "%s: sites take 200 only, and follow no redirect", resp.Status)
 		return
 	}
 	keys, err := sign.ReadKeys(body)
 	if err != nil {
-		said(exitRefused, "%v", err)
+		said(shell.ExitRefused, "%v", err)
 	}
 	if t := resp.Header.Get("Content-Type"); t != sign.DirectoryType {
-		said(exitRefused, "its type is %q, not %s", t, sign.DirectoryType)
+		said(shell.ExitRefused, "its type is %q, not %s", t, sign.DirectoryType)
 	}
 	if keys[id] == nil {
-		said(exitRefused, "lists %s, but not this one", plural(len(keys), "key"))
+		said(shell.ExitRefused, "lists %s, but not this one", answer.Plural(len(keys), "key"))
 		return
 	}
-	said(exitOK, "lists the key")
+	said(shell.ExitOK, "lists the key")
 	if err := sign.VerifyDirectory(req.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
-		said(exitRefused, "%v", err)
+		said(shell.ExitRefused, "%v", err)
 	}
 }
 
 // request sends the signed request and shows what came of it.
-func (c *signChecker) request(ctx context.Context, out *output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
+func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
 	req, err := c.newRequest(ctx, u.String())
 	if err == nil {
 		err = hook(req)
 	}
 	if err != nil {
-		out.complain(err)
+		out.Complain(err)
 		return
 	}
-	fmt.Fprintf(out, "request    GET %s\n", visible(u.Redacted()))
+	fmt.Fprintf(out, "request    GET %s\n", answer.Visible(u.Redacted()))
 	resp, err := base.RoundTrip(req)
 	if err != nil {
-		fmt.Fprintf(out, "           no answer: %s\n", visible(err.Error()))
-		out.worsen(exitUnknown)
+		fmt.Fprintf(out, "           no answer: %s\n", answer.Visible(err.Error()))
+		out.Worsen(shell.ExitUnknown)
 		return
 	}
 	defer resp.Body.Close()
-	fmt.Fprintf(out, "           %s\n", visible(resp.Status))
+	fmt.Fprintf(out, "           %s\n", answer.Visible(resp.Status))
 	if wants := strings.Join(resp.Header.Values("Accept-Signature"), ", "); wants != "" {
-		fmt.Fprintf(out, "           it wants %s\n", visible(wants))
+		fmt.Fprintf(out, "           it wants %s\n", answer.Visible(wants))
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		if ahead := time.Since(date); ahead.Abs() > time.Minute {
@@ -305,7 +248,7 @@ func (c *signChecker) request(ctx context.Context, out *output, base http.RoundT
 		}
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		out.worsen(exitRefused)
+		out.Worsen(shell.ExitRefused)
 	}
 }
 
@@ -314,6 +257,6 @@ func (c *signChecker) newRequest(ctx context.Context, at string) (*http.Request,
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", c.userAgent)
+	req.Header.Set("User-Agent", c.UserAgent)
 	return req, nil
 }

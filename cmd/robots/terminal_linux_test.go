@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // onTerminal runs a command with its output on a terminal and returns what came there.
@@ -114,7 +116,7 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
 			}
-			drawn := strings.Split(got, eraseLine)
+			drawn := strings.Split(got, shell.EraseLine)
 			for _, line := range drawn[:len(drawn)-1] {
 				if utf8.RuneCountInString(line) >= int(c.columns) {
 					t.Errorf("%q is no less than %d columns wide", line, c.columns)
@@ -140,7 +142,7 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}
-	if strings.Contains(got, eraseLine) {
+	if strings.Contains(got, shell.EraseLine) {
 		t.Errorf("got %q, want no progress", got)
 	}
 }

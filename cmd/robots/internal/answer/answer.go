@@ -1,0 +1,147 @@
+// Package answer is a question about a URL and its verdict, in the words and the JSON of the command. What asks at
+// a prompt and over HTTP uses the same. It reads neither the network nor files, and knows no flags.
+package answer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Answer is what a server said when asked for robots.txt: "robots" in the JSON of check
+// and fetch. Every field is always there but the last.
+type Answer struct {
+	URL       string    `json:"url"`
+	Status    *int      `json:"status"`    // null: no answer
+	Outcome   string    `json:"outcome"`   // OutcomeRules, or the reason of package policy
+	Redirects []string  `json:"redirects"` // followed, in order
+	Fetched   time.Time `json:"fetched"`
+	Age       int64     `json:"age_seconds"`
+	Lifetime  *int64    `json:"lifetime_seconds"` // from fetched; null: unreachable
+	Source    *string   `json:"lifetime_source"`  // fromStatus and so on; null: unreachable
+	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable, or not known
+	Truncated bool      `json:"truncated"`
+	Error     *string   `json:"error"`
+	Wall      string    `json:"wall,omitempty"` // why it may be no robots.txt, see fetch.Result.Wall
+}
+
+// OutcomeRules is the outcome of a file that can be read.
+const OutcomeRules = "rules"
+
+// OutcomeOf is what res comes to, in one word.
+func OutcomeOf(res *fetch.Result) string {
+	if r := res.Policy.Reason(); r != 0 {
+		return ReasonName(r)
+	}
+	return OutcomeRules
+}
+
+// New takes from res what a script may want to know. The file itself is left out:
+// it is long, and "robots fetch" gives it. until is gate.until's.
+func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
+	a := &Answer{
+		URL:       o.RobotsURL().String(),
+		Status:    OrNull(res.StatusCode),
+		Outcome:   OutcomeOf(res),
+		Redirects: append([]string{}, res.Redirects...),
+		Fetched:   res.Time.UTC().Truncate(time.Second),
+		Age:       AgeOf(res),
+		Truncated: res.Truncated,
+		Wall:      res.Wall(),
+	}
+	if res.Err != nil {
+		text := res.Err.Error()
+		retry := seconds(until.Sub(res.Time).Round(time.Second))
+		a.Error, a.Retry = &text, &retry
+		return a
+	}
+	lifetime, _ := cache.FreshnessLifetime(res)
+	whole, source := seconds(lifetime), sourceOf(res)
+	a.Lifetime, a.Source = &whole, &source
+	return a
+}
+
+// AgeOf is how many seconds ago res came.
+func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// The bounds of a cache.Cache whose fields are zero.
+const (
+	MinTTL = time.Minute
+	maxTTL = 24 * time.Hour
+)
+
+// What a lifetime comes from. JSON has these words; scripts may rely on them.
+const (
+	fromStatus       = "status"        // such a status passes
+	fromRedirect     = "redirect"      // a redirect on the way states it
+	fromCacheControl = "cache-control" // the field
+	fromExpires      = "expires"       // the field
+	fromVary         = "vary"          // the answer varies by more than the request says
+	fromDefault      = "default"       // the answer states none
+)
+
+// sourceOf is cache.FreshnessSource in these words.
+func sourceOf(res *fetch.Result) string {
+	switch source := cache.FreshnessSource(res); source {
+	case "":
+		return fromDefault
+	case "Retry-After":
+		return fromStatus
+	default:
+		return strings.ToLower(source)
+	}
+}
+
+// without is res with one field of its header missing.
+func without(res *fetch.Result, name string) *fetch.Result {
+	r := *res
+	r.Header = res.Header.Clone()
+	r.Header.Del(name)
+	return &r
+}
+
+// String is the answer in one phrase, safe to print, without its URL.
+func (a *Answer) String() string {
+	text := "no answer"
+	if a.Status != nil {
+		text = fmt.Sprint("status ", *a.Status)
+	}
+	if a.Truncated {
+		text += ", cut at the size limit"
+	}
+	if a.Wall != "" {
+		text += ", perhaps no robots.txt (" + Visible(a.Wall) + ")"
+	}
+	if a.Age > 0 {
+		text += fmt.Sprintf(", fetched %s ago", time.Duration(a.Age)*time.Second)
+	}
+	switch {
+	case a.Retry != nil:
+		text += fmt.Sprintf(", ask again after %s", time.Duration(*a.Retry)*time.Second)
+	case a.Lifetime != nil:
+		text += fmt.Sprintf(", fresh for %s", time.Duration(*a.Lifetime)*time.Second)
+	}
+	return text
+}
+
+// Reading is one answer of a server as one dialect understands it.
+type Reading struct {
+	Dialect policy.Dialect
+	Result  *fetch.Result
+}
+
+// InAllDialects reads res, which is an answer in RFC9309, as every dialect would have
+// read it. RFC9309 is the one to start with: no dialect reads a file that it does not.
+func InAllDialects(res *fetch.Result) []Reading {
+	var all []Reading
+	for _, d := range Dialects {
+		all = append(all, Reading{d, res.In(d)})
+	}
+	return all
+}

@@ -1,0 +1,220 @@
+package answer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answering is a server that always says the same. Status 0: it does not answer.
+func answering(status int, header http.Header, body string) roundTripFunc {
+	return func(r *http.Request) (*http.Response, error) {
+		if status == 0 {
+			return nil, errors.New("connection refused")
+		}
+		return &http.Response{
+			StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: header.Clone(), Request: r,
+			Body: io.NopCloser(strings.NewReader(body)), ContentLength: -1,
+		}, nil
+	}
+}
+
+// What one answer says in a dialect is what a Fetcher of that dialect says
+// when it asks the server itself.
+func TestOneAnswerReadInAllDialectsIsAskingInEach(t *testing.T) {
+	const rules = "User-agent: *\nDisallow: /private\n"
+	type server struct {
+		name   string
+		status int
+		header http.Header
+		body   string
+	}
+	servers := []server{
+		{"no answer", 0, nil, ""},
+		{"rules", 200, http.Header{"Cache-Control": {"max-age=60"}}, rules},
+		{"too long", 200, http.Header{}, rules + strings.Repeat("# filling\n", fetch.MaxBytes/10)},
+		{"too long, in one line", 200, http.Header{}, rules + strings.Repeat("x", fetch.MaxBytes)},
+		{"an unknown coding", 200, http.Header{"Content-Encoding": {"br"}}, rules},
+		{"broken gzip", 200, http.Header{"Content-Encoding": {"gzip"}}, rules},
+		{"a byte order mark", 200, http.Header{}, "\ufeff" + rules},
+		{"HTML", 200, http.Header{"Content-Type": {"text/html"}}, "<html>" + rules},
+		{"a loop", 302, http.Header{"Location": {"/robots.txt"}}, ""},
+		{"a redirect to nowhere", 302, http.Header{}, ""},
+		{"a redirect to mail", 301, http.Header{"Location": {"mailto:a@b.example"}}, ""},
+	}
+	for _, status := range []int{201, 204, 206, 300, 304, 400, 401, 403, 404, 410, 429, 451, 500, 503, 599, 600, 999} {
+		servers = append(servers, server{fmt.Sprint("status ", status), status, http.Header{}, rules})
+	}
+	_, o, err := ReadSite(policy.RFC9309, "https://site.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range servers {
+		t.Run(s.name, func(t *testing.T) {
+			base := answering(s.status, s.header, s.body)
+			once, err := (&fetch.Fetcher{Transport: base, Retries: -1}).Fetch(t.Context(), o, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range InAllDialects(once) {
+				want, err := (&fetch.Fetcher{Transport: base, Dialect: r.Dialect, Retries: -1}).Fetch(t.Context(), o, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, target := range []string{"/", "/private", "/robots.txt"} {
+					got, want := r.Result.Policy.Decide("ExampleBot", target), want.Policy.Decide("ExampleBot", target)
+					if got != want {
+						t.Errorf("%v, %s: got %v, want %v", r.Dialect, target, got, want)
+					}
+				}
+				if (r.Result.Err == nil) != (want.Err == nil) {
+					t.Errorf("%v: got error %v, want %v", r.Dialect, r.Result.Err, want.Err)
+				}
+			}
+		})
+	}
+}
+
+func TestLifetimesAreExplained(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		header string // lines
+		want   string
+	}{
+		{"nothing stated", 200, "", "24h0m0s, as the answer states none"},
+		{"nothing stated with 403", 403, "", "1h0m0s, as the answer states none"},
+		{"max-age", 200, "Cache-Control: max-age=7200", "2h0m0s, stated by Cache-Control"},
+		{"max-age of a day", 200, "Cache-Control: max-age=86400", "24h0m0s, stated by Cache-Control"},
+		{"max-age with 403", 403, "Cache-Control: max-age=3600", "1h0m0s, stated by Cache-Control"},
+		{"Age", 200, "Cache-Control: max-age=7200\nAge: 600", "1h50m0s, stated by Cache-Control, less Age: 600"},
+		{"Age above max-age", 200, "Cache-Control: max-age=60\nAge: 600", "0s, stated by Cache-Control, less Age: 600; caches keep it for 1m0s at least"},
+		{"no-store", 200, "Cache-Control: no-store", "0s, stated by Cache-Control; caches keep it for 1m0s at least"},
+		{"a week", 200, "Cache-Control: max-age=604800", "168h0m0s, stated by Cache-Control; caches keep it for 24h0m0s at most (RFC 9309 section 2.4)"},
+		{"Expires", 200, "Expires: Sat, 21 Nov 2026 14:00:00 GMT\nDate: Sat, 21 Nov 2026 12:00:00 GMT", "2h0m0s, stated by Expires"},
+		{"Expires that is no date", 200, "Expires: 0", "0s, stated by Expires; caches keep it for 1m0s at least"},
+		{"Cache-Control before Expires", 200, "Cache-Control: max-age=3600\nExpires: 0", "1h0m0s, stated by Cache-Control"},
+		{"directives that state nothing", 200, "Cache-Control: public", "24h0m0s, as the answer states none"},
+		{"a status of the moment", 429, "Cache-Control: max-age=3600", "5m0s, as such a status passes"},
+		{"Vary", 200, "Vary: *", "0s, for the answer varies by more than the request says; caches keep it for 1m0s at least"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			header := http.Header{}
+			for l := range strings.Lines(c.header) {
+				name, value, _ := strings.Cut(strings.TrimSpace(l), ": ")
+				header.Add(name, value)
+			}
+			received, _ := http.ParseTime("Sat, 21 Nov 2026 12:00:00 GMT")
+			res := &fetch.Result{StatusCode: c.status, Header: header, Time: received}
+			if got := ExplainLifetime(res, nil); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	redirected := &fetch.Result{StatusCode: 200, Time: time.Now(), RedirectHeaders: []http.Header{{"Cache-Control": {"max-age=600"}}}}
+	if got, want := ExplainLifetime(redirected, nil), "10m0s, stated by a redirect on the way"; got != want {
+		t.Errorf("redirected: got %q, want %q", got, want)
+	}
+	unreachable := &fetch.Result{StatusCode: 503, Err: errors.New("503"), RetryAfter: 2 * time.Minute}
+	for _, c := range []struct {
+		retry *int64
+		want  string
+	}{
+		{nil, "none: unreachable"},
+		{OrNull[int64](30), "none: unreachable; ask again after 30s"},
+		{OrNull[int64](120), "none: unreachable; ask again after 2m0s, stated by Retry-After"},
+	} {
+		if got := ExplainLifetime(unreachable, &Answer{Retry: c.retry}); got != c.want {
+			t.Errorf("unreachable: got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// The text of each file holds the expectation: a line that is to be shown ends with
+// "# shown", the deciding one with "# decides".
+func TestExplainPicksTheLinesThatMatter(t *testing.T) {
+	for _, c := range []struct {
+		name, token, target string
+		dialect             policy.Dialect
+		file                string
+	}{
+		{"the rules that match", "ExampleBot", "/a/b", policy.RFC9309, `
+User-agent: *   # shown
+Disallow: /a    # shown
+Disallow: /c
+Allow: /a/b     # decides`},
+		{"only the group of the crawler", "ExampleBot", "/a", policy.RFC9309, `
+User-agent: *
+Disallow: /a
+User-agent: examplebot # shown
+Disallow: /a           # decides`},
+		{"groups that are combined", "ExampleBot", "/a/b", policy.RFC9309, `
+User-agent: ExampleBot # shown
+Disallow: /a           # shown
+
+User-agent: *
+Disallow: /
+
+User-agent: Other      # shown
+User-agent: ExampleBot # shown
+Allow: /a/b            # decides`},
+		{"other records between", "ExampleBot", "/a", policy.RFC9309, `
+User-agent: ExampleBot # shown
+Crawl-delay: 5
+Sitemap: https://site.example/s.xml
+
+User-agent: Other      # shown
+Disallow: /a           # decides`},
+		{"no rule that matches", "ExampleBot", "/c", policy.RFC9309, `
+User-agent: ExampleBot # shown
+Disallow: /a`},
+		{"no group", "ExampleBot", "/a", policy.RFC9309, `
+User-agent: Other
+Disallow: /a`},
+		{"wildcards", "ExampleBot", "/a/b.gif", policy.RFC9309, `
+User-agent: * # shown
+Disallow: /*.gif$ # decides
+Disallow: /*.png$`},
+		{"misspelt, by Google", "ExampleBot", "/a", policy.Google, `
+useragent: * # shown
+disalow: /a  # decides`},
+		{"misspelt, by the RFC", "ExampleBot", "/a", policy.RFC9309, `
+useragent: *
+disalow: /a`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var want []FileLine
+			for i, l := range strings.Split(c.file, "\n") {
+				text, mark, _ := strings.Cut(l, "#")
+				if mark != "" {
+					want = append(want, FileLine{i + 1, strings.TrimSpace(text), mark == " decides"})
+				}
+			}
+			r := Reading{c.dialect, &fetch.Result{Policy: c.dialect.Parse([]byte(c.file)), Body: []byte(c.file)}}
+			d := r.Result.Policy.Decide(c.token, c.target)
+			if got := r.Bound(c.token).Explain(c.target, d); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			r.Result.Body = nil // from a cache: the rules only
+			want = slices.DeleteFunc(want, func(l FileLine) bool {
+				return !bytes.Contains(bytes.ToLower([]byte(l.Text)), []byte("allow")) && !strings.HasPrefix(l.Text, "disalow")
+			})
+			if got := r.Bound(c.token).Explain(c.target, d); len(got) != len(want) {
+				t.Errorf("without the file: got %v, want %v", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package answer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// FileLine is a line of a robots.txt file.
+type FileLine struct {
+	Number  int    `json:"line"`
+	Text    string `json:"text"` // field and value, without comment
+	Decides bool   `json:"decides"`
+}
+
+// Bound is what of a robots.txt file binds one crawler.
+type Bound struct {
+	group  policy.Group
+	Agents []lint.Line // the user-agent lines above its rules; none without the file (a cache keeps none)
+	Rules  []lint.Line
+}
+
+// Bound picks the lines that bind a crawler.
+func (r Reading) Bound(token string) *Bound {
+	b := &Bound{group: r.Result.Policy.Group(token)}
+	rules := slices.Collect(b.group.Rules())
+	if r.Result.Body == nil {
+		for _, rule := range rules {
+			field := "Disallow"
+			if rule.Allow {
+				field = "Allow"
+			}
+			b.Rules = append(b.Rules, lint.Line{Number: rule.Line, Field: field, Value: rule.Pattern})
+		}
+		return b
+	}
+	var agents []lint.Line
+	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
+	for l := range lint.Lines(r.Dialect, r.Result.Body) {
+		switch l.Kind {
+		case lint.LineUserAgent:
+			if closed {
+				agents, closed = agents[:0], false
+			}
+			agents = append(agents, l)
+		case lint.LineAllow, lint.LineDisallow:
+			closed = true
+			for len(rules) > 0 && rules[0].Line < l.Number {
+				rules = rules[1:]
+			}
+			if len(rules) > 0 && rules[0].Line == l.Number {
+				b.Agents, agents = append(b.Agents, agents...), agents[:0]
+				b.Rules = append(b.Rules, l)
+			}
+		}
+	}
+	return b
+}
+
+// Names reports whether a line is one of the user-agent lines.
+func (b *Bound) Names(line int) bool {
+	_, found := slices.BinarySearchFunc(b.Agents, line, func(l lint.Line, n int) int { return l.Number - n })
+	return found
+}
+
+// Explain picks the lines that the decision d about target rests on: the user-agent lines, and the
+// rules that match, with the deciding one.
+func (b *Bound) Explain(target string, d policy.Decision) []FileLine {
+	var found []FileLine
+	for _, l := range b.Agents {
+		found = append(found, FileLine{l.Number, l.Field + ": " + l.Value, false})
+	}
+	matching := b.group.Matching(target)
+	if d.Rule.Line > 0 && d.Rule.Pattern == "" { // an empty rule may decide, and matches nothing
+		matching = append(matching, d.Rule)
+	}
+	for _, rule := range matching {
+		i, ok := slices.BinarySearchFunc(b.Rules, rule.Line, func(l lint.Line, n int) int { return l.Number - n })
+		if ok {
+			l := b.Rules[i]
+			found = append(found, FileLine{l.Number, l.Field + ": " + l.Value, l.Number == d.Rule.Line})
+		}
+	}
+	slices.SortFunc(found, func(a, b FileLine) int { return cmp.Compare(a.Number, b.Number) })
+	return found
+}

@@ -1,0 +1,127 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// Fetched is what --json writes. Every field is always there.
+type Fetched struct {
+	Dialect  string              `json:"dialect"`
+	Robots   *Answer             `json:"robots"`
+	Header   map[string][]string `json:"header"`
+	Groups   int                 `json:"groups"`
+	Rules    int                 `json:"rules"`
+	Sitemaps []string            `json:"sitemaps"`
+	Bytes    int                 `json:"bytes"`
+	Body     *string             `json:"body"`     // null: no file, or not UTF-8
+	BodyB64  []byte              `json:"body_b64"` // instead, if the file is not UTF-8
+}
+
+// NoFile says why there is nothing to write for --raw.
+func (f *Fetched) NoFile() error {
+	a := f.Robots
+	switch {
+	case a.Error != nil:
+		return fmt.Errorf("%s is unreachable: %s", a.URL, *a.Error)
+	case a.Outcome != OutcomeRules:
+		return fmt.Errorf("%s is %s%s", a.URL, a.Outcome, a.why())
+	case f.Bytes == 0:
+		return errors.New(a.URL + " is empty")
+	}
+	return nil
+}
+
+// NewFetched keeps the fields of the header that matter here, and no others: an answer
+// may carry 64 KiB of them.
+func NewFetched(res *fetch.Result, a *Answer) *Fetched {
+	f := &Fetched{
+		Dialect:  DialectName(res.Dialect),
+		Robots:   a,
+		Header:   map[string][]string{},
+		Sitemaps: append([]string{}, slices.Collect(res.Policy.Sitemaps())...),
+		Bytes:    len(res.Body),
+	}
+	f.count(res)
+	switch text := string(res.Body); {
+	case !utf8.ValidString(text):
+		f.BodyB64 = res.Body
+	case res.Body != nil:
+		f.Body = &text
+	}
+	for _, name := range CachingFields {
+		if values := res.Header[name]; len(values) > 0 {
+			f.Header[name] = values
+		}
+	}
+	return f
+}
+
+// count counts the groups and rules of the file, as it writes them: two groups with one
+// name are two.
+func (f *Fetched) count(res *fetch.Result) {
+	if f.Robots.Outcome != OutcomeRules {
+		return
+	}
+	listing := false // user-agent lines (RFC 9309 §2.1)
+	for l := range lint.Lines(res.Dialect, res.Body) {
+		switch l.Kind {
+		case lint.LineUserAgent:
+			if !listing {
+				f.Groups++
+			}
+			listing = true
+		case lint.LineAllow, lint.LineDisallow:
+			f.Rules++
+			listing = false
+		}
+	}
+}
+
+// CachingFields are the header fields that decide how long an answer holds and how it
+// is asked for again (RFC 9111, RFC 9110 §8.8, §10.2.3), and what it is.
+var CachingFields = []string{
+	"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After",
+}
+
+// ExplainLifetime says how long an answer holds and how that came about: which field
+// states it, what Age takes from it, and which bound of a cache applies.
+func ExplainLifetime(res *fetch.Result, a *Answer) string {
+	if res.Err != nil {
+		text := "none: unreachable"
+		if a.Retry != nil {
+			text += fmt.Sprintf("; ask again after %s", time.Duration(*a.Retry)*time.Second)
+			if seconds(res.RetryAfter) == *a.Retry {
+				text += ", stated by Retry-After"
+			}
+		}
+		return text
+	}
+	lifetime, _ := cache.FreshnessLifetime(res)
+	text := lifetime.String() + ", " + map[string]string{
+		fromStatus:       "as such a status passes",
+		fromRedirect:     "stated by a redirect on the way",
+		fromCacheControl: "stated by Cache-Control",
+		fromExpires:      "stated by Expires",
+		fromVary:         "for the answer varies by more than the request says",
+		fromDefault:      "as the answer states none",
+	}[sourceOf(res)]
+	if unaged, _ := cache.FreshnessLifetime(without(res, "Age")); unaged > lifetime {
+		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
+	}
+	switch {
+	case lifetime < MinTTL:
+		text += fmt.Sprintf("; caches keep it for %s at least", MinTTL)
+	case lifetime > maxTTL:
+		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", maxTTL)
+	}
+	return text
+}

@@ -1,0 +1,138 @@
+package answer
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Question is one line of "robots match --jsonl": a question about a robots.txt that
+// it carries. The fields are those of the robots.txt vectors; others are ignored.
+type Question struct {
+	ID        json.RawMessage `json:"id"` // given back unchanged
+	Profile   string          `json:"profile"`
+	Robots    *string         `json:"robots"`
+	RobotsB64 *string         `json:"robots_b64"`
+	RobotsGen []repeated      `json:"robots_gen"`
+	Agents    []string        `json:"agents"`
+	URL       *string         `json:"url"`
+	URLB64    *string         `json:"url_b64"`
+}
+
+// repeated is a piece of a generated robots.txt: Text, Repeat times.
+type repeated struct {
+	Text   string `json:"text"`
+	Repeat int    `json:"repeat"`
+}
+
+// MaxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
+const maxGenerated = 16 << 20
+
+// The errors name the remedy in the record's own words.
+var (
+	errNoRobots = errors.New("none of robots, robots_b64 and robots_gen is there: give one")
+	errNoURL    = errors.New("neither url nor url_b64 is there: give one")
+)
+
+// File returns the text of the record's robots.txt.
+func (r *Question) File() ([]byte, error) {
+	switch {
+	case r.Robots != nil:
+		return []byte(*r.Robots), nil
+	case r.RobotsB64 != nil:
+		data, err := base64.StdEncoding.DecodeString(*r.RobotsB64)
+		if err != nil {
+			return nil, fmt.Errorf("robots_b64: %w", err)
+		}
+		return data, nil
+	case r.RobotsGen != nil:
+		return generate(r.RobotsGen)
+	default:
+		return nil, errNoRobots
+	}
+}
+
+// generate repeats and joins the pieces. Their total is known before a single byte is
+// made, so a line of a hundred bytes cannot ask for all memory there is.
+func generate(pieces []repeated) ([]byte, error) {
+	total := 0
+	for _, p := range pieces {
+		if p.Repeat < 0 {
+			return nil, fmt.Errorf("robots_gen: repeat is %d; the least is 0", p.Repeat)
+		}
+		// Compared by division: the product may overflow.
+		if len(p.Text) > 0 && p.Repeat > (maxGenerated-total)/len(p.Text) {
+			return nil, fmt.Errorf("robots_gen makes more than %d bytes", maxGenerated)
+		}
+		total += len(p.Text) * p.Repeat
+	}
+	data := make([]byte, 0, total)
+	for _, p := range pieces {
+		data = append(data, bytes.Repeat([]byte(p.Text), p.Repeat)...)
+	}
+	return data, nil
+}
+
+// Target returns what the record's URL is compared as in a dialect.
+func (r *Question) Target(d policy.Dialect) (string, error) {
+	switch {
+	case r.URL != nil:
+	case r.URLB64 != nil:
+		if _, err := base64.StdEncoding.DecodeString(*r.URLB64); err != nil {
+			return "", fmt.Errorf("url_b64: %w", err)
+		}
+	default:
+		return "", errNoURL
+	}
+	return ReadTargetAs(d, r.AsWritten(), true)
+}
+
+// AsWritten is the record's URL as written; "" if there is none.
+func (r *Question) AsWritten() string {
+	switch {
+	case r.URL != nil:
+		return *r.URL
+	case r.URLB64 != nil:
+		url, _ := base64.StdEncoding.DecodeString(*r.URLB64)
+		return string(url)
+	}
+	return ""
+}
+
+// Dialect returns the record's own, or the given one if it names none.
+func (r *Question) Dialect(otherwise policy.Dialect) (policy.Dialect, error) {
+	if r.Profile == "" {
+		return otherwise, nil
+	}
+	d, err := DialectByName(r.Profile)
+	if err != nil {
+		return 0, fmt.Errorf("profile: %w", err)
+	}
+	return d, nil
+}
+
+// SameRobots reports whether two records hold the same text, written the same way; then
+// the policy of one serves the other. Generated texts are compared by their recipe.
+func (r *Question) SameRobots(other *Question) bool {
+	if len(r.RobotsGen) != len(other.RobotsGen) {
+		return false
+	}
+	for i, p := range r.RobotsGen {
+		if p != other.RobotsGen[i] {
+			return false
+		}
+	}
+	return sameText(r.Robots, other.Robots) && sameText(r.RobotsB64, other.RobotsB64)
+}
+
+// sameText compares fields that may be absent, which is not the same as empty.
+func sameText(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

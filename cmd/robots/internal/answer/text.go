@@ -1,0 +1,50 @@
+package answer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Visible makes text from the network safe to print: control characters, bytes that
+// are not UTF-8, and the invisible characters that reorder text become escapes. So no
+// file can steer the terminal or forge a line of output.
+func Visible(s string) string {
+	if !strings.ContainsFunc(s, Hidden) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch quoted := strconv.QuoteRune(r); {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i])|0x100, 16)[1:])
+		case Hidden(r):
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func Hidden(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// Quoted is text from a user for a message: short, and safe to print.
+func Quoted(text string) string { return fmt.Sprintf("%q", Brief(text)) }
+
+func Brief(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,227 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Every subcommand reads a URL by the same rule:
+//
+//   - "http://..." and "https://..." are URLs, and "ftp://..." for a dialect that reads FTP;
+//   - "//site/..." is a URL without its scheme (RFC 3986 section 4.2), which is https;
+//   - "/..." is a path, which only match takes: the others need a site;
+//   - without either, text that begins with a site is an https URL. A site is a name under a
+//     public suffix ("example.com/a"), localhost, or an IP address.
+//
+// White space around a URL is no part of it. Everything else is an error, never a guess:
+// "private/2" may be a path without its slash, and "page.html" is no site. Where people write
+// paths, as for match, the last case is an error too: .py and .sh are public suffixes, and
+// "setup.py" is a file more often than a site. Records of match --jsonl are by programs.
+
+// ReadURL reads a URL whose site is to be asked, and which a dialect reads.
+func ReadURL(d policy.Dialect, text string) (*url.URL, error) {
+	t, err := splitURL(text, false, true)
+	if err == nil {
+		err = t.readBy(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.scheme == "" {
+		return nil, fmt.Errorf("%s is a path and names no site: write https://example.com%s", Quoted(text), Brief(t.full))
+	}
+	u, err := url.Parse(t.full)
+	if err != nil {
+		return nil, NotURL(text, err)
+	}
+	return u, nil
+}
+
+// ReadSite is ReadURL with the origin to ask.
+func ReadSite(d policy.Dialect, text string) (*url.URL, fetch.Origin, error) {
+	u, err := ReadURL(d, text)
+	if err != nil {
+		return nil, fetch.Origin{}, err
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return nil, fetch.Origin{}, NotURL(text, err)
+	}
+	return u, o, nil
+}
+
+// ReadTarget returns what of a URL or path is compared with rules, as written. sites tells
+// whether a URL may begin with its site.
+func ReadTarget(text string, sites bool) (string, error) {
+	return ReadTargetAs(policy.RFC9309, text, sites)
+}
+
+// ReadTargetAs is ReadTarget for what a dialect reads.
+func ReadTargetAs(d policy.Dialect, text string, sites bool) (string, error) {
+	t, err := splitURL(text, true, sites)
+	if err == nil {
+		err = t.readBy(d)
+	}
+	if err != nil {
+		return "", err
+	}
+	if t.scheme != "" {
+		if _, err := originOf(t.scheme, t.authority); err != nil {
+			return "", NotURL(text, err)
+		}
+	}
+	return TargetOf(t.full), nil
+}
+
+// split is a text that was understood: a URL with its first two parts, or a path without
+// them.
+type split struct{ full, scheme, authority string }
+
+// readBy returns why a dialect asks no robots.txt about a URL.
+func (t split) readBy(d policy.Dialect) error {
+	if t.scheme == "ftp" && d != policy.Google {
+		return fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", Quoted(t.full))
+	}
+	return nil
+}
+
+// splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
+// unchecked. Its errors offer a path as a remedy if paths are taken.
+func splitURL(text string, paths, sites bool) (split, error) {
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
+		text = "https:" + text
+	}
+	scheme, after, found := strings.Cut(text, "://")
+	if found && strings.ContainsAny(scheme, "/?#") { // /a?b=http://c has none
+		found = false
+	}
+	switch at := indexBlank(text); {
+	case text == "":
+		return split{}, errors.New(`"" is no URL: write one, such as https://example.com/`)
+	case at >= 0 && (found || text[0] == '/'):
+		return split{}, blankIn(text, at)
+	case text[0] == '/':
+		return split{full: text}, nil
+	case !found:
+		return splitBare(text, paths, sites)
+	}
+	scheme = strings.ToLower(scheme)
+	switch authority := authorityOf(after); {
+	case scheme != "http" && scheme != "https" && scheme != "ftp":
+		return split{}, fmt.Errorf("%s: robots.txt is about http and https only", Quoted(text))
+	case authority == "":
+		return split{}, fmt.Errorf("%s names no host", Quoted(text))
+	case strings.Contains(authority, ";"): // the end of the host to some, a part of it to others
+		return split{}, fmt.Errorf("%s has a semicolon in its host", Quoted(text))
+	default:
+		return split{text, scheme, authority}, nil
+	}
+}
+
+// splitBare reads text without a scheme.
+func splitBare(text string, paths, sites bool) (split, error) {
+	authority := authorityOf(text)
+	known, possible := isSite(authority)
+	switch at := indexBlank(text); {
+	case known && sites && at >= 0:
+		return split{}, blankIn(text, at)
+	case known && sites:
+		return split{"https://" + text, "https", authority}, nil
+	case !possible:
+		return split{}, fmt.Errorf("%s is no http or https URL", Quoted(text))
+	case paths:
+		return split{}, fmt.Errorf("%s is neither a URL nor a path: write https://%s or /%[2]s",
+			Quoted(text), Brief(text))
+	default:
+		return split{}, fmt.Errorf("%s is no http or https URL: write https://%s", Quoted(text), Brief(text))
+	}
+}
+
+func blankIn(text string, at int) error {
+	return fmt.Errorf("%s holds a blank or control character: write it as %%%02X", Quoted(text), text[at])
+}
+
+func authorityOf(text string) string {
+	if i := strings.IndexAny(text, "/?#"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// isSite reports whether an authority without a scheme can hardly be anything else, and
+// whether it could be a host at all. There are words before a colon that are no hosts
+// (mailto:), and files with a dot.
+func isSite(authority string) (known, possible bool) {
+	if strings.ContainsAny(authority, "@; ") {
+		return false, false
+	}
+	o, err := originOf("https", authority)
+	if err != nil {
+		return false, false
+	}
+	host := o.RobotsURL().Hostname()
+	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
+		return true, true
+	}
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	return host != suffix && (icann || strings.Contains(suffix, ".")), true
+}
+
+func originOf(scheme, authority string) (fetch.Origin, error) {
+	u, err := url.Parse(scheme + "://" + authority)
+	if err != nil {
+		return fetch.Origin{}, err
+	}
+	return fetch.OriginOf(u)
+}
+
+// TargetOf returns what of a URL is compared with rules: path, parameters and query, as
+// written, without the fragment, and always with a slash in front. Nothing is decoded,
+// resolved or checked.
+//
+// An authority ends at the first of / ? ; and what has neither a scheme nor a slash in front
+// is a host.
+func TargetOf(url string) string {
+	rest := strings.TrimPrefix(url, "//")
+	// "://" is the end of a scheme only before any path: /a?b=http://c has none.
+	if scheme, after, found := strings.Cut(rest, "://"); found && !strings.ContainsAny(scheme, "/?;") {
+		rest = after
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	switch start := strings.IndexAny(rest, "/?;"); {
+	case start < 0:
+		return "/"
+	case rest[start] != '/':
+		return "/" + rest[start:]
+	default:
+		return rest[start:]
+	}
+}
+
+func Blank(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// indexBlank is strings.IndexFunc with blank, which are single bytes, for a million URLs.
+func indexBlank(text string) int {
+	for i := range len(text) {
+		if Blank(rune(text[i])) {
+			return i
+		}
+	}
+	return -1
+}
+
+// NotURL is err without the URL that it repeats.
+func NotURL(text string, err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return fmt.Errorf("%s is no URL that could be asked for: %w", Quoted(text), err)
+}

@@ -1,0 +1,200 @@
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
+)
+
+// Verdict is an answer about one URL. check, filter and match write it alike.
+type Verdict struct {
+	Number  int             // of the argument or the line, counted from 1
+	ID      json.RawMessage // match --jsonl: the record's own
+	URL     string          // as the user wrote it
+	Agent   string
+	Dialect string
+	Allowed bool
+	Reason  string // a policy.Reason as text; empty if the question was malformed
+	Line    int    // of the rule that decided, or of the empty one that allows all; 0: none
+	Rule    string
+	Group   string           // its product token, as the file writes it
+	Error   string           // why robots.txt could not be read, or what is wrong with the URL
+	Use     string           // what --uses has, with policy.ReasonUse
+	By      *usage.Statement // and what disallows it
+	Robots  *Answer          // check: where the rules come from
+	Lines   []FileLine       // check --explain
+
+	Record json.RawMessage // filter: the line, if it was a JSON object
+}
+
+// ReasonMalformed is a reason beside those of package policy: the question could not be understood.
+const ReasonMalformed = "malformed"
+
+// useRecord is a disallowed use in JSON.
+type useRecord struct {
+	Label string     `json:"label"`
+	By    *Statement `json:"by"`
+}
+
+// Record is a verdict in JSON. Every field is always there, and null if it does not apply;
+// schema.json describes them.
+type Record struct {
+	Number  int             `json:"number"`
+	ID      json.RawMessage `json:"id"`
+	URL     string          `json:"url"`
+	Agent   *string         `json:"agent"`
+	Dialect *string         `json:"dialect"`
+	Allowed bool            `json:"allowed"`
+	Covers  string          `json:"covers"`
+	Reason  string          `json:"reason"`
+	Line    *int            `json:"line"`
+	Rule    *string         `json:"rule"`
+	Group   *string         `json:"group"`
+	Use     *useRecord      `json:"use"`
+	Error   *string         `json:"error"`
+	Robots  *Answer         `json:"robots"`
+	Lines   []FileLine      `json:"lines"`
+	Record  json.RawMessage `json:"record"`
+}
+
+// JSON is v as output.json writes it.
+func (v *Verdict) JSON() Record {
+	r := Record{
+		Number: v.Number, ID: v.ID, URL: v.URL, Agent: OrNull(v.Agent), Dialect: OrNull(v.Dialect),
+		Allowed: v.Allowed, Covers: coversURL, Reason: v.Reason, Line: OrNull(v.Line), Rule: OrNull(v.Rule), Group: OrNull(v.Group),
+		Error: OrNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
+	}
+	if r.Reason == "" {
+		r.Reason = ReasonMalformed
+	}
+	if v.By != nil {
+		r.Use = &useRecord{v.Use, NewStatement(*v.By)}
+	}
+	return r
+}
+
+// coversURL tells what a decision covers: this URL, and none that it redirects to. A client that
+// follows redirects itself has to ask for each hop, so each decision says so.
+const coversURL = "url"
+
+// OrNull is nil, which JSON writes as null, for the zero value.
+func OrNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// NewVerdict is a about a URL, as the user wrote it.
+func NewVerdict(url string, a client.Answer) Verdict {
+	v := Verdict{URL: url}
+	v.Answered(a)
+	return v
+}
+
+// Answered fills v from a.
+func (v *Verdict) Answered(a client.Answer) {
+	v.Allowed, v.Reason, v.Group, v.Use, v.By = a.Allowed, ReasonName(a.Reason), a.Group, a.Use, a.By
+	if a.Rule.Line > 0 {
+		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
+	}
+}
+
+// Decide is client.DecideWith, which knows no FTP.
+func Decide(p *policy.Policy, agent string, u *url.URL, uses []string) (client.Answer, error) {
+	if strings.EqualFold(u.Scheme, "ftp") {
+		return decideFTP(p, agent, u, uses)
+	}
+	return client.DecideWith(p, agent, u, uses...)
+}
+
+// decideFTP decides on all that an FTP client may make of the path: "/%2Fa", "//a" and
+// "/a;type=i" can mean "/a", as for client.Transport.
+func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (a client.Answer, err error) {
+	if u.RawQuery != "" || u.ForceQuery {
+		return a, errors.New("FTP knows no query: write the question mark as %3F")
+	}
+	path := u.EscapedPath()
+	file, _, _ := strings.Cut(path, ";type=")
+	plain := strings.NewReplacer("%2F", "/", "%2f", "/").Replace(file)
+	for _, form := range []string{path, file, plain, "/" + strings.TrimLeft(plain, "/")} {
+		page, err := url.Parse("http://" + u.Host + form)
+		if err != nil {
+			return a, err
+		}
+		if a, err = Decide(p, agent, page, uses); err != nil || !a.Allowed {
+			break
+		}
+	}
+	return a, err
+}
+
+// Outcome is the verdict in one word.
+func (v *Verdict) Outcome() string {
+	switch {
+	case v.Reason == "":
+		return ReasonMalformed
+	case v.Allowed:
+		return "allowed"
+	case v.Reason == ReasonName(policy.ReasonUnreachable):
+		return v.Reason
+	default:
+		return "refused"
+	}
+}
+
+// Because says in one phrase, safe to print, what the verdict rests on.
+func (v *Verdict) Because() string {
+	switch {
+	case v.Reason == ReasonName(policy.ReasonUnreachable) && v.Error == "":
+		return "robots.txt is unreachable"
+	case v.Reason == ReasonName(policy.ReasonUnreachable):
+		return "robots.txt is unreachable: " + Visible(v.cause())
+	case v.Reason == "":
+		return Visible(v.Error)
+	case v.By != nil:
+		return fmt.Sprintf("%s is disallowed by %s", v.Use, Visible(v.By.String()))
+	case v.Line > 0:
+		return fmt.Sprintf("line %d: %s", v.Line, Visible(v.Rule))
+	case v.Reason == ReasonName(policy.ReasonUnavailable):
+		return "robots.txt is unavailable" + v.Robots.why()
+	default:
+		return "no rule matches"
+	}
+}
+
+// cause is the error without the URL, where that is shown anyway.
+func (v *Verdict) cause() string {
+	if v.Robots == nil {
+		return v.Error
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(v.Error, "fetch: "), v.Robots.URL+": ")
+}
+
+// why says what about the answer makes the file unavailable. The answer may be nil.
+func (a *Answer) why() string {
+	switch {
+	case a == nil || a.Status == nil:
+		return ""
+	case a.Truncated:
+		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
+	case *a.Status >= 300 && *a.Status < 400:
+		return ": too many redirects"
+	default:
+		return fmt.Sprintf(": %d %s", *a.Status, http.StatusText(*a.Status))
+	}
+}
+
+// ReasonName is how JSON names a reason; scripts may rely on it.
+func ReasonName(r policy.Reason) string {
+	text, _ := r.MarshalText()
+	return string(text)
+}

@@ -1,0 +1,89 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// Asked is one origin whose robots.txt is being asked for.
+type Asked struct {
+	Origin fetch.Origin
+	since  time.Time
+	done   chan struct{} // closed once result and err are set
+	Result *fetch.Result
+	Err    error
+}
+
+func NewAsked(o fetch.Origin) *Asked {
+	return &Asked{Origin: o, since: time.Now(), done: make(chan struct{})}
+}
+
+// Run asks by lookup.
+func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, error)) {
+	defer close(a.done)
+	a.Result, a.Err = lookup(ctx, a.Origin)
+}
+
+// Await waits for ask. On a terminal it shows which site it waits for, and how many of all
+// have answered, in one line that is gone before anything else is written.
+func (a *App) Await(ask *Asked, all ...*Asked) {
+	errs, width := a.Err, widthOf(a.Err)
+	if width == 0 {
+		<-ask.done
+		return
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for shown := false; ; shown = true {
+		select {
+		case <-ask.done:
+			if shown {
+				io.WriteString(errs, "\r\x1b[K")
+			}
+			return
+		case <-tick.C:
+			fmt.Fprintf(errs, "\r\x1b[K%s", waiting(ask, all, width))
+		}
+	}
+}
+
+// waiting is the line that await shows, cut to the columns of a terminal.
+func waiting(ask *Asked, all []*Asked, width int) string {
+	text := fmt.Sprintf("%s: waiting for %s", time.Since(ask.since).Round(time.Second), answer.Visible(ask.Origin.String()))
+	answered := 0
+	for _, one := range all {
+		select {
+		case <-one.done:
+			answered++
+		default:
+		}
+	}
+	if len(all) > 1 {
+		text = fmt.Sprintf("%d of %d sites answered, %s", answered, len(all), text)
+	}
+	return text[:min(len(text), width-1)] // origins are ASCII
+}
+
+// widthOf is the number of columns of a terminal that can rewrite a line, else 0.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	switch {
+	case err != nil:
+		return 0
+	case width < 20: // some terminals do not tell
+		return 80
+	}
+	return width
+}

@@ -1,0 +1,238 @@
+package shell
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Line is one line of input, without its end.
+type Line struct {
+	Number  int    // counted from 1
+	Text    string // a piece of that of its batch
+	TooLong bool   // text is only its beginning
+}
+
+// Bounds of what a LineFilter holds: a batch is closed at either of the first two,
+// and reading waits while MaxHeld bytes of input are unanswered or unwritten.
+const (
+	batchLines = 128
+	BatchBytes = 64 << 10
+	maxBatches = 512
+	maxHeld    = 64 << 20
+)
+
+// LineFilter reads lines, has them answered in parallel, and writes the answers in the
+// order of the lines. Memory is bounded whatever the input: where the first
+// unanswered line has to wait (a slow origin), those behind it are answered up to
+// MaxBatches ahead, and then reading waits too.
+type LineFilter[A any] struct {
+	MaxLine int // bytes; of a longer line only the beginning is kept
+
+	// skip, if not nil, reads the lines at the beginning of the input that need no answer,
+	// and returns how many these are.
+	Skip func(context.Context, *bufio.Reader) (int, error)
+
+	// answer is called from several goroutines at once, for a batch of lines each.
+	// Its error ends the run, with nothing of the batch written.
+	Answer func(context.Context, []Line) (A, error)
+
+	// write is called for one batch after the other.
+	Write func(A) error
+
+	// Memory of fill, for its next batch.
+	text []byte
+	ends []lineEnd
+}
+
+// lineEnd is where a line ends in the text of its batch.
+type lineEnd struct {
+	at      int
+	tooLong bool
+}
+
+// Batch is what answer works on. Its text lives in one piece of memory.
+type Batch[A any] struct {
+	Lines  []Line
+	size   int64         // of the lines, in bytes
+	done   chan struct{} // closed once answer and err are set
+	answer A
+	err    error
+}
+
+// Run ends at the end of input, at the first error, or with ctx: then it returns at
+// once, and what was written ends with a whole line. The goroutine that reads may
+// outlive it in a Read that nothing can interrupt.
+func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	queue := make(chan *Batch[A], maxBatches)
+	held := semaphore.NewWeighted(maxHeld)
+	go f.read(ctx, r, queue, held)
+	for {
+		var b *Batch[A]
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b = <-queue:
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.done:
+		}
+		switch {
+		case b.err == io.EOF:
+			return nil
+		case b.err != nil:
+			return b.err
+		}
+		if err := f.Write(b.answer); err != nil {
+			return err
+		}
+		held.Release(b.size)
+	}
+}
+
+// read puts batches on queue in order, each with a goroutine that answers it, and
+// as the last one the error that ended reading.
+func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *Batch[A], held *semaphore.Weighted) {
+	in := bufio.NewReaderSize(r, BatchBytes)
+	number := 1
+	var err error
+	if f.Skip != nil {
+		number, err = f.Skip(ctx, in)
+		number++
+	}
+	for {
+		b := &Batch[A]{done: make(chan struct{})}
+		if err == nil {
+			err = f.Fill(b, in, number)
+		}
+		number += len(b.Lines)
+		if len(b.Lines) > 0 && !f.submit(ctx, b, queue, held) {
+			return
+		}
+		if err != nil {
+			last := &Batch[A]{err: err, done: make(chan struct{})}
+			close(last.done)
+			select {
+			case queue <- last:
+			case <-ctx.Done():
+			}
+			return
+		}
+	}
+}
+
+// submit waits for room, puts b on the queue and has it answered. It reports whether ctx
+// let it.
+func (f *LineFilter[A]) submit(
+	ctx context.Context, b *Batch[A], queue chan<- *Batch[A], held *semaphore.Weighted,
+) bool {
+	b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
+	if held.Acquire(ctx, b.size) != nil {
+		return false
+	}
+	select {
+	case queue <- b:
+	case <-ctx.Done():
+		return false
+	}
+	go func() {
+		defer close(b.done)
+		b.answer, b.err = f.Answer(ctx, b.Lines)
+	}()
+	return true
+}
+
+// Fill reads lines into b until it is full, or until the next line is not there yet, or only
+// half of it: behind a slow producer an answer must not wait for a full batch.
+func (f *LineFilter[A]) Fill(b *Batch[A], in *bufio.Reader, number int) error {
+	text, ends := f.text[:0], f.ends[:0]
+	var err error
+	for err == nil && len(ends) < batchLines && len(text) < BatchBytes {
+		start, tooLong := len(text), false
+		text, tooLong, err = AppendLine(text, in, f.MaxLine)
+		if err != nil && (err != io.EOF || len(text) == start) {
+			text = text[:start] // half a line, or none behind the last line end
+			break
+		}
+		ends = append(ends, lineEnd{len(text), tooLong})
+		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
+			break
+		}
+	}
+	f.text, f.ends = text, ends
+	all, start := string(text), 0
+	b.Lines = make([]Line, len(ends))
+	for i, end := range ends {
+		b.Lines[i] = Line{number + i, all[start:end.at], end.tooLong}
+		start = end.at
+	}
+	b.size = int64(len(text))
+	return err
+}
+
+// AppendLine appends the next line to text, without its LF or CRLF, and no more than MaxLine
+// bytes of it.
+func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong bool, err error) {
+	start, most := len(text), maxLine+len("\r\n")
+	for {
+		var part []byte
+		part, err = in.ReadSlice('\n')
+		n := min(len(part), most-(len(text)-start))
+		text = append(text, part[:n]...)
+		tooLong = tooLong || n < len(part)
+		if err != bufio.ErrBufferFull {
+			break
+		}
+	}
+	rest := bytes.TrimSuffix(bytes.TrimSuffix(text[start:], []byte("\n")), []byte("\r"))
+	if len(rest) > maxLine {
+		rest, tooLong = rest[:maxLine], true
+	}
+	return text[:start+len(rest)], tooLong, err
+}
+
+// Rounds lets batches do something one after the other, in the order of their lines.
+type Rounds struct {
+	mu      sync.Mutex
+	next    int                   // number of the line whose batch it is up to
+	waiting map[int]chan struct{} // by the number of the first line
+}
+
+func NewRounds(first int) *Rounds { return &Rounds{next: first, waiting: map[int]chan struct{}{}} }
+
+// Wait waits until all lines before number have passed, or for ctx.
+func (t *Rounds) Wait(ctx context.Context, number int) error {
+	t.mu.Lock()
+	if t.next == number {
+		t.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	t.waiting[number] = turn
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Pass gives the turn to the batch that begins with the line number.
+func (t *Rounds) Pass(number int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next = number
+	if turn, waits := t.waiting[number]; waits {
+		delete(t.waiting, number)
+		close(turn)
+	}
+}

@@ -1,0 +1,107 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Output is what one batch of lines, or one command, has to say.
+type Output struct {
+	bytes.Buffer        // for standard output, or another file of answers
+	Problems     []byte // for standard error, a line each
+	status       int
+}
+
+func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
+
+// JSON writes v and a line end.
+func (o *Output) JSON(v any) {
+	if d, is := v.(answer.Verdict); is {
+		o.Verdict(&d)
+		return
+	}
+	o.Write(append(answer.AppendAny(nil, v), '\n'))
+}
+
+// Verdict is json for what a service writes most.
+func (o *Output) Verdict(v *answer.Verdict) {
+	o.Grow(1 << 10) // most records are shorter
+	r := v.JSON()
+	o.Write(append(r.AppendJSON(o.AvailableBuffer()), '\n'))
+}
+
+// Malformed reports a line of the input that could not be answered.
+func (o *Output) Malformed(number int, err error) {
+	o.Problems = fmt.Appendf(o.Problems, "robots: line %d: %s\n", number, answer.Visible(err.Error()))
+	o.Worsen(ExitUnknown)
+}
+
+// Emit writes o where it belongs, and makes its status the command's. Problems go first:
+// on a terminal they are above the lines that they are missing from. If standard error is
+// gone, the answers still count.
+func (a *App) Emit(o *Output) error {
+	a.Worsen(o.status)
+	if len(o.Problems) > 0 {
+		a.Err.Write(o.Problems)
+	}
+	if o.Len() == 0 {
+		return nil // an empty write is a system call, too
+	}
+	_, err := a.Out.Write(o.Bytes())
+	return err
+}
+
+// Complain reports an error that does not end the run.
+func (o *Output) Complain(err error) {
+	if err != nil {
+		o.Warn(err)
+		o.Worsen(ExitUnknown)
+	}
+}
+
+// Warn reports what makes no answer wrong.
+func (o *Output) Warn(err error) {
+	if err != nil {
+		o.Problems = fmt.Appendf(o.Problems, "robots: %s\n", answer.Visible(err.Error()))
+	}
+}
+
+// maxFile bounds a file that is read from disk: 32 times what any crawler reads of one.
+const maxFile = 16 << 20
+
+// ReadFile reads a robots.txt file, or standard input for a dash.
+func (a *App) ReadFile(name string) ([]byte, error) {
+	in := a.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, fetch.MaxBytes)
+	}
+	return data, err
+}
+
+// StatusOf is the exit status that v stands for. A refusal because robots.txt is unreachable
+// is "could not find out": the site has not said no.
+func StatusOf(v *answer.Verdict) int {
+	switch {
+	case v.Reason == "", v.Reason == answer.ReasonName(policy.ReasonUnreachable):
+		return ExitUnknown
+	case v.Allowed:
+		return ExitOK
+	default:
+		return ExitRefused
+	}
+}

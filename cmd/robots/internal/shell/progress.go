@@ -1,0 +1,169 @@
+package shell
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+)
+
+// Meter shows on a terminal how far "robots filter" is, on a line that it draws again and
+// again.
+type Meter struct {
+	lines atomic.Int64 // answered and written
+	bytes atomic.Int64 // that these and the skipped ones took in the input,
+	from  atomic.Int64 // and the skipped ones alone
+
+	mu     sync.Mutex // held while something is written to the terminal
+	to     *os.File   // nil: nothing is drawn
+	Beside bool       // answers are written to a terminal, too
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+// Show starts to draw on errs, if that is a terminal and no URLs are typed there.
+func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
+	m.Beside = IsTerminal(out)
+	if !IsTerminal(errs) {
+		return
+	}
+	if Typed(in, errs, "URLs") {
+		return
+	}
+	m.to, _ = errs.(*os.File)
+	m.stop, m.ended = make(chan struct{}), make(chan struct{})
+	go m.draw(progress{size: sizeOf(in)}, origins)
+}
+
+// draw draws until hide.
+func (m *Meter) draw(p progress, origins counter) {
+	defer close(m.ended)
+	started := time.Now()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.stop:
+			return
+		case <-tick.C:
+		}
+		p.took = time.Since(started)
+		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
+		p.done, p.pending, p.host, p.waits = origins()
+		width, _, err := term.GetSize(int(m.to.Fd()))
+		if err != nil || width <= 0 {
+			width = 80
+		}
+		m.mu.Lock()
+		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
+		m.mu.Unlock()
+	}
+}
+
+const EraseLine = "\r\x1b[K"
+
+// Hide takes the line away, for the summary to stand in its place.
+func (m *Meter) Hide() {
+	if m.to != nil {
+		close(m.stop)
+		<-m.ended
+		fmt.Fprint(m.to, EraseLine)
+	}
+}
+
+// Aside has write write to the terminal, where the line is.
+func (m *Meter) Aside(write func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.to != nil {
+		fmt.Fprint(m.to, EraseLine)
+	}
+	return write()
+}
+
+// Add counts lines that were written.
+func (m *Meter) Add(lines, bytes int64) {
+	m.lines.Add(lines)
+	m.bytes.Add(bytes)
+}
+
+// Skip counts the bytes of lines that need no answer.
+func (m *Meter) Skip(bytes int64) {
+	m.bytes.Add(bytes)
+	m.from.Add(bytes)
+}
+
+// sizeOf returns how many bytes are to be read, or 0 if that is not known.
+func sizeOf(in io.Reader) int64 {
+	f, ok := in.(*os.File)
+	if !ok {
+		return 0
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	at, _ := f.Seek(0, io.SeekCurrent)
+	return info.Size() - at
+}
+
+// counter tells how many lookups have ended and how many are under way, and the host of the oldest
+// of these.
+type counter = func() (done, pending int, host string, waits time.Duration)
+
+// progress is what a meter shows.
+type progress struct {
+	lines                int64
+	bytes, skipped, size int64 // size is 0 if it is not known
+	took                 time.Duration
+	done, pending        int           // origins
+	host                 string        // of the pending origin that has taken longest,
+	waits                time.Duration // and how long
+}
+
+// line renders p in at most so many columns. What says least is left out first.
+func (p *progress) line(width int) string {
+	lines := fmt.Sprintf("%d lines", p.lines)
+	rate, percent, left := "", "", ""
+	if p.took >= time.Second {
+		rate = fmt.Sprintf(", %.0f/s", float64(p.lines)/p.took.Seconds())
+	}
+	if p.size > 0 {
+		percent = fmt.Sprintf(", %d%%", min(100, 100*p.bytes/p.size))
+	}
+	if read := p.bytes - p.skipped; p.size > 0 && read > 0 && p.took >= time.Second {
+		rest := p.took.Seconds() * float64(max(0, p.size-p.bytes)) / float64(read)
+		left = fmt.Sprintf(", %s left", time.Duration(rest)*time.Second)
+	}
+	origins := fmt.Sprintf("origins: %d done, %d pending", p.done, p.pending)
+	if p.waits >= time.Second {
+		origins += fmt.Sprintf(": %s for %s", p.waits.Truncate(time.Second), answer.Visible(p.host))
+	}
+	for _, text := range []string{
+		lines + rate + percent + left + "; " + origins,
+		lines + percent + left + "; " + origins,
+		lines + percent + "; " + origins,
+		lines + "; " + origins,
+	} {
+		if utf8.RuneCountInString(text) <= width {
+			return text
+		}
+	}
+	return cut(origins, width)
+}
+
+// cut shortens text to so many columns.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:max(0, width-1)]) + "…"
+}

@@ -1,0 +1,184 @@
+// Package site asks sites for their robots.txt: the flags that say how, the gate that asks, and what of the answers is
+// kept.
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// Gate answers questions over the network. It is the client.Transport that programs use,
+// asked and not sent through.
+type Gate struct {
+	*client.Transport
+	Fetches atomic.Int64                         // by lookup
+	file    *boltstore.Store                     // nil: there is none
+	Turns   *redisturns.Store                    // nil: there is none
+	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
+}
+
+// AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what
+// it has dropped must not stay in memory for its answer.
+type AnswerOf = weak.Pointer[fetch.Result]
+
+// What a gate keeps in memory: more than a crawler's cache by default, as a list of
+// URLs may come back to an origin after any number of others. Beyond that an origin
+// is asked again, unless --cache has its file.
+const (
+	maxOrigins  = 1 << 20
+	maxPolicies = 256 << 20
+)
+
+// Open makes a gate from the flags. It reports on errs if the store of --cache fails.
+func (n *Network) Open(errs io.Writer) (*Gate, error) {
+	if n.Timeout <= 0 {
+		return nil, shell.Usagef("--timeout is %s: give more than 0s", n.Timeout)
+	}
+	if !httpguts.ValidHeaderFieldValue(n.UserAgent) {
+		return nil, shell.Usagef("--user-agent %q cannot be sent: leave out control characters", n.UserAgent)
+	}
+	hook, err := n.Signing.Hook()
+	if err != nil {
+		return nil, err
+	}
+	base, err := n.Transport()
+	if err != nil {
+		return nil, err
+	}
+	store, file, err := openStore(n.CacheAt)
+	if errors.Is(err, boltstore.ErrDamaged) {
+		// All that it could save is fetches. It is not ours to remove: it may be another program's.
+		fmt.Fprintf(errs, "robots: %s; going on without it\n", answer.Visible(err.Error()))
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &fetch.Fetcher{
+		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
+		ObeyWalls: n.obeyWalls,
+	}
+	c := newCache(store, errs)
+	return &Gate{Transport: &client.Transport{
+		Base: base, Token: n.Agent.String(), Fetcher: f, Cache: c, Sign: f.Sign,
+	}, file: file}, nil
+}
+
+// newCache makes the cache of a run.
+func newCache(store cache.Store, errs io.Writer) *cache.Cache {
+	return &cache.Cache{
+		Size:      maxOrigins,
+		MaxBytes:  maxPolicies,
+		Store:     store,
+		NoRefresh: true, // a refresh behind the callers would come after the run
+		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+		// A list can wait for its own file, to read and to write it; a site need not be
+		// asked twice for that.
+		StoreTimeout: 10 * time.Second,
+	}
+}
+
+// Find returns what is known of o's robots.txt, fetching it where it must.
+func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+		g.Fetches.Add(1)
+		return g.Fetcher.Fetch(ctx, o, prev)
+	}
+	return g.Cache.Get(ctx, o, g.Source(load))
+}
+
+// load is the signature of (*fetch.Fetcher).Fetch.
+type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
+
+func (g *Gate) Source(l load) *cache.Source {
+	return &cache.Source{
+		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect,
+		Signed: g.Fetcher.Sign != nil, PublicOnly: g.Fetcher.PublicOnly, ObeyWalls: g.Fetcher.ObeyWalls,
+	}
+}
+
+// until is when o is asked again if res says that it is unreachable, as the cache has it if it has
+// an answer of o.
+func (g *Gate) until(o fetch.Origin, res *fetch.Result) time.Time {
+	src := g.Source(nil)
+	src.Dialect = res.Dialect
+	if t := g.Cache.Until(o, src); !t.IsZero() {
+		return t
+	}
+	return cache.Until(res)
+}
+
+// Answer is what the server of o said. What does not change is computed once for each result.
+func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
+	if res.Err != nil || g.Answers == nil {
+		return answer.New(o, res, g.until(o, res))
+	}
+	key := weak.Make(res)
+	a, ok := g.Answers.Get(key)
+	if !ok {
+		a = answer.New(o, res, time.Time{})
+		g.Answers.Add(key, a)
+	}
+	now := *a
+	now.Age = answer.AgeOf(res)
+	return &now
+}
+
+// Fetch asks o's server, whatever a cache holds, and keeps the file.
+func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	return g.Fetcher.Fetch(ctx, o, nil)
+}
+
+// Share makes the turns of g those of all processes that use its Redis server, if it has one.
+// count may wrap what it is told.
+func (g *Gate) Share(count func(turns.Store) turns.Store) {
+	if s, ok := g.Cache.Store.(*redisstore.Store); ok {
+		g.Turns = &redisturns.Store{Client: s.Client}
+		g.Pacer.Turns = count(g.Turns)
+	}
+}
+
+// Ping asks the server of turns whether it is there. If there is none, all is well.
+func (g *Gate) Ping(ctx context.Context) error {
+	if g.Turns == nil {
+		return nil
+	}
+	return g.Turns.Client.Ping(ctx).Err()
+}
+
+// End writes to the store what is not there yet, and closes it. That has to be done
+// after an interruption too, and what goes wrong is no reason to hide another error.
+func (g *Gate) End(ctx context.Context, a *shell.App) {
+	const flushTime = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if g.Turns != nil {
+		g.Turns.Close()
+	}
+	var o shell.Output
+	if err := g.Cache.Shutdown(ctx); g.file == nil {
+		o.Warn(err) // a Redis that is down costs fetches, no answers
+	} else {
+		o.Complain(err)
+	}
+	a.Emit(&o)
+}

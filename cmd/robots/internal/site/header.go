@@ -1,0 +1,86 @@
+package site
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// headerFlag is --header: fields for one site each, such as a key by which a shop lets crawlers in. They go to that
+// origin, with the request for its robots.txt and with those for its pages, and over no redirect to another.
+type headerFlag map[fetch.Origin]http.Header
+
+func (h *headerFlag) String() string { return "" } // what is in it may be secret
+func (h *headerFlag) Type() string   { return "string" }
+
+func (h *headerFlag) Set(text string) error {
+	name, isFile := strings.CutPrefix(text, "@")
+	if !isFile {
+		return h.add(text)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if err := h.add(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add takes "SITE NAME: VALUE". Errors show no value.
+func (h *headerFlag) add(text string) error {
+	site, field, _ := strings.Cut(strings.TrimSpace(text), " ")
+	name, value, ok := strings.Cut(strings.TrimSpace(field), ":")
+	value = strings.TrimSpace(value)
+	_, o, err := ParseSite(0, site)
+	name = http.CanonicalHeaderKey(name)
+	switch {
+	case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
+		return shell.Usagef(`write "SITE NAME: VALUE", such as "https://shop.example X-Key: abc", or @FILE with such lines`)
+	case err != nil:
+		return err
+	case slices.Contains([]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Connection"}, name):
+		return shell.Usagef("the field %s cannot be set: leave it out", answer.Quoted(name))
+	}
+	if *h == nil {
+		*h = headerFlag{}
+	}
+	if (*h)[o] == nil {
+		(*h)[o] = http.Header{}
+	}
+	(*h)[o].Add(name, value)
+	return nil
+}
+
+// Hook returns what adds the fields to a request, before next signs it. next may be nil.
+func (h headerFlag) Hook(next func(*http.Request) error) func(*http.Request) error {
+	if len(h) == 0 {
+		return next
+	}
+	return func(req *http.Request) error {
+		o, err := fetch.OriginOfRequest(req)
+		if err != nil {
+			return err
+		}
+		for name, values := range h[o] {
+			req.Header[name] = slices.Clone(values)
+		}
+		if next == nil {
+			return nil
+		}
+		return next(req)
+	}
+}

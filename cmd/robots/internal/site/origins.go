@@ -1,0 +1,142 @@
+package site
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Origins looks up the robots.txt of each origin once in a run, many at the same time. A
+// result, even a failure, is kept until the run ends.
+type Origins struct {
+	run    cache.Cache // what this run has found out
+	source cache.Source
+	slots  *semaphore.Weighted // one for each lookup under way
+	most   int64
+
+	mu       sync.Mutex
+	underway map[fetch.Origin]*Lookup
+	done     int // lookups that have ended
+}
+
+// Lookup is about one origin. Its result is set once done is closed.
+type Lookup struct {
+	since  time.Time
+	Done   chan struct{}
+	Result *fetch.Result
+}
+
+// finder finds the robots.txt of an origin, in the --cache or over the network.
+type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
+
+// NewOrigins returns origins that are looked up with find, at most so many at a time. A list
+// may come back to an origin after a million lines, so the cache is larger than a crawler's.
+// Beyond its bounds an origin is looked up again.
+func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
+	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
+	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		r, err := find(ctx, o)
+		if err == nil && r.Err != nil {
+			failed := *r
+			failed.StatusCode = 0 // a Cache keeps no 407 of a proxy, and would look it up again
+			r = &failed
+		}
+		return r, err
+	}
+	return &Origins{
+		run: cache.Cache{
+			Size:      maxOrigins,
+			MaxBytes:  maxPolicies,
+			MinTTL:    forTheRun,
+			MinRetry:  forTheRun,
+			NoRefresh: true,
+		},
+		source:   cache.Source{Load: load, Dialect: dialect},
+		slots:    semaphore.NewWeighted(int64(most)),
+		most:     int64(most),
+		underway: map[fetch.Origin]*Lookup{},
+	}
+}
+
+// Ended is the context of a question that waits for nothing.
+var Ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Known returns the result of a lookup that has ended, or nil.
+func (s *Origins) Known(o fetch.Origin) *fetch.Result {
+	r, _ := s.run.Get(Ended, o, &s.source)
+	return r
+}
+
+// Start looks up o, unless that is under way or done. It waits for a slot. The lookup
+// outlives ctx: an answer that is under way at an interruption need not be asked for in the
+// next run. start must not be called by two goroutines at a time.
+func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*Lookup, error) {
+	s.mu.Lock()
+	k := s.underway[o]
+	s.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	if r := s.Known(o); r != nil {
+		k = &Lookup{Done: make(chan struct{}), Result: r}
+		close(k.Done)
+		return k, nil
+	}
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	k = &Lookup{since: time.Now(), Done: make(chan struct{})}
+	o = o.Clone() // o may hold on to the whole line
+	s.mu.Lock()
+	s.underway[o] = k
+	s.mu.Unlock()
+	go s.find(o, k)
+	return k, nil
+}
+
+// find runs a lookup.
+func (s *Origins) find(o fetch.Origin, k *Lookup) {
+	defer s.slots.Release(1)
+	defer close(k.Done)
+	r, err := s.run.Get(context.Background(), o, &s.source) // has a deadline of its own
+	if err != nil {
+		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
+	}
+	k.Result = r
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.underway, o)
+	s.done++
+}
+
+// End waits for the lookups under way, but no longer than grace.
+func (s *Origins) End(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	s.slots.Acquire(ctx, s.most) // an error says that some are still under way
+}
+
+// Progress returns how many lookups have ended and how many are under way, and the host of the
+// oldest of these. Lookups start in the order of the lines, so the first line without an
+// answer waits for that one.
+func (s *Origins) Progress() (done, pending int, host string, waits time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, k := range s.underway {
+		if d := time.Since(k.since); d > waits {
+			host, waits = o.URLHost(), d
+		}
+	}
+	return s.done, len(s.underway), host, waits
+}

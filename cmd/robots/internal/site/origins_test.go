@@ -1,0 +1,228 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+func originNamed(t testing.TB, host string) fetch.Origin {
+	t.Helper()
+	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Site answers for all origins, after a second, and counts.
+type Site struct {
+	mu          sync.Mutex
+	asked       map[fetch.Origin]int
+	now, atMost int
+	slow        fetch.Origin // takes an hour
+	result      fetch.Result
+}
+
+func newSite() *Site {
+	return &Site{asked: map[fetch.Origin]int{}, result: fetch.Result{Policy: policy.Unavailable(), StatusCode: 404}}
+}
+
+func (s *Site) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	s.count(o, 1)
+	defer s.count(o, -1)
+	d := time.Second
+	if o == s.slow {
+		d = time.Hour
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	r := s.result
+	r.Time = time.Now()
+	return &r, nil
+}
+
+func (s *Site) count(o fetch.Origin, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now += n; n > 0 {
+		s.asked[o]++
+	}
+	s.atMost = max(s.atMost, s.now)
+}
+
+// result starts a lookup and waits for it.
+func result(t *testing.T, s *Origins, o fetch.Origin) *fetch.Result {
+	t.Helper()
+	k, err := s.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-k.Done
+	return k.Result
+}
+
+func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSite()
+		s := NewOrigins(l.find, policy.RFC9309, 10)
+		start := time.Now()
+		for range 20 {
+			for i := range 100 {
+				if _, err := s.Start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.End(time.Minute)
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("100 origins by tens took %v, want 10s", took)
+		}
+		if len(l.asked) != 100 || l.atMost != 10 {
+			t.Errorf("%d origins were asked, %d at a time, want 100 and 10", len(l.asked), l.atMost)
+		}
+		for o, n := range l.asked {
+			if n != 1 {
+				t.Errorf("%v was asked %d times, want once", o, n)
+			}
+		}
+		if done, pending, _, _ := s.Progress(); done != 100 || pending != 0 {
+			t.Errorf("%d origins are done and %d pending, want 100 and none", done, pending)
+		}
+	})
+}
+
+// One origin that does not answer holds a slot, and nothing else up. It is the one that is
+// reported to be waited for.
+func TestASlowOriginDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSite()
+		l.slow = originNamed(t, "site0.example")
+		s := NewOrigins(l.find, policy.RFC9309, 2)
+		start := time.Now()
+		slow, err := s.Start(t.Context(), l.slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i+1)))
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("10 origins took %v beside the slow one, want 10s", took)
+		}
+		done, pending, host, waits := s.Progress()
+		if done != 10 || pending != 1 || host != "site0.example" || waits != 10*time.Second {
+			t.Errorf("%d done, %d pending, %v for %q, want 10, 1, 10s for site0.example", done, pending, waits, host)
+		}
+		select {
+		case <-slow.Done:
+			t.Error("the slow origin has answered")
+		default:
+		}
+		s.End(time.Second)
+		if took := time.Since(start); took != 11*time.Second {
+			t.Errorf("the end came after %v, want 11s", took)
+		}
+		<-slow.Done // the Cache has a deadline
+	})
+}
+
+// Whatever an origin answers, and however briefly it says that holds, it is asked once.
+func TestAResultHoldsToTheEndOfTheRun(t *testing.T) {
+	file := policy.Parse([]byte("User-agent: *\nDisallow: /x\n"))
+	down := errors.New("refused")
+	stale := http.Header{"Cache-Control": {"no-store, max-age=0"}}
+	for _, c := range []struct {
+		name   string
+		result fetch.Result
+	}{
+		{"a file that is stale at once", fetch.Result{Policy: file, StatusCode: 200, Header: stale}},
+		{"no file", fetch.Result{Policy: policy.Unavailable(), StatusCode: 404}},
+		{"too many requests", fetch.Result{Policy: policy.Unavailable(), StatusCode: 429, RetryAfter: time.Second}},
+		{"an error of the server", fetch.Result{Policy: policy.Unreachable(), StatusCode: 503, Err: down}},
+		{"no connection", fetch.Result{Policy: policy.Unreachable(), Err: down}},
+		{"a proxy that wants a password", fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Err: down}},
+	} {
+		for _, d := range []policy.Dialect{policy.RFC9309, policy.Yandex} {
+			t.Run(c.name+", "+d.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newSite()
+					l.result = c.result
+					l.result.Dialect = d
+					s := NewOrigins(l.find, d, 2)
+					o := originNamed(t, "www.example")
+					for range 3 {
+						r := result(t, s, o)
+						got, want := r.Policy.Reason(), c.result.Policy.Reason()
+						if got != want || (r.Err == nil) != (c.result.Err == nil) {
+							t.Errorf("got %v and error %v, want %v and %v", got, r.Err, want, c.result.Err)
+						}
+						if s.Known(o) == nil {
+							t.Error("the result is not known")
+						}
+						time.Sleep(40 * 24 * time.Hour)
+					}
+					if n := l.asked[o]; n != 1 {
+						t.Errorf("it was asked %d times, want once", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A caller that gives up while all slots are taken is told so by its context, and the
+// lookups go on.
+func TestStartEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSite()
+		s := NewOrigins(l.find, policy.RFC9309, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		first, err := s.Start(ctx, originNamed(t, "a.example"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		returned := make(chan error)
+		go func() {
+			_, err := s.Start(ctx, originNamed(t, "b.example"))
+			returned <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-returned; err != context.Canceled {
+			t.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		if <-first.Done; first.Result.Err != nil {
+			t.Errorf("the lookup under way ended with %v", first.Result.Err)
+		}
+		if got := l.asked[originNamed(t, "b.example")]; got != 0 {
+			t.Errorf("b.example was asked %d times, want none", got)
+		}
+	})
+}
+
+func TestWhatIsRememberedOfOriginsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewOrigins(newSite().find, policy.RFC9309, 8)
+		s.run.Size = 100
+		for i := range 1000 {
+			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i)))
+		}
+		s.End(time.Minute)
+		if n := s.run.Stats().Origins; n != 100 || len(s.underway) != 0 {
+			t.Errorf("%d origins and %d lookups are remembered, want 100 and none", n, len(s.underway))
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package site
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/robotsgate/robotsgate/client/sign"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+)
+
+// signing is --sign-key and --sign-agent.
+type signing struct{ Key, Agent string }
+
+func (s *signing) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
+	f.StringVar(&s.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
+	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
+}
+
+// Hook returns what signs a request; nil without --sign-key.
+func (s *signing) Hook() (func(*http.Request) error, error) {
+	switch {
+	case s.Key == "" && s.Agent == "":
+		return nil, nil
+	case s.Key == "":
+		return nil, shell.Usagef("--sign-agent names whose key signs: give --sign-key, too")
+	case s.Agent == "":
+		return nil, shell.Usagef("--sign-key needs --sign-agent: the https URL under which sites find the public key")
+	}
+	signer, err := ReadKey(s.Key)
+	if err != nil {
+		return nil, err
+	}
+	signer.Agent = s.Agent
+	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
+	if err := signer.Sign(try); err != nil {
+		return nil, shell.Usagef("--sign-agent: %w", err)
+	}
+	return signer.Sign, nil
+}
+
+// maxKey bounds a key file.
+const maxKey = 16 << 10
+
+// ReadKey returns a Signer with the Ed25519 key of a PEM file (PKCS #8), as keygen and
+// openssl write it. Errors hold nothing of the file.
+func ReadKey(name string) (*sign.Signer, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKey))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return nil, fmt.Errorf("%s holds no PRIVATE KEY in PEM: make one with robots sign keygen", name)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	own, ok := key.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("%s holds no Ed25519 key: make one with robots sign keygen", name)
+	}
+	return &sign.Signer{Key: own}, nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// The bounds of a page that is read for what it shows.
+const (
+	maxParts     = 1 << 20   // bytes of it
+	maxPartsHold = 256 << 10 // of one element
+)
+
+// partsOf are the URLs of the images, scripts and styles of a page, which is read as the service itself
+// may. The error says why there are no more.
+func (v *service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
+	select {
+	case v.streams <- struct{}{}:
+		defer func() { <-v.streams }()
+	default:
+		return nil, busy()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", v.gate.Fetcher.UserAgent)
+	res, err := (&http.Client{Transport: v.gate.Transport}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	base := res.Request.URL
+	z := html.NewTokenizer(io.LimitReader(res.Body, maxParts))
+	z.SetMaxBuf(maxPartsHold)
+	for len(parts) < maxPageURLs {
+		switch z.Next() {
+		case html.ErrorToken:
+			if err = z.Err(); errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return parts, err
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			ref := partOf(t)
+			u, err := base.Parse(ref)
+			if ref == "" || err != nil || u.Scheme != "http" && u.Scheme != "https" {
+				continue
+			}
+			if t.Data == "base" {
+				base = u
+				continue
+			}
+			u.Fragment, u.RawFragment = "", ""
+			if part := u.String(); part != page.String() && !slices.Contains(parts, part) {
+				parts = append(parts, part)
+			}
+		}
+	}
+	return parts, nil
+}
+
+// partOf is what an element shows, runs or is drawn by; for base, what the others start from.
+func partOf(t html.Token) string {
+	from := map[string]string{"img": "src", "script": "src", "link": "href", "base": "href"}[t.Data]
+	var ref, rel string
+	for _, a := range t.Attr {
+		switch a.Key {
+		case "rel":
+			rel = a.Val
+		case from:
+			ref = strings.TrimSpace(a.Val)
+		}
+	}
+	if t.Data == "link" && !slices.ContainsFunc(strings.Fields(rel), func(r string) bool { return strings.EqualFold(r, "stylesheet") }) {
+		return ""
+	}
+	return ref
+}
