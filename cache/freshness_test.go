@@ -242,6 +242,9 @@ func TestFreshnessLifetimeSaysWhetherItIsStated(t *testing.T) {
 		if _, got := cache.FreshnessLifetime(tt.r); got != tt.want {
 			t.Errorf("%s: stated %v, want %v", brief(tt.r), got, tt.want)
 		}
+		if got := cache.FreshnessSource(tt.r); got != tt.source {
+			t.Errorf("%s: from %q, want %q", brief(tt.r), got, tt.source)
+		}
 	}
 }
 
