@@ -151,18 +151,13 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src.kind())
+	e := c.memory.lookup(o, src)
 	if e == nil || e.is(apart) {
 		all := e
 		if e = c.memory.own(o, src, all); e == nil {
 			return c.wait(ctx, src.place(o), all.seen(), src)
 		}
 	}
-	return c.from(ctx, e, src)
-}
-
-// from answers from an entry, or if its time is up, sends for something newer.
-func (c *Cache) from(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	if c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
@@ -170,6 +165,7 @@ func (c *Cache) from(ctx context.Context, e *entry, src *Source) (*fetch.Result,
 	return c.look(ctx, e, src)
 }
 
+// look answers from an entry whose time may be up, and sends for something newer if it is.
 func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
 	s, now := e.state.Load(), time.Now()
 	r, period, due := c.terms.at(s, now)
@@ -257,7 +253,7 @@ func (c *Cache) draw(lo, hi float64) float64 {
 // Until returns the zero Time.
 func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	c.once.Do(c.init)
-	e := c.memory.own(o, src, c.memory.lookup(o, src.kind()))
+	e := c.memory.own(o, src, c.memory.lookup(o, src))
 	if e == nil {
 		return time.Time{}
 	}

@@ -369,7 +369,7 @@ var errExited = errors.New("cache: load ended its goroutine")
 // getAt is Get for one place.
 func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
 	if e := c.memory.find(p); e != nil {
-		return c.from(ctx, e, src)
+		return c.look(ctx, e, src)
 	}
 	return c.wait(ctx, p, nil, src)
 }

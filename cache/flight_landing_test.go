@@ -29,7 +29,7 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		m.init(100, 1<<20)
 		first := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}
 		m.put(place{Origin: o}, &state{answered: answered{answer: first}}, first, time.Hour, 0, "")
-		late := m.lookup(o, kind{})
+		late := m.lookup(o, new(Source))
 		before, held := late.state.Load(), late.result.Load()
 		if held == nil || held != before.answer || held.StatusCode != 200 {
 			t.Fatalf("%s: the first answer is not held", name)
@@ -38,12 +38,12 @@ func TestALateReaderDoesNotUndoALanding(t *testing.T) {
 		m.put(place{Origin: o}, after, latest(after), time.Hour, 0, "")
 		want := latest(after).StatusCode
 		m.extend(late, before, held, 2*time.Hour)
-		got := m.lookup(o, kind{})
+		got := m.lookup(o, new(Source))
 		if r := got.result.Load(); r.StatusCode != want || got.until.Load() != int64(time.Hour) {
 			t.Errorf("%s: status %d until %v, want the result of the flight", name, r.StatusCode, time.Duration(got.until.Load()))
 		}
 		m.extend(got, got.state.Load(), got.result.Load(), 2*time.Hour)
-		if until := m.lookup(o, kind{}).until.Load(); until != int64(2*time.Hour) {
+		if until := m.lookup(o, new(Source)).until.Load(); until != int64(2*time.Hour) {
 			t.Errorf("%s: held until %v, want 2h", name, time.Duration(until))
 		}
 	}
@@ -59,7 +59,7 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	o := testOrigin(t, "https", 1)
 	put := func(s *state, r *fetch.Result) *entry {
 		m.put(place{Origin: o}, s, r, time.Hour, 0, "")
-		return m.lookup(o, kind{})
+		return m.lookup(o, new(Source))
 	}
 	down := func() *fetch.Result { return &fetch.Result{Policy: policy.Unreachable()} }
 	s := &state{outage: outage{failure: down()}}
@@ -80,8 +80,8 @@ func TestAnEntryHoldsItsOwnResult(t *testing.T) {
 	}
 	// The Store may know an answer to what was met as an outage here.
 	m.put(place{Origin: o}, outset, outset.failure, time.Hour, 0, "")
-	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o, kind{}).state.Load().failure}}
-	before := m.lookup(o, kind{})
+	merged := &state{answered: answered{answer: &fetch.Result{StatusCode: 200, Policy: policy.Unavailable()}}, outage: outage{failure: m.lookup(o, new(Source)).state.Load().failure}}
+	before := m.lookup(o, new(Source))
 	up = put(merged, merged.failure)
 	if got := up.state.Load(); up == before || got.answer != &up.own || got.failure == &before.own || up.result.Load() != got.failure {
 		t.Error("the entry of a merged state keeps the one before it, or holds what that held")
@@ -133,7 +133,7 @@ func TestUntilIsWhatTheStateSays(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait() // for what is fetched behind the caller
-				want := c.terms.until(c.memory.lookup(o, kind{}).state.Load(), time.Now())
+				want := c.terms.until(c.memory.lookup(o, new(Source)).state.Load(), time.Now())
 				if got := c.Until(o, src); !got.Equal(want) {
 					t.Errorf("%s: %v, want %v", name, got, want)
 				}

@@ -59,8 +59,8 @@ func (x *index) find(o place) *entry {
 	return nil
 }
 
-// lookup is find for the place for all, and faster.
-func (x *index) lookup(o fetch.Origin, k kind) *entry {
+// lookup is find for src's place for all, and faster.
+func (x *index) lookup(o fetch.Origin, src *Source) *entry {
 	hash, slots := x.hash(o), *x.slots.Load()
 	for i := hash; ; i++ {
 		s := &slots[i&uint64(len(slots)-1)]
@@ -68,7 +68,7 @@ func (x *index) lookup(o fetch.Origin, k kind) *entry {
 		if e == nil {
 			return nil
 		}
-		if s.hash == hash && e.origin == o && e.kind == k && !e.is(single) && e != x.removed {
+		if s.hash == hash && e.origin == o && e.kind == src.kind() && !e.is(single) && e != x.removed {
 			return e
 		}
 	}

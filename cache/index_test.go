@@ -42,14 +42,14 @@ func TestIndexIsAMap(t *testing.T) {
 			delete(want, o)
 			x.remove(e)
 		}
-		if x.lookup(o, kind{}) != want[o] || x.live != len(want) {
-			t.Fatalf("step %d: %p, want %p; %d entries, want %d", step, x.lookup(o, kind{}), want[o], x.live, len(want))
+		if x.lookup(o, new(Source)) != want[o] || x.live != len(want) {
+			t.Fatalf("step %d: %p, want %p; %d entries, want %d", step, x.lookup(o, new(Source)), want[o], x.live, len(want))
 		}
 	}
 	for i := range origins {
 		for _, scheme := range []string{"http", "https"} {
-			if o := testOrigin(t, scheme, i); x.lookup(o, kind{}) != want[o] {
-				t.Errorf("%v: %p, want %p", o, x.lookup(o, kind{}), want[o])
+			if o := testOrigin(t, scheme, i); x.lookup(o, new(Source)) != want[o] {
+				t.Errorf("%v: %p, want %p", o, x.lookup(o, new(Source)), want[o])
 			}
 		}
 	}

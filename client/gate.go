@@ -59,9 +59,8 @@ type ruling struct {
 }
 
 // answer returns r as callers see it.
-func (g *gate) answer(r *ruling) Answer {
-	a := r.question.answer()
-	if r.result != nil {
+func (g *gate) answer(r *ruling) (a Answer) {
+	if a = r.question.answer(); r.result != nil {
 		a.Unreachable, a.Received, a.Until = r.result.Err, r.result.Time, g.cache.Until(r.origin, &g.source)
 	}
 	return a
@@ -101,10 +100,17 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if r.own.usesMisuse != nil {
 		return r.own.usesMisuse
 	}
-	var buf [targetBuffer]byte
-	target, err := targetOf(buf[:0], req, &r.origin)
-	if err != nil {
+	var err error
+	if r.origin, err = originOf(req); err != nil {
 		return err
+	}
+	var buf [targetBuffer]byte
+	target, err := requestTarget(buf[:0], req.URL)
+	switch {
+	case err != nil:
+		return err
+	case req.Method == http.MethodConnect: // HTTP/2 sends no path with it
+		return errConnect
 	}
 	if sent != nil {
 		*sent = strings.Clone(target)

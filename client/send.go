@@ -61,10 +61,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // watches reports whether what becomes of a request within Base has to be watched: what was decided on,
 // signed, or must reach public addresses only.
 func (g *gate) watches(out *http.Request, o fetch.Origin) bool {
-	if !g.wire && !g.publicOnly || isOther(out.URL) {
-		return false
-	}
-	return g.publicOnly || g.sign != nil || o != (fetch.Origin{})
+	return (g.wire || g.publicOnly) && !isOther(out.URL) && (g.publicOnly || g.sign != nil || o != (fetch.Origin{}))
 }
 
 // hand hands req to Base. It names a Base that returns nothing at all: http.Client would blame the Transport
@@ -444,8 +441,8 @@ func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
 	if err := g.ask(req.Context(), req, &r); err != nil {
 		return nil, r.origin, err
 	}
-	if err := g.refusal(req, &r, nil); err != nil {
-		return nil, r.origin, err
+	if !r.Allowed {
+		return nil, r.origin, g.refusal(req, &r, nil)
 	}
 	out := g.toSend(req, r.origin, hasAgent)
 	return out, r.origin, g.checkPublic(out)

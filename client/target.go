@@ -27,8 +27,11 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 	if isOther(u) {
 		return Answer{}, schemeError(u)
 	}
-	var o fetch.Origin
-	target, err := targetOf(nil, &http.Request{URL: u}, &o)
+	_, err := originOf(&http.Request{URL: u})
+	if err != nil {
+		return Answer{}, err
+	}
+	target, err := requestTarget(nil, u)
 	switch {
 	case err != nil:
 		return Answer{}, err
@@ -63,10 +66,9 @@ func (q *question) answer() Answer {
 // decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
 // many ways.
 func (q *question) decide(ctx context.Context, target string) error {
-	if q.ftp || hasDotSegment(target) { // the rare case pays, the caller's buffer stays on the stack
-		return q.decideDotFree(ctx, strings.Clone(target))
+	if q.decideForm(target); q.Allowed && (q.ftp || hasDotSegment(target)) {
+		return q.decideDotFree(ctx, strings.Clone(target)) // the rare case pays, the caller's buffer stays on the stack
 	}
-	q.decideForm(target)
 	return nil
 }
 
@@ -80,19 +82,8 @@ func (q *question) decideForm(target string) {
 	}
 }
 
-// targetOf returns the target that is sent for req, and writes the origin to ask about it to o. The error says
-// why it cannot be decided on. The target may live in buf, see requestTarget.
-func targetOf(buf []byte, req *http.Request, o *fetch.Origin) (target string, err error) {
-	if *o, err = originOf(req); err != nil {
-		return "", err
-	}
-	target, err = requestTarget(buf, req.URL)
-	if err == nil && req.Method == http.MethodConnect { // HTTP/2 sends no path with it
-		err = errors.New("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
-			"use a dialer, or the Proxy of an http.Transport")
-	}
-	return target, err
-}
+var errConnect = errors.New("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
+	"use a dialer, or the Proxy of an http.Transport")
 
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
 // if it is unreachable.
@@ -190,7 +181,7 @@ func startsWithDotSegment(s string) bool {
 	}
 }
 
-// decideDotFree decides on every form that servers make of a target with dot segments.
+// decideDotFree decides on every form that servers make of a target with dot segments, which is allowed as written.
 // net/http sends such a target as written, and /public/../private asks many servers for
 // /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
 // is stricter than RFC 9309, which knows only the target as sent. Every ftp target is decided on

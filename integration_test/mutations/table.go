@@ -7,13 +7,13 @@ package main
 var table = []mutation{
 	// The gate.
 	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
-	{"client/target.go", "if q.ftp || hasDotSegment(target) {", "if q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"client/target.go", "q.Allowed && (q.ftp || hasDotSegment(target)) {", "q.Allowed && q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "res.Policy, res.Policy.Group(r.token), g.uses", "res.Policy, res.Policy.Group(\"\"), g.uses", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/gate.go", "case err != nil || r.Allowed:\n\t\treturn nil", "case true:\n\t\treturn nil", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
 	{"client/body.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
-	{"client/send.go", "if err := g.refusal(req, &r, nil); err != nil {", "if err := g.refusal(req, &r, nil); err != nil && r.result.Err == nil {", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
+	{"client/send.go", "if !r.Allowed {\n\t\treturn nil, r.origin,", "if !r.Allowed && r.result.Err == nil {\n\t\treturn nil, r.origin,", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},
 	{"client/send.go", "len(out.Header) == 1 && ", "", "what a Base adds to one request goes with others", "./client", "TestALentHeaderIsOfOneRequestAtATime"},
 	{"client/send.go", "	case nil:\n	default:\n		return res\n	}\n", "	}\n", "a header that callers may see is lent again", "./client", "TestALentHeaderIsOfOneRequestAtATime"},
 	{"client/send.go", "u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()", "u.Scheme, u.Host = strings.ToLower(scheme), req.URL.Host", "the host sent is not the host decided on", "./client", "TestTheHostIsCanonicalBeforeAnythingIsSent"},
@@ -22,7 +22,7 @@ var table = []mutation{
 	{"fetch/sign.go", "if err := sign(its); err != nil {", "if err := sign(its); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
 	{"fetch/attempt.go", "\tif r.Sign != nil && req.URL", "\tif false && req.URL", "robots.txt is not signed", "./integration_test", "TestAWalledSiteIsReadOnlyWithASignature"},
 	{"client/gate.go", "return isOther(u) && !(g.ftp && ", "return isOther(u) && !(false && ", "ftp pages are not gated", "./client", "TestFTPPages"},
-	{"client/target.go", "if q.ftp || hasDotSegment(target) {", "if hasDotSegment(target) {", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
+	{"client/target.go", "q.Allowed && (q.ftp || hasDotSegment(target)) {", "q.Allowed && hasDotSegment(target) {", "an ftp path is decided on as HTTP would send it", "./client", "TestFTPPages"},
 	{"client/sign/verify.go", "case !s.Expires.After(now.Add(-skew)):", "case false:", "an old signature verifies", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "s.Expires.Add(v.skew()))", "s.Expires)", "a nonce counts twice within the skew", "./client/sign", "TestReplayIsNoticed"},
 	{"client/sign/verify.go", "if !coversWhole(input.Items, \"content-digest\") {", "if false {", "a body passes whose digest is not signed", "./client/sign", "TestNegatives"},
@@ -69,7 +69,7 @@ var table = []mutation{
 	{"client/public.go", "{Host: out.Host}} {", "out.URL} {", "a proxy is asked for a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"fetch/attempt.go", "{Host: h.origin.HostField()}} {", "h.url} {", "a proxy is asked for robots.txt of a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"client/error.go", "fetch.CauseOf(e.Unreachable) == \"destination_ip_prohibited\"", "false", "a private site passes for an outage", "./client", "TestPublicOnlyLetsTheProxyBe"},
-	{"client/target.go", "err == nil && req.Method == http.MethodConnect {", "false {", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
+	{"client/gate.go", "case req.Method == http.MethodConnect:", "case false:", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
 	// FTP.
