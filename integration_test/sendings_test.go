@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -321,7 +322,14 @@ func TestRulesHoldAtEverySending(t *testing.T) {
 							}
 						}()
 					}
-					err := ask(t, t.Context(), gate, site.url("/page"))
+					closed := false // the connection, when it would be written to
+					watched := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+						GotConn: func(got httptrace.GotConnInfo) { closed = got.Conn.SetDeadline(time.Time{}) != nil },
+					})
+					err := ask(t, watched, gate, site.url("/page"))
+					if closed != (!c.sent && !c.h2) {
+						t.Errorf("the connection is closed: %v", closed) // others may be on that of HTTP/2
+					}
 					refusal, ok := errors.AsType[*client.DisallowedError](err)
 					if c.sent != (err == nil) || !c.sent && (!ok || refusal.Rule.Pattern != "/" || refusal.Received.IsZero()) {
 						t.Errorf("error %v", err)

@@ -53,6 +53,8 @@ var table = []mutation{
 	{"client/send.go", "if time.Since(s.fresh) < freshTime {", "if true {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := s.signAnew(); err != nil {", "if false {\n\t\tvar err error", "a signature is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {", "if false {\n\t\t\t\tvar err error", "a slow dial brings two requests together", "./integration_test", "TestASlowDialKeepsTheDelay"},
+	{"client/send.go", "\treturn s.gate.stillAllowed(s.req)\n", "\treturn nil\n", "what waits in net/http is not decided on again", "./integration_test", "TestNothingForbiddenIsSentWhateverConnectionsDo"},
+	{"client/send.go", "if got.Conn != nil && !s.shared(got.Conn) {", "if false {", "HTTP/1.1 may write a request that was stopped", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "s.cancel(s.stopped)\n", "", "a request that was stopped goes out over HTTP/2", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned TestRulesHoldAtEverySending"},
 	{"client/public.go", "|| reachesPublic(conn) {", "|| true {", "a private address gets a handshake", "./client", "TestPublicOnlyIsHeldBeforeAHandshake"},
 	{"client/send.go", "case g.publicOnly && !s.proxied.Load() && !reachesPublic(conn):", "case false && g.publicOnly:", "PublicOnly holds for an http.Transport alone", "./client", "TestPublicOnlyHoldsForEveryRequest"},
