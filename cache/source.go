@@ -18,9 +18,9 @@ type Source struct {
 	// has not been asked.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
-	// UserAgent is what Load sends. It matters if an answer names User-Agent in its Vary:
-	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). If empty,
-	// what net/http sends by itself.
+	// UserAgent is what Load sends. It matters if an answer varies, see fetch.Result.UserAgent:
+	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). So who signs
+	// otherwise has to have another. If empty, what net/http sends by itself.
 	UserAgent string
 
 	// Signed is set if Load signs its requests, PublicOnly if it reaches public addresses alone,

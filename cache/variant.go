@@ -9,7 +9,7 @@ import (
 )
 
 // An origin may answer different crawlers with different files. It then names User-Agent in
-// Vary, and its answer is for requests with the same User-Agent only (RFC 9111 §4.1): it is
+// Vary, or what they sign with, and its answer is for requests with the same User-Agent only (RFC 9111 §4.1): it is
 // kept in a place of that User-Agent, with an entry in memory, a flight, and a key in the
 // Store. All other answers are kept in a place for all.
 //

@@ -160,7 +160,7 @@ type Transport struct {
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may
-	// share a Cache.
+	// share a Cache. Those that sign for different crawlers need different User-Agents.
 	Cache *cache.Cache
 
 	// Pacer spaces the requests to each origin, those for robots.txt included. RoundTrip

@@ -166,18 +166,21 @@ func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
 }
 
 // stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
-// meanwhile is read anew: a copy that forbids must not end as permission.
-func (g *gate) stillAllowed(req *http.Request) error {
+// meanwhile is read anew, no longer than ctx: a copy that forbids must not end as permission.
+func (g *gate) stillAllowed(ctx context.Context, req *http.Request) error {
 	start := time.Now()
-	r, err := g.rule(req.Context(), req, true)
+	r, err := g.rule(ctx, req, true)
 	if errors.Is(err, context.Canceled) {
-		r, err = g.rule(req.Context(), req, false)
+		r, err = g.rule(ctx, req, false)
+	}
+	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
+		return context.Cause(ctx)
 	}
 	refused := g.refusal(req, &r, err)
 	if refused != nil && g.trace.Decided != nil {
 		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: time.Since(start)}
 		d.Target, _ = requestTarget(nil, req.URL)
-		g.call("Decided", func() { g.trace.Decided(req.Context(), d) })
+		g.call("Decided", func() { g.trace.Decided(ctx, d) })
 	}
 	return refused
 }

@@ -46,3 +46,40 @@ func TestSignedAndUnsignedShareNoAnswer(t *testing.T) {
 		s.Close()
 	}
 }
+
+// What a site tells one signer is not for another: the Vary of its answer names what they differ in.
+func TestTwoSignersShareNoAnswerThatVaries(t *testing.T) {
+	for _, vary := range []string{"Signature-Agent", "signature-input,Signature", "X-Key"} {
+		for _, moved := range []bool{false, true} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if moved && r.URL.Path == "/robots.txt" {
+					w.Header().Set("Vary", vary)
+					http.Redirect(w, r, "/robots/"+r.Header.Get("X-Key"), http.StatusFound)
+					return
+				}
+				if !moved {
+					w.Header().Set("Vary", vary)
+				}
+				if r.Header.Get("X-Key") == "a" {
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				io.WriteString(w, "User-agent: *\nDisallow: /secret\n")
+			}))
+			secret, _ := url.Parse(s.URL + "/secret")
+			c := new(cache.Cache)
+			for _, who := range []string{"a", "b", "a", "b"} {
+				gate := &client.Transport{UserAgent: who + "/1", Cache: c, Sign: func(r *http.Request) error {
+					for _, name := range []string{"Signature", "Signature-Input", "Signature-Agent", "X-Key"} {
+						r.Header.Set(name, who)
+					}
+					return nil
+				}}
+				if answer, err := gate.Decide(t.Context(), secret); err != nil || answer.Allowed != (who == "a") {
+					t.Errorf("Vary %q, moved %v, %s: allowed %v, %v", vary, moved, who, answer.Allowed, err)
+				}
+			}
+			s.Close()
+		}
+	}
+}

@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
@@ -197,5 +199,43 @@ func TestPublicOnlyIsHeldBeforeAHandshake(t *testing.T) {
 	}
 	if n := <-got; n > 0 {
 		t.Errorf("%d bytes reached a private address", n)
+	}
+}
+
+// A Base may answer itself where its connection was refused, even without a body. What it does when it has answered
+// reaches nobody: it is not looked at any more.
+func TestPublicOnlyOverABaseOfItsOwnMind(t *testing.T) {
+	public := &net.TCPAddr{IP: net.IPv4(93, 184, 215, 14), Port: 80}
+	near, far := net.Pipe()
+	defer far.Close()
+	private, late := located{near, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}}, located{near, public}
+	for _, c := range []struct {
+		name string
+		base func(connect func(httptrace.GotConnInfo)) (*http.Response, error)
+		want error
+	}{
+		{"answers without a body", func(connect func(httptrace.GotConnInfo)) (*http.Response, error) {
+			connect(httptrace.GotConnInfo{Conn: private})
+			return &http.Response{StatusCode: http.StatusBadGateway}, nil
+		}, client.ErrNotPublic},
+		{"gives up before it connects", func(func(httptrace.GotConnInfo)) (*http.Response, error) {
+			return nil, context.DeadlineExceeded
+		}, context.DeadlineExceeded},
+	} {
+		var connect func(httptrace.GotConnInfo)
+		base := pagesOf(func(req *http.Request) (*http.Response, error) {
+			connect = httptrace.ContextClientTrace(req.Context()).GotConn
+			return c.base(connect)
+		})
+		gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{PublicOnly: true}}
+		req, _ := http.NewRequest("GET", "http://site.example/page", nil)
+		if _, err := gate.RoundTrip(req); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		if connect(httptrace.GotConnInfo{Conn: late}); near.SetDeadline(time.Time{}) == nil {
+			t.Errorf("%s: what connects when RoundTrip has returned may be written to", c.name)
+		}
+		near, far = net.Pipe()
+		private.Conn, late.Conn = near, near
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,7 +83,7 @@ func (g *gate) signedNow(out, req *http.Request, o fetch.Origin) (*http.Request,
 	start := time.Now()
 	out, err := g.signed(out)
 	if err == nil && o != (fetch.Origin{}) && time.Since(start) >= freshTime {
-		if err = g.stillAllowed(req); err != nil {
+		if err = g.stillAllowed(req.Context(), req); err != nil {
 			_, err = refuse(out, err)
 		}
 	}
@@ -115,7 +116,7 @@ var errAgain = errors.New("client: decide again")
 // to several of them: to the next if a kept one has died, and up to seven times if an HTTP/2 server
 // refuses the stream. A permission is as old as its sending, so each time is looked at.
 //
-// Base calls gotConn on the goroutine of RoundTrip.
+// An *http.Transport calls gotConn on the goroutine of RoundTrip. A Base of another type may do so on any, at any time.
 type sending struct {
 	gate    *gate
 	req     *http.Request   // the caller's, which is decided on
@@ -123,13 +124,16 @@ type sending struct {
 	signed  *http.Request   // nil: it is not
 	turn    *Turn           // nil: it keeps no pace
 	origin  fetch.Origin    // zero: no robots.txt was asked
-	fresh   time.Time       // when that was, and before it was signed
-	sent    int             // times that it may have been sent, by earlier sendings of the RoundTrip too
-	times   int             // times that Base has had a connection for it
 	watched context.Context // as Base has it; nil: as the caller gave it
 	cancel  context.CancelCauseFunc
-	stopped error       // why it went no further, or nil
 	proxied atomic.Bool // its connection is to a proxy
+
+	mu      sync.Mutex // guards what follows, while Base has the request
+	fresh   time.Time  // when robots.txt was asked, and before it was signed
+	sent    int        // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int        // times that Base has had a connection for it
+	stopped error      // why it went no further, or nil
+	over    bool       // Base has returned: it sends nothing more
 }
 
 const (
@@ -174,7 +178,7 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 	res, err := s.send(out)
 	switch {
 	case s.stopped != nil:
-		if err == nil {
+		if err == nil && res.Body != nil {
 			res.Body.Close()
 		}
 		if s.turn != nil && s.times > 1 {
@@ -227,6 +231,9 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	}
 	watched := signed.WithContext(s.watch(signed))
 	res, err := g.hand(watched)
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
 	if err == nil && res.Request == watched {
 		res.Request = signed
 	}
@@ -247,11 +254,13 @@ func (s *sending) watch(out *http.Request) context.Context {
 // gotConn looks at the request once more when Base has a connection for it, right before it writes. It
 // stops what must not be sent: HTTP/2 looks at the context before it writes, HTTP/1 writes first.
 func (s *sending) gotConn(got httptrace.GotConnInfo) {
-	s.times++
-	if s.stopped == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over && s.stopped == nil {
+		s.times++
 		s.stopped = s.mayGo(got.Conn)
 	}
-	if s.stopped == nil {
+	if !s.over && s.stopped == nil {
 		s.sent++
 		return
 	}
@@ -291,16 +300,18 @@ func (s *sending) mayGo(conn net.Conn) error {
 // why the request must not be sent, or nil.
 func (s *sending) mayStart() error {
 	g := s.gate
+	ctx, stop := untilCancel(s.req)
+	defer stop()
 	for range 3 { // a robots.txt that has to be read takes time as well
 		if s.turn != nil {
-			if err := g.pacer.begin(s.req.Context(), &s.turn.place); err != nil {
+			if err := g.pacer.begin(ctx, &s.turn.place); err != nil {
 				return err
 			}
 		}
 		if time.Since(s.fresh) < freshTime {
 			break
 		}
-		if err := s.refresh(); err != nil {
+		if err := s.refresh(ctx); err != nil {
 			return err
 		}
 	}
@@ -311,7 +322,7 @@ func (s *sending) mayStart() error {
 }
 
 // refresh signs and decides anew.
-func (s *sending) refresh() error {
+func (s *sending) refresh(ctx context.Context) error {
 	if err := s.signAnew(); err != nil {
 		return err
 	}
@@ -319,7 +330,7 @@ func (s *sending) refresh() error {
 	if s.origin == (fetch.Origin{}) {
 		return nil
 	}
-	return s.gate.stillAllowed(s.req)
+	return s.gate.stillAllowed(ctx, s.req)
 }
 
 // signAnew signs in place: Base has the header, and does not read it before gotConn has returned. Sign may

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -180,9 +179,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	if a.header, a.err = kept(res.Header); a.err == nil && refused {
 		a.err = harden.ErrProxyAuth
 	}
-	if r.Sign != nil && variesBySigning(a.header, req.Header) {
-		a.header["Vary"] = append(a.header["Vary"], "*")
-	}
+	r.vary(&a, req.Header)
 	if a.err == nil {
 		a.err = r.read(req.Context(), &a, res)
 	}
@@ -346,8 +343,8 @@ func (r *resolution) renewed(h hop, a response) *Result {
 		return r.unreachable(h, a, err)
 	}
 	a.header = header
+	a.varies = a.varies || r.prev.UserAgent != "" // a Vary that is too long is not kept
 	res := r.conclude(a, r.prev.Policy)
-	res.UserAgent = cmp.Or(res.UserAgent, r.prev.UserAgent) // a Vary that is too long is not kept
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
 	return res
 }

@@ -217,10 +217,10 @@ type Result struct {
 	Header     http.Header
 
 	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
-	// to it, names that field: the answer holds for requests with that value only (RFC 9111
-	// §4.1). If empty, it holds for all. Fetchers send the same in all other fields, but for what
-	// Sign adds: an answer that varies by that gets a "*" in its Vary, unless it is by a
-	// signature (RFC 9421). Whether a Fetcher signs is for the caller to tell apart.
+	// to it, names that field or one that Sign has set: the answer holds for requests with that
+	// value only (RFC 9111 §4.1). If empty, it holds for all. Fetchers send the same in all other
+	// fields. An answer that varies by what Sign has set also gets a "*" in its Vary, unless it is
+	// by a signature (RFC 9421). Whether a Fetcher signs is for the caller to tell apart.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the

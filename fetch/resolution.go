@@ -69,6 +69,7 @@ type response struct {
 	at         time.Time
 	retryAfter time.Duration
 	asked      bool   // whether validators were sent
+	varies     bool   // it is for this User-Agent, see Result.UserAgent
 	credential string // a field that the transport gave the request; "": none
 	given      []credential
 	held       int64 // of Fetcher.MaxMemory
@@ -120,7 +121,7 @@ func (r *resolution) run(ctx context.Context) *Result {
 			switch {
 			case !a.asked:
 				return r.unreachable(h, a, errors.New("status 304 to a request without validators"))
-			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !variesByUserAgent(a.header)):
+			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !a.varies):
 				return r.open(h, a, r.renewed(h, a))
 			}
 			// It may speak of another copy, or of one for another User-Agent: ask for the file
@@ -157,7 +158,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	}
 	r.chain = append(r.chain, name)
 	r.headers = append(r.headers, cachingFields(a.header))
-	r.varies = r.varies || variesByUserAgent(a.header)
+	r.varies = r.varies || a.varies
 	return next, nil
 }
 
@@ -241,40 +242,32 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
 		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
-	if r.varies || variesByUserAgent(a.header) {
+	if r.varies || a.varies {
 		res.UserAgent = r.agent()
 	}
 	return res
 }
 
-// variesByUserAgent reports whether Vary names that field (RFC 9110 §12.5.5).
-func variesByUserAgent(h http.Header) bool {
-	return variesBy(h, func(name string) bool { return strings.EqualFold(name, "User-Agent") })
-}
-
-// variesBySigning reports whether Vary names a field of a request that Sign has set, other than
-// those of a signature (RFC 9421): it may differ between two Fetchers that sign.
-func variesBySigning(h, sent http.Header) bool {
-	return variesBy(h, func(name string) bool {
-		name = http.CanonicalHeaderKey(name)
-		switch name {
-		case "User-Agent", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since":
-			return false
-		}
-		return sent[name] != nil && !strings.HasPrefix(name, "Signature")
-	})
-}
-
-// variesBy reports whether Vary names a field that counts.
-func variesBy(h http.Header, counts func(string) bool) bool {
-	for _, line := range h["Vary"] {
+// vary finds out for whom an answer is (RFC 9110 §12.5.5). If its Vary names User-Agent, it is for this one. So it is
+// if Vary names a field that Sign has set: who signs otherwise has another User-Agent. The signatures (RFC 9421) of
+// one User-Agent do not differ in who made them, but its keys may: then the answer matches no other request.
+func (r *resolution) vary(a *response, sent http.Header) {
+	for _, line := range a.header["Vary"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if counts(strings.Trim(name, " \t")) {
-				return true
+			switch name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); name {
+			case "User-Agent":
+				a.varies = true
+			case "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since": // ours
+			default:
+				if r.Sign == nil || sent[name] == nil {
+					continue
+				}
+				if a.varies = true; !strings.HasPrefix(name, "Signature") {
+					a.header["Vary"] = append(a.header["Vary"], "*")
+				}
 			}
 		}
 	}
-	return false
 }
 
 // In returns the same answer as a Fetcher of dialect d would have read it: d decides what

@@ -30,10 +30,12 @@ func TestForWhomAnAnswerIs(t *testing.T) {
 		{"no UserAgent", "", nil, "", "User-Agent", "Go-http-client/1.1", false},
 		{"what all send", "a", sign, "", "Accept-Encoding", "", false},
 		{"what is not sent", "a", sign, "", "Cookie", "", false},
-		{"a signature", "a", sign, "", "Signature-Input, signature", "", false},
-		{"what Sign adds", "a", sign, "", "Accept, x-api-key", "", true},
+		{"a signature", "a", sign, "", "Cookie, signature-input, signature", "a", false},
+		{"a signature, unsigned", "a", nil, "", "Signature-Input", "", false},
+		{"a signature, and what Sign adds", "a", sign, "", "signature, x-api-key", "a", true},
+		{"what Sign adds", "a", sign, "", "Accept, x-api-key", "a", true},
 		{"what Sign would add", "a", nil, "", "X-Api-Key", "", false},
-		{"what Sign adds, at a redirect", "a", sign, "X-API-Key", "", "", true},
+		{"what Sign adds, at a redirect", "a", sign, "X-API-Key", "", "a", true},
 	} {
 		f := fetch.Fetcher{UserAgent: tt.agent, Sign: tt.sign, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 			res := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{"Vary": {tt.last}}}

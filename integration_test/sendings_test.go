@@ -388,3 +388,69 @@ func TestASlowDialKeepsTheDelay(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Request.Cancel ends the wait of a request that has its connection, and whose turn others have had meanwhile.
+func TestRequestCancelEndsTheWaitAtAConnection(t *testing.T) {
+	site := newStubborn(t, false, "User-agent: *\nCrawl-delay: 20\n")
+	site.dial = func(n int) time.Duration {
+		if n == 2 {
+			return 25 * time.Second // the next page starts after 20
+		}
+		return 0
+	}
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Base: site.transport(), Pacer: &client.Pacer{MaxUnderway: 2}, Cache: &cache.Cache{MinTTL: time.Hour}}
+		defer gate.CloseIdleConnections()
+		req, _ := http.NewRequest(http.MethodGet, site.url("/slow"), nil)
+		canceled := make(chan struct{})
+		//lint:ignore SA1019 net/http honours it still
+		req.Cancel = canceled
+		var wg sync.WaitGroup
+		wg.Go(func() { // starts after 20 s, and would after 60
+			if _, err := gate.RoundTrip(req); err == nil || time.Since(site.begin) != 50*time.Second {
+				t.Errorf("%v after %v", err, time.Since(site.begin))
+			}
+		})
+		time.Sleep(time.Second)
+		wg.Go(func() { ask(t, t.Context(), gate, site.url("/next")) })
+		time.Sleep(49 * time.Second)
+		close(canceled)
+		wg.Wait()
+		if all := site.pages(); len(all) != 1 {
+			t.Errorf("sent: %v", all)
+		}
+		gate.CloseIdleConnections()
+		synctest.Wait()
+	})
+}
+
+// A request whose context ends while its rules are read anew is not written.
+func TestNothingIsWrittenWhenTheContextEndsAtAConnection(t *testing.T) {
+	site := newStubborn(t, false, "")
+	site.dial = func(n int) time.Duration { return time.Duration(n-1) * 8 * time.Second }
+	site.robots = func(at time.Duration) string {
+		if at > 0 {
+			time.Sleep(time.Minute)
+		}
+		return "User-agent: *\nDisallow: /private/\n"
+	}
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Base: site.transport(), Cache: &cache.Cache{MinTTL: time.Second}}
+		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+		defer cancel()
+		closed := false
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn: func(got httptrace.GotConnInfo) { closed = got.Conn.SetDeadline(time.Time{}) != nil },
+		})
+		if err := ask(t, ctx, gate, site.url("/page")); !errors.Is(err, context.DeadlineExceeded) || !closed {
+			t.Errorf("%v, and the connection is closed: %v", err, closed)
+		}
+		gate.Close()
+		gate.CloseIdleConnections()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if all := site.pages(); len(all) != 0 {
+			t.Errorf("sent: %v", all)
+		}
+	})
+}
