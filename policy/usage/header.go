@@ -24,11 +24,10 @@ func ParseHeader(h http.Header) []Statement {
 	for i, value := range h[string(ContentSignal)] {
 		l.signal(Statement{Line: i + 1, Text: value})
 	}
-	for i, value := range h["Tdm-Reservation"] {
-		l.tdm(Statement{Line: i + 1, Key: reservation, Value: value, Text: value})
-	}
-	for i, value := range h["Tdm-Policy"] {
-		l.tdm(Statement{Line: i + 1, Key: tdmPolicy, Value: value, Text: value})
+	for _, name := range [...]string{"Tdm-Reservation", "Tdm-Policy"} {
+		for i, value := range h[name] {
+			l.tdm(Statement{Line: i + 1, Key: lower(name), Value: value, Text: value})
+		}
 	}
 	for i, value := range h["Link"] {
 		l.link(value, i+1)

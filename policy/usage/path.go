@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -13,107 +14,76 @@ import (
 // to keep them all, whatever they are.
 const maxRules = 64 << 10
 
-// maxTies is how many paths may be as long as the longest that matches. No site has two; a
-// file that is made of them takes eight times as long as one that has none.
+// maxTies is how many paths may be as long as the longest that matches. No site has two.
 const maxTies = 64
 
-// longest returns which of the paths is the longest that matches a target, the first of
-// several, and how many bytes it counts for. If none matches, it returns -1 and 0, as for a
-// path that is empty.
-func longest(paths []string, target string) (at, bytes int) {
-	at = -1
-	for from, n := 0, 0; from < len(paths); from = n {
-		var d policy.Decision
-		d, n = decide(paths, from, target)
-		if more := len(d.Rule.Pattern); d.Reason == policy.ReasonRule && more > bytes {
-			at, bytes = from+d.Rule.Line-2, more
+// matching yields the places of the paths that match a target, in their order, and each path as
+// its bytes count (RFC 9309 §2.2.2). Of paths that come to the same it may yield the first alone.
+func matching(paths []string, target string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for from, n := 0, 0; from < len(paths); from = n {
+			size := 0
+			for n = from; n < len(paths) && (n == from || size+len(paths[n]) < maxRules); n++ {
+				size += len(disallow) + len(paths[n])
+			}
+			for _, r := range rules(paths[from:n]).Matching(target) {
+				if !yield(from+r.Line-2, r.Pattern) {
+					return
+				}
+			}
 		}
 	}
-	return at, bytes
 }
 
-// decide asks about the paths from a place on, and returns where the next question begins.
-func decide(paths []string, from int, target string) (d policy.Decision, n int) {
-	file := append(make([]byte, 0, 256), "user-agent: *\n"...)
-	for n = from; n < len(paths) && (n == from || len(file)+len(paths[n]) < maxRules); n++ {
-		file = append(file, "disallow: "...)
-		if !strings.ContainsAny(paths[n], "\x00\r\n#") { // of a tdmrep.json: it would be more than a line
-			file = append(file, paths[n]...)
-		}
-		file = append(file, '\n')
-	}
-	return policy.Parse(file).Decide("*", target), n
-}
+const disallow = "\ndisallow: "
 
-// first returns which of the paths is the first that matches a target, or -1. Each question
-// is about half of the paths of the one before, so that all of them cost twice the first.
-func first(paths []string, target string) int {
-	at, _ := longest(paths, target)
-	for low, high := 0, at; low < high; { // nothing matches before low, and at does
-		middle := (low + high + 1) / 2
-		if found, _ := longest(paths[low:middle], target); found < 0 {
-			low = middle
-		} else {
-			at = low + found
-			high = at
-		}
-	}
-	return at
-}
-
-// A choice is what of many paths counts for a target: the longest that match.
-type choice struct {
-	target string
-	bytes  int
-	holds  map[string]bool // by path
-	tied   int             // how many hold beside the first
-	full   bool            // there may be more
-}
-
-// choose returns those of the paths that are the longest that match. If none matches, these
-// are the empty ones.
-func choose(paths []string, target string) choice {
-	at, bytes := longest(paths, target)
-	if at < 0 {
-		return choice{holds: map[string]bool{"": true}}
-	}
-	c := choice{target: target, bytes: bytes, holds: map[string]bool{paths[at]: true}}
-	var others []string
+// rules returns a group with the paths as its rules, from line 2 on.
+func rules(paths []string) policy.Group {
+	file := append(make([]byte, 0, 256), "user-agent: *"...)
 	for _, path := range paths {
-		if _, seen := c.holds[path]; !seen && mayCount(bytes, path) {
-			c.holds[path] = false
-			others = append(others, path)
+		file = append(file, disallow...)
+		if !strings.ContainsAny(path, "\x00\r\n#") { // of a tdmrep.json: it would be more than a line
+			file = append(file, path...)
 		}
 	}
-	c.ties(others)
-	return c
+	return policy.Parse(file).Group("*")
 }
 
-// ties looks for paths that match and are as long, half by half.
-func (c *choice) ties(paths []string) {
-	if len(paths) == 0 || c.full {
-		return
+// choose returns, by path, whether it is one of the longest that match a target, and whether
+// there are more of these than are told. If none matches, the empty path is the longest.
+func choose(paths []string, target string) (holds map[string]bool, more bool) {
+	longest := map[string]bool{"": true}
+	bytes := 0
+	for _, path := range matching(paths, target) {
+		if len(path) > bytes {
+			bytes = len(path)
+			clear(longest)
+		}
+		if len(path) == bytes {
+			longest[path] = true
+		}
 	}
-	at, bytes := longest(paths, c.target)
-	switch {
-	case bytes < c.bytes:
-	case c.tied == maxTies:
-		c.full = true
-	case len(paths) == 1:
-		c.holds[paths[at]] = true
-		c.tied++
-	default:
-		c.ties(paths[:len(paths)/2])
-		c.ties(paths[len(paths)/2:])
+	holds = map[string]bool{}
+	ties := -1 // beside the first
+	for _, path := range paths {
+		if _, seen := holds[path]; seen {
+			continue
+		}
+		if holds[path] = longest[path] || longest[normal(path)]; holds[path] {
+			ties++
+		}
+		if ties > maxTies {
+			holds[path] = false
+			return holds, true
+		}
 	}
+	return holds, false
 }
 
-// mayCount reports whether a path may count for a number of bytes: those of its normal
-// form, in which an escape may stand for one byte, and a byte for an escape.
-func mayCount(bytes int, path string) bool {
-	const unchanged = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~*?=&"
-	if strings.Trim(path, unchanged) == "" {
-		return len(path) == bytes
+// normal returns a path as its bytes count.
+func normal(path string) (form string) {
+	for r := range rules([]string{path}).Rules() {
+		form = r.Pattern
 	}
-	return len(path) <= 3*bytes && bytes <= 3*len(path)
+	return form
 }

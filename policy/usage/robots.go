@@ -92,13 +92,13 @@ func (l *list) longest(lines []policy.Record, target string) {
 	for i, r := range lines {
 		paths[i], _ = splitUsage(r.Value)
 	}
-	c := choose(paths, target)
+	holds, more := choose(paths, target)
 	for i, r := range lines {
-		if c.holds[paths[i]] {
+		if holds[paths[i]] {
 			l.usageLine(r)
 		}
 	}
-	if c.full {
+	if more {
 		l.add(Statement{By: ContentUsage, Problem: problemMore})
 	}
 }

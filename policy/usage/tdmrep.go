@@ -30,8 +30,9 @@ func ParseTDMRep(file []byte, target string) []Statement {
 	for i, e := range entries {
 		locations[i] = e.Location
 	}
-	if i := first(locations, target); i >= 0 {
+	for i := range matching(locations, target) {
 		l.entry(i+1, string(entries[i].Reservation), entries[i].Policy)
+		break
 	}
 	return l.said
 }
