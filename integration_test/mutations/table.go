@@ -263,7 +263,7 @@ var table = []mutation{
 	{"policy/page/rules.go", "if t.engine.nocache && f&noCache != 0 {", "if false {", "a page: Bing's nocache does not win", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/rules.go", "s.Line > 0 && e.scopes != nil && ", "false && ", "a page: Yandex knows any crawler's name", "./policy/page", "TestOwnFacts"},
 	{"policy/page/rules.go", "\t\tt.sets |= noSnippet // the same", "\t\tt.sets |= 0 // the same", "a page: max-snippet:0 is no nosnippet", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
-	{"policy/page/date.go", "{\"EST\", -5}", "{\"EST\", 0}", "a page: EST is UTC", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
+	{"policy/page/date.go", "\"EST\": -5", "\"EST\": 0", "a page: EST is UTC", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/effect.go", "!at.After(e.UnavailableAfter)", "at.Before(e.UnavailableAfter)", "a page: it is gone at the instant", "./policy/page", "TestMayIndex"},
 	{"policy/page/html.go", "case c == '>' && (s.dashes >= 2 || s.opening):", "case c == '>' && s.dashes >= 2:", "a page: <!--> hides what follows", "./policy/page", "FuzzPage"},
 	{"policy/page/html.go", "case end || c == '?':", "case end:", "a page: <? is text", "./policy/page", "FuzzPage"},

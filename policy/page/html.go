@@ -349,24 +349,21 @@ func (s *scanner) closeTag() {
 		return
 	}
 	s.inForeign()
-	if s.length > len(s.name) {
-		return
-	}
-	switch name := s.name[:s.length]; {
+	switch {
 	case s.end:
-		s.done = s.headOnly && string(name) == "head"
-	case s.headOnly && string(name) == "body":
+		s.done = s.headOnly && s.named("head")
+	case s.headOnly && s.named("body"):
 		s.done = true
 	case s.xhtml && s.empty:
 	case s.empty && s.foreign > 0: // which is closed, in svg and math (HTML §13.2.6.5)
 		s.passedOver(s.mixed && s.isRaw())
-	case string(name) == "plaintext":
+	case s.named("plaintext"):
 		s.passedOver(true)
 		s.state = inPlain
-	case string(name) == "script":
+	case s.named("script"):
 		s.state, s.raw = inScript, "script"
 	default:
-		if i := slices.Index(rawElements[:], string(name)); i >= 0 {
+		if i := slices.IndexFunc(rawElements[:], s.named); i >= 0 {
 			s.state, s.raw = inRaw, rawElements[i]
 		}
 	}
@@ -385,14 +382,12 @@ func (s *scanner) inForeign() {
 	case outer && !s.empty:
 		s.foreign++
 	}
-	name := string(s.name[:min(s.length, len(s.name))])
-	s.mixed = s.foreign > 0 && (s.mixed || !s.isRaw() && !slices.Contains(drawing[:], name))
+	s.mixed = s.foreign > 0 && (s.mixed || !s.isRaw() && !slices.ContainsFunc(drawing[:], s.named))
 }
 
 // isRaw reports whether the tag is one of an element with raw text.
 func (s *scanner) isRaw() bool {
-	name := string(s.name[:min(s.length, len(s.name))])
-	return name == "script" || name == "plaintext" || slices.Contains(rawElements[:], name)
+	return s.named("script") || s.named("plaintext") || slices.ContainsFunc(rawElements[:], s.named)
 }
 
 // passedOver notes, if so, that a DOM parser may see what the scanner does not, since svg or
@@ -493,15 +488,5 @@ func (e *element) attributes() (name, content, problem string) {
 // promising reports whether the element can have the attribute content, which
 // saves the Tokenizer most of what a page has, and of what a hostile page may have.
 func (e *element) promising() bool {
-	for text := e.text; ; {
-		i := bytes.IndexAny(text, "cC")
-		if i < 0 {
-			return false
-		}
-		text = text[i:]
-		if len(text) > len("content") && bytes.EqualFold(text[:len("content")], []byte("content")) {
-			return true
-		}
-		text = text[1:]
-	}
+	return bytes.Contains(bytes.ToLower(e.text), []byte("content"))
 }

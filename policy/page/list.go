@@ -1,7 +1,7 @@
 package page
 
 import (
-	"math"
+	"strconv"
 	"strings"
 )
 
@@ -145,13 +145,12 @@ func scopeOf(name string) string {
 	if name == "*" {
 		return ""
 	}
-	for i := 1; i < len(name); i++ {
-		if isSpace(name[i]) && (name[i] != ' ' || isSpace(name[i-1])) {
-			words := strings.FieldsFunc(name, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) })
-			return strings.Join(words, " ")
-		}
-	}
-	return name
+	return oneSpaced(name)
+}
+
+// oneSpaced returns s with each run of white space as one space, and none around it.
+func oneSpaced(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) }), " ")
 }
 
 // rule reads the part of an item behind its scope. The index r is that of name.
@@ -218,16 +217,7 @@ func (p *listParser) date(value string) string {
 		p.next = at
 		return value
 	}
-	return trim(p.line[at-1-len(value)-trailing(p.line[:at-1]) : end])
-}
-
-// trailing returns how many bytes of white space s ends with.
-func trailing(s string) int {
-	n := len(s)
-	for n > 0 && isSpace(s[n-1]) {
-		n--
-	}
-	return len(s) - n
+	return trim(p.line[strings.LastIndex(p.line[:at], value):end])
 }
 
 // number reads -1 or decimal digits (P-20). What is larger than any int32 counts
@@ -236,12 +226,9 @@ func number(s string) (int64, bool) {
 	if s == "-1" {
 		return -1, true
 	}
-	n := int64(0)
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return 0, false
-		}
-		n = min(n*10+int64(s[i]-'0'), math.MaxInt32)
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
 	}
-	return n, s != ""
+	n, _ := strconv.ParseInt(s, 10, 32)
+	return n, true
 }

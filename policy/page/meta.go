@@ -39,18 +39,11 @@ func (p *listParser) meta(name, content string, offset int64, problem string) {
 // namesCrawler reports whether a meta element of that name and content is meant
 // for a crawler: a known one, or any that is told a known rule.
 func namesCrawler(name, content string) bool {
-	for _, n := range engineNames {
-		if foldEqual(n, name) {
-			return true
-		}
+	if holds(engineNames[:], name) {
+		return true
 	}
-	if name == "" || strings.Contains(name, ":") { // og:title
+	if name == "" || strings.Contains(name, ":") || holds(metadata[:], name) { // og:title
 		return false
-	}
-	for _, n := range metadata {
-		if foldEqual(n, name) {
-			return false
-		}
 	}
 	for item := range strings.SplitSeq(content, ",") {
 		item, _, _ = strings.Cut(item, ":")

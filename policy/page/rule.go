@@ -1,6 +1,10 @@
 package page
 
-import "github.com/robotsgate/robotsgate/policy"
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
+)
 
 // flags is a set of restrictions without a value.
 type flags uint16
@@ -166,12 +170,4 @@ func foldPrefix(s, prefix string) bool {
 
 // trim cuts ASCII white space. Line breaks occur in folded fields (P-10) and in
 // attributes.
-func trim(s string) string {
-	for s != "" && isSpace(s[0]) {
-		s = s[1:]
-	}
-	for s != "" && isSpace(s[len(s)-1]) {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -161,7 +162,8 @@ func (s *Statement) ignored(e *engine, tokens []string) string {
 // elsewhere returns why a statement is for other crawlers, or "".
 func (s *Statement) elsewhere(e *engine, tokens []string) string {
 	if s.Scope == "" {
-		if e.byName != "" && len(tokens) > 0 && allBegin(tokens, e.byName) {
+		isOther := func(token string) bool { return !foldPrefix(token, e.byName) }
+		if e.byName != "" && len(tokens) > 0 && !slices.ContainsFunc(tokens, isOther) {
 			return e.name + "'s AdsBot heeds only what names it"
 		}
 		return ""
@@ -176,21 +178,7 @@ func (s *Statement) elsewhere(e *engine, tokens []string) string {
 }
 
 func holds(names []string, name string) bool {
-	for _, n := range names {
-		if foldEqual(n, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func allBegin(names []string, prefix string) bool {
-	for _, n := range names {
-		if !foldPrefix(n, prefix) {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(names, func(n string) bool { return foldEqual(n, name) })
 }
 
 // A total is what the statements come to that apply.
