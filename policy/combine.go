@@ -13,27 +13,23 @@ import (
 // Each call compiles the group anew. It does not retain p: a program that acts as a single
 // crawler can keep it in a fraction of the memory.
 func (p *Policy) Combined(tokens ...string) Group {
+	star := p.Group("*")
+	if star.p.reason != 0 {
+		return star // without a file all groups are the same
+	}
 	var groups []Group
 	for _, t := range tokens {
-		g := p.Group(t)
-		if g.p == nil || g.p.reason != 0 {
-			return g // without a file all groups are the same
-		}
-		if g.name != 0 && g.Token() != "*" {
+		if g := p.Group(t); g.name != star.name {
 			groups = append(groups, g)
 		}
 	}
-	if len(groups) == 0 {
-		g := p.Group("*")
-		if g.p == nil || g.p.reason != 0 {
-			return g
-		}
-		if g.name == 0 {
-			return Group{}
-		}
-		groups = append(groups, g)
+	switch {
+	case len(groups) > 0:
+		return combine(groups)
+	case star.name > 0:
+		return combine([]Group{star})
 	}
-	return combine(groups)
+	return Group{}
 }
 
 // combine compiles the rules and records of groups of one policy as one group

@@ -378,9 +378,11 @@ func (c *compiler) writeRules(pos int) {
 // compared returns what of a pattern is compared, with stars, but without a final "$", and how
 // many bytes precede its first star.
 func (c *compiler) compared(r ruleLine) (p []byte, stem int) {
-	p = c.plainPattern(r)
-	if r.flags&ruleWild == 0 {
+	if p = c.pattern(r); r.flags&ruleWild == 0 {
 		return p, len(p)
+	}
+	if r.flags&ruleTwofold != 0 {
+		p = c.plainPattern(r)
 	}
 	if p[len(p)-1] == '$' {
 		p = p[:len(p)-1]

@@ -106,19 +106,13 @@ const (
 
 // String describes the reason in a few words.
 func (r Reason) String() string {
-	switch r {
-	case ReasonNoRule:
-		return "no rule matches"
-	case ReasonRule:
-		return "a rule matches"
-	case ReasonUnavailable:
-		return "robots.txt is unavailable"
-	case ReasonUnreachable:
-		return "robots.txt is unreachable"
-	case ReasonUse:
-		return "a use is disallowed"
+	if r == 0 || int(r) >= len(reasonNames) {
+		return fmt.Sprintf("Reason(%d)", uint8(r))
 	}
-	return fmt.Sprintf("Reason(%d)", uint8(r))
+	return [...]string{
+		ReasonNoRule: "no rule matches", ReasonRule: "a rule matches", ReasonUnavailable: "robots.txt is unavailable",
+		ReasonUnreachable: "robots.txt is unreachable", ReasonUse: "a use is disallowed",
+	}[r]
 }
 
 // reasonNames are the texts of the reasons. Programs may rely on them.

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"math/bits"
 	"unsafe"
 )
@@ -32,38 +31,6 @@ const (
 	// which makes no two strings equal that were not.
 	escapeDecode
 )
-
-// Classes of bytes, by which a string is recognized as being in normal form.
-const (
-	isStar     = 1 << iota // "*"
-	isDollar               // "$"
-	isPercent              // "%"
-	isHigh                 // 0x80 and above
-	isBarred               // below 0x80 and not allowed in a path or query (RFC 3986 §3.3, §3.4)
-	isQuestion             // "?"
-)
-
-// classes is never written to.
-var classes = func() (t [256]uint8) {
-	for c := range t {
-		switch {
-		case c == '*':
-			t[c] = isStar
-		case c == '$':
-			t[c] = isDollar
-		case c == '%':
-			t[c] = isPercent
-		case c == '?':
-			t[c] = isQuestion
-		case c >= 0x80:
-			t[c] = isHigh
-		case c <= ' ', c == 0x7F, c == '"', c == '#', c == '<', c == '>',
-			c == '\\', c == '^', c == '`', c == '{', c == '|', c == '}':
-			t[c] = isBarred
-		}
-	}
-	return t
-}()
 
 // A kindSet is a set of kinds of bytes. There are 64 kinds. One that fewer targets have comes
 // first: it tells more.
@@ -101,86 +68,60 @@ func kindsOf(s string) (set kindSet) {
 	return set
 }
 
-// classesOf returns the union of the classes of all bytes of s.
-func classesOf[S string | []byte](s S) (set uint8) {
-	for len(s) >= 8 {
-		set |= classes[s[0]] | classes[s[1]] | classes[s[2]] | classes[s[3]] |
-			classes[s[4]] | classes[s[5]] | classes[s[6]] | classes[s[7]]
-		s = s[8:]
+// look reports whether a rule's value has special characters (RFC 9309 §2.2.3), and whether it
+// may differ from its normal form.
+func (e escaping) look(value []byte) (special, changes bool) {
+	for i, c := range value {
+		switch {
+		case kinds[c] != isChanged: // nearly always
+		case c == '*', c == '$' && i == len(value)-1:
+			special = true
+		case e == escapeGoogle && c != '%' && c < 0x80, e == escapeDecode && c == '$':
+		default:
+			changes = true
+		}
 	}
-	for i := range len(s) {
-		set |= classes[s[i]]
-	}
-	return set
-}
-
-// changes reports whether a value with bytes of the given classes may differ
-// from its normal form as a pattern.
-func (e escaping) changes(set uint8, value []byte) bool {
-	switch e {
-	case escapeGoogle:
-		return set&(isPercent|isHigh) != 0
-	case escapeDecode:
-		return set&^(isStar|isDollar|isQuestion) != 0
-	}
-	return set&^(isStar|isDollar|isQuestion) != 0 || set&isDollar != 0 && bytes.IndexByte(value, '$') < len(value)-1
-}
-
-// appendPattern appends the normal form of a rule's value.
-func (e escaping) appendPattern(dst, value []byte) []byte {
-	switch e {
-	case escapeGoogle:
-		return appendGoogle(dst, value)
-	case escapeDecode:
-		return appendDecoded(dst, value)
-	}
-	return appendRFC(dst, view(value), false)
+	return special, changes
 }
 
 // appendTarget appends the normal form of a target.
 func (e escaping) appendTarget(dst []byte, target string) []byte {
-	switch e {
-	case escapeGoogle:
+	if e == escapeGoogle {
 		return append(dst, target...)
-	case escapeDecode:
-		return appendDecoded(dst, target)
 	}
-	return appendRFC(dst, target, true)
+	return appendNormal(e, dst, target, true)
 }
 
-// appendRFC appends s, a pattern or a target, in the form escapeRFC. A target gets reserved
-// bytes decoded that are one with their escape. In a pattern "*" and a final "$" are special.
-func appendRFC(dst []byte, s string, target bool) []byte {
+// appendNormal appends the normal form of s, which is a target or else the value of a rule.
+func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) []byte {
 	query := false
 	for i := 0; i < len(s); i++ {
-		for ; i < len(s) && classes[s[i]] == 0; i++ {
-			dst = append(dst, s[i])
-		}
-		if i == len(s) {
-			break
-		}
-		c := s[i]
-		switch classes[c] {
-		case isQuestion:
-			query = true
+		c, escaped := s[i], false
+		if kinds[c] != isChanged {
+			query = query || c == '?'
 			dst = append(dst, c)
 			continue
-		case isStar, isDollar:
-			if !target && (c == '*' || i == len(s)-1) {
-				dst = append(dst, c)
-				continue
-			}
-		case isPercent:
-			if i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
-				c = unhex(s[i+1])<<4 | unhex(s[i+2])
-				i += 2
-				if c < 0x80 && (isUnreserved(c) || target && isOne(c, query)) {
-					dst = append(dst, c)
-					continue
-				}
-			}
 		}
-		dst = appendEscape(dst, c)
+		if c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+			c, escaped = unhex(s[i+1])<<4|unhex(s[i+2]), true
+			i += 2
+		}
+		keep := false
+		switch {
+		case e == escapeGoogle:
+			keep = !escaped && c < 0x80
+		case e == escapeDecode:
+			keep = c > ' ' && c < 0x7F && c != '%' && c != '#' && !(escaped && c == '/')
+		case escaped:
+			keep = c < 0x80 && (isUnreserved(c) || target && isOne(c, query))
+		case c == '*' || c == '$': // special in a pattern, "$" at its end
+			keep = !target && (c == '*' || i == len(s)-1)
+		}
+		if keep {
+			dst = append(dst, c)
+		} else {
+			dst = appendEscape(dst, c)
+		}
 	}
 	return dst
 }
@@ -189,33 +130,23 @@ func appendRFC(dst []byte, s string, target bool) []byte {
 // with targets: reserved bytes are decoded that are one with their escape. Query tells
 // whether the piece begins in the query; behind a "?" it is there in any case.
 func appendCompared(dst []byte, piece string, query bool) []byte {
+	return appendOnes(dst, piece, query, false)
+}
+
+// appendOnes is appendCompared, or, if plain, has a star for each such byte. Behind a star may be
+// the query.
+func appendOnes(dst []byte, piece string, query, plain bool) []byte {
 	for i := 0; i < len(piece); i++ {
 		c := piece[i]
 		switch c {
-		case '?':
+		case '?', '*':
 			query = true
 		case '%':
 			if d := unhex(piece[i+1])<<4 | unhex(piece[i+2]); isOne(d, query) {
 				c, i = d, i+2
-			}
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
-
-// appendPlain appends a pattern in normal form with a star for each escape that is, or
-// may be, one with the byte it stands for.
-func appendPlain(dst, pattern []byte) []byte {
-	query := false
-	for i := 0; i < len(pattern); i++ {
-		c := pattern[i]
-		switch c {
-		case '?', '*': // behind a star may be the query
-			query = true
-		case '%':
-			if isOne(unhex(pattern[i+1])<<4|unhex(pattern[i+2]), query) {
-				c, i = '*', i+2
+				if plain {
+					c = '*'
+				}
 			}
 		}
 		dst = append(dst, c)
@@ -234,39 +165,6 @@ func isOne(c byte, query bool) bool {
 		return query
 	}
 	return false
-}
-
-func appendGoogle(dst, s []byte) []byte {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c >= 0x80:
-			dst = appendEscape(dst, c)
-		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			dst = appendEscape(dst, unhex(s[i+1])<<4|unhex(s[i+2]))
-			i += 2
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
-
-// appendDecoded appends s in the form escapeDecode.
-func appendDecoded[S string | []byte](dst []byte, s S) []byte {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		keep := c == '/'
-		if c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
-			c = unhex(s[i+1])<<4 | unhex(s[i+2])
-			i += 2
-		}
-		if keep || c > ' ' && c < 0x7F && c != '/' && c != '%' && c != '#' {
-			dst = append(dst, c)
-		} else {
-			dst = appendEscape(dst, c)
-		}
-	}
-	return dst
 }
 
 func appendEscape(dst []byte, c byte) []byte {

@@ -210,78 +210,63 @@ func (q *question) matchWild(pattern string) bool {
 // searched first, then the query. ("/" and "?" themselves need no second search: the query
 // holds no escapes of them.)
 func (q *question) matchTwofold(pattern string) bool {
-	target := q.target
-	i, at, query := 0, 0, false
-	for ; i < len(pattern) && pattern[i] != '*'; i++ {
-		c := pattern[i]
-		switch c {
-		case '$':
-			return at == len(target)
-		case '?':
-			query = true
-		case '%':
-			if d := unhex(pattern[i+1])<<4 | unhex(pattern[i+2]); isOne(d, query) {
-				c, i = d, i+2
-			}
-		}
-		if at == len(target) || c != target[at] {
-			return false
-		}
-		at++
+	if len(pattern) <= 256 {
+		return q.matchTwofoldShort(pattern)
 	}
-	switch pattern = pattern[i:]; {
-	case pattern == "":
-		return true
-	case len(pattern) <= 256:
-		return q.matchPiecesShort(pattern, at)
-	}
-	return q.matchPiecesLong(pattern, at)
+	return q.matchTwofoldLong(pattern)
 }
 
 //go:noinline
-func (q *question) matchPiecesShort(pattern string, at int) bool {
+func (q *question) matchTwofoldShort(pattern string) bool {
 	var buf [256]byte
-	return q.matchPieces(buf[:0], pattern, at)
+	return q.matchPieces(buf[:0], pattern)
 }
 
-// matchPiecesLong is matchPiecesShort with a buffer that takes longer to clear, for
+// matchTwofoldLong is matchTwofoldShort with a buffer that takes longer to clear, for
 // pieces as long as the targets of lookupLong.
 //
 //go:noinline
-func (q *question) matchPiecesLong(pattern string, at int) bool {
+func (q *question) matchTwofoldLong(pattern string) bool {
 	var buf [3 * 8 << 10]byte
-	return q.matchPieces(buf[:0], pattern, at)
+	return q.matchPieces(buf[:0], pattern)
 }
 
-// matchPieces continues after the first star of a twofold pattern. The target is matched up
-// to at.
-func (q *question) matchPieces(buf []byte, pattern string, at int) bool {
+// matchPieces compares the pieces between the stars of a twofold pattern one after the other.
+func (q *question) matchPieces(buf []byte, pattern string) bool {
 	target := q.target
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
 		query = i + 1
 	}
-	for {
-		pattern = strings.TrimLeft(pattern, "*")
-		piece, more := pattern, false
-		if star := strings.IndexByte(pattern, '*'); star >= 0 {
-			piece, pattern, more = pattern[:star], pattern[star:], true
+	longest := 1 + 3*len(target) // a piece that is longer matches nothing, even if it is all escapes
+	piece, pattern, more := strings.Cut(pattern, "*")
+	if len(piece) > longest {
+		return false
+	}
+	stem := view(appendCompared(buf, piece, false))
+	if whole, ok := strings.CutSuffix(stem, "$"); ok && !more {
+		return target == whole
+	}
+	if !strings.HasPrefix(target, stem) {
+		return false
+	}
+	for at := len(stem); more; {
+		piece, pattern, more = strings.Cut(strings.TrimLeft(pattern, "*"), "*")
+		if len(piece) > longest {
+			return false
 		}
-		end := -1
-		if len(piece) <= 1+3*len(target) { // else it is too long, even if it is all escapes
-			compared := appendCompared(buf, piece, false)
-			end = q.after(view(compared), at, more)
-			if n := len(compared); end < 0 {
-				if compared = appendCompared(buf, piece, true); len(compared) < n {
-					end = q.after(view(compared), max(at, query), more)
-				}
+		compared := appendCompared(buf, piece, false)
+		end := q.after(view(compared), at, more)
+		if n := len(compared); end < 0 {
+			if compared = appendCompared(buf, piece, true); len(compared) < n {
+				end = q.after(view(compared), max(at, query), more)
 			}
 		}
-		if end < 0 || !more {
-			return end >= 0
+		if at = end; end < 0 {
+			return false
 		}
-		at = end
 	}
+	return true
 }
 
 // after returns the end of the first match of piece in the target that begins at or behind

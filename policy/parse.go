@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"time"
 
@@ -203,19 +204,16 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 	b.inAgents = false
 	value := s.Value()
 	r := ruleLine{off: uint32(s.ValueAt), n: uint32(len(value)), line: uint32(s.Number), flags: flags}
-	if set := classesOf(value); set != 0 {
-		if !b.literal && (set&isStar != 0 || value[len(value)-1] == '$') {
-			r.flags |= ruleWild
-		}
-		if b.escape.changes(set, value) {
-			r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
-			b.extra = b.escape.appendPattern(b.extra, value)
-			r.n = uint32(len(b.extra)) - r.off
-			if b.escape == escapeRFC && set&isPercent != 0 {
-				if b.plain = appendPlain(b.plain[:0], b.pattern(r)); len(b.plain) < int(r.n) {
-					r.flags |= ruleTwofold | ruleWild
-				}
-			}
+	special, changes := b.escape.look(value)
+	if special && !b.literal {
+		r.flags |= ruleWild
+	}
+	if changes {
+		r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
+		b.extra = appendNormal(b.escape, b.extra, value, false)
+		r.n = uint32(len(b.extra)) - r.off
+		if b.escape == escapeRFC && len(b.plainPattern(r)) < int(r.n) {
+			r.flags |= ruleTwofold | ruleWild
 		}
 	}
 	if !b.counts(r) {
@@ -239,12 +237,8 @@ func (b *builder) counts(r ruleLine) bool {
 // exactly .../, which the same page answers.
 func (b *builder) index(r ruleLine) {
 	p := b.pattern(r)
-	slash := len(p) - 1
-	for slash >= 0 && p[slash] != '/' {
-		slash--
-	}
-	const index = "/index.htm"
-	if slash < 0 || len(p) < slash+len(index) || string(p[slash:slash+len(index)]) != index {
+	slash := bytes.LastIndexByte(p, '/')
+	if slash < 0 || !bytes.HasPrefix(p[slash:], []byte("/index.htm")) {
 		return
 	}
 	off := len(b.extra)
@@ -263,13 +257,10 @@ func (b *builder) pattern(r ruleLine) []byte {
 	return b.body[r.off : r.off+r.n]
 }
 
-// plainPattern returns the pattern of a rule, with stars for escapes if it is twofold. It
-// holds until the next call.
+// plainPattern returns the pattern of a rule with stars for escapes that are, or may be, one with
+// the byte they stand for. It holds until the next call.
 func (b *builder) plainPattern(r ruleLine) []byte {
-	if r.flags&ruleTwofold == 0 {
-		return b.pattern(r)
-	}
-	b.plain = appendPlain(b.plain[:0], b.pattern(r))
+	b.plain = appendOnes(b.plain[:0], view(b.pattern(r)), false, true)
 	return b.plain
 }
 

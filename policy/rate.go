@@ -67,15 +67,8 @@ func parseRate(value string) (r Rate, ok bool) {
 // parsePeriod reads "10", "10s", "15m", "1h" or "1d".
 func parsePeriod(s string) (time.Duration, bool) {
 	unit := time.Second
-	switch s[len(s)-1] | 0x20 {
-	case 's':
-		s = s[:len(s)-1]
-	case 'm':
-		s, unit = s[:len(s)-1], time.Minute
-	case 'h':
-		s, unit = s[:len(s)-1], time.Hour
-	case 'd':
-		s, unit = s[:len(s)-1], day
+	if i := strings.IndexByte("smhd", lower(s[len(s)-1])); i >= 0 {
+		s, unit = s[:len(s)-1], [...]time.Duration{time.Second, time.Minute, time.Hour, day}[i]
 	}
 	n, ok := parseCount(s)
 	// As in parseCount, what is too large becomes the largest.

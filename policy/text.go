@@ -49,9 +49,7 @@ func (g Group) Matching(target string) []Rule {
 	if target == "" || target[0] != '/' {
 		target = originForm(target)
 	}
-	if escape := g.p.dialect.reading().escape; escape != escapeGoogle {
-		target = string(escape.appendTarget(nil, target))
-	}
+	target = string(g.p.dialect.reading().escape.appendTarget(nil, target))
 	if target == robots {
 		return nil
 	}

@@ -4,8 +4,8 @@ package scan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // Limit is how many bytes of a file are read (RFC 9309 §2.5: at least 500 KiB).
@@ -76,38 +76,24 @@ func New(r *Reading, data []byte) Scanner {
 // wholeLines drops a last line that has no end. If the limit cut it, it may say something
 // else than it did: half of "Disallow: /private" is "Disallow: /".
 func wholeLines(data []byte) []byte {
-	n := len(data)
-	for n > 0 && data[n-1] != '\n' && data[n-1] != '\r' {
-		n--
-	}
-	return data[:n]
+	return data[:bytes.LastIndexAny(data, "\r\n")+1]
 }
 
 // decodeUTF16 decodes a file that begins with a UTF-16 byte order mark. It returns any
 // other file unchanged.
 func decodeUTF16(data []byte) []byte {
-	if len(data) < 2 || !(data[0] == 0xFE && data[1] == 0xFF || data[0] == 0xFF && data[1] == 0xFE) {
+	var order binary.ByteOrder = binary.BigEndian
+	switch {
+	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}):
+		order = binary.LittleEndian
+	case !bytes.HasPrefix(data, []byte{0xFE, 0xFF}):
 		return data
 	}
-	high, low := 0, 1
-	if data[0] == 0xFF {
-		high, low = 1, 0
+	units := make([]uint16, len(data)/2-1)
+	for i := range units {
+		units[i] = order.Uint16(data[2+2*i:])
 	}
-	text := make([]byte, 0, len(data))
-	for data = data[2:]; len(data) >= 2; data = data[2:] {
-		r := rune(data[high])<<8 | rune(data[low])
-		if utf16.IsSurrogate(r) {
-			var second rune
-			if len(data) >= 4 {
-				second = rune(data[2+high])<<8 | rune(data[2+low])
-			}
-			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
-				data = data[2:]
-			}
-		}
-		text = utf8.AppendRune(text, r)
-	}
-	return text
+	return []byte(string(utf16.Decode(units)))
 }
 
 // ahead returns where c stands next, not before from, or len(Data). It searches only after
