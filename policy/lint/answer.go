@@ -33,13 +33,8 @@ type Answer struct {
 // (2xx).
 func (a Answer) Findings() []Finding {
 	var r report.Report
-	asked, err := url.Parse(a.URL)
-	if err != nil {
-		asked = &url.URL{}
-	}
-	if err == nil {
-		judgeName(&r, asked.Path)
-	}
+	asked := a.asked()
+	judgeName(&r, asked.Path)
 	a.misnamed(&r)
 	last := a.redirects(&r, asked)
 	a.status(&r)
@@ -58,6 +53,14 @@ func (a Answer) Findings() []Finding {
 			len(a.Body))
 	}
 	return findings(append(r.Sorted(), checks.Check(f, hosted(asked))...))
+}
+
+// asked returns the URL, or an empty one if it is none.
+func (a Answer) asked() *url.URL {
+	if u, err := url.Parse(a.URL); err == nil {
+		return u
+	}
+	return &url.URL{}
 }
 
 // misnamed reports rules that are served as /robot.txt (RT002), where no crawler looks. If

@@ -27,13 +27,7 @@ const (
 
 // String returns "info", "warning" or "error".
 func (s Severity) String() string {
-	switch s {
-	case SeverityInfo:
-		return "info"
-	case SeverityWarning:
-		return "warning"
-	}
-	return "error"
+	return [...]string{SeverityInfo: "info", SeverityWarning: "warning", SeverityError: "error"}[min(s, SeverityError)]
 }
 
 // MarshalText returns the same word as String.

@@ -25,11 +25,7 @@ func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Findin
 
 // Fix is [Fix] for the body. The URL completes relative sitemaps.
 func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	asked, err := url.Parse(a.URL)
-	if err != nil {
-		asked = &url.URL{}
-	}
-	return fix(a.Body, hosted(asked), accept)
+	return fix(a.Body, hosted(a.asked()), accept)
 }
 
 // maxRounds bounds how often the result is judged anew. A line has one replacement in a round.

@@ -13,8 +13,7 @@ import (
 // severity, line, column, message, engines, suggestion, replacement and more, as the fields
 // of Finding.
 func WriteJSON(w io.Writer, reports ...Report) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := newEncoder(w)
 	for _, r := range reports {
 		o := jsonReport{Name: r.Name, Findings: []jsonFinding{}}
 		if strings.Contains(r.Name, "://") {
@@ -32,6 +31,12 @@ func WriteJSON(w io.Writer, reports ...Report) error {
 		}
 	}
 	return nil
+}
+
+func newEncoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
 }
 
 type jsonReport struct {
@@ -66,8 +71,7 @@ func known[T comparable](v T) *T {
 // WriteRulesJSON writes one JSON object for each rule, on a line of its own, with id, name,
 // severity, engines, summary, advice, example, help_url and unchecked.
 func WriteRulesJSON(w io.Writer, rules ...Rule) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := newEncoder(w)
 	for _, r := range rules {
 		o := jsonRule{r.ID, r.Name, r.Severity, r.Engines, r.Summary, r.Advice, r.Example, r.URL(), known(r.Unchecked)}
 		if err := e.Encode(o); err != nil {

@@ -116,6 +116,7 @@ func kindIndex(l *model.Line) int {
 // beginning with the one before.
 type cover struct {
 	*entry
+	winner   *entry         // the last on the way here that has not lost to one of the same core
 	earliest [2]*model.Line // the first in the file of each kind on the way here
 }
 
@@ -132,37 +133,28 @@ func (f *checker) covered(entries []entry) {
 		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
 			path = path[:len(path)-1]
 		}
-		var earliest [2]*model.Line
+		at := cover{entry: e, winner: e}
 		if len(path) > 0 {
-			earliest = path[len(path)-1].earliest
-			top := winner(path)
+			at = path[len(path)-1]
+			top := at.winner
 			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
 				f.superfluous("RT311", e.Line,
 					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
 			}
-			hidden.note(e, earliest)
+			hidden.note(e, at.earliest)
 		}
 		if !e.plain {
 			continue // covers nothing that could be told by its beginning
 		}
-		k := kindIndex(e.Line)
-		if e.literal() && (earliest[k] == nil || e.Number < earliest[k].Number) {
-			earliest[k] = e.Line
+		if k := kindIndex(e.Line); e.literal() && (at.earliest[k] == nil || e.Number < at.earliest[k].Number) {
+			at.earliest[k] = e.Line
 		}
-		path = append(path, cover{entry: e, earliest: earliest})
+		if at.entry = e; !e.loses {
+			at.winner = e
+		}
+		path = append(path, at)
 	}
 	f.hidden(hidden)
-}
-
-// winner returns the last of the path that has not lost to its neighbour of the
-// same core.
-func winner(path []cover) cover {
-	for i := len(path) - 1; i > 0; i-- {
-		if !path[i].loses {
-			return path[i]
-		}
-	}
-	return path[0]
 }
 
 // hidings are the rules that a first-match reader stops at, with what it then never

@@ -149,14 +149,8 @@ func (f *checker) encoding(l *model.Line) {
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(s string) int {
-	if utf8.ValidString(s) {
-		return -1
-	}
 	for i, r := range s {
-		if r != utf8.RuneError {
-			continue
-		}
-		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
 			return i
 		}
 	}

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -47,8 +48,7 @@ func lostFrom(star, own []string) (lost int, example string) {
 	// Each pattern of own covers a span of the sorted star, found by two binary
 	// searches; what no span holds is lost. Comparing each with each would take
 	// seconds for the files that list thousands of crawlers.
-	type span struct{ from, to int }
-	var spans []span
+	spans := make([]int, len(star)+1) // how many begin at a place, less those that end there
 	for _, p := range own {
 		from := sort.SearchStrings(star, p)
 		to := from
@@ -62,21 +62,15 @@ func lostFrom(star, own []string) (lost int, example string) {
 		default: // what begins with p stands together
 			to += sort.Search(len(star)-from, func(i int) bool { return !strings.HasPrefix(star[from+i], p) })
 		}
-		spans = append(spans, span{from, to})
+		spans[from]++
+		spans[to]--
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
-	end, first := 0, -1
-	for _, s := range append(spans, span{len(star), len(star)}) {
-		if s.from > end {
-			lost += s.from - end
-			if first < 0 {
-				first = end
-			}
+	covering := 0
+	for i, p := range star {
+		if covering += spans[i]; covering == 0 {
+			example = cmp.Or(example, p)
+			lost++
 		}
-		end = max(end, s.to)
-	}
-	if first >= 0 {
-		example = star[first]
 	}
 	return lost, example
 }

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
@@ -231,39 +232,34 @@ func names(before, after string) bool {
 
 // single returns the pattern with each run of '*' as one.
 func single(v string) string {
-	var b strings.Builder
-	for i := range len(v) {
-		if v[i] != '*' || i == 0 || v[i-1] != '*' {
-			b.WriteByte(v[i])
-		}
+	for strings.Contains(v, "**") {
+		v = strings.ReplaceAll(v, "**", "*")
 	}
-	return b.String()
+	return v
 }
 
-// escapes are the offsets of what is worth a finding in a pattern, the first of each
-// kind; -1 for none.
-type escapes struct{ bad, lower, unreserved, fragment int }
-
-func findEscapes(v string) escapes {
-	e := escapes{-1, -1, -1, -1}
-	for i := range len(v) {
+// findEscapes returns what is worth a finding in a pattern: by rule, where the first of its kind
+// stands.
+func findEscapes(v string) map[string]int {
+	at := map[string]int{}
+	for i := len(v) - 1; i >= 0; i-- {
 		if v[i] != '%' {
 			continue
 		}
 		c, ok := unhex(v[i+1:])
 		switch {
 		case !ok:
-			e.bad = first(e.bad, i)
+			at["RT303"] = i
 		case c == '#':
-			e.fragment = first(e.fragment, i)
+			at["RT308"] = i
 		case isUnreserved(c):
-			e.unreserved = first(e.unreserved, i)
+			at["RT305"] = i
 		}
 		if ok && strings.ContainsAny(v[i+1:i+3], "abcdef") {
-			e.lower = first(e.lower, i)
+			at["RT304"] = i
 		}
 	}
-	return e
+	return at
 }
 
 // escapes checks percent-encoding and what should have been encoded (RFC 9309
@@ -272,10 +268,10 @@ func findEscapes(v string) escapes {
 // characters; the robots of 1994 compare bytes.
 func (f *checker) escapes(l *model.Line) {
 	v := l.Value
-	e := findEscapes(v)
+	at := findEscapes(v)
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
 	// on the rule, or decode what they can.
-	if i := e.bad; i >= 0 {
+	if i, ok := at["RT303"]; ok {
 		replacement := l.With(reescape(v))
 		if strings.HasPrefix(v[i+1:], "*") {
 			replacement = "" // any escape is meant, and to Google it says so
@@ -283,18 +279,18 @@ func (f *checker) escapes(l *model.Line) {
 		f.add("RT303", l, l.ValueAt+i, replacement,
 			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
 	}
-	if i := e.lower; i >= 0 {
+	if i, ok := at["RT304"]; ok {
 		f.once("RT304", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
 			chars.Quote(v[i:i+3]))
 	}
-	if i := e.unreserved; i >= 0 {
+	if i, ok := at["RT305"]; ok {
 		f.add("RT305", l, l.ValueAt+i, l.With(reescape(v)),
 			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
 			chars.Quote(v[i:i+3]))
 	}
 	// A path may hold %23, but its author mostly means the fragment of a page.
-	if i := e.fragment; i >= 0 {
+	if i, ok := at["RT308"]; ok {
 		f.add("RT308", l, l.ValueAt+i, "",
 			"%%23 stands for #, and what follows a # is never sent to a server")
 	}
@@ -334,32 +330,13 @@ func reescape(v string) string {
 	return b.String()
 }
 
-// first keeps the first offset.
-func first(was, i int) int {
-	if was >= 0 {
-		return was
-	}
-	return i
-}
-
 // unhex reads the two hexadecimal digits at the start of s.
 func unhex(s string) (octet byte, ok bool) {
 	if len(s) < 2 {
 		return 0, false
 	}
-	for i := range 2 {
-		c := s[i]
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		octet = octet<<4 | c
-	}
-	return octet, true
+	n, err := strconv.ParseUint(s[:2], 16, 8)
+	return byte(n), err == nil
 }
 
 // isUnreserved tells the characters of RFC 3986 §2.3.

@@ -13,7 +13,7 @@ import (
 // preferenceChecks checks what the file says about use by AI: Content-Usage
 // (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0). Package usage reads them.
 func (f *checker) preferenceChecks() {
-	c := &preferences{checker: f, drafts: map[string]bool{}, table: usage.Table()}
+	c := &preferences{checker: f, drafts: map[string]bool{}, said: map[string]signal{}, table: usage.Table()}
 	for _, l := range f.Loose {
 		c.record(l, nil)
 	}
@@ -297,9 +297,6 @@ func (c *preferences) trains(l *model.Line, s usage.Statement) {
 // other groups (RT507). No publication tells a signal of a group from one of the
 // site, so only equal ones are safe.
 func (c *preferences) groupSignals(g *model.Group) {
-	if c.said == nil {
-		c.said = map[string]signal{}
-	}
 	for _, s := range c.signals {
 		// What may not be crawled cannot be indexed: the signal grants nothing.
 		if g.Blocked && s.key == "search" && s.value == "yes" {

@@ -111,8 +111,8 @@ func (f *checker) ownSitemaps() []siteMap {
 			only = u.Host
 		}
 		if strings.EqualFold(u.Host, only) {
-			t := target(u)
-			places = append(places, siteMap{l, t, surroundings(t)})
+			target := u.RequestURI()
+			places = append(places, siteMap{l, target, surroundings(target)})
 		} else if f.url == nil {
 			return nil // several hosts, and it is not known which is ours
 		}
@@ -128,16 +128,4 @@ func surroundings(target string) string {
 		target = target[:i]
 	}
 	return target[:strings.LastIndexByte(target, '/')+1]
-}
-
-// target returns the path and query of a URL as they are sent (RFC 9112 §3.2.1).
-func target(u *url.URL) string {
-	t := u.EscapedPath()
-	if t == "" {
-		t = "/"
-	}
-	if u.RawQuery != "" {
-		t += "?" + u.RawQuery
-	}
-	return t
 }

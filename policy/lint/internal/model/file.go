@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
@@ -36,7 +37,7 @@ func Read(data []byte) *File {
 	f.Wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.Nuls > len(text)/8
 	blank, style := false, -1
 	for s.Next() {
-		if end := lineEnd(text[s.End:]); end >= 0 {
+		if end := slices.Index([]string{"\n", "\r\n", "\r"}, LineEnd(text[s.End:])); end >= 0 {
 			if f.Ends[end]++; style < 0 {
 				style = end
 			} else if style != end && f.Odd == 0 {
@@ -62,17 +63,12 @@ func Read(data []byte) *File {
 	return f
 }
 
-// lineEnd tells how the line before rest ends: 0 LF, 1 CRLF, 2 CR, -1 not at all.
-func lineEnd(rest string) int {
-	switch {
-	case rest == "":
-		return -1
-	case rest[0] == '\n':
-		return 0
-	case strings.HasPrefix(rest, "\r\n"):
-		return 1
+// LineEnd returns what ends the line before rest, or "".
+func LineEnd(rest string) string {
+	if strings.HasPrefix(rest, "\r\n") {
+		return "\r\n"
 	}
-	return 2
+	return rest[:min(1, len(rest))]
 }
 
 // isMarkup recognizes an HTML page by its first bytes: no field begins with '<'. Some files

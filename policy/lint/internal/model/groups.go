@@ -148,8 +148,5 @@ func (f *File) Audiences() []Audience {
 		}
 		all[at].Rules = append(all[at].Rules, g.Rules...)
 	}
-	for i := range all {
-		all[i].Rules = slices.Clip(all[i].Rules)
-	}
 	return all
 }

@@ -20,7 +20,7 @@ func Apply(f *model.File, edits []Edit) string {
 	for _, e := range edits {
 		b.WriteString(f.Text[done:e.Line.Offset])
 		done = e.Line.Offset + len(e.Line.Text)
-		end := lineEnd(f.Text[done:])
+		end := model.LineEnd(f.Text[done:])
 		if e.Remove {
 			done += len(end)
 			continue
@@ -28,24 +28,13 @@ func Apply(f *model.File, edits []Edit) string {
 		if end == "" { // the last line: as the first one ends
 			end = "\n"
 			if i := strings.IndexAny(f.Text, "\r\n"); i >= 0 {
-				end = lineEnd(f.Text[i:])
+				end = model.LineEnd(f.Text[i:])
 			}
 		}
 		b.WriteString(strings.ReplaceAll(e.Text, "\n", end))
 	}
 	b.WriteString(f.Text[done:])
 	return b.String()
-}
-
-// lineEnd returns what ends the line before rest.
-func lineEnd(rest string) string {
-	switch {
-	case strings.HasPrefix(rest, "\r\n"):
-		return rest[:2]
-	case rest == "":
-		return ""
-	}
-	return rest[:1]
 }
 
 // summary gathers what changes, in words.

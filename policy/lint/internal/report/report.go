@@ -127,18 +127,14 @@ func (t *tally) likewise() string {
 	if t.others == 0 {
 		return ""
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, " (likewise %s:", chars.Count(t.others, "more line"))
-	for i, n := range t.lines {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(" " + strconv.Itoa(n))
+	var lines []string
+	for _, n := range t.lines {
+		lines = append(lines, strconv.Itoa(n))
 	}
-	if t.others > len(t.lines) {
-		b.WriteString(", …")
+	if t.others > len(lines) {
+		lines = append(lines, "…")
 	}
-	return b.String() + ")"
+	return fmt.Sprintf(" (likewise %s: %s)", chars.Count(t.others, "more line"), strings.Join(lines, ", "))
 }
 
 // Sorted returns the findings by line, column and rule. Those that count the rest of a rule
