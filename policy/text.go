@@ -10,20 +10,13 @@ import (
 // Rules yields the rules of the group in the order of the file. It leaves out repeated
 // rules.
 func (g Group) Rules() iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
-		if g.p == nil || g.name == 0 {
-			return
-		}
-		var rules []Rule
+	var rules []Rule
+	if g.name > 0 {
 		for b := range g.p.blocks(g.name) {
 			rules = b.appendRules(rules)
 		}
-		for _, r := range distinct(rules) {
-			if !yield(r) {
-				return
-			}
-		}
 	}
+	return slices.Values(distinct(rules))
 }
 
 // distinct brings rules in the order of the file, and drops repeated ones.

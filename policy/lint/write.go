@@ -67,9 +67,9 @@ func (t *text) severity(s Severity) string {
 // finding writes the first line of a paragraph. It is wrapped before it is coloured, so that
 // colours have no width.
 func (t *text) finding(name string, f Finding) {
-	place, word := name+f.place()+": ", f.Severity.String()
+	place, word := strings.Map(chars.Printable, name+f.place()+": "), f.Severity.String()
 	rest := fmt.Sprintf(": %s [%s %s] (%s)", f.Message, f.ID, f.Name, f.Engines)
-	wrapped := strings.Map(printableOrEnd, wrap(place+word+rest, "    ", t.style.Width))
+	wrapped := wrap(place+word+strings.Map(chars.Printable, rest), "    ", t.style.Width)
 	// A name that is wrapped stays plain.
 	if head := place + word; strings.HasPrefix(wrapped, head) {
 		wrapped = t.paint("1", place) + t.severity(f.Severity) + wrapped[len(head):]
@@ -214,12 +214,4 @@ func wrap(s, indent string, width int) string {
 		column += n
 	}
 	return b.String()
-}
-
-// printableOrEnd is printable for text of several lines.
-func printableOrEnd(r rune) rune {
-	if r == '\n' {
-		return r
-	}
-	return chars.Printable(r)
 }

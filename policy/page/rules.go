@@ -69,15 +69,7 @@ func (s Statement) String() string {
 
 // All returns all statements in the order in which they stood, those without
 // effect included.
-func (r Rules) All() iter.Seq[Statement] {
-	return func(yield func(Statement) bool) {
-		for _, s := range r.statements {
-			if !yield(s) {
-				return
-			}
-		}
-	}
-}
+func (r Rules) All() iter.Seq[Statement] { return slices.Values(r.statements) }
 
 // Incomplete reports whether the response may hold statements that were not
 // read: there was more than the limits allow, or the body was not read to its

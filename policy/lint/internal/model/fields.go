@@ -143,17 +143,14 @@ func distance(a, b string, limit int) int {
 
 // FieldName returns the usual spelling of a known field.
 func FieldName(kind string) string {
-	switch kind {
-	case "":
-		return ""
-	case LLMPolicy:
-		return "LLM-Policy"
-	case DisallowAI:
-		return "DisallowAITraining"
-	case AllowAI:
-		return "AllowAITraining"
-	case ContentUsage, ContentSignal:
-		return "Content-" + strings.ToUpper(kind[8:9]) + kind[9:]
+	if name := inCapitals[kind]; name != "" || kind == "" {
+		return name
 	}
 	return strings.ToUpper(kind[:1]) + kind[1:]
+}
+
+// inCapitals are the fields of which not only the first letter is a capital.
+var inCapitals = map[string]string{
+	LLMPolicy: "LLM-Policy", DisallowAI: "DisallowAITraining", AllowAI: "AllowAITraining",
+	ContentUsage: "Content-Usage", ContentSignal: "Content-Signal",
 }

@@ -101,12 +101,10 @@ func (r *Report) Whole(id, format string, args ...any) {
 }
 
 // Remark reports the first finding of a rule like Put, and lets that one count all others:
-// what is style, done once, is mostly done on every line.
+// what is style, done once, is mostly done on every line. Remarks has said that it is the first.
 func (r *Report) Remark(id string, number int, text string, at int, advice Advice, format string, args ...any) {
-	if r.Remarks(id, number) {
-		r.Put(id, number, text, at, advice, format, args...)
-		r.of(id).remark = len(r.found)
-	}
+	r.Put(id, number, text, at, advice, format, args...)
+	r.of(id).remark = len(r.found)
 }
 
 // Remarks reports whether the remark of the rule is still to be made. If it was, the line
