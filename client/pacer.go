@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/url"
 	"sync"
 	"time"
@@ -140,7 +139,7 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u)})
+	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u)})
 	return err
 }
 
@@ -154,7 +153,7 @@ func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, _, err = p.turn(ctx, o, asWait, recheck{visit: hashTarget(u), try: true})
+	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u), try: true})
 	return err
 }
 
@@ -179,7 +178,7 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 	if !ok {
 		return now
 	}
-	at, _ := p.earliest(l, now, asWait)
+	at, _ := p.earliest(l, now, turns.Visit)
 	return p.next(l, at, l.waiting.Len())
 }
 
@@ -208,14 +207,12 @@ func (p *Pacer) maxDelay() time.Duration {
 	return min(p.MaxDelay, day)
 }
 
-func (p *Pacer) maxUnderway() int {
-	switch {
-	case p.MaxUnderway == 0:
+// places is how many requests may be in flight, as turns.Ask has it: zero is any number.
+func (p *Pacer) places() int {
+	if p.MaxUnderway == 0 {
 		return 1
-	case p.MaxUnderway < 0:
-		return math.MaxInt
 	}
-	return p.MaxUnderway
+	return max(p.MaxUnderway, 0)
 }
 
 // day bounds every wait that a site can cause, so one absurd value freezes no origin for

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 )
 
 // shared says that the Pacers of a test keep their pace in a store of turns.

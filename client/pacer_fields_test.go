@@ -1,7 +1,6 @@
 package client
 
 import (
-	"math"
 	"net/url"
 	"testing"
 	"time"
@@ -15,13 +14,13 @@ func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
 		name            string
 		p               *Pacer
 		delay, maxDelay time.Duration
-		maxUnderway     int
+		places          int
 	}{
 		{"all zero", &Pacer{}, time.Second, 30 * time.Second, 1},
 		{"Delay", &Pacer{Delay: -1}, 0, 30 * time.Second, 1},
 		{"MaxDelay", &Pacer{MaxDelay: -1}, time.Second, day, 1}, // the bound of all delays
-		{"MaxUnderway", &Pacer{MaxUnderway: -1}, time.Second, 30 * time.Second, math.MaxInt},
-		{"all negative", &Pacer{Delay: -day, MaxDelay: -day, MaxUnderway: -7}, 0, day, math.MaxInt},
+		{"MaxUnderway", &Pacer{MaxUnderway: -1}, time.Second, 30 * time.Second, 0},
+		{"all negative", &Pacer{Delay: -day, MaxDelay: -day, MaxUnderway: -7}, 0, day, 0},
 	} {
 		if got := tt.p.defaultDelay(); got != tt.delay {
 			t.Errorf("%s: Delay %v, want %v", tt.name, got, tt.delay)
@@ -29,8 +28,8 @@ func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
 		if got := tt.p.maxDelay(); got != tt.maxDelay {
 			t.Errorf("%s: MaxDelay %v, want %v", tt.name, got, tt.maxDelay)
 		}
-		if got := tt.p.maxUnderway(); got != tt.maxUnderway {
-			t.Errorf("%s: MaxUnderway %d, want %d", tt.name, got, tt.maxUnderway)
+		if got := tt.p.places(); got != tt.places {
+			t.Errorf("%s: MaxUnderway %d, want %d", tt.name, got, tt.places)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
 	"github.com/robotsgate/robotsgate/policy"
 )
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"hash/maphash"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -25,18 +25,14 @@ import (
 // its time, whether a pause comes in between or a caller ahead gives up. And it does not
 // count what is in flight.
 type lane struct {
-	lessons  []lesson  // what robots.txt asks for
-	past     pace      // what it asked for when those who still owe began to wait
-	read     time.Time // when the newest robots.txt was read that a Transport has decided by
-	last     time.Time // the latest start or end of a request
-	granted  time.Time // when Wait last gave a turn, or other processes had theirs
-	grants   []grant   // turns that Wait gave and no request has used, the latest last
-	resume   time.Time // no start before: the site asked for a pause, or suffers
-	strain   int       // failures, less the good answers since
-	underway int
-	waiting  list.List // of *waiter; the first is the next to go
-	owing    int       // how many of waiting owe the past delay
-	key      string    // the origin, for Pacer.Turns; empty: not yet asked for
+	pacing.Origin           // its requests; with Pacer.Turns, those of this process, and what the store said of others
+	lessons       []lesson  // what robots.txt asks for
+	past          pace      // what it asked for when those who still owe began to wait
+	read          time.Time // when the newest robots.txt was read that a Transport has decided by
+	grants        []grant   // turns that Wait gave and no request has used, the latest last
+	waiting       list.List // of *waiter; the first is the next to go
+	owing         int       // how many of waiting owe the past delay
+	key           string    // the origin, for Pacer.Turns; empty: not yet asked for
 }
 
 // mostLanes is how many origins are remembered, besides those that are busy.
@@ -75,8 +71,9 @@ func (p *Pacer) forget(now time.Time) {
 			return
 		}
 		o, l, _ := p.lanes.GetOldest()
-		idle := l.underway == 0 && l.waiting.Len() == 0 && !p.spaced(l, l.latest(), now).After(now)
-		if idle && !l.resume.After(now) {
+		from, _ := l.From(turns.Page, 0, now)
+		idle := l.Underway == 0 && l.waiting.Len() == 0 && !p.spaced(l, from, now).After(now)
+		if idle && !l.Resume.After(now) {
 			p.lanes.Remove(o)
 			continue
 		}
@@ -88,19 +85,6 @@ func (p *Pacer) forget(now time.Time) {
 	p.lanes.Remove(paused)
 }
 
-// asking is what a caller wants a turn for.
-type asking uint8
-
-const (
-	asWait   asking = iota // a request still to come: takes no place
-	asPage                 // a request
-	asHolder               // a request whose turn Wait has obtained
-	asRobots               // robots.txt, without which the others may be for nothing
-)
-
-// ahead reports whether a goes before those that merely came earlier.
-func (a asking) ahead() bool { return a == asHolder || a == asRobots }
-
 // holdTurn is how long a turn that Wait gave can be used. It bounds how long an unused
 // turn (the rules forbade the request after all) lets a later request go ahead of others.
 const holdTurn = 10 * time.Second
@@ -108,16 +92,14 @@ const holdTurn = 10 * time.Second
 // waiter is a caller in the queue of a lane. Pacer.mu guards owes; the rest is the caller's own.
 type waiter struct {
 	recheck
-	as      asking
+	place   // that it gets
+	kind    turns.Kind
 	origin  fetch.Origin
-	lane    *lane
 	at      *list.Element // of lane.waiting
 	wake    chan struct{} // holds one: things have changed, look again
 	owes    bool          // has to keep lane.past
 	checked bool          // what it asks for was decided on just now
 	newest  time.Time     // what recheck.holds is told
-	began   time.Time     // when its turn came
-	decided time.Time     // see place
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
@@ -126,7 +108,6 @@ type waiter struct {
 	due   time.Time       // when to ask the store again,
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
-	lease *lease          // the place that it gave
 }
 
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
@@ -149,16 +130,16 @@ func hashTarget(u *url.URL) uint64 {
 	return h
 }
 
-// turn waits for a turn at o and returns how long that took. Unless the turn was for
-// Wait, it then takes a place, which has to be given back with end. The error is errAgain
+// turn waits for a turn at o and returns how long that took. Unless the turn is a Visit, it
+// then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
-func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
+func (p *Pacer) turn(ctx context.Context, o fetch.Origin, k turns.Kind, r recheck,
 ) (pl place, held time.Duration, err error) {
 	if ctx.Err() != nil {
 		return pl, 0, context.Cause(ctx)
 	}
 	begin := time.Now()
-	l, w, err := p.enter(o, as, &r, begin)
+	l, w, err := p.enter(o, k, &r, begin)
 	if w != nil {
 		return p.queue(ctx, w, begin)
 	}
@@ -166,23 +147,21 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, as asking, r recheck,
 }
 
 // enter takes a turn that can be had at once. For any other it puts the caller in line.
-func (p *Pacer) enter(o fetch.Origin, as asking, r *recheck, now time.Time) (*lane, *waiter, error) {
+func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (*lane, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
-	if as != asRobots {
-		if err := p.tooSlow(o, l, now); err != nil {
-			return nil, nil, err
-		}
+	if err := p.tooSlow(o, l, k, now); err != nil {
+		return nil, nil, err
 	}
-	if as == asPage && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
-		as = asHolder
+	if k == turns.Page && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
+		k = turns.Visitor
 	}
-	if p.Turns == nil && p.free(l, as, now) && (as.ahead() || l.waiting.Len() == 0) {
-		l.start(as, r.visit, now)
+	if p.Turns == nil && p.free(l, k, now) && (l.waiting.Len() == 0 || pacing.Ahead(k)) {
+		l.start(k, r.visit, now)
 		return l, nil, nil
 	}
-	w := &waiter{as: as, origin: o, lane: l, recheck: *r, wake: make(chan struct{}, 1)}
+	w := &waiter{recheck: *r, place: place{lane: l}, kind: k, origin: o, wake: make(chan struct{}, 1)}
 	w.checked = p.Turns != nil // it was decided on just now, and may not have to wait
 	w.at = l.join(w)
 	return l, w, nil
@@ -217,12 +196,12 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 				return pl, time.Since(begin), errAgain
 			}
 			p.mu.Lock()
-			w.resume = w.lane.resume // a pause that the look-up itself led to is no reason for another
+			w.pause = w.Resume // a pause that the look-up itself led to is no reason for another
 			p.mu.Unlock()
 		case next == toAsk && !p.ask(ctx, w):
 			w.checked = false
 		default:
-			return place{w.lane, w.lease, w.began, w.decided}, held, nil
+			return w.place, held, nil
 		}
 	}
 }
@@ -236,9 +215,9 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 		return 0, 0, w.because(context.Cause(ctx))
 	}
 	l, o := w.lane, w.origin
-	at, full := p.earliest(l, now, w.as)
-	at = later(at, w.least)
-	due := later(at, w.due)
+	at, full := p.earliest(l, now, w.kind)
+	at = pacing.Later(at, w.least)
+	due := pacing.Later(at, w.due)
 	deadline, hasDeadline := ctx.Deadline()
 	mayGo := l.waiting.Front() == w.at && !full
 	switch {
@@ -246,26 +225,24 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 		if !at.After(now) {
 			at = w.due
 		}
-		return 0, 0, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.resume.After(now)))
+		return 0, 0, w.because(lateAt(o, p.next(l, at, l.waiting.Len()-1), now, l.Resume.After(now)))
 	case hasDeadline && at.After(deadline) && !at.After(now): // ctx has ended, and does not say so yet
 		return 0, 0, w.because(context.DeadlineExceeded)
 	case hasDeadline && at.After(deadline):
-		return 0, 0, lateAt(o, at, now, l.resume.After(deadline))
+		return 0, 0, lateAt(o, at, now, l.Resume.After(deadline))
 	case !mayGo:
 		return toSleep, 0, nil
 	case due.After(now):
 		return toSleep, due.Sub(now), nil
 	case !w.checked:
 		w.newest = l.read
-		if l.resume.After(w.resume) {
-			w.newest = later(l.read, l.resume) // a pause may outlast what was looked up
+		if l.Resume.After(w.pause) {
+			w.newest = pacing.Later(l.read, l.Resume) // a pause may outlast what was looked up
 		}
 		return toCheck, 0, nil
 	}
-	if w.as != asRobots {
-		if err := p.tooSlow(o, l, now); err != nil {
-			return 0, 0, err // learned since w joined
-		}
+	if err := p.tooSlow(o, l, w.kind, now); err != nil {
+		return 0, 0, err // learned since w joined
 	}
 	if p.Turns != nil {
 		p.name(w, now)
@@ -300,12 +277,12 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 		p.mu.Lock()
 		now := time.Now()
 		at := now
-		if pl.last.After(pl.began) {
-			at = p.spaced(pl.lane, pl.last, now)
+		if pl.Last.After(pl.began) {
+			at = p.spaced(pl.lane, pl.Last, now)
 		}
-		paused := pl.resume.After(now)
+		paused := pl.Resume.After(now)
 		if !paused && !at.After(now) {
-			pl.last, pl.began = now, now
+			pl.Last, pl.began = now, now
 			p.mu.Unlock()
 			return nil
 		}
@@ -321,40 +298,53 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 	}
 }
 
-// end gives a place back.
-func (p *Pacer) end(l place) {
+// end gives a place back. In a fleet, that is when the store has it: the next who asks is told no more than the
+// store knows.
+func (p *Pacer) end(pl place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.lease != nil {
-		p.endShared(l)
+	if pl.lease == nil {
+		pl.End(time.Now())
+		pl.wakeFirst()
 		return
 	}
-	l.last = time.Now()
-	l.underway--
-	l.wakeFirst()
+	pl.lease.renew.Stop()
+	pl.lease.renew = nil
+	pl.Last = time.Now()
+	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.Last)) // what was learned since counts too
+	n := turns.Report{Ask: pl.lease.ask, Event: turns.Ended}
+	pl.lease.after(func() {
+		p.tell(pl.key, n)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		pl.End(time.Now())
+		pl.wakeFirst()
+	})
 }
 
-// note hands an answer to the lane. Those who wait learn at once of a new pause.
-func (p *Pacer) note(l place, status int, retryAfter time.Duration) {
+// note hands an answer to the lane, and to Pacer.Turns if that can change anything there. Those who wait learn at
+// once of a new pause.
+func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := time.Now()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
-	p.answered(l.lane, failed, retryAfter, time.Now())
-	if l.lease != nil {
-		p.noteShared(l, failed, retryAfter)
+	pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)
+	pl.wakeFirst()
+	if pl.lease == nil || !failed && pl.lease.strain == 0 {
+		return
 	}
-	l.wakeFirst()
+	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
+	if failed {
+		n.Event = turns.Failed
+	}
+	pl.lease.after(func() { p.tell(pl.key, n) })
 }
 
-// join puts w behind the last of those that it may not go ahead of. Robots.txt goes first
-// of all: the first in line may be waiting for what it says.
+// join puts w behind the last of those that it may not go ahead of.
 func (l *lane) join(w *waiter) *list.Element {
-	if !w.as.ahead() {
-		return l.waiting.PushBack(w)
-	}
-	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		other := e.Value.(*waiter).as
-		if !other.ahead() || w.as == asRobots && other != asRobots {
+	for e := l.waiting.Front(); e != nil && pacing.Ahead(w.kind); e = e.Next() {
+		if pacing.Before(w.kind, e.Value.(*waiter).kind) {
 			return l.waiting.InsertBefore(w, e)
 		}
 	}
@@ -365,12 +355,15 @@ func (l *lane) join(w *waiter) *list.Element {
 func (p *Pacer) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.withdraw(w)
-	w.lane.waiting.Remove(w.at)
-	if w.owes {
-		w.lane.paid()
+	if w.ask.Turn != "" { // it waits in the store, or was given a turn there that it never heard of
+		n := turns.Report{Ask: w.ask, Event: turns.Dropped}
+		go p.tell(w.key, n)
 	}
-	w.lane.wakeFirst()
+	w.waiting.Remove(w.at)
+	if w.owes {
+		w.paid()
+	}
+	w.wakeFirst()
 }
 
 // wakeFirst lets the first in line look again.
@@ -387,20 +380,17 @@ func (l *lane) wakeFirst() {
 
 // start gives w its turn.
 func (w *waiter) start(now time.Time) {
-	w.lane.start(w.as, w.visit, now)
+	w.lane.start(w.kind, w.visit, now)
 	w.began = now
 }
 
 // start gives a turn. visit is the target that it is for, if that is a request to come.
-func (l *lane) start(as asking, visit uint64, now time.Time) {
-	if as == asWait {
+func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
+	if k == turns.Visit {
 		l.lapse(now)
-		l.granted = now
 		l.grants = append(l.grants, grant{visit, now.UnixNano()})
-		return
 	}
-	l.last = now
-	l.underway++
+	l.Start(k, now)
 }
 
 // lapse drops the turns of Wait that came too long ago, or are too many.
@@ -424,21 +414,16 @@ func (l *lane) useGrant(target uint64, now time.Time) bool {
 
 // earliest is when a request may start, as far as is known at now; never before now. If
 // every place is taken (full), it is a lower bound: a request has to end first.
-// Robots.txt waits for no place: a body that the caller leaves open must not make the
-// origin unreachable.
-func (p *Pacer) earliest(l *lane, now time.Time, as asking) (at time.Time, full bool) {
-	from := l.last
-	if as != asHolder {
-		from = l.latest()
-	}
-	if full = as != asRobots && l.underway >= p.maxUnderway(); full {
-		from = now
-	}
-	return later(p.spaced(l, from, now), l.resume), full
+func (p *Pacer) earliest(l *lane, now time.Time, k turns.Kind) (at time.Time, full bool) {
+	from, full := l.From(k, p.places(), now)
+	return pacing.Later(p.spaced(l, from, now), l.Resume), full
 }
 
-// latest is the last start or end, turns that Wait gave included.
-func (l *lane) latest() time.Time { return later(l.last, l.granted) }
+// free reports whether a request may start, as far as this process knows.
+func (p *Pacer) free(l *lane, k turns.Kind, now time.Time) bool {
+	at, full := p.earliest(l, now, k)
+	return !full && !at.After(now)
+}
 
 // spaced is the first time, not before now, that lies the delay after from. The delay may
 // change with the hour (Request-rate with a window), so spaced goes from one change to
@@ -477,52 +462,13 @@ func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
 	return d
 }
 
-// tooSlow returns the refusal of an origin that asks for more than the cap, or nil.
-func (p *Pacer) tooSlow(o fetch.Origin, l *lane, now time.Time) error {
-	if !p.RefuseLongDelays {
+// tooSlow returns the refusal of an origin that asks for more than the cap, or nil. Its robots.txt is read.
+func (p *Pacer) tooSlow(o fetch.Origin, l *lane, k turns.Kind, now time.Time) error {
+	if !p.RefuseLongDelays || k == turns.Robots {
 		return nil
 	}
 	if asked := l.asked(now); asked > p.maxDelay() {
 		return &DelayError{Origin: o, Delay: asked, Max: p.maxDelay()}
 	}
 	return nil
-}
-
-// answered notes how the origin does. retryAfter is 0 if its answer has none.
-func (p *Pacer) answered(l *lane, failed bool, retryAfter time.Duration, now time.Time) {
-	switch {
-	case failed && retryAfter > 0: // the site knows best
-		l.resume = later(l.resume, now.Add(min(retryAfter, day)))
-		return
-	case failed && p.pause(l, now) < longestPause:
-		l.strain++
-	case !failed && l.strain > 0:
-		l.strain--
-	}
-	if l.strain > 0 {
-		l.resume = later(l.resume, now.Add(jittered(p.pause(l, now))))
-	}
-}
-
-// longestPause bounds the pauses that the site did not ask for.
-const longestPause = time.Hour
-
-// pause is how long to stay away under the present strain. Each failure doubles it, and
-// each good answer halves it: a site that comes back does not meet the full load at once.
-func (p *Pacer) pause(l *lane, now time.Time) time.Duration {
-	unit := min(max(p.delay(l, now), time.Second), longestPause)
-	return min(unit<<l.strain, longestPause) // strain stays below 13, since pause stops its growth
-}
-
-// jittered is d give or take a fifth. The origins of one failing server, and the crawlers
-// of one failing site, then do not come back together.
-func jittered(d time.Duration) time.Duration {
-	return d*4/5 + rand.N(d*2/5)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

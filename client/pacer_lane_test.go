@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -37,7 +38,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{most: 300}
 		begin := func(host string) place {
-			l, _, err := p.turn(t.Context(), originAt(t, host), asPage, recheck{})
+			l, _, err := p.turn(t.Context(), originAt(t, host), turns.Page, recheck{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,12 +101,12 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		p := &Pacer{most: 100}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		awaited, _, _ := p.turn(ctx, originAt(t, "awaited.example"), asPage, recheck{})
+		awaited, _, _ := p.turn(ctx, originAt(t, "awaited.example"), turns.Page, recheck{})
 		p.note(awaited, 503, day)
 		p.end(awaited)
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 		for i := range 1000 {
-			l, _, err := p.turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), asPage, recheck{})
+			l, _, err := p.turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), turns.Page, recheck{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 			t.Error("the pause of an origin that a request waits for is forgotten")
 		}
 		p = &Pacer{most: 200} // of which the crowd keeps 100 busy
-		l, _, _ := p.turn(t.Context(), originAt(t, "pausing.example"), asPage, recheck{})
+		l, _, _ := p.turn(t.Context(), originAt(t, "pausing.example"), turns.Page, recheck{})
 		p.note(l, 429, day)
 		p.end(l)
 		crowd(t, p, "crowd", 10_000)
@@ -195,14 +196,14 @@ func liveHeap() uint64 {
 // may be waiting for it.
 func TestPacerLineOrder(t *testing.T) {
 	l := new(lane)
-	for _, as := range []asking{asPage, asHolder, asWait, asRobots, asHolder, asRobots, asPage} {
-		l.join(&waiter{as: as})
+	for _, k := range []turns.Kind{turns.Page, turns.Visitor, turns.Visit, turns.Robots, turns.Visitor, turns.Robots, turns.Page} {
+		l.join(&waiter{kind: k})
 	}
-	var got []asking
+	var got []turns.Kind
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		got = append(got, e.Value.(*waiter).as)
+		got = append(got, e.Value.(*waiter).kind)
 	}
-	if want := []asking{asRobots, asRobots, asHolder, asHolder, asPage, asWait, asPage}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := []turns.Kind{turns.Robots, turns.Robots, turns.Visitor, turns.Visitor, turns.Page, turns.Visit, turns.Page}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

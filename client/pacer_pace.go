@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -125,7 +126,7 @@ func (p *Pacer) knows(o fetch.Origin, token string, res *fetch.Result, now time.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(o, now)
-	l.read = later(l.read, res.Time)
+	l.read = pacing.Later(l.read, res.Time)
 	known, idle := false, false
 	for i := range l.lessons {
 		b := &l.lessons[i]

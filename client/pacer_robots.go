@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -129,7 +131,7 @@ func (v *robotsVisit) linger() {
 
 // robotsTurn waits for a turn to read the robots.txt of o. With an error, the Turn is none.
 func (p *Pacer) robotsTurn(ctx context.Context, o fetch.Origin) (*Turn, time.Duration, error) {
-	pl, held, err := p.turn(ctx, o, asRobots, recheck{})
+	pl, held, err := p.turn(ctx, o, turns.Robots, recheck{})
 	if err != nil {
 		return new(Turn), held, err
 	}
@@ -141,7 +143,7 @@ func (p *Pacer) afterNow(pl place) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	return later(p.spaced(pl.lane, now, now), pl.resume)
+	return pacing.Later(p.spaced(pl.lane, now, now), pl.Resume)
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 )
 
 // hops is a Base whose hosts redirect their robots.txt, and when each was asked.

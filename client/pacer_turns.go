@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -46,11 +46,25 @@ type lease struct {
 	gone   atomic.Bool   // lapsed before the request was sent
 }
 
+// after runs f behind the caller, when the store has been told what happened before. It is told what comes
+// after f when f has returned.
+func (l *lease) after(f func()) {
+	before, told := l.told, make(chan struct{})
+	l.told = told
+	go func() {
+		defer close(told)
+		if before != nil {
+			<-before
+		}
+		f()
+	}()
+}
+
 // ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came.
 func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	begin := time.Now()
 	call, cancel := context.WithTimeout(ctx, storePatience)
-	a, err := p.Turns.Take(call, w.lane.key, w.ask)
+	a, err := p.Turns.Take(call, w.key, w.ask)
 	cancel()
 	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && time.Now().After(end)) {
 		p.storeDid(err, begin) // a connection's deadline may be noticed before the context's
@@ -66,14 +80,14 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	case ctx.Err() != nil:
 		return false
 	case err != nil && !p.RunAlone:
-		w.due = now.Add(jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
+		w.due = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
 		return false
 	case err != nil:
 		w.due = time.Time{}
 	case !p.given(w, a, begin, now):
 		return false
 	}
-	if !p.free(w.lane, w.as, now) {
+	if !p.free(w.lane, w.kind, now) {
 		// Others of this process have started or ended meanwhile, which the store did not know. The turn is
 		// asked for again.
 		return false
@@ -89,14 +103,14 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 // none if this process slept, and another may have the place, or if there is a new robots.txt.
 func (p *Pacer) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	l := w.lane
-	l.strain, l.resume = a.Strain, later(l.resume, now.Add(a.Pause))
+	l.Strain, l.Resume = max(a.Strain, 0), pacing.Later(l.Resume, now.Add(a.Pause))
 	if a.Taken {
 		return now.Before(begin.Add(leaseTime)) && !l.read.After(w.read)
 	}
-	if w.as == asRobots { // which may keep the delay of others
+	if w.kind == turns.Robots { // which may keep the delay of others
 		w.least = now.Add(a.Least)
 	} else {
-		l.granted = later(l.granted, now.Add(a.Least-w.ask.Delay))
+		l.Granted = pacing.Later(l.Granted, now.Add(a.Least-w.ask.Delay))
 	}
 	if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
 		w.due = change // of the delay
@@ -104,36 +118,26 @@ func (p *Pacer) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	return false
 }
 
-// free reports whether a request may start, as far as this process knows.
-func (p *Pacer) free(l *lane, as asking, now time.Time) bool {
-	at, full := p.earliest(l, now, as)
-	return !full && !at.After(now)
-}
-
 // name says what w asks the store for. It has a name unless it was asked for before.
 func (p *Pacer) name(w *waiter, now time.Time) {
-	l := w.lane
 	if w.ask.Turn == "" {
-		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.as.kind(), Lease: leaseTime}
-		if n := p.maxUnderway(); n < math.MaxInt {
-			w.ask.Places = n
-		}
-		if w.as == asRobots {
+		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.kind, Places: p.places(), Lease: leaseTime}
+		if w.kind == turns.Robots {
 			w.ask.Keep = p.maxDelay() // as much as the file may ask for
 		}
 	}
-	if l.key == "" {
-		l.key = w.origin.String()
+	if w.key == "" {
+		w.key = w.origin.String()
 	}
-	w.ask.Delay, w.read = p.delay(l, now), l.read
+	w.ask.Delay, w.read = p.delay(w.lane, now), w.lane.read
 }
 
 // hold keeps the turn that w was given, after asking for it at begin.
 func (p *Pacer) hold(w *waiter, begin time.Time) {
-	if w.as != asWait {
-		pl := place{lane: w.lane, lease: &lease{ask: w.ask, strain: w.lane.strain, until: begin.Add(leaseTime)}, began: begin}
+	if w.kind != turns.Visit {
+		w.lease = &lease{ask: w.ask, strain: w.Strain, until: begin.Add(leaseTime)}
+		pl := w.place
 		pl.lease.renew = time.AfterFunc(time.Until(begin.Add(renewTime)), func() { p.renew(pl) })
-		w.lease = pl.lease
 	}
 	w.ask.Turn = "" // nothing is left to give back
 }
@@ -149,18 +153,6 @@ func (w *waiter) because(err error) error {
 		return err
 	}
 	return &turnsError{err, w.fault}
-}
-
-func (a asking) kind() turns.Kind {
-	switch a {
-	case asWait:
-		return turns.Visit
-	case asHolder:
-		return turns.Visitor
-	case asRobots:
-		return turns.Robots
-	}
-	return turns.Page
 }
 
 // storeDid takes note of how a call of Pacer.Turns that began at some time ended, and says so once.
@@ -200,56 +192,22 @@ func (e *turnsError) Timeout() bool { return errors.Is(e.cause, context.Deadline
 // Temporary is the other method of a net.Error.
 func (e *turnsError) Temporary() bool { return e.Timeout() }
 
-// tell is Tell behind the caller, after what came before. It is repeated until the store has it
-// or the lease has lapsed anyway. Then it calls then.
-func (p *Pacer) tell(key string, n turns.Report, before <-chan struct{}, then func()) {
-	go func() {
-		defer then()
-		if before != nil {
-			<-before
+// tell repeats Tell until the store has it, or the lease has lapsed anyway.
+func (p *Pacer) tell(key string, n turns.Report) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+	defer cancel()
+	for pause := firstStorePause; ctx.Err() == nil; pause *= 2 {
+		call, cancel := context.WithTimeout(ctx, storePatience)
+		err := p.Turns.Tell(call, key, n)
+		cancel()
+		if err == nil {
+			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
-		defer cancel()
-		for pause := firstStorePause; ctx.Err() == nil; pause *= 2 {
-			call, cancel := context.WithTimeout(ctx, storePatience)
-			err := p.Turns.Tell(call, key, n)
-			cancel()
-			if err == nil {
-				return
-			}
-			select {
-			case <-time.After(jittered(pause)):
-			case <-ctx.Done():
-			}
+		select {
+		case <-time.After(pacing.Jittered(pause)):
+		case <-ctx.Done():
 		}
-	}()
-}
-
-// withdraw gives back what a waiter that leaves has in the store: it waits there, or was given
-// a turn that it never heard of.
-func (p *Pacer) withdraw(w *waiter) {
-	if w.ask.Turn != "" {
-		p.tell(w.lane.key, turns.Report{Ask: w.ask, Event: turns.Dropped}, nil, func() {})
 	}
-}
-
-// endShared is end for a place in Pacer.Turns. In this process, too, it is given back when the
-// store has it: the next who asks is told no more than the store knows.
-func (p *Pacer) endShared(pl place) {
-	if pl.lease.renew == nil {
-		return
-	}
-	pl.lease.renew.Stop()
-	pl.lease.renew = nil
-	pl.last = time.Now()
-	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.last)) // what was learned since counts too
-	p.tell(pl.key, turns.Report{Ask: pl.lease.ask, Event: turns.Ended}, pl.lease.told, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		pl.last = time.Now()
-		pl.underway--
-		pl.wakeFirst()
-	})
 }
 
 // renew says that a request goes on. A call that fails is repeated while the lease lasts and
@@ -262,18 +220,16 @@ func (p *Pacer) renew(pl place) {
 		p.mu.Unlock()
 		return
 	}
-	ask, before, told := pl.lease.ask, pl.lease.told, make(chan struct{})
-	pl.lease.told = told
+	told := make(chan struct{})
+	defer close(told)
+	pl.lease.after(func() { <-told })
+	ask := pl.lease.ask
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 	defer cancel()
 	begin := time.Now()
 	err := p.Turns.Tell(ctx, pl.key, turns.Report{Ask: ask, Event: turns.Renewed})
 	p.renewed(pl, begin, err)
-	if before != nil {
-		<-before
-	}
-	close(told)
 }
 
 // renewed takes note of how renew ended, which began at some time, and sees to the next.
@@ -283,26 +239,13 @@ func (p *Pacer) renewed(pl place, begin time.Time, err error) {
 	defer p.mu.Unlock()
 	next := time.Until(begin.Add(renewTime))
 	if err != nil {
-		next = jittered(lastStorePause)
+		next = pacing.Jittered(lastStorePause)
 	} else if time.Now().Before(pl.lease.until) { // else another may have had a turn in between
 		pl.lease.until = begin.Add(leaseTime)
 	}
 	if pl.lease.renew != nil {
 		pl.lease.renew.Reset(next)
 	}
-}
-
-// noteShared hands an answer to Pacer.Turns, if that can change anything there.
-func (p *Pacer) noteShared(pl place, failed bool, retryAfter time.Duration) {
-	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
-	if failed {
-		n.Event = turns.Failed
-	} else if pl.lease.strain == 0 {
-		return
-	}
-	before, told := pl.lease.told, make(chan struct{})
-	pl.lease.told = told
-	p.tell(pl.key, n, before, func() { close(told) })
 }
 
 // errLost is why a request was not sent whose place lapsed while it was being connected.

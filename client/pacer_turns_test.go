@@ -19,8 +19,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
 )
 
 // starts is a Base that knows when pages were asked for.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -157,7 +158,7 @@ func (s *sending) wait() (err error) {
 	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req})
 	returned = true
 	if err == nil {
-		s.fresh = later(s.fresh, s.turn.place.decided)
+		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)
 	}
 	return err
 }
@@ -376,7 +377,7 @@ func (s *sending) anew() (*http.Request, error) {
 		ctx, stop := untilCancel(req)
 		defer stop()
 		select {
-		case <-time.After(jittered(time.Second << (s.sent - 2))):
+		case <-time.After(pacing.Jittered(time.Second << (s.sent - 2))):
 		case <-ctx.Done():
 			_, err := refuse(req, context.Cause(ctx))
 			return nil, err

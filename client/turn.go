@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -25,7 +26,7 @@ type Turn struct {
 // the request needs a new decision.
 func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) (*Turn, error) {
 	p := g.pacer
-	l, held, err := p.turn(ctx, o, asPage, r)
+	l, held, err := p.turn(ctx, o, turns.Page, r)
 	turn := new(Turn)
 	if err == nil {
 		turn.pacer, turn.place = p, l
@@ -86,7 +87,7 @@ type recheck struct {
 	g      *gate
 	req    *http.Request
 	looked time.Time // when robots.txt was looked up again, or zero
-	resume time.Time // the pause that was known after that
+	pause  time.Time // that was known after that: its end
 	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
 	try    bool      // of Pacer.Try
 }

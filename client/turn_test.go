@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 )
 
 // turnOf waits for a turn and tells how long that took.

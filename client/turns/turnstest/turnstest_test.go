@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
-	"github.com/robotsgate/robotsgate/integration_test/memturns"
 )
 
 func TestAStoreInMemoryPasses(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package memturns is a turns.Store in the memory of one process, for tests: what redisturns
-// does in Redis, in Go.
+// Package memturns is a turns.Store in the memory of one process, for tests. Its rules are those of package pacing.
+// It adds what a fleet needs: names and leases of places, who waits to ask again, and when an origin is forgotten.
 package memturns
 
 import (
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -21,13 +22,12 @@ type Store struct {
 }
 
 type origin struct {
-	last, granted, resume time.Time
-	strain                int
-	longest               time.Duration // of all delays
-	kept                  time.Time     // until when robots.txt may still turn out to ask for more
-	till                  time.Time     // when nothing of this matters any more
-	held                  []place
-	queue                 []waiter
+	pacing.Origin
+	longest time.Duration // of all delays
+	kept    time.Time     // until when robots.txt may still turn out to ask for more
+	till    time.Time     // when nothing of this matters any more
+	held    []place
+	queue   []waiter
 }
 
 type place struct {
@@ -37,6 +37,7 @@ type place struct {
 
 type waiter struct {
 	turn string
+	kind turns.Kind
 	due  time.Time
 	wake chan struct{}
 }
@@ -91,68 +92,55 @@ func (s *Store) origin(key, turn string) *origin {
 		s.origins[key] = o
 	}
 	o.held = slices.DeleteFunc(o.held, func(p place) bool {
-		if lapsed := !p.till.After(now); !lapsed {
-			return false
+		lapsed := !p.till.After(now)
+		if lapsed {
+			o.Last = pacing.Later(o.Last, p.till) // its process died: the request may have gone on until then
 		}
-		if p.till.After(o.last) {
-			o.last = p.till
-		}
-		return true
+		return lapsed
 	})
 	o.queue = slices.DeleteFunc(o.queue, func(w waiter) bool { return w.turn != turn && !w.due.Add(grace).After(now) })
 	return o
 }
 
 func (o *origin) take(a turns.Ask, now time.Time) turns.Reply {
-	i := slices.IndexFunc(o.held, func(p place) bool { return p.turn == a.Turn })
-	has := i >= 0
-	var own place
-	if has {
-		own = o.held[i]
-	}
 	if a.Kind == turns.Robots {
 		a.Delay = max(a.Delay, o.longest)
 	}
-	o.leave(a.Turn)
-	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
-	if at >= 0 {
-		o.queue = slices.Delete(o.queue, at, at+1)
-	}
-	switch {
-	case has || at < 0 && (a.Kind == turns.Visitor || a.Kind == turns.Robots):
-		at = 0
-	case at < 0:
-		at = len(o.queue)
-	}
-	due := o.earliest(a.Delay, a.Kind == turns.Visitor, now)
-	full := a.Kind != turns.Robots && o.full(a)
-	if has && !o.last.After(own.till.Add(-a.Lease)) { // there was no request since
-		due, full = now, false
-		if o.resume.After(now) {
-			due = o.resume
-		}
+	own, has := o.leave(a.Turn)
+	at := o.placeOf(a, has)
+	due, full := o.earliest(a, now)
+	if has && !o.Last.After(own.till.Add(-a.Lease)) { // there was no request since
+		due, full = pacing.Later(now, o.Resume), false
 	}
 	if at == 0 && !full && !due.After(now) {
-		if a.Kind == turns.Visit {
-			o.granted = now
-		} else if o.last = now; a.Places > 0 {
-			o.held = append(o.held, place{a.Turn, now.Add(a.Lease)})
+		o.Start(a.Kind, now)
+		if a.Kind != turns.Visit {
+			o.hold(a, now)
 		}
 		o.save(a, now)
-		return turns.Reply{Taken: true, Strain: o.strain}
+		return turns.Reply{Taken: true, Strain: o.Strain}
 	}
 	if has {
 		o.held = append(o.held, own) // it is perhaps not the answer that was lost, but a question that is late
 	}
-	least := due
-	if soonest := now.Add(a.Delay); full && soonest.After(due) {
-		least = soonest
-	}
-	due = o.expect(a, at, full, due, now)
-	w := waiter{a.Turn, due, make(chan struct{})}
+	w := waiter{a.Turn, a.Kind, o.expect(a, at, full, due, now), make(chan struct{})}
 	o.queue = slices.Insert(o.queue, at, w)
 	o.save(a, now)
-	return turns.Reply{Strain: o.strain, Pause: max(o.resume.Sub(now), 0), Wait: due.Sub(now), Least: least.Sub(now), Wake: w.wake}
+	return turns.Reply{Strain: o.Strain, Pause: max(o.Resume.Sub(now), 0), Wait: w.due.Sub(now), Least: due.Sub(now), Wake: w.wake}
+}
+
+// placeOf takes a turn out of the queue. It returns its place there, or where it joins.
+func (o *origin) placeOf(a turns.Ask, has bool) int {
+	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
+	if at >= 0 {
+		o.queue = slices.Delete(o.queue, at, at+1)
+	} else if at = slices.IndexFunc(o.queue, func(w waiter) bool { return pacing.Before(a.Kind, w.kind) }); at < 0 {
+		at = len(o.queue)
+	}
+	if has {
+		at = 0
+	}
+	return at
 }
 
 // expect returns when the one who waits at a place of the queue should ask again.
@@ -160,15 +148,13 @@ func (o *origin) expect(a turns.Ask, at int, full bool, due, now time.Time) time
 	switch {
 	case at > 0:
 		ahead := o.queue[at-1].due
-		if next := ahead.Add(a.Delay); next.After(due) {
-			due = next
-		}
+		due = pacing.Later(due, ahead.Add(a.Delay))
 		if !due.After(now) { // it is late, and may be dead
 			due = ahead.Add(grace)
 		}
 	case full:
 		first := slices.MinFunc(o.held, func(a, b place) int { return a.till.Compare(b.till) })
-		due = first.till.Add(a.Delay)
+		due = pacing.Later(due, first.till.Add(a.Delay))
 	}
 	return due
 }
@@ -177,67 +163,54 @@ func (o *origin) tell(n turns.Report, now time.Time) {
 	switch n.Event {
 	case turns.Ended:
 		o.leave(n.Turn)
-		o.last = now
+		o.Last = now
 	case turns.Dropped:
 		o.leave(n.Turn)
 		o.queue = slices.DeleteFunc(o.queue, func(w waiter) bool { return w.turn == n.Turn })
 	case turns.Renewed:
-		if o.leave(n.Turn); n.Places > 0 {
-			o.held = append(o.held, place{n.Turn, now.Add(n.Lease)})
-		}
-	case turns.Failed:
-		if n.Pause > 0 {
-			o.pause(n.Pause, now)
-			break
-		}
-		if o.unit(n.Delay) < time.Hour {
-			o.strain++
-		}
-		o.pause(o.unit(n.Delay), now)
-	case turns.Answered:
-		if o.strain--; o.strain > 0 {
-			o.pause(o.unit(n.Delay), now)
-		}
-		o.strain = max(o.strain, 0)
+		o.leave(n.Turn)
+		o.hold(n.Ask, now)
+	case turns.Failed, turns.Answered:
+		o.Answered(n.Event == turns.Failed, n.Pause, n.Delay, now)
 	}
 	o.save(n.Ask, now)
 }
 
-func (o *origin) unit(delay time.Duration) time.Duration {
-	return min(max(delay, time.Second)<<min(o.strain, 12), time.Hour)
-}
-
-func (o *origin) pause(d time.Duration, now time.Time) {
-	if resume := now.Add(d); resume.After(o.resume) {
-		o.resume = resume
+// hold takes a place.
+func (o *origin) hold(a turns.Ask, now time.Time) {
+	if a.Places > 0 {
+		o.held = append(o.held, place{a.Turn, now.Add(a.Lease)})
 	}
 }
 
-// leave gives a place back.
-func (o *origin) leave(turn string) {
-	o.held = slices.DeleteFunc(o.held, func(p place) bool { return p.turn == turn })
+// leave gives a place back, and returns it, if the turn has one.
+func (o *origin) leave(turn string) (own place, has bool) {
+	i := slices.IndexFunc(o.held, func(p place) bool { return p.turn == turn })
+	if i < 0 {
+		return own, false
+	}
+	own = o.held[i]
+	o.held = slices.Delete(o.held, i, i+1)
+	return own, true
 }
 
-func (o *origin) full(a turns.Ask) bool { return a.Places > 0 && len(o.held) >= a.Places }
-
-func (o *origin) earliest(delay time.Duration, visitor bool, now time.Time) time.Time {
-	from := o.last
-	if !visitor && o.granted.After(from) {
-		from = o.granted
-	}
-	return slices.MaxFunc([]time.Time{now, from.Add(delay), o.resume}, time.Time.Compare)
+// earliest is when the turn can come at best. If it has to wait for a place, one has to be given back first.
+func (o *origin) earliest(a turns.Ask, now time.Time) (due time.Time, full bool) {
+	o.Underway = len(o.held)
+	from, full := o.From(a.Kind, a.Places, now)
+	return pacing.Later(pacing.Later(now, from.Add(a.Delay)), o.Resume), full
 }
 
 // save keeps the state for as long as it matters.
 func (o *origin) save(a turns.Ask, now time.Time) {
 	o.tellFirst(a, now)
 	o.longest = max(o.longest, a.Delay)
-	if keep := now.Add(a.Lease + a.Keep); a.Keep > 0 && keep.After(o.kept) {
-		o.kept = keep
+	if a.Keep > 0 {
+		o.kept = pacing.Later(o.kept, now.Add(a.Lease+a.Keep))
 	}
-	ends := []time.Time{o.last.Add(o.longest), o.granted.Add(o.longest), o.resume, o.kept}
-	if o.strain > 0 {
-		ends = append(ends, now.Add(2*o.unit(o.longest)), o.resume.Add(2*o.unit(o.longest)))
+	ends := []time.Time{o.Last.Add(o.longest), o.Granted.Add(o.longest), o.Resume, o.kept}
+	if o.Strain > 0 {
+		ends = append(ends, pacing.Later(now, o.Resume).Add(2*o.Pause(o.longest)))
 	}
 	for _, p := range o.held {
 		ends = append(ends, p.till.Add(o.longest))
@@ -250,11 +223,12 @@ func (o *origin) save(a turns.Ask, now time.Time) {
 
 // tellFirst wakes the first who waits if it can go sooner than it was told.
 func (o *origin) tellFirst(a turns.Ask, now time.Time) {
-	if len(o.queue) == 0 || o.full(a) {
+	if len(o.queue) == 0 {
 		return
 	}
 	w := &o.queue[0]
-	if due := o.earliest(a.Delay, false, now); due.Before(w.due.Add(-time.Millisecond)) {
+	a.Kind = turns.Page
+	if due, full := o.earliest(a, now); !full && due.Before(w.due.Add(-time.Millisecond)) {
 		w.due = due
 		wake := w.wake
 		w.wake = make(chan struct{})
