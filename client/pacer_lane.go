@@ -25,14 +25,14 @@ import (
 // its time, whether a pause comes in between or a caller ahead gives up. And it does not
 // count what is in flight.
 type lane struct {
-	pacing.Origin           // its requests; with Pacer.Turns, those of this process, and what the store said of others
-	lessons       []lesson  // what robots.txt asks for
-	past          pace      // what it asked for when those who still owe began to wait
-	read          time.Time // when the newest robots.txt was read that a Transport has decided by
-	grants        []grant   // turns that Wait gave and no request has used, the latest last
-	waiting       list.List // of *waiter; the first is the next to go
-	owing         int       // how many of waiting owe the past delay
-	key           string    // the origin, for Pacer.Turns; empty: not yet asked for
+	pacing.Origin               // its requests; with Pacer.Turns, those of this process, and what the store said of others
+	lessons       []lesson      // what robots.txt asks for
+	past          pace          // what it asked for when those up to owing began to wait
+	read          time.Time     // when the newest robots.txt was read that a Transport has decided by
+	grants        []grant       // turns that Wait gave and no request has used, the latest last
+	key           string        // the origin, for Pacer.Turns; empty: not yet asked for
+	waiting       list.List     // of *waiter; the first is the next to go
+	owing         *list.Element // the last of waiting that has to keep past
 }
 
 // mostLanes is how many origins are remembered, besides those that are busy.
@@ -89,7 +89,7 @@ func (p *Pacer) forget(now time.Time) {
 // turn (the rules forbade the request after all) lets a later request go ahead of others.
 const holdTurn = 10 * time.Second
 
-// waiter is a caller in the queue of a lane. Pacer.mu guards owes; the rest is the caller's own.
+// waiter is a caller in the queue of a lane.
 type waiter struct {
 	recheck
 	place   // that it gets
@@ -97,7 +97,6 @@ type waiter struct {
 	origin  fetch.Origin
 	at      *list.Element // of lane.waiting
 	wake    chan struct{} // holds one: things have changed, look again
-	owes    bool          // has to keep lane.past
 	checked bool          // what it asks for was decided on just now
 	newest  time.Time     // what recheck.holds is told
 
@@ -108,6 +107,8 @@ type waiter struct {
 	due   time.Time       // when to ask the store again,
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
+	given bool            // the turn is there: it gave it, or this process runs alone
+	asked time.Time       // when it was asked; zero: never, or it failed
 }
 
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
@@ -189,7 +190,7 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 			return pl, held, err
 		case next == toSleep:
 			w.sleep(ctx, d)
-			w.checked = false
+			w.checked, w.given = false, false
 		case next == toCheck:
 			w.decided = now
 			if w.checked = w.holds(ctx, w.newest); !w.checked && ctx.Err() == nil {
@@ -198,8 +199,9 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 			p.mu.Lock()
 			w.pause = w.Resume // a pause that the look-up itself led to is no reason for another
 			p.mu.Unlock()
-		case next == toAsk && !p.ask(ctx, w):
-			w.checked = false
+		case next == toAsk:
+			w.given = p.ask(ctx, w)
+			w.checked = w.given
 		default:
 			return w.place, held, nil
 		}
@@ -230,7 +232,7 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 		return 0, 0, w.because(context.DeadlineExceeded)
 	case hasDeadline && at.After(deadline):
 		return 0, 0, lateAt(o, at, now, l.Resume.After(deadline))
-	case !mayGo:
+	case !mayGo: // perhaps since others of this process have started, which the store did not know
 		return toSleep, 0, nil
 	case due.After(now):
 		return toSleep, due.Sub(now), nil
@@ -244,11 +246,15 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 	if err := p.tooSlow(o, l, w.kind, now); err != nil {
 		return 0, 0, err // learned since w joined
 	}
-	if p.Turns != nil {
+	if p.Turns != nil && !w.given {
 		p.name(w, now)
 		return toAsk, 0, nil
 	}
-	w.start(now)
+	l.start(w.kind, w.visit, now)
+	w.began = now
+	if !w.asked.IsZero() {
+		p.hold(w)
+	}
 	return toGo, 0, nil
 }
 
@@ -329,8 +335,10 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
-	pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)
-	pl.wakeFirst()
+	if failed || pl.Strain > 0 {
+		pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)
+		pl.wakeFirst()
+	}
 	if pl.lease == nil || !failed && pl.lease.strain == 0 {
 		return
 	}
@@ -359,10 +367,12 @@ func (p *Pacer) leave(w *waiter) {
 		n := turns.Report{Ask: w.ask, Event: turns.Dropped}
 		go p.tell(w.key, n)
 	}
-	w.waiting.Remove(w.at)
-	if w.owes {
-		w.paid()
+	if w.at == w.owing {
+		if w.owing = w.at.Prev(); w.owing == nil {
+			w.past = pace{}
+		}
 	}
+	w.waiting.Remove(w.at)
 	w.wakeFirst()
 }
 
@@ -376,12 +386,6 @@ func (l *lane) wakeFirst() {
 	case e.Value.(*waiter).wake <- struct{}{}:
 	default: // is awake already, or will be
 	}
-}
-
-// start gives w its turn.
-func (w *waiter) start(now time.Time) {
-	w.lane.start(w.kind, w.visit, now)
-	w.began = now
 }
 
 // start gives a turn. visit is the target that it is for, if that is a request to come.
@@ -449,7 +453,7 @@ func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
 	d, _ := l.past.at(t)
 	d = min(d, p.maxDelay())
-	if len(l.lessons) == 0 && l.owing == 0 {
+	if len(l.lessons) == 0 && l.owing == nil {
 		return p.defaultDelay()
 	}
 	for i := range l.lessons {

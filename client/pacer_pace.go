@@ -170,17 +170,7 @@ func (l *lane) owe(old pace, now time.Time) {
 	if !l.past.more(old, now) {
 		l.past = old
 	}
-	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		e.Value.(*waiter).owes = true
-	}
-	if l.owing = l.waiting.Len(); l.owing == 0 {
-		l.past = pace{}
-	}
-}
-
-// paid is called as each of those who owe leaves.
-func (l *lane) paid() {
-	if l.owing--; l.owing == 0 {
+	if l.owing = l.waiting.Back(); l.owing == nil {
 		l.past = pace{}
 	}
 }

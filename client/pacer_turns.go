@@ -60,7 +60,8 @@ func (l *lease) after(f func()) {
 	}()
 }
 
-// ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came.
+// ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. Others of this process may
+// have started or ended meanwhile, which the store did not know: look is asked once more.
 func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	begin := time.Now()
 	call, cancel := context.WithTimeout(ctx, storePatience)
@@ -76,27 +77,15 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
 		w.fault = err // what the store said before tells more than that it was too late this time
 	}
-	switch {
-	case ctx.Err() != nil:
-		return false
-	case err != nil && !p.RunAlone:
-		w.due = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))) // it may work again for others by now
-		return false
-	case err != nil:
-		w.due = time.Time{}
-	case !p.given(w, a, begin, now):
-		return false
+	w.asked = begin
+	if err != nil {
+		w.due, w.asked = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))), time.Time{}
+		if p.RunAlone {
+			w.due = time.Time{}
+		}
+		return p.RunAlone
 	}
-	if !p.free(w.lane, w.kind, now) {
-		// Others of this process have started or ended meanwhile, which the store did not know. The turn is
-		// asked for again.
-		return false
-	}
-	if err == nil {
-		p.hold(w, begin)
-	}
-	w.start(now)
-	return true
+	return p.given(w, a, begin, now)
 }
 
 // given takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
@@ -132,12 +121,12 @@ func (p *Pacer) name(w *waiter, now time.Time) {
 	w.ask.Delay, w.read = p.delay(w.lane, now), w.lane.read
 }
 
-// hold keeps the turn that w was given, after asking for it at begin.
-func (p *Pacer) hold(w *waiter, begin time.Time) {
+// hold keeps the turn that w was given.
+func (p *Pacer) hold(w *waiter) {
 	if w.kind != turns.Visit {
-		w.lease = &lease{ask: w.ask, strain: w.Strain, until: begin.Add(leaseTime)}
+		w.lease = &lease{ask: w.ask, strain: w.Strain, until: w.asked.Add(leaseTime)}
 		pl := w.place
-		pl.lease.renew = time.AfterFunc(time.Until(begin.Add(renewTime)), func() { p.renew(pl) })
+		pl.lease.renew = time.AfterFunc(time.Until(w.asked.Add(renewTime)), func() { p.renew(pl) })
 	}
 	w.ask.Turn = "" // nothing is left to give back
 }
