@@ -41,6 +41,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerRetriesOfRobotsKeepTheDelay":                   TestPacerRetriesOfRobotsKeepTheDelay,
 		"TestTrySaysWhen":                                        TestTrySaysWhen,
 		"TestPacerTellsWaitersOfALesserDelay":                    TestPacerTellsWaitersOfALesserDelay,
+		"TestPacerWhoGivesUpTakesNoDelayFromOthers":              TestPacerWhoGivesUpTakesNoDelayFromOthers,
 		"TestPacerLeavesNoRequestWaiting":                        TestPacerLeavesNoRequestWaiting,
 		"TestPacerKeepsWhatRobotsAsksFor":                        TestPacerKeepsWhatRobotsAsksFor,
 		"TestPacerRefusesWhatIsAboveTheCap":                      TestPacerRefusesWhatIsAboveTheCap,

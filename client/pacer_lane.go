@@ -158,7 +158,7 @@ func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (
 	if k == turns.Page && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
 		k = turns.Visitor
 	}
-	if p.Turns == nil && p.free(l, k, now) && (l.waiting.Len() == 0 || pacing.Ahead(k)) {
+	if p.Turns == nil && p.free(l, k, now) && (l.waiting.Len() == 0 || pacing.Rank(k) > 0) {
 		l.start(k, r.visit, now)
 		return l, nil, nil
 	}
@@ -334,6 +334,7 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
+	retryAfter = min(retryAfter, day)
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
 	if failed || pl.Strain > 0 {
 		pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)
@@ -342,7 +343,7 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	if pl.lease == nil || !failed && pl.lease.strain == 0 {
 		return
 	}
-	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: min(retryAfter, day)}
+	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: retryAfter}
 	if failed {
 		n.Event = turns.Failed
 	}
@@ -351,8 +352,9 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 
 // join puts w behind the last of those that it may not go ahead of.
 func (l *lane) join(w *waiter) *list.Element {
-	for e := l.waiting.Front(); e != nil && pacing.Ahead(w.kind); e = e.Next() {
-		if pacing.Before(w.kind, e.Value.(*waiter).kind) {
+	rank := pacing.Rank(w.kind)
+	for e := l.waiting.Front(); e != nil && rank > 0; e = e.Next() {
+		if rank > pacing.Rank(e.Value.(*waiter).kind) {
 			return l.waiting.InsertBefore(w, e)
 		}
 	}

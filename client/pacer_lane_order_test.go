@@ -218,6 +218,40 @@ func TestPacerTellsWaitersOfALesserDelay(t *testing.T) {
 	})
 }
 
+// A new file without a delay takes none from those who wait, also when the last of them gives up. Who comes after
+// that keeps the delay to them, and no other.
+func TestPacerWhoGivesUpTakesNoDelayFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, u, begin := over(new(client.Pacer)), parse("http://a.example/"), time.Now()
+		p.Learn(u, group("User-agent: *\nCrawl-delay: 30\n"))
+		p.Wait(t.Context(), u)
+		var mu sync.Mutex
+		var turns []time.Duration
+		wait := func(ctx context.Context) {
+			if p.Wait(ctx, u) == nil {
+				mu.Lock()
+				turns = append(turns, time.Since(begin))
+				mu.Unlock()
+			}
+		}
+		impatient, cancel := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{t.Context(), t.Context(), impatient} {
+			go wait(ctx)
+			time.Sleep(time.Millisecond)
+		}
+		p.Learn(u, group("User-agent: *\n"))
+		go wait(t.Context())
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []time.Duration{30 * time.Second, 60 * time.Second, 61 * time.Second}; !slices.Equal(turns, want) {
+			t.Errorf("turns at %v, want %v", turns, want)
+		}
+	})
+}
+
 // Whatever happens while they wait, all who wait are served or told in the end.
 func TestPacerLeavesNoRequestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -665,6 +665,25 @@ func TestPacerTurnsSharePauses(t *testing.T) {
 	})
 }
 
+// miscounts is a store that says there were fewer failures than none.
+type miscounts struct{ turns.Store }
+
+func (s miscounts) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
+	got, err := s.Store.Take(ctx, origin, a)
+	got.Strain = -1
+	return got, err
+}
+
+func TestPacerTurnsOfAStoreThatCountsWrongly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := pagesOf(func(*http.Request) (*http.Response, error) { return answer(503, "", ""), nil })
+		res, _ := get(t, paced(&client.Pacer{Turns: miscounts{new(memturns.Store)}}, base), "http://a.example/page")
+		if res.Body.Close(); res.StatusCode != 503 {
+			t.Errorf("got %d", res.StatusCode)
+		}
+	})
+}
+
 // What robots.txt asks for is kept from the reading of it on, also by a process that has it from the Cache, and
 // by one that reads it again and does not know it yet.
 func TestPacerTurnsKeepTheDelayToRobots(t *testing.T) {

@@ -134,7 +134,7 @@ func (o *origin) placeOf(a turns.Ask, has bool) int {
 	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
 	if at >= 0 {
 		o.queue = slices.Delete(o.queue, at, at+1)
-	} else if at = slices.IndexFunc(o.queue, func(w waiter) bool { return pacing.Before(a.Kind, w.kind) }); at < 0 {
+	} else if at = slices.IndexFunc(o.queue, func(w waiter) bool { return pacing.Rank(a.Kind) > pacing.Rank(w.kind) }); at < 0 {
 		at = len(o.queue)
 	}
 	if has {

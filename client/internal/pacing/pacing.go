@@ -49,28 +49,26 @@ func (o *Origin) End(now time.Time) {
 	o.Underway--
 }
 
-// Ahead reports whether a turn of this kind goes before those that merely came earlier.
-func Ahead(k turns.Kind) bool { return k == turns.Visitor || k == turns.Robots }
-
-// Before reports whether a turn goes before one of another kind that was asked for earlier. Robots.txt goes
-// first of all: the others may be waiting for what it says.
-func Before(k, earlier turns.Kind) bool {
-	return Ahead(k) && (!Ahead(earlier) || k == turns.Robots && earlier != turns.Robots)
+// Rank tells who goes first: a turn goes before those of a lower rank that were asked for earlier. Robots.txt goes
+// before all, since the others may be waiting for what it says.
+func Rank(k turns.Kind) int {
+	switch k {
+	case turns.Robots:
+		return 2
+	case turns.Visitor:
+		return 1
+	}
+	return 0
 }
 
-const (
-	day = 24 * time.Hour
+// longestPause bounds the pauses that the site did not ask for.
+const longestPause = time.Hour
 
-	// longestPause bounds the pauses that the site did not ask for.
-	longestPause = time.Hour
-)
-
-// Answered notes how the site does. asked is the pause that it asked for with a failure, at most a day of which
-// counts; zero: none.
+// Answered notes how the site does. asked is the pause that it asked for with a failure; zero: none.
 func (o *Origin) Answered(failed bool, asked, delay time.Duration, now time.Time) {
 	switch {
 	case failed && asked > 0: // the site knows best
-		o.Resume = Later(o.Resume, now.Add(min(asked, day)))
+		o.Resume = Later(o.Resume, now.Add(asked))
 		return
 	case failed && o.Pause(delay) < longestPause:
 		o.Strain++
