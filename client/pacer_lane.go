@@ -221,7 +221,7 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 	at = pacing.Later(at, w.least)
 	due := pacing.Later(at, w.due)
 	deadline, hasDeadline := ctx.Deadline()
-	mayGo := l.waiting.Front() == w.at && !full
+	mayGo := (l.waiting.Front() == w.at || w.given) && !full // robots.txt may have come first while the store was asked
 	switch {
 	case w.try && (!mayGo || due.After(now)):
 		if !at.After(now) {
@@ -232,7 +232,7 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 		return 0, 0, w.because(context.DeadlineExceeded)
 	case hasDeadline && at.After(deadline):
 		return 0, 0, lateAt(o, at, now, l.Resume.After(deadline))
-	case !mayGo: // perhaps since others of this process have started, which the store did not know
+	case !mayGo:
 		return toSleep, 0, nil
 	case due.After(now):
 		return toSleep, due.Sub(now), nil

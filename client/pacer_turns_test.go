@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -423,6 +424,36 @@ func TestPacerTurnsKeepTheDelayToWhatEndsMeanwhile(t *testing.T) {
 		synctest.Wait()
 		if len(base.at) != 2 || base.at[1]-base.at[0] < 3500*time.Millisecond {
 			t.Errorf("pages at %v, want the second a second after the first, which takes 2.5s", base.at)
+		}
+	})
+}
+
+// A request that goes before others comes while one of them asks the store. The turn that the store gives is used,
+// not kept from both until its lease ends.
+func TestPacerTurnsThatComeWhenAnotherGoesFirstAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, base := new(memturns.Store), &starts{begin: time.Now()}
+		far := time.Duration(0)
+		store.Fault = func(_ context.Context, _ string, after bool) error {
+			if after {
+				time.Sleep(far)
+			}
+			return nil
+		}
+		p := &client.Pacer{Turns: store}
+		c := paced(p, base)
+		getPage(t, c, "http://a.example/first") // after robots.txt
+		if err := p.Wait(t.Context(), parse("http://a.example/visited")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		far = 500 * time.Millisecond
+		go getPage(t, c, "http://a.example/other")
+		time.Sleep(400 * time.Millisecond)
+		getPage(t, c, "http://a.example/visited")
+		time.Sleep(time.Minute)
+		if want := []time.Duration{time.Second, 3500 * time.Millisecond, 5500 * time.Millisecond}; !slices.Equal(base.at, want) {
+			t.Errorf("pages at %v, want %v", base.at, want)
 		}
 	})
 }
