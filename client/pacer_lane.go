@@ -108,7 +108,7 @@ type waiter struct {
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
 	given bool            // the turn is there: it gave it, or this process runs alone
-	asked time.Time       // when it was asked; zero: never, or it failed
+	taken time.Time       // when that was asked for; zero: the store fails
 }
 
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
@@ -252,7 +252,7 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 	}
 	l.start(w.kind, w.visit, now)
 	w.began = now
-	if !w.asked.IsZero() {
+	if !w.taken.IsZero() {
 		p.hold(w)
 	}
 	return toGo, 0, nil

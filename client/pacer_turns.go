@@ -77,9 +77,9 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
 		w.fault = err // what the store said before tells more than that it was too late this time
 	}
-	w.asked = begin
+	w.taken = begin
 	if err != nil {
-		w.due, w.asked = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))), time.Time{}
+		w.due, w.taken = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))), time.Time{}
 		if p.RunAlone {
 			w.due = time.Time{}
 		}
@@ -124,9 +124,9 @@ func (p *Pacer) name(w *waiter, now time.Time) {
 // hold keeps the turn that w was given.
 func (p *Pacer) hold(w *waiter) {
 	if w.kind != turns.Visit {
-		w.lease = &lease{ask: w.ask, strain: w.Strain, until: w.asked.Add(leaseTime)}
+		w.lease = &lease{ask: w.ask, strain: w.Strain, until: w.taken.Add(leaseTime)}
 		pl := w.place
-		pl.lease.renew = time.AfterFunc(time.Until(w.asked.Add(renewTime)), func() { p.renew(pl) })
+		pl.lease.renew = time.AfterFunc(time.Until(w.taken.Add(renewTime)), func() { p.renew(pl) })
 	}
 	w.ask.Turn = "" // nothing is left to give back
 }
