@@ -13,9 +13,9 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -80,7 +80,7 @@ func (p *proxying) decideBlind(ctx context.Context, g *site.Gate, to proxy.Targe
 }
 
 func sealed(to proxy.Target, why string) error {
-	return serve.NewProblem(http.StatusForbidden, "tunnel",
+	return web.NewProblem(http.StatusForbidden, "tunnel",
 		"no tunnel to %s: %s. Give the proxy a CA, which lets it look inside (--ca; robots proxy ca makes one)", to, why)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -34,7 +34,7 @@ func explain(err error) proxy.Refusal {
 	if e, ok := errors.AsType[*client.UseError](err); ok {
 		return refused(e.URL, e.Answer)
 	}
-	if p, ok := errors.AsType[*serve.Problem](err); ok {
+	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return proxy.Refusal{Problem: p}
 	}
 	if errors.Is(err, client.ErrNotPublic) {
@@ -47,7 +47,7 @@ func explain(err error) proxy.Refusal {
 }
 
 func notReached(status int, kind string, err error) proxy.Refusal {
-	p := serve.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
+	p := web.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
 	return proxy.Refusal{Problem: p, Error: kind}
 }
 
@@ -64,7 +64,7 @@ func refused(u *url.URL, a client.Answer) proxy.Refusal {
 	if v.Line > 0 {
 		why = "robots.txt, " + why
 	}
-	p := serve.NewProblem(http.StatusForbidden, kindOf(&v), "%s", why)
+	p := web.NewProblem(http.StatusForbidden, kindOf(&v), "%s", why)
 	if a.Reason == policy.ReasonUnreachable {
 		p.RetryAfter = time.Minute
 		if !a.Until.IsZero() {
@@ -79,7 +79,7 @@ func unsent(err error) proxy.Refusal {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
 		return proxy.Refusal{Problem: unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
 	}
-	p := serve.NewProblem(http.StatusBadRequest, "target", "%s", answer.Visible(err.Error()))
+	p := web.NewProblem(http.StatusBadRequest, "target", "%s", answer.Visible(err.Error()))
 	return proxy.Refusal{Problem: p, Error: "http_request_error"}
 }
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // relay is a running "robots proxy".
@@ -160,7 +160,7 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 			}
 			continue
 		}
-		var p serve.Problem
+		var p web.Problem
 		json.Unmarshal([]byte(body), &p)
 		if !strings.HasSuffix(p.Type,
 			"#problem-"+c.problem) || res.Header.Get("Content-Type") != "application/problem+json" ||

@@ -14,8 +14,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // proxyAnswers are the kinds of answers that are counted.
@@ -25,7 +25,7 @@ var proxyAnswers = []string{proxy.Passed, proxy.Tunneled, "rule", "unreachable",
 // watched serves on l what watches this proxy, while s drains too: its /readyz is 503 when ctx has ended.
 func (p *proxying) watched(ctx context.Context, s *proxy.Server, g *site.Gate, l net.Listener) *http.Server {
 	m := newProxyMetrics(s, g)
-	guard := serve.Guard{Loopback: isLoopback(l), Token: s.Guard.Token}
+	guard := web.Guard{Loopback: isLoopback(l), Token: s.Guard.Token}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func (p *proxying) watched(ctx context.Context, s *proxy.Server, g *site.Gate, l
 }
 
 // ready returns why requests should go to another proxy, or nil.
-func ready(ctx context.Context, r *http.Request, g *site.Gate) *serve.Problem {
+func ready(ctx context.Context, r *http.Request, g *site.Gate) *web.Problem {
 	if ctx.Err() != nil {
 		return unavailable("the proxy is ending")
 	}

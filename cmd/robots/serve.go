@@ -22,9 +22,9 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -178,8 +178,8 @@ func (s *server) logger() (*slog.Logger, error) {
 func (s *server) service(gateways bool) (*service, error) {
 	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
 		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
-		work: serve.NewMemory(s.limits.work - s.limits.work/4), small: serve.NewMemory(s.limits.work / 4),
-		policies: serve.NewMemory(s.limits.policies), spool: serve.NewMemory(s.limits.spool)}
+		work: web.NewMemory(s.limits.work - s.limits.work/4), small: web.NewMemory(s.limits.work / 4),
+		policies: web.NewMemory(s.limits.policies), spool: web.NewMemory(s.limits.spool)}
 	v.answers = &shell.App{Streams: shell.Streams{Out: io.Discard, Err: io.Discard}, JSON: true}
 	v.outputs.New = func() any { return new(shell.Output) }
 	v.guard.Hosts = s.hosts

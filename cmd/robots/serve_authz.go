@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -82,11 +82,11 @@ func (v *service) judge(begin time.Time, c *checker, q checked) (*answer.Verdict
 // stands behind the gateway.
 func (v *service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
 	kind := kindOf(verdict)
-	p := serve.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
+	p := web.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
 	if kind == "unreachable" {
 		p.RetryAfter = retryOfAnswer(verdict.Robots)
 	}
-	serve.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
+	web.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
 	p.Write(w)
 }
 

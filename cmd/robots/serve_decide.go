@@ -13,9 +13,9 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -32,16 +32,16 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 	raw := strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, serve.BadParameter(malformedIn(raw), "the query: %v", err)
+		return nil, web.BadParameter(malformedIn(raw), "the query: %v", err)
 	}
 	for name, values := range query {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, serve.BadParameter(answer.Brief(name),
+			return nil, web.BadParameter(answer.Brief(name),
 				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
 				answer.Quoted(name), strings.Join(names, ", "))
 		case len(values) > 1:
-			return nil, serve.BadParameter(name, "%s is given %d times", name, len(values))
+			return nil, web.BadParameter(name, "%s is given %d times", name, len(values))
 		}
 	}
 	return query, nil
@@ -63,16 +63,16 @@ func (v *service) asker(agent, as string) (*checker, error) {
 	c := &checker{App: v.answers}
 	c.Agent, c.Dialect = v.Agent, v.Dialect
 	if len(agent) > maxAgent {
-		return nil, serve.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
+		return nil, web.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
 	}
 	if agent != "" {
 		if err := c.Agent.Set(agent); err != nil {
-			return nil, serve.BadParameter("agent", "agent: %v", err)
+			return nil, web.BadParameter("agent", "agent: %v", err)
 		}
 	}
 	if as != "" {
 		if err := (dialectsFlag{&c.Dialect, &c.all}).Set(as); err != nil {
-			return nil, serve.BadParameter("as", "as: %v", err)
+			return nil, web.BadParameter("as", "as: %v", err)
 		}
 	}
 	return c, nil
@@ -99,7 +99,7 @@ func sendable(u *url.URL) error {
 // can be sent.
 func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
-		return nil, fetch.Origin{}, serve.BadParameter(name, "%s is missing", name)
+		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
 	u, err := site.ParseURL(text)
 	if err != nil {
@@ -112,8 +112,8 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	return u, o, nil
 }
 
-func noOrigin(err error) *serve.Problem {
-	return serve.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
+func noOrigin(err error) *web.Problem {
+	return web.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
 }
 
 // decide answers GET /v1/decide with what "robots check --json" writes.
@@ -220,7 +220,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if c.all {
-		return serve.BadParameter("as", "as=all is for decisions")
+		return web.BadParameter("as", "as=all is for decisions")
 	}
 	_, o, err := askedSite("origin", query.Get("origin"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/text/transform"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -50,7 +50,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
-	to, number := serve.Paced{Writer: w, Patience: v.limits.answer}, 0
+	to, number := web.Paced{Writer: w, Patience: v.limits.answer}, 0
 	list := json.NewDecoder(from)
 	list.Token() // its bracket
 	err = eachURL(list, func(url string) error {
@@ -75,7 +75,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 
 // matching reads a question, and returns what answers it and where its URLs begin. What is
 // large in that is held until it is released.
-func (v *service) matching(ctx context.Context, spool *serve.Spool) (
+func (v *service) matching(ctx context.Context, spool *web.Spool) (
 	ask func(*shell.Output, int, string), urls int64, release func(), err error,
 ) {
 	size := spool.Size()
@@ -93,7 +93,7 @@ func (v *service) matching(ctx context.Context, spool *serve.Spool) (
 		return nil, 0, nil, err
 	}
 	if c.all {
-		return nil, 0, nil, serve.BadParameter("as", "as=all is for decisions about a site")
+		return nil, 0, nil, web.BadParameter("as", "as=all is for decisions about a site")
 	}
 	m := &matcher{App: c.App, agent: c.Agent, dialect: c.Dialect}
 	p := m.dialect.Parse(text)
@@ -107,7 +107,7 @@ func (v *service) matching(ctx context.Context, spool *serve.Spool) (
 }
 
 // readMatch reads all of the body, and the file in it.
-func readMatch(spool *serve.Spool) (q matchQuestion, text []byte, err error) {
+func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
 	body, err := spool.Reader(0)
 	if err != nil {
 		return q, nil, err
@@ -116,16 +116,16 @@ func readMatch(spool *serve.Spool) (q matchQuestion, text []byte, err error) {
 		return q, nil, notRead(err)
 	}
 	if !q.asked {
-		return q, nil, serve.BadParameter("urls", "urls is missing or empty")
+		return q, nil, web.BadParameter("urls", "urls is missing or empty")
 	}
 	if q.Robots == nil && q.RobotsB64 == nil {
-		return q, nil, serve.BadParameter("robots", "robots is missing: give the text of the file")
+		return q, nil, web.BadParameter("robots", "robots is missing: give the text of the file")
 	}
 	if text, err = q.File(); err != nil {
-		return q, nil, serve.BadParameter("robots_b64", "%v", err)
+		return q, nil, web.BadParameter("robots_b64", "%v", err)
 	}
 	if len(text) > maxText {
-		return q, nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
+		return q, nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
 	}
 	return q, text, nil
 }
@@ -158,7 +158,7 @@ func (q *matchQuestion) read(d *json.Decoder) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return serve.BadParameter("body", "the body holds more than one question")
+		return web.BadParameter("body", "the body holds more than one question")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (q *matchQuestion) readURLs(d *json.Decoder) error {
 	case err != nil || t == nil:
 		return err
 	case t != json.Delim('['):
-		return serve.BadParameter("urls", "urls is no list")
+		return web.BadParameter("urls", "urls is no list")
 	}
 	q.urls = d.InputOffset() - 1
 	return eachURL(d, func(string) error { q.asked = true; return nil })
@@ -184,7 +184,7 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 			return err
 		}
 		if len(url) > maxURL {
-			return serve.BadParameter("urls", "a URL is longer than %d bytes", maxURL)
+			return web.BadParameter("urls", "a URL is longer than %d bytes", maxURL)
 		}
 		if err := visit(url); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
 	case "sarif":
 		write, media = lint.WriteSARIF, "application/sarif+json"
 	default:
-		return serve.BadParameter("format", "no format is called %s: it is json or sarif", answer.Quoted(format))
+		return web.BadParameter("format", "no format is called %s: it is json or sarif", answer.Quoted(format))
 	}
 	spool, err := v.body(w, r, maxText, "text/plain", "application/octet-stream", "")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -128,7 +128,7 @@ func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Res
 	}
 	// The text is that of package fetch, which has no other sign of it.
 	if !v.private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
-		return nil, nil, serve.NewProblem(http.StatusUnprocessableEntity, "private",
+		return nil, nil, web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
 	return u, res, nil
@@ -173,15 +173,15 @@ func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) 
 	case "", "site":
 		f.Robots = ""
 	default:
-		return release, serve.BadParameter("source", "no source is called %s: it is site or text", answer.Quoted(source))
+		return release, web.BadParameter("source", "no source is called %s: it is site or text", answer.Quoted(source))
 	}
 	switch {
 	case len(f.Robots) > maxText:
 		f.Robots = ""
-		return release, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
+		return release, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
 	case len(f.URLs) > maxPageText:
 		f.URLs = ""
-		return release, serve.BadParameter("urls", "urls is larger than %d bytes", maxPageText)
+		return release, web.BadParameter("urls", "urls is larger than %d bytes", maxPageText)
 	}
 	return release, nil
 }
@@ -220,7 +220,7 @@ func (f *pageForm) lines() (lines []string, err error) {
 		}
 	}
 	if len(lines) > maxPageURLs {
-		return nil, serve.BadParameter("urls",
+		return nil, web.BadParameter("urls",
 			"%d URLs are more than the %d that a page shows: POST /v1/decide takes any number", len(lines), maxPageURLs)
 	}
 	return lines, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -39,7 +39,7 @@ type pageView struct {
 	Form    pageForm
 	Usual   string // the crawler, unless the form names one
 	Led     bool   // another site asked the question: it is not answered yet
-	Problem *serve.Problem
+	Problem *web.Problem
 	Answer  *pageAnswer
 }
 
@@ -121,7 +121,7 @@ func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		return nil, err
 	}
 	if who.all {
-		return nil, serve.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
+		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
 	}
 	if f.As == "" {
 		who.Dialect.Dialect = c.dialect

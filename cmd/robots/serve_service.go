@@ -14,9 +14,9 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // The bounds of the service.
@@ -71,18 +71,18 @@ type service struct {
 	files    *site.Files
 	answers  *shell.App // writes JSON; whatever it answers, it is not changed
 	outputs  sync.Pool  // of *output, for single answers
-	guard    serve.Guard
-	trusted  serve.Gateways
+	guard    web.Guard
+	trusted  web.Gateways
 	gateways bool // /authz may be asked under any Host
 	log      *slog.Logger
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
-	work     *serve.Memory
-	small    *serve.Memory // what is small does not wait for what is large
-	policies *serve.Memory
-	spool    *serve.Memory
-	turns    serve.Leases[*client.Turn]
+	work     *web.Memory
+	small    *web.Memory // what is small does not wait for what is large
+	policies *web.Memory
+	spool    *web.Memory
+	turns    web.Leases[*client.Turn]
 	metrics  *metrics
 }
 
@@ -145,7 +145,7 @@ func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 }
 
 // checkToken is that of the guard, with the field that a 401 must have (RFC 9110 §15.5.2).
-func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *serve.Problem {
+func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *web.Problem {
 	p := v.guard.CheckToken(r)
 	if p != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -177,8 +177,8 @@ func ownOrigin(h handler) handler {
 	}
 }
 
-func otherOrigin() *serve.Problem {
-	return serve.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
+func otherOrigin() *web.Problem {
+	return web.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
 }
 
 // upload makes a handler of one that reads a body. Slow clients must not take the places of
@@ -216,25 +216,25 @@ func (v *service) admit(ctx context.Context, n int64) (release func(), err error
 	return release, nil
 }
 
-func busy() *serve.Problem {
-	p := serve.NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
+func busy() *web.Problem {
+	p := web.NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
 	p.RetryAfter = time.Second
 	return p
 }
 
-func unavailable(why string) *serve.Problem {
-	p := serve.NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
+func unavailable(why string) *web.Problem {
+	p := web.NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
 	p.RetryAfter = time.Second
 	return p
 }
 
 // problemOf is the problem that an error is. What is none is of the moment: the lookup was
 // given up, or the cache is closed.
-func problemOf(err error) *serve.Problem {
-	if p, ok := errors.AsType[*serve.Problem](err); ok {
+func problemOf(err error) *web.Problem {
+	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return p
 	}
-	if errors.Is(err, serve.ErrFull) {
+	if errors.Is(err, web.ErrFull) {
 		return busy()
 	}
 	return unavailable(err.Error())
@@ -253,7 +253,7 @@ func (v *service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {
 	defer release()
-	spool, err := serve.NewSpool(v.spool)
+	spool, err := web.NewSpool(v.spool)
 	if err != nil {
 		return err
 	}
@@ -269,11 +269,11 @@ func (v *service) answer(
 }
 
 // body reads a body of one of these media types into a spool, which has to be closed.
-func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*serve.Spool, error) {
+func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
 	}
-	spool, err := serve.NewSpool(v.spool)
+	spool, err := web.NewSpool(v.spool)
 	if err == nil {
 		_, err = io.Copy(spool, http.MaxBytesReader(w, r.Body, most))
 	}
@@ -282,20 +282,20 @@ func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types
 	}
 	spool.Close()
 	_, large := errors.AsType[*http.MaxBytesError](err)
-	if large || errors.Is(err, serve.ErrFull) {
+	if large || errors.Is(err, web.ErrFull) {
 		io.CopyN(io.Discard, r.Body, maxRest) // a client that is cut off while it sends sees no answer
 	}
 	switch {
 	case large:
-		return nil, serve.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
-	case errors.Is(err, serve.ErrFull):
+		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
+	case errors.Is(err, web.ErrFull):
 		return nil, busy()
 	}
-	return nil, serve.BadParameter("body", "the body could not be read: %v", err)
+	return nil, web.BadParameter("body", "the body could not be read: %v", err)
 }
 
 // readAll is what has been spooled.
-func readAll(spool *serve.Spool) ([]byte, error) {
+func readAll(spool *web.Spool) ([]byte, error) {
 	from, err := spool.Reader(0)
 	if err != nil {
 		return nil, err
@@ -306,7 +306,7 @@ func readAll(spool *serve.Spool) ([]byte, error) {
 // accepts returns the problem of a body that is of none of these media types, or coded.
 func accepts(r *http.Request, types ...string) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type",
+		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
 			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
 	}
 	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
@@ -315,17 +315,17 @@ func accepts(r *http.Request, types ...string) error {
 			return nil
 		}
 	}
-	return serve.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
+	return web.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
 		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
 }
 
 func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		serve.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", answer.Brief(r.URL.Path), answer.Brief(r.Method)).Write(w)
+		web.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", answer.Brief(r.URL.Path), answer.Brief(r.Method)).Write(w)
 		return
 	}
-	serve.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
+	web.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
 		answer.Brief(r.Method), answer.Brief(r.URL.Path)).Write(w)
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -31,7 +31,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if c.all {
-		return serve.BadParameter("as", "as=all is for single questions")
+		return web.BadParameter("as", "as=all is for single questions")
 	}
 	select {
 	case v.streams <- struct{}{}:
@@ -42,7 +42,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", mediaNDJSON)
 	ends, end := context.WithCancel(v.draining)
 	defer end()
-	d := &serve.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
+	d := &web.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
 	s := &decider{service: v, usual: c, writer: d, end: end, tally: map[string]int{}}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the

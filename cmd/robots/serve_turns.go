@@ -18,8 +18,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // turnQuestion is the body of POST /v1/turns.
@@ -177,7 +177,7 @@ func (v *service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 	}
 	wait, err = time.ParseDuration(q.Wait)
 	if err != nil || wait < 0 || wait > maxWait {
-		return q, 0, serve.BadParameter("wait", "wait is %s: write 0s to %s, such as 30s", answer.Quoted(q.Wait), maxWait)
+		return q, 0, web.BadParameter("wait", "wait is %s: write 0s to %s, such as 30s", answer.Quoted(q.Wait), maxWait)
 	}
 	return q, wait, nil
 }
@@ -190,7 +190,7 @@ func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	}
 	turn, ok := v.turns.Take(r.PathValue("id"))
 	if !ok {
-		return serve.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
+		return web.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
 	}
 	if end.Status != nil {
 		turn.Answered(*end.Status, http.Header{"Retry-After": {end.RetryAfter}})
@@ -208,7 +208,7 @@ func (v *service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, 
 		return end, err
 	}
 	if s := end.Status; s != nil && *s != 0 && (*s < 100 || *s > 599) {
-		return end, serve.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *s)
+		return end, web.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *s)
 	}
 	return end, nil
 }
@@ -241,7 +241,7 @@ func (v *service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 		return notRead(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return serve.BadParameter("body", "the body holds more than one question")
+		return web.BadParameter("body", "the body holds more than one question")
 	}
 	return nil
 }
@@ -252,20 +252,20 @@ func readField(d *json.Decoder, name string, into any) error {
 	err := d.Decode(into)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		name = cmp.Or(e.Field, name)
-		return serve.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
+		return web.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
 	}
 	return err
 }
 
 // notRead is the problem of a body of JSON.
 func notRead(err error) error {
-	_, known := errors.AsType[*serve.Problem](err)
+	_, known := errors.AsType[*web.Problem](err)
 	_, ours := errors.AsType[*fs.PathError](err)
 	switch {
 	case known, ours:
 		return err
 	case errors.Is(err, encoding.ErrInvalidUTF8):
-		return serve.BadParameter("body", "the body is not UTF-8 text")
+		return web.BadParameter("body", "the body is not UTF-8 text")
 	}
-	return serve.BadParameter("body", "the body is no question: %v", err)
+	return web.BadParameter("body", "the body is no question: %v", err)
 }

@@ -307,7 +307,7 @@ var table = []mutation{
 	{"cmd/robots/internal/site/gate.go", "Cache: c, Sign: f.Sign,", "Cache: c,", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
 	{"cmd/robots/serve_page.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "site == \"nothing\"", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
 	{"cmd/robots/serve_page_view.go", "who.Dialect.Dialect = c.dialect", "_ = c.dialect", "Googlebot is not read as Google reads", "./cmd/robots", "TestPageAnswersForEachCrawler"},
-	{"cmd/robots/internal/serve/spool.go", "if release == nil {", "if false {", "spools have no bound", "./cmd/robots", "TestServeIsAsItsOpenAPIDocumentSays"},
+	{"cmd/robots/internal/web/spool.go", "if release == nil {", "if false {", "spools have no bound", "./cmd/robots", "TestServeIsAsItsOpenAPIDocumentSays"},
 	{"policy/text.go", "derived[h.line()] = true", "_ = derived", "a rule that matches by what is derived from it is not told", "./policy", "FuzzParse"},
 	{"cmd/robots/proxy_explain.go", "fetch.CauseOf(a.Unreachable) == badCertificate", "false", "a bad certificate passes for robots.txt that says no", "./cmd/robots", "TestProxyAcceptsNoBadCertificate"},
 	{"cmd/robots/internal/proxy/proxy.go", "if p := s.Guard.CheckProxyToken(r); p != nil {", "if p := s.Guard.CheckProxyToken(r); false {", "anyone may use the proxy", "./cmd/robots", "TestProxyAsksForItsToken"},
@@ -326,5 +326,5 @@ var table = []mutation{
 	{"cmd/robots/internal/proxy/blind.go", "\tuntil, err := s.Blind(r.Context(), to)\n", "\tuntil, err := time.Time{}, error(nil)\n", "any tunnel opens", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
 	{"cmd/robots/internal/proxy/target.go", "return fmt.Errorf(\"port %d: %w\", port, errPort)", "return nil", "a request reaches what speaks another protocol", "./cmd/robots", "TestProxyTunnelsToWebOriginsOnly"},
 	{"cmd/robots/internal/proxy/authority.go", "x509.VerifyOptions{Roots: a.roots}); err != nil {", "x509.VerifyOptions{Roots: a.roots}); false {", "a CA is used for what it may not speak for", "./cmd/robots/internal/proxy", "TestLeaves"},
-	{"cmd/robots/internal/serve/guard.go", "if (scheme == \"basic\" || scheme == \"bearer\") && g.matches(token) {", "if scheme == \"basic\" || scheme == \"bearer\" {", "any password is the token", "./cmd/robots", "TestProxyAsksForItsToken"},
+	{"cmd/robots/internal/web/guard.go", "if (scheme == \"basic\" || scheme == \"bearer\") && g.matches(token) {", "if scheme == \"basic\" || scheme == \"bearer\" {", "any password is the token", "./cmd/robots", "TestProxyAsksForItsToken"},
 }

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // blind opens a tunnel that is not looked into.
@@ -114,7 +114,7 @@ func (s *Server) begin(site, c net.Conn, to Target) error {
 }
 
 func otherwise(format string, args ...any) error {
-	return serve.NewProblem(http.StatusForbidden, "tunnel", format, args...)
+	return web.NewProblem(http.StatusForbidden, "tunnel", format, args...)
 }
 
 // isNamed reports whether t is the host that a ClientHello names (RFC 6066 §3), which an IP address need not be.

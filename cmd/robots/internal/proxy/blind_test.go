@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // tunnelled is a Server with one blind tunnel, in a bubble. answers are what Blind says, one after the other.
@@ -31,7 +31,7 @@ func newTunnelled(t *testing.T, blind func(context.Context, Target) (time.Time, 
 	s := &Server{Limits: UsualLimits, Log: slog.New(slog.DiscardHandler), Blind: blind,
 		Permit:  func(netip.AddrPort) error { return nil },
 		Dial:    func(context.Context, string, string) (net.Conn, error) { return near, nil },
-		Explain: func(err error) Refusal { return Refusal{Problem: serve.NewProblem(403, "tunnel", "%v", err)} },
+		Explain: func(err error) Refusal { return Refusal{Problem: web.NewProblem(403, "tunnel", "%v", err)} },
 	}
 	l := newHandover()
 	go s.Serve(l)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -160,7 +160,7 @@ func (s *Server) inside(scheme string) http.Handler {
 		asked, other := fetch.OriginOf(&u)
 		same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
 		if !same || r.Method == http.MethodConnect {
-			p := serve.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
+			p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
 				to, cut(u.Scheme+"://"+u.Host))
 			s.answer(w, r, Refusal{p, "http_request_error"})
 			return

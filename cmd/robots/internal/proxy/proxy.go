@@ -26,7 +26,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // Limits bound what clients and sites can make a Server hold.
@@ -52,7 +52,7 @@ var UsualLimits = Limits{
 // Server is the proxy. Its fields must not change after Serve.
 type Server struct {
 	Gate   http.RoundTripper // sends a request, or tells why not
-	Guard  serve.Guard       // who may use it
+	Guard  web.Guard         // who may use it
 	Limits Limits
 	Log    *slog.Logger
 
@@ -253,7 +253,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	out := &writer{ResponseWriter: w, request: r, control: http.NewResponseController(w), patience: s.Limits.Patience}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
-		body := &body{Duplex: serve.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
+		body := &body{Duplex: web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
 		defer body.Start()()
 		out.body = body
 		r = r.WithContext(r.Context())
@@ -273,7 +273,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 
 // body is that of a request. The server closes it.
 type body struct {
-	serve.Duplex
+	web.Duplex
 	end atomic.Pointer[error] // what reading ended with
 }
 
@@ -357,7 +357,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // the site is not blamed.
 func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 	if errors.Is(err, errSwitch) {
-		return Refusal{serve.NewProblem(http.StatusBadGateway, "failure", "%v", err), "http_upgrade_failed"}
+		return Refusal{web.NewProblem(http.StatusBadGateway, "failure", "%v", err), "http_upgrade_failed"}
 	}
 	if out, ok := w.(*writer); ok && out.body != nil {
 		if cause := out.body.cause(); cause != nil && cause != io.EOF && errors.Is(err, cause) {

@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // Refusal is an answer of the proxy's own.
 type Refusal struct {
-	*serve.Problem
+	*web.Problem
 	Error string // of RFC 9209 §2.3; if empty, http_request_denied
 }
 
@@ -44,11 +44,11 @@ func (f Refusal) as(status int) Refusal {
 }
 
 func bad(format string, args ...any) Refusal {
-	return Refusal{serve.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
+	return Refusal{web.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
 }
 
 func busy() Refusal {
-	p := serve.NewProblem(http.StatusServiceUnavailable, "busy", "too many requests are under way")
+	p := web.NewProblem(http.StatusServiceUnavailable, "busy", "too many requests are under way")
 	p.RetryAfter = time.Second
 	return Refusal{p, "connection_limit_reached"}
 }
@@ -63,7 +63,7 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	if kind == "" {
 		kind = "http_request_denied"
 	}
-	serve.SetProxyStatus(h, kind, f.Detail)
+	web.SetProxyStatus(h, kind, f.Detail)
 	f.SetRetryAfter(h)
 	var text bytes.Buffer
 	if wantsHTML(r.Header.Values("Accept")) {

@@ -1,6 +1,6 @@
-// Package serve has what "robots serve" needs of HTTP and knows nothing of robots.txt: problem
-// documents (RFC 9457), who may ask, deadlines for slow clients, and what gateways ask about.
-package serve
+// Package web is what programs that answer over HTTP have in common. It knows nothing of robots.txt: problem
+// documents (RFC 9457), who may ask, deadlines for slow clients, room for what they send, and what gateways ask about.
+package web
 
 import (
 	"encoding/json"
