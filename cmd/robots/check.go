@@ -20,9 +20,6 @@ import (
 type checker struct {
 	*shell.App
 	site.Network
-	all     bool // --as all
-	explain bool
-	uses    site.UsesFlag
 }
 
 // checkCommand makes the subcommand. The URLs are few and given by hand; lists are for filter.
@@ -50,28 +47,13 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(c.run),
 	}
-	site.AgentVar(cmd, &c.Agent)
-	cmd.Flags().Var(dialectsFlag{&c.Dialect, &c.all}, "as",
-		"read robots.txt as this `DIALECT` does: "+strings.Join(answer.DialectNames(), ", ")+", or all")
-	site.CompleteDialects(cmd, "all")
-	cmd.Flags().BoolVar(&c.explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
-	site.UsesVar(cmd, &c.uses)
+	site.AgentVar(cmd, &c.Asker)
+	site.DialectVar(cmd, &c.Asker, true)
+	cmd.Flags().BoolVar(&c.Explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
+	site.UsesVar(cmd, &c.Asker)
 	c.Register(cmd)
 	c.RegisterCache(cmd)
 	return cmd
-}
-
-// dialectsFlag is --as where it also takes "all".
-type dialectsFlag struct {
-	*site.DialectFlag
-	all *bool
-}
-
-func (f dialectsFlag) Set(name string) error {
-	if *f.all = name == "all"; *f.all {
-		return nil
-	}
-	return f.DialectFlag.Set(name)
 }
 
 // checked is one URL on its way to an answer.
@@ -88,14 +70,14 @@ const maxAsked = 64
 // run reads all URLs before it asks about the first: a slip in the last one must not
 // come out after a minute of network.
 func (c *checker) run(ctx context.Context, args []string) error {
-	if c.all && c.CacheAt != "" {
+	if c.All && c.CacheAt != "" {
 		return shell.Usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
 	}
 	var urls []checked
 	asks := map[fetch.Origin]*shell.Asked{}
 	var all []*shell.Asked
 	for i, arg := range args {
-		u, o, err := site.ParseSiteAs(c.Dialect.Dialect, i, arg)
+		u, o, err := site.ParseSiteAs(c.Dialect, i, arg)
 		if err != nil {
 			return err
 		}
@@ -143,11 +125,12 @@ func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all 
 func (c *checker) one(g *site.Gate, u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
-	for _, r := range c.readings(u.Result) {
-		v, err := c.verdict(g, u, r)
+	for _, r := range c.Readings(u.Result) {
+		v, err := c.Check(u.url, r, g.Answer(u.Origin, r.Result))
 		if err != nil {
 			return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 		}
+		v.Number, v.URL = u.number, u.text
 		out.Worsen(shell.StatusOf(v))
 		verdicts = append(verdicts, v)
 	}
@@ -156,44 +139,12 @@ func (c *checker) one(g *site.Gate, u checked) error {
 		for _, v := range verdicts {
 			out.JSON(*v)
 		}
-	case c.all:
+	case c.All:
 		c.table(&out, verdicts)
 	default:
 		c.print(&out, verdicts[0])
 	}
 	return c.Emit(&out)
-}
-
-// readings are those that --as names.
-func (c *checker) readings(res *fetch.Result) []answer.Reading {
-	if c.all {
-		return answer.InAllDialects(res)
-	}
-	return []answer.Reading{{Dialect: c.Dialect.Dialect, Result: res}}
-}
-
-// verdict asks the gate about one reading of the answer. To ask r.result.Policy would be
-// wrong at times: only the gate knows the target that goes on the wire, and what holds
-// for dot segments.
-func (c *checker) verdict(g *site.Gate, u checked, r answer.Reading) (*answer.Verdict, error) {
-	a, err := answer.Decide(r.Result.Policy, c.Agent.String(), u.url, c.uses)
-	if err != nil {
-		return nil, err
-	}
-	v := answer.NewVerdict(u.text, a)
-	v.Number, v.Agent, v.Dialect = u.number, c.Agent.String(), answer.DialectName(r.Dialect)
-	v.Robots = g.Answer(u.Origin, r.Result)
-	if v.Robots.Error != nil {
-		v.Error = *v.Robots.Error
-	}
-	if c.explain {
-		v.Lines = append([]answer.FileLine{}, r.Bound(c.Agent.String()).Explain(u.url.RequestURI(), a.Decision)...)
-		if by := a.By; by != nil {
-			v.Lines = append(v.Lines, answer.FileLine{Number: by.Line, Text: string(by.By) + ": " + by.Text, Decides: true})
-			slices.SortStableFunc(v.Lines, func(a, b answer.FileLine) int { return a.Number - b.Number })
-		}
-	}
-	return &v, nil
 }
 
 // print writes a verdict for people: the answer first, then what it rests on.

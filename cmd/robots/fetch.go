@@ -43,7 +43,7 @@ which disallows everything; a 4xx is an answer.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(g.run),
 	}
-	site.DialectVar(cmd, &g.Dialect)
+	site.DialectVar(cmd, &g.Asker, false)
 	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, byte for byte")
 	g.Register(cmd)
 	return cmd
@@ -53,7 +53,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
 	}
-	_, o, err := site.ParseSiteAs(g.Dialect.Dialect, 0, args[0])
+	_, o, err := site.ParseSiteAs(g.Dialect, 0, args[0])
 	if err != nil {
 		return err
 	}

@@ -3,26 +3,21 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -35,7 +30,6 @@ type filterer struct {
 	resume    bool
 	overwrite bool
 	failOn    []string
-	uses      site.UsesFlag
 	parallel  int
 	summary   bool
 
@@ -99,8 +93,8 @@ func filterCommand(a *shell.App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(f.run),
 	}
-	site.AgentVar(cmd, &f.Agent)
-	site.DialectVar(cmd, &f.Dialect)
+	site.AgentVar(cmd, &f.Asker)
+	site.DialectVar(cmd, &f.Asker, false)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.outputAt, "output", "o", "", "write what is allowed to this new `FILE`, not to standard output")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "let --output replace a file that exists")
@@ -109,7 +103,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
 	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	site.UsesVar(cmd, &f.uses)
+	site.UsesVar(cmd, &f.Asker)
 	names := slices.Sorted(maps.Keys(failures))
 	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	f.Register(cmd)
@@ -176,7 +170,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	// A fetch outlives its lookup if that takes a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.Size = maxCopies
-	f.origins = site.NewOrigins(f.gate.Find, f.Dialect.Dialect, f.parallel)
+	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
 	f.turns = shell.NewRounds(1)
 	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
 	for range cap(f.processors) {
@@ -184,7 +178,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	}
 	started := time.Now()
 	f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
-	lines := shell.LineFilter[*filtered]{MaxLine: maxURL, Answer: f.answer, Write: f.write}
+	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL, Answer: f.answer, Write: f.write}
 	if f.resume {
 		lines.Skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
 			n, err := f.skip(ctx, in)
@@ -220,12 +214,8 @@ type filtered struct {
 
 // question is a line on its way to an answer.
 type question struct {
-	shell.Line
-	url    *url.URL
-	origin fetch.Origin
-	broken error        // the line holds no URL that could be asked about
+	answer.Listed
 	lookup *site.Lookup // that is waited for
-	result *fetch.Result
 }
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up,
@@ -274,22 +264,19 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 // question reads a line. White space around a URL is no part of it: lists that have been
 // through an editor or a spreadsheet hold such lines.
 func (f *filterer) question(l shell.Line) question {
-	l.Text = strings.TrimSpace(l.Text)
-	q := question{Line: l}
-	if len(l.Text) == 0 {
-		return q
+	text := strings.TrimSpace(l.Text)
+	if len(text) == 0 {
+		return question{}
 	}
-	if q.url, q.broken = urlOfAs(f.Dialect.Dialect, l); q.broken == nil {
-		q.origin, q.broken = fetch.OriginOf(q.url)
-	}
-	if q.broken == nil {
-		q.result = f.origins.Known(q.origin)
+	q := question{Listed: answer.ReadListed(f.Dialect, l.Number, text, l.TooLong)}
+	if q.Err == nil {
+		q.Result = f.origins.Known(q.Origin)
 	}
 	return q
 }
 
 // isOpen reports whether the origin of q has to be looked up.
-func (q *question) isOpen() bool { return q.url != nil && q.broken == nil && q.result == nil }
+func (q *question) isOpen() bool { return q.URL != nil && q.Err == nil && q.Result == nil }
 
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
@@ -300,7 +287,7 @@ func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []ques
 	}
 	for i := range questions {
 		if q := &questions[i]; q.isOpen() {
-			if q.lookup, err = f.origins.Start(ctx, q.origin); err != nil {
+			if q.lookup, err = f.origins.Start(ctx, q.Origin); err != nil {
 				return err
 			}
 		}
@@ -313,7 +300,7 @@ func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []ques
 		}
 		select {
 		case <-q.lookup.Done:
-			q.result = q.lookup.Result
+			q.Result = q.lookup.Result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -321,48 +308,16 @@ func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []ques
 	return ctx.Err()
 }
 
-// urlOf returns the URL on a line of input. No URL begins with a brace, so that lists of
-// URLs and of JSON objects need no flag to tell them apart.
-func urlOf(l shell.Line) (*url.URL, error) { return urlOfAs(policy.RFC9309, l) }
-
-// urlOfAs is urlOf for what a dialect reads.
-func urlOfAs(d policy.Dialect, l shell.Line) (*url.URL, error) {
-	if l.TooLong {
-		return nil, fmt.Errorf("longer than %d bytes", maxURL)
-	}
-	text := l.Text
-	if text[0] == '{' {
-		var record struct {
-			URL string `json:"url"`
-		}
-		if err := json.Unmarshal([]byte(l.Text), &record); err != nil {
-			return nil, err
-		}
-		if text = record.URL; text == "" {
-			return nil, errors.New(`the field "url" is not there: give it`)
-		}
-		if !utf8.ValidString(l.Text) && strings.ContainsRune(text, utf8.RuneError) {
-			return nil, errors.New("the URL is not UTF-8 text")
-		}
-	}
-	return site.ParseURLAs(d, text)
-}
-
 // decide answers a question whose origin has been looked up, and puts the line where it
 // belongs. What could not be found out is with the refused ones: a list of what may be
 // fetched has no room for "perhaps".
 func (f *filterer) decide(b *filtered, q *question) {
-	var a client.Answer
-	if q.broken == nil {
-		// The error is about a URL that net/http would not send.
-		a, q.broken = answer.Decide(q.result.Policy, f.Agent.String(), q.url, f.uses)
-	}
-	to := &b.refused
+	a, to := f.Decide(&q.Listed), &b.refused
 	switch {
-	case q.broken != nil:
+	case q.Err != nil:
 		b.tally.Malformed++
 		if len(b.malformed) < shown {
-			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.Number, answer.Visible(q.broken.Error())))
+			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.Number, answer.Visible(q.Err.Error())))
 		}
 	case a.Reason == policy.ReasonUnreachable:
 		b.tally.Unknown++
@@ -375,31 +330,15 @@ func (f *filterer) decide(b *filtered, q *question) {
 	switch {
 	case to == &b.refused && f.refusals == nil:
 	case f.JSON:
-		to.JSON(f.verdict(q, a))
+		v := f.Verdict(&q.Listed, a)
+		to.Verdict(&v)
 	case to == &b.allowed:
 		to.WriteString(q.Text)
 		to.WriteByte('\n')
 	default:
-		v := f.verdict(q, a)
-		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(v.URL), v.Because())
+		v := f.Verdict(&q.Listed, a)
+		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(q.Text), v.Because())
 	}
-}
-
-// verdict is a about q, for an output that says more than the line.
-func (f *filterer) verdict(q *question, a client.Answer) answer.Verdict {
-	v := answer.Verdict{Number: q.Number, URL: q.Text, Agent: f.Agent.String(), Dialect: f.Dialect.String()}
-	if f.JSON && q.url != nil && q.Text[0] == '{' {
-		v.URL, v.Record = q.url.String(), json.RawMessage(strings.ToValidUTF8(q.Text, "\uFFFD")) // as JSON has to be
-	}
-	if q.broken != nil {
-		v.Error = q.broken.Error()
-		return v
-	}
-	v.Answered(a)
-	if a.Reason == policy.ReasonUnreachable && q.result.Err != nil {
-		v.Error = q.result.Err.Error()
-	}
-	return v
 }
 
 // write is called for one batch after the other. The refused lines go first: should the

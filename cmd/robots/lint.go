@@ -231,7 +231,7 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if errors.Is(err, fs.ErrNotExist) && looksLikeHost(arg) {
 		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
 	}
-	return lint.Report{Name: arg, Findings: append(lint.Name(arg), lint.File(data)...), Text: data}, err
+	return answer.Linted(arg, data), err
 }
 
 // looksLikeHost recognizes a host name that was given without a scheme.
@@ -264,7 +264,7 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if res.StatusCode == 0 {
 		return r, res.Err
 	}
-	a := servedAs(o, res)
+	a := answer.Served(o, res)
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
@@ -272,19 +272,6 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
 	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
-}
-
-// servedAs is res as package lint judges it.
-func servedAs(o fetch.Origin, res *fetch.Result) lint.Answer {
-	return lint.Answer{
-		URL:         o.RobotsURL().String(),
-		StatusCode:  res.StatusCode,
-		ContentType: res.Header.Get("Content-Type"),
-		RetryAfter:  res.Header.Get("Retry-After"),
-		Redirects:   res.Redirects,
-		Body:        res.Body,
-		Truncated:   res.Truncated,
-	}
 }
 
 // misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is

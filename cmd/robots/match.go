@@ -21,16 +21,12 @@ import (
 // (RFC 9309 §2.5), with every byte escaped, still fits.
 const maxRecord = 8 << 20
 
-// maxURL is how long a URL may be that is read from a stream.
-const maxURL = 64 << 10
-
 // matcher is "robots match".
 type matcher struct {
 	*shell.App
-	robots  string
-	agent   site.AgentFlag
-	dialect site.DialectFlag
-	jsonl   bool
+	answer.Asker
+	robots string
+	jsonl  bool
 }
 
 // matchCommand makes the subcommand. It compares paths as they are written, byte for byte: it is
@@ -66,8 +62,8 @@ For each there is one line of output in the same order, as --json writes it.`,
 	f := cmd.Flags()
 	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask; - is standard input")
 	f.BoolVar(&m.jsonl, "jsonl", false, "read records that carry their own robots.txt from standard input")
-	site.AgentVar(cmd, &m.agent)
-	site.DialectVar(cmd, &m.dialect)
+	site.AgentVar(cmd, &m.Asker)
+	site.DialectVar(cmd, &m.Asker, false)
 	return cmd
 }
 
@@ -76,7 +72,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	switch {
 	case m.jsonl && (m.robots != "" || len(urls) > 0):
 		return shell.Usagef("--jsonl reads everything from standard input: leave out --robots and URLs")
-	case m.jsonl && m.agent != "*":
+	case m.jsonl && m.Agent != "*":
 		return shell.Usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
 		return m.records(ctx)
@@ -86,7 +82,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 		return shell.Usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
 	for i, url := range urls {
-		if _, err := answer.ReadTargetAs(m.dialect.Dialect, url, false); err != nil {
+		if _, err := answer.ReadTargetAs(m.Dialect, url, false); err != nil {
 			return shell.Usagef("argument %d: %w", i+1, err)
 		}
 	}
@@ -94,7 +90,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	if err != nil {
 		return err
 	}
-	ask := m.asker(m.dialect.Parse(data))
+	ask := m.asker(m.Dialect.Parse(data))
 	if len(urls) == 0 {
 		return m.stream(ctx, ask)
 	}
@@ -108,9 +104,9 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 // asker returns a function that writes p's answer about a URL. It may be called
 // concurrently.
 func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url string) {
-	group, colours := p.Group(m.agent.String()), m.Palette()
+	group, colours := p.Group(m.Agent), m.Palette()
 	return func(o *shell.Output, number int, url string) {
-		v, err := m.verdict(group, number, url)
+		v, err := m.Match(group, number, url)
 		if err != nil {
 			m.malformed(o, v, err)
 			return
@@ -122,18 +118,6 @@ func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url 
 		}
 		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(url), v.Because())
 	}
-}
-
-// verdict is the answer of the crawler's group about a URL. With an error it has the question
-// alone.
-func (m *matcher) verdict(g policy.Group, number int, url string) (answer.Verdict, error) {
-	target, err := answer.ReadTargetAs(m.dialect.Dialect, url, false)
-	if err != nil {
-		return answer.Verdict{Number: number, URL: url}, err
-	}
-	v := answer.NewVerdict(url, client.Answer{Decision: g.Decide(target)})
-	v.Number, v.Agent, v.Dialect = number, m.agent.String(), answer.DialectName(m.dialect.Dialect)
-	return v, nil
 }
 
 // malformed reports a line that could not be understood. JSON has an answer to it in any
@@ -149,14 +133,14 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 // stream answers for one URL on each line.
 func (m *matcher) stream(ctx context.Context, ask func(o *shell.Output, number int, url string)) error {
 	shell.Typed(m.In, m.Err, "URLs")
-	lines := shell.LineFilter[*shell.Output]{MaxLine: maxURL, Write: m.Emit}
+	lines := shell.LineFilter[*shell.Output]{MaxLine: answer.MaxURL, Write: m.Emit}
 	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
 		o := new(shell.Output)
 		for _, l := range batch {
 			switch text := strings.TrimSpace(l.Text); {
 			case len(text) == 0:
 			case l.TooLong:
-				m.malformed(o, answer.Verdict{Number: l.Number, URL: text}, fmt.Errorf("longer than %d bytes", maxURL))
+				m.malformed(o, answer.Verdict{Number: l.Number, URL: text}, fmt.Errorf("longer than %d bytes", answer.MaxURL))
 			default:
 				ask(o, l.Number, text)
 			}
@@ -221,7 +205,7 @@ func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (policy
 	if err := json.Unmarshal([]byte(l.Text), r); err != nil {
 		return policy.Decision{}, nil, err
 	}
-	d, err := r.Dialect(m.dialect.Dialect)
+	d, err := r.Dialect(m.Dialect)
 	if err != nil {
 		return policy.Decision{}, nil, err
 	}

@@ -100,7 +100,7 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 			return p.Emit(&out)
 		}),
 	}
-	site.AgentVar(cmd, &p.Agent)
+	site.AgentVar(cmd, &p.Asker)
 	p.Register(cmd)
 	return cmd
 }
@@ -147,7 +147,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
 		return nil, err
 	}
-	s.decision, err = client.DecideWith(s.policy, p.Agent.String(), s.url)
+	s.decision, err = client.DecideWith(s.policy, p.Agent, s.url)
 	return s, err
 }
 
@@ -177,7 +177,7 @@ type seenRecord struct {
 
 func (p *pager) record(s *seen) seenRecord {
 	v := answer.NewVerdict(s.url.String(), s.decision)
-	return seenRecord{v.URL, s.status, p.Agent.String(), v.Allowed, v.Reason, answer.OrNull(v.Line), answer.OrNull(v.Rule)}
+	return seenRecord{v.URL, s.status, p.Agent, v.Allowed, v.Reason, answer.OrNull(v.Line), answer.OrNull(v.Rule)}
 }
 
 // pageRecord is what page writes with --json.
@@ -251,7 +251,7 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 	for _, e := range engines {
 		tokens, name := e.tokens, answer.DialectName(e.dialect)
 		if tokens == nil {
-			tokens, name = []string{p.Agent.String()}, p.Agent.String()
+			tokens, name = []string{p.Agent}, p.Agent
 		}
 		effect := s.rules.For(e.dialect, tokens...)
 		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
@@ -355,7 +355,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 			tokens = append(tokens, m.Key)
 		}
 	}
-	agent := p.Agent.String()
+	agent := p.Agent
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	for _, label := range site.UsageLabels() {
 		// What a server may make of dot segments counts too, as it does for the gate.

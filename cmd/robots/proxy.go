@@ -28,7 +28,6 @@ import (
 type proxying struct {
 	server
 	each   bool // --agent-from-client
-	uses   site.UsesFlag
 	paced  bool
 	blind  string
 	refuse string // a key of denials
@@ -103,9 +102,9 @@ func (p *proxying) command() *cobra.Command {
 
 // registerProxy adds the flags that serve does not share.
 func (p *proxying) registerProxy(cmd *cobra.Command) {
-	site.AgentVar(cmd, &p.Agent)
-	site.DialectVar(cmd, &p.Dialect)
-	site.UsesVar(cmd, &p.uses)
+	site.AgentVar(cmd, &p.Asker)
+	site.DialectVar(cmd, &p.Asker, false)
+	site.UsesVar(cmd, &p.Asker)
 	f := cmd.Flags()
 	f.BoolVar(&p.each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
 	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
@@ -185,7 +184,7 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 // open makes g, which answers questions, one that requests are sent through. own is where the proxy
 // listens.
 func (p *proxying) open(s *proxy.Server, g *site.Gate, own netip.AddrPort) {
-	g.Uses = p.uses
+	g.Uses = p.Uses
 	if p.each {
 		g.Token = ""
 	}

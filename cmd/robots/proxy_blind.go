@@ -34,7 +34,7 @@ func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(blindWays, p.blind) {
 		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.blind), strings.Join(blindWays, ", "))
 	}
-	if p.blind != blindOrigin || !p.paced && p.uses == nil && p.Signing.Key == "" && p.Headers == nil {
+	if p.blind != blindOrigin || !p.paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil {
 		return nil
 	}
 	if given {

@@ -64,7 +64,7 @@ func refused(u *url.URL, a client.Answer) proxy.Refusal {
 	if v.Line > 0 {
 		why = "robots.txt, " + why
 	}
-	p := web.NewProblem(http.StatusForbidden, kindOf(&v), "%s", why)
+	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
 	if a.Reason == policy.ReasonUnreachable {
 		p.RetryAfter = time.Minute
 		if !a.Until.IsZero() {

@@ -133,7 +133,7 @@ type list struct {
 // find reads on to the line that is wanted. The error is io.EOF if there is none.
 func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) bool) error {
 	for ctx.Err() == nil {
-		text, tooLong, err := shell.AppendLine(l.text[:0], l.in, maxURL)
+		text, tooLong, err := shell.AppendLine(l.text[:0], l.in, answer.MaxURL)
 		if err != nil && (err != io.EOF || len(text) == 0) {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -87,8 +86,8 @@ func (s *server) command() *cobra.Command {
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		return s.run(ctx, cmd.Flags().Changed("trusted"))
 	})
-	site.AgentVar(cmd, &s.Agent)
-	site.DialectVar(cmd, &s.Dialect)
+	site.AgentVar(cmd, &s.Asker)
+	site.DialectVar(cmd, &s.Asker, false)
 	f := cmd.Flags()
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
@@ -180,7 +179,6 @@ func (s *server) service(gateways bool) (*service, error) {
 		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
 		work: web.NewMemory(s.limits.work - s.limits.work/4), small: web.NewMemory(s.limits.work / 4),
 		policies: web.NewMemory(s.limits.policies), spool: web.NewMemory(s.limits.spool)}
-	v.answers = &shell.App{Streams: shell.Streams{Out: io.Discard, Err: io.Discard}, JSON: true}
 	v.outputs.New = func() any { return new(shell.Output) }
 	v.guard.Hosts = s.hosts
 	if s.turn <= 0 {

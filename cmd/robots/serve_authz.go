@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -36,44 +37,53 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return p
 	}
 	begin := time.Now()
-	c, q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
+	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
 	if err != nil {
 		return err
 	}
 	// What an allowed URL rests on is asked for by people, not by gateways.
-	if a, err := answer.Decide(q.Result.Policy, c.Agent.String(), q.url, nil); err == nil && a.Allowed {
+	if a, err := answer.Decide(q.result.Policy, q.Agent, q.url, nil); err == nil && a.Allowed {
 		v.metrics.decided(begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}
-	answer, err := v.judge(begin, c, q)
+	verdict, err := v.judge(begin, q)
 	if err != nil {
 		return err
 	}
-	v.log.Debug("refused", "url", text, "agent", answer.Agent, "because", answer.Because())
-	v.refuse(w, answer)
+	v.log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
+	v.refuse(w, verdict)
 	return nil
 }
 
+// asked is a question about one URL, and the robots.txt that answers it.
+type asked struct {
+	answer.Asker
+	text   string
+	url    *url.URL
+	origin fetch.Origin
+	result *fetch.Result
+}
+
 // about finds what is to be known of a URL. If agent is empty, it is that of the service.
-func (v *service) about(ctx context.Context, text, agent string) (*checker, checked, error) {
-	u, o, err := siteOf("url", text)
-	if err != nil {
-		return nil, checked{}, err
+func (v *service) about(ctx context.Context, text, agent string) (q asked, err error) {
+	q.text = text
+	if q.url, q.origin, err = siteOf("url", text); err != nil {
+		return q, err
 	}
-	c, err := v.asker(agent, "")
-	if err != nil {
-		return nil, checked{}, err
+	if q.Asker, err = v.asker(agent, ""); err != nil {
+		return q, err
 	}
-	res, err := v.find(ctx, c, u, o)
-	return c, checked{1, text, u, &shell.Asked{Origin: o, Result: res}}, err
+	q.result, err = v.find(ctx, q.Asker, q.url, q.origin)
+	return q, err
 }
 
 // judge decides about a URL that was asked about at begin, with all that the decision rests on.
-func (v *service) judge(begin time.Time, c *checker, q checked) (*answer.Verdict, error) {
-	verdict, err := c.verdict(v.gate, q, answer.Reading{Dialect: c.Dialect.Dialect, Result: q.Result})
+func (v *service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
+	verdict, err := q.Check(q.url, answer.Reading{Dialect: q.Dialect, Result: q.result}, v.gate.Answer(q.origin, q.result))
 	if err != nil {
 		return nil, noOrigin(err)
 	}
+	verdict.Number, verdict.URL = 1, q.text
 	v.metrics.decided(begin, verdict.Outcome())
 	return verdict, nil
 }
@@ -81,31 +91,11 @@ func (v *service) judge(begin time.Time, c *checker, q checked) (*answer.Verdict
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
 // stands behind the gateway.
 func (v *service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
-	kind := kindOf(verdict)
+	kind := verdict.Kind()
 	p := web.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
-	if kind == "unreachable" {
-		p.RetryAfter = retryOfAnswer(verdict.Robots)
+	if verdict.Unreachable() {
+		p.RetryAfter = verdict.Robots.AskAgain()
 	}
 	web.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
 	p.Write(w)
-}
-
-func unreachable(v *answer.Verdict) bool {
-	return v.Reason == answer.ReasonName(policy.ReasonUnreachable)
-}
-
-// kindOf tells in one word what refuses: the rules, or that they are not known.
-func kindOf(v *answer.Verdict) string {
-	if unreachable(v) {
-		return "unreachable"
-	}
-	return "rule"
-}
-
-// retryOfAnswer is how long it takes until an unreachable robots.txt is asked for again.
-func retryOfAnswer(a *answer.Answer) time.Duration {
-	if a == nil || a.Retry == nil {
-		return time.Minute
-	}
-	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
 }

@@ -58,24 +58,23 @@ func malformedIn(query string) string {
 	return ""
 }
 
-// asker reads agent and as, which may be empty, into a checker.
-func (v *service) asker(agent, as string) (*checker, error) {
-	c := &checker{App: v.answers}
-	c.Agent, c.Dialect = v.Agent, v.Dialect
+// asker is who asks. agent and as may be empty.
+func (v *service) asker(agent, as string) (k answer.Asker, err error) {
+	k = v.Asker
 	if len(agent) > maxAgent {
-		return nil, web.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
+		return k, web.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
 	}
 	if agent != "" {
-		if err := c.Agent.Set(agent); err != nil {
-			return nil, web.BadParameter("agent", "agent: %v", err)
+		if err := k.SetAgent(agent); err != nil {
+			return k, web.BadParameter("agent", "agent: %v", err)
 		}
 	}
 	if as != "" {
-		if err := (dialectsFlag{&c.Dialect, &c.all}).Set(as); err != nil {
-			return nil, web.BadParameter("as", "as: %v", err)
+		if err := k.SetDialect(as); err != nil {
+			return k, web.BadParameter("as", "as: %v", err)
 		}
 	}
-	return c, nil
+	return k, nil
 }
 
 // askedSite reads the URL of a question whose site is to be asked.
@@ -101,7 +100,7 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
-	u, err := site.ParseURL(text)
+	u, err := answer.ReadURL(policy.RFC9309, text)
 	if err != nil {
 		return nil, fetch.Origin{}, noOrigin(err)
 	}
@@ -122,7 +121,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker(query.Get("agent"), query.Get("as"))
+	k, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
@@ -130,17 +129,15 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	begin, q := time.Now(), checked{1, query.Get("url"), u, &shell.Asked{Origin: o}}
-	if q.Result, err = v.find(r.Context(), c, u, o); err != nil {
+	begin := time.Now()
+	res, err := v.find(r.Context(), k, u, o)
+	if err != nil {
 		return err
 	}
-	g, media := v.gate, mediaJSON
-	if c.all {
+	g, media, release := v.gate, mediaJSON, func() {}
+	if k.All { // each reads the file anew
 		g, media = v.whole, mediaNDJSON
-	}
-	release := func() {}
-	if c.all { // each reads the file anew
-		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.Result.Body))); err != nil {
+		if release, err = v.admit(r.Context(), costOfParse*int64(len(res.Body))); err != nil {
 			return err
 		}
 	}
@@ -149,24 +146,25 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 	defer v.outputs.Put(out)
 	out.Reset()
 	var outcomes []string
-	for _, r := range c.readings(q.Result) {
-		answer, err := c.verdict(g, q, r)
+	for _, r := range k.Readings(res) {
+		verdict, err := k.Check(u, r, g.Answer(o, r.Result))
 		if err != nil {
 			return noOrigin(err)
 		}
-		out.Verdict(answer)
-		outcomes = append(outcomes, answer.Outcome())
+		verdict.Number, verdict.URL = 1, query.Get("url")
+		out.Verdict(verdict)
+		outcomes = append(outcomes, verdict.Outcome())
 	}
 	v.metrics.decided(begin, outcomes...)
 	release()
 	return v.send(w, media, out.Bytes())
 }
 
-// find returns what c reads of o's robots.txt for u: the whole file for all dialects. What is
+// find returns what k reads of o's robots.txt for u: the whole file for all dialects. What is
 // known needs no deadline.
-func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
-	if !c.all {
-		if res, err := v.lookup(site.Ended, o, c.Dialect.Dialect); err == nil {
+func (v *service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
+	if !k.All {
+		if res, err := v.lookup(site.Ended, o, k.Dialect); err == nil {
 			return res, nil
 		}
 	}
@@ -175,10 +173,10 @@ func (v *service) find(ctx context.Context, c *checker, u *url.URL, o fetch.Orig
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
 	defer cancel()
-	if c.all {
+	if k.All {
 		return v.files.Get(ctx, o)
 	}
-	return v.lookup(ctx, o, c.Dialect.Dialect)
+	return v.lookup(ctx, o, k.Dialect)
 }
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
@@ -215,11 +213,11 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.asker("", query.Get("as"))
+	k, err := v.asker("", query.Get("as"))
 	if err != nil {
 		return err
 	}
-	if c.all {
+	if k.All {
 		return web.BadParameter("as", "as=all is for decisions")
 	}
 	_, o, err := askedSite("origin", query.Get("origin"))
@@ -238,7 +236,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	}
 	return v.answer(w, http.StatusOK, mediaJSON, release, func(to io.Writer) error {
 		var out shell.Output
-		res = res.In(c.Dialect.Dialect)
+		res = res.In(k.Dialect)
 		out.JSON(answer.NewFetched(res, v.whole.Answer(o, res)))
 		_, err := out.WriteTo(to)
 		return err

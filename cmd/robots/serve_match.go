@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -39,12 +40,12 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer spool.Close()
-	ask, urls, release, err := v.matching(r.Context(), spool)
+	ask, release, err := v.matching(r.Context(), spool)
 	if err != nil {
 		return err
 	}
 	defer release()
-	from, err := spool.Reader(urls)
+	from, err := spool.Reader(ask.urls)
 	if err != nil {
 		return err
 	}
@@ -55,8 +56,8 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	list.Token() // its bracket
 	err = eachURL(list, func(url string) error {
 		number++
-		ask(&out, number, url)
-		out.Problems = nil // the records say the same
+		verdict, _ := ask.Match(ask.group, number, url) // which tells of an error, too
+		out.Verdict(&verdict)
 		if out.Len() < shell.BatchBytes {
 			return nil
 		}
@@ -73,37 +74,40 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// matching reads a question, and returns what answers it and where its URLs begin. What is
-// large in that is held until it is released.
-func (v *service) matching(ctx context.Context, spool *web.Spool) (
-	ask func(*shell.Output, int, string), urls int64, release func(), err error,
-) {
+// matching is a question that was read.
+type matching struct {
+	answer.Asker
+	group policy.Group
+	urls  int64 // where they begin in the body
+}
+
+// matching reads a question. What is large in it is held until it is released.
+func (v *service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
 	size := spool.Size()
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
 	if err != nil {
-		return nil, 0, nil, err
+		return m, nil, err
 	}
 	defer read()
 	q, text, err := readMatch(spool)
 	if err != nil {
-		return nil, 0, nil, err
+		return m, nil, err
 	}
-	c, err := v.asker(q.Agent, q.As)
-	if err != nil {
-		return nil, 0, nil, err
+	if m.Asker, err = v.asker(q.Agent, q.As); err != nil {
+		return m, nil, err
 	}
-	if c.all {
-		return nil, 0, nil, web.BadParameter("as", "as=all is for decisions about a site")
+	if m.All {
+		return m, nil, web.BadParameter("as", "as=all is for decisions about a site")
 	}
-	m := &matcher{App: c.App, agent: c.Agent, dialect: c.Dialect}
-	p := m.dialect.Parse(text)
+	p := m.Dialect.Parse(text)
 	release = func() {}
 	if n := int64(p.Size()); n > smallPolicy {
 		if release = v.policies.TryTake(n); release == nil {
-			return nil, 0, nil, busy()
+			return m, nil, busy()
 		}
 	}
-	return m.asker(p), q.urls, release, nil
+	m.group, m.urls = p.Group(m.Agent), q.urls
+	return m, release, nil
 }
 
 // readMatch reads all of the body, and the file in it.
@@ -183,8 +187,8 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 		if err := readField(d, "urls", &url); err != nil {
 			return err
 		}
-		if len(url) > maxURL {
-			return web.BadParameter("urls", "a URL is longer than %d bytes", maxURL)
+		if len(url) > answer.MaxURL {
+			return web.BadParameter("urls", "a URL is longer than %d bytes", answer.MaxURL)
 		}
 		if err := visit(url); err != nil {
 			return err
@@ -218,15 +222,10 @@ func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return v.answer(w, http.StatusOK, media, release, func(to io.Writer) error {
-		in, err := spool.Reader(0)
+		text, err := readAll(spool)
 		if err != nil {
 			return err
 		}
-		l := &linter{App: &shell.App{Streams: shell.Streams{In: in, Err: io.Discard}}}
-		report, err := l.one(r.Context(), "-")
-		if err != nil {
-			return err
-		}
-		return write(to, report)
+		return write(to, answer.Linted("-", text))
 	})
 }

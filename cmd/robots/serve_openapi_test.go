@@ -220,7 +220,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 		{operation{"DELETE", "/v1/turns/x?y=z", "", ""}, 400},
 		{operation{"GET", "/authz", "", "X-Original-URL: http://rules.example/private"}, 403},
 		{operation{"GET", "/authz", "", "X-Original-URL: http://down.example/"}, 403},
-		{operation{"GET", "/authz", "", "X-Original-URL: http://" + long[:maxURL] + ".example/"}, 422},
+		{operation{"GET", "/authz", "", "X-Original-URL: http://" + long[:answer.MaxURL] + ".example/"}, 422},
 		{operation{"GET", "/authz", "", "X-Original-URL: foo"}, 400},
 	} {
 		d.send(v, c.operation, c.status)

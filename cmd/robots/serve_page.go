@@ -50,7 +50,7 @@ type pageForm struct {
 
 // page answers GET / and POST /: the form, with the answer below if a question is in it.
 func (v *service) page(w http.ResponseWriter, r *http.Request) error {
-	view := &pageView{Usual: v.Agent.String()}
+	view := &pageView{Usual: v.Agent}
 	release, err := v.askPage(w, r, view)
 	status := http.StatusOK
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	release, err = v.readForm(w, r, &view.Form)
 	f := &view.Form
 	if view.Form.Agent == "" {
-		view.Form.Agent = v.Agent.String()
+		view.Form.Agent = v.Agent
 	}
 	switch {
 	case err != nil || f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "":
@@ -252,7 +252,7 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, res *fetch.Result) er
 	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
 	a.Came.bridged(a.service.lookup(site.Ended, o, a.as))
 	if res.StatusCode != 0 {
-		served := servedAs(o, res)
+		served := answer.Served(o, res)
 		a.lint(len(res.Body), served.Findings)
 	}
 	return a.decide(ctx)
@@ -337,7 +337,7 @@ func (v *service) repaired(w http.ResponseWriter, r *http.Request) error {
 			return noOrigin(err)
 		}
 		text, fix = res.Body, func(_ []byte, accept func(lint.Finding) bool) ([]byte, []lint.Finding) {
-			served := servedAs(o, res)
+			served := answer.Served(o, res)
 			return served.Fix(accept)
 		}
 	}

@@ -115,20 +115,20 @@ type pageAnswer struct {
 
 // newPageAnswer is an answer without anything that depends on the file.
 func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	c := crawlerOf(f.Agent, v.Dialect.Dialect)
+	c := crawlerOf(f.Agent, v.Dialect)
 	who, err := v.asker(c.Token, f.As)
 	if err != nil {
 		return nil, err
 	}
-	if who.all {
+	if who.All {
 		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
 	}
 	if f.As == "" {
-		who.Dialect.Dialect = c.dialect
+		who.Dialect = c.dialect
 	}
 	lines, err := f.lines()
-	return &pageAnswer{service: v, form: f, lines: lines, as: who.Dialect.Dialect, also: c.also, kept: map[int]bool{},
-		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent.String(), Dialect: who.Dialect.String(), Reader: readers[who.Dialect.Dialect]}, err
+	return &pageAnswer{service: v, form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
+		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent, Dialect: answer.DialectName(who.Dialect), Reader: readers[who.Dialect]}, err
 }
 
 func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
@@ -69,8 +68,7 @@ type service struct {
 	gate     *site.Gate
 	whole    *site.Gate // of files
 	files    *site.Files
-	answers  *shell.App // writes JSON; whatever it answers, it is not changed
-	outputs  sync.Pool  // of *output, for single answers
+	outputs  sync.Pool // of *output, for single answers
 	guard    web.Guard
 	trusted  web.Gateways
 	gateways bool // /authz may be asked under any Host

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -26,11 +26,11 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
-	c, err := v.asker(query.Get("agent"), query.Get("as"))
+	k, err := v.asker(query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
-	if c.all {
+	if k.All {
 		return web.BadParameter("as", "as=all is for single questions")
 	}
 	select {
@@ -44,7 +44,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	defer end()
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
-	s := &decider{service: v, usual: c, writer: d, end: end, tally: map[string]int{}}
+	s := &decider{service: v, usual: k, writer: d, end: end, tally: map[string]int{}}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.
 	if err := s.run(context.WithoutCancel(r.Context()), d); err != nil {
@@ -57,7 +57,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 // decider answers a stream.
 type decider struct {
 	*service
-	usual  *checker // of lines that name no agent and no dialect
+	usual  answer.Asker // of lines that name no agent and no dialect
 	writer io.Writer
 	end    context.CancelFunc // of reading
 	out    shell.Output
@@ -66,8 +66,9 @@ type decider struct {
 
 // streamed is a line of a stream on its way to an answer.
 type streamed struct {
-	question
-	as *filterer
+	answer.Listed
+	as     *answer.Asker
+	lookup *site.Lookup // of what is not known
 }
 
 // A chunk of a stream is at most BatchLines and BatchBytes long. So many of them are read
@@ -121,8 +122,7 @@ func (s *decider) answer(ctx context.Context, chunks <-chan chunk) error {
 func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 	defer close(chunks)
 	lines, number := bufio.NewReaderSize(in, shell.BatchBytes), 0
-	as := s.filterer(s.usual)
-	f := shell.LineFilter[any]{MaxLine: maxURL}
+	f := shell.LineFilter[any]{MaxLine: answer.MaxURL}
 	for {
 		var b shell.Batch[any]
 		err := f.Fill(&b, lines, number+1)
@@ -133,7 +133,7 @@ func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 		}
 		for _, l := range b.Lines {
 			if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
-				c.lines = append(c.lines, s.question(ctx, l, as))
+				c.lines = append(c.lines, s.question(ctx, l))
 			}
 		}
 		select {
@@ -147,32 +147,22 @@ func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
 	}
 }
 
-// filterer writes answers as "robots filter --json" does.
-func (s *decider) filterer(c *checker) *filterer {
-	f := &filterer{App: c.App}
-	f.Agent, f.Dialect = c.Agent, c.Dialect
-	return f
-}
-
 // question reads a line, and has its origin looked up if that is not known.
-func (s *decider) question(ctx context.Context, l shell.Line, as *filterer) streamed {
-	q := streamed{question{Line: l}, as}
-	if q.url, q.broken = urlOf(l); q.broken == nil && l.Text[0] == '{' {
-		q.as, q.broken = s.own(l, as)
+func (s *decider) question(ctx context.Context, l shell.Line) streamed {
+	q := streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text, l.TooLong), as: &s.usual}
+	if q.URL != nil && q.IsObject() {
+		q.own()
 	}
-	if q.broken == nil {
-		q.origin, q.broken = fetch.OriginOf(q.url)
-	}
-	if q.broken != nil {
+	if q.Err != nil {
 		return q
 	}
-	dialect := q.as.Dialect.Dialect
-	if q.result, _ = s.lookup(site.Ended, q.origin, dialect); q.result == nil {
+	o, dialect := q.Origin, q.as.Dialect
+	if q.Result, _ = s.lookup(site.Ended, o, dialect); q.Result == nil {
 		k := &site.Lookup{Done: make(chan struct{})}
 		q.lookup = k
 		go func() {
 			defer close(k.Done)
-			if k.Result, _ = s.lookup(ctx, q.origin, dialect); k.Result == nil {
+			if k.Result, _ = s.lookup(ctx, o, dialect); k.Result == nil {
 				k.Result = &fetch.Result{Policy: policy.Unreachable(), Err: errEnded}
 			}
 		}()
@@ -180,25 +170,21 @@ func (s *decider) question(ctx context.Context, l shell.Line, as *filterer) stre
 	return q
 }
 
-// own returns as with the agent and the dialect that an object names.
-func (s *decider) own(l shell.Line, as *filterer) (*filterer, error) {
+// own asks as the agent and in the dialect that an object names.
+func (q *streamed) own() {
 	var names struct{ Agent, As string }
-	if err := json.Unmarshal([]byte(l.Text), &names); err != nil || names.Agent == "" && names.As == "" {
-		return as, err
+	err, own := json.Unmarshal([]byte(q.Text), &names), *q.as
+	if err == nil && names.Agent != "" {
+		err = own.SetAgent(names.Agent)
 	}
-	own := &filterer{App: as.App}
-	own.Agent, own.Dialect = as.Agent, as.Dialect
-	if names.Agent != "" {
-		if err := own.Agent.Set(names.Agent); err != nil {
-			return as, err
-		}
+	if err == nil && names.As != "" {
+		own.Dialect, err = answer.DialectByName(names.As)
 	}
-	if names.As != "" {
-		if err := own.Dialect.Set(names.As); err != nil {
-			return as, err
-		}
+	if err != nil {
+		q.Err = err
+	} else if names.Agent != "" || names.As != "" {
+		q.as = &own
 	}
-	return own, nil
 }
 
 // decide writes the answer to a line. If it has to be waited for, what is known goes out first.
@@ -213,18 +199,14 @@ func (s *decider) decide(ctx context.Context, q *streamed) error {
 		}
 		select {
 		case <-q.lookup.Done:
-			q.result = q.lookup.Result
+			q.Result = q.lookup.Result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	var a client.Answer
-	if q.broken == nil {
-		a, q.broken = client.DecideWith(q.result.Policy, q.as.Agent.String(), q.url)
-	}
-	answer := q.as.verdict(&q.question, a)
-	s.tally[answer.Outcome()]++
-	s.out.Verdict(&answer)
+	verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
+	s.tally[verdict.Outcome()]++
+	s.out.Verdict(&verdict)
 	return nil
 }
 

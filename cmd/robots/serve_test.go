@@ -26,7 +26,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -224,7 +223,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 	asked := map[[2]string][]string{} // the URLs, by file and agent
 	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
 		q.URL = strings.TrimSpace(q.URL)
-		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(site.AgentFlag).Set(q.Agents[0]) != nil {
+		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(answer.Asker).SetAgent(q.Agents[0]) != nil {
 			continue
 		}
 		key := [2]string{q.File, q.Agents[0]}
@@ -263,7 +262,7 @@ func TestServeStreamsAsFilterWrites(t *testing.T) {
 		case 4:
 			u = ""
 		case 5:
-			u = "http://rules.example/" + strings.Repeat("x", maxURL)
+			u = "http://rules.example/" + strings.Repeat("x", answer.MaxURL)
 		}
 		fmt.Fprintln(&list, u)
 	}

@@ -50,7 +50,7 @@ const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
 	maxWait   = 2 * time.Minute
-	maxJSON   = 4*maxURL + 4<<10 // of a small question
+	maxJSON   = 4*answer.MaxURL + 4<<10 // of a small question
 )
 
 // turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed.
@@ -107,23 +107,23 @@ func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	}
 	for range 3 {
 		begin := time.Now()
-		c, about, err := v.about(ctx, q.URL, q.Agent)
+		about, err := v.about(ctx, q.URL, q.Agent)
 		if err != nil {
 			return nil, nil, err
 		}
-		answer, err := v.judge(begin, c, about)
+		verdict, err := v.judge(begin, about)
 		if err != nil {
 			return nil, nil, err
 		}
-		record := answer.JSON()
-		said := &turnAnswer{Allowed: answer.Allowed, Decision: &record}
-		if !answer.Allowed {
-			if unreachable(answer) {
-				said.RetryAfter = inSeconds(retryOfAnswer(answer.Robots))
+		record := verdict.JSON()
+		said := &turnAnswer{Allowed: verdict.Allowed, Decision: &record}
+		if !verdict.Allowed {
+			if verdict.Unreachable() {
+				said.RetryAfter = inSeconds(verdict.Robots.AskAgain())
 			}
 			return said, nil, nil
 		}
-		turn, err := v.await(client.WithToken(ctx, answer.Agent), u, wait)
+		turn, err := v.await(client.WithToken(ctx, verdict.Agent), u, wait)
 		_, refused := errors.AsType[*client.DisallowedError](err)
 		switch {
 		case refused && ctx.Err() == nil: // the rules have changed meanwhile

@@ -303,7 +303,7 @@ var table = []mutation{
 	{"cmd/robots/proxy_blind.go", "\tp.blind = blindRefuse\n", "", "a tunnel opens although its requests should be spaced", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
 	{"cmd/robots/proxy.go", "case !p.private && !fetch.Public(addr):", "case false && !fetch.Public(addr):", "the proxy leads into private networks", "./cmd/robots", "TestProxyReachesPublicNetworksOnly"},
 	{"cmd/robots/proxy.go", "case to.Port() == own.Port() && (", "case false && (", "the proxy asks itself", "./cmd/robots", "TestProxyDoesNotAskItself"},
-	{"cmd/robots/proxy.go", "g.Uses = p.uses", "g.Uses = nil", "the proxy knows no uses", "./cmd/robots", "TestProxyPassesWhatIsAllowed"},
+	{"cmd/robots/proxy.go", "g.Uses = p.Uses", "g.Uses = nil", "the proxy knows no uses", "./cmd/robots", "TestProxyPassesWhatIsAllowed"},
 	{"cmd/robots/internal/site/gate.go", "Cache: c, Sign: f.Sign,", "Cache: c,", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
 	{"cmd/robots/serve_page.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "site == \"nothing\"", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
 	{"cmd/robots/serve_page_view.go", "who.Dialect.Dialect = c.dialect", "_ = c.dialect", "Googlebot is not read as Google reads", "./cmd/robots", "TestPageAnswersForEachCrawler"},

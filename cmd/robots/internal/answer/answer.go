@@ -65,6 +65,14 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 	return a
 }
 
+// AskAgain is how long it takes until an unreachable robots.txt is asked for again.
+func (a *Answer) AskAgain() time.Duration {
+	if a == nil || a.Retry == nil {
+		return time.Minute
+	}
+	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
+}
+
 // AgeOf is how many seconds ago res came.
 func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 

@@ -144,19 +144,30 @@ func (v *Verdict) Outcome() string {
 		return ReasonMalformed
 	case v.Allowed:
 		return "allowed"
-	case v.Reason == ReasonName(policy.ReasonUnreachable):
+	case v.Unreachable():
 		return v.Reason
 	default:
 		return "refused"
 	}
 }
 
+// Unreachable reports whether nothing is allowed because robots.txt is not known.
+func (v *Verdict) Unreachable() bool { return v.Reason == ReasonName(policy.ReasonUnreachable) }
+
+// Kind tells in one word what refuses: the rules, or that they are not known.
+func (v *Verdict) Kind() string {
+	if v.Unreachable() {
+		return v.Reason
+	}
+	return "rule"
+}
+
 // Because says in one phrase, safe to print, what the verdict rests on.
 func (v *Verdict) Because() string {
 	switch {
-	case v.Reason == ReasonName(policy.ReasonUnreachable) && v.Error == "":
+	case v.Unreachable() && v.Error == "":
 		return "robots.txt is unreachable"
-	case v.Reason == ReasonName(policy.ReasonUnreachable):
+	case v.Unreachable():
 		return "robots.txt is unreachable: " + Visible(v.cause())
 	case v.Reason == "":
 		return Visible(v.Error)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Output is what one batch of lines, or one command, has to say.
@@ -97,7 +96,7 @@ func (a *App) ReadFile(name string) ([]byte, error) {
 // is "could not find out": the site has not said no.
 func StatusOf(v *answer.Verdict) int {
 	switch {
-	case v.Reason == "", v.Reason == answer.ReasonName(policy.ReasonUnreachable):
+	case v.Reason == "", v.Unreachable():
 		return ExitUnknown
 	case v.Allowed:
 		return ExitOK

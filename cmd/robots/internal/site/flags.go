@@ -10,14 +10,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // Network is what the subcommands that fetch robots.txt have in common.
 type Network struct {
-	Agent     AgentFlag
-	Dialect   DialectFlag
+	answer.Asker
 	UserAgent string
 	Timeout   time.Duration
 	ConnectTo []string
@@ -31,59 +29,42 @@ type Network struct {
 // pass for that crawler.
 const UserAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
-// AgentFlag is --agent.
-type AgentFlag string
+// agentFlag is --agent.
+type agentFlag struct{ *answer.Asker }
 
-func (f *AgentFlag) String() string { return string(*f) }
-func (f *AgentFlag) Type() string   { return "token" }
-
-// Set takes a product token, with or without a version behind it ("ExampleBot/1.0"). Text
-// with a blank is refused: a name of two words is no token, and the first word of a browser's
-// User-Agent field is not the crawler's.
-func (f *AgentFlag) Set(agent string) error {
-	if strings.ContainsFunc(agent, answer.Blank) {
-		return fmt.Errorf("%s holds a blank: give the product token alone, like ExampleBot", answer.Quoted(agent))
-	}
-	token := agent
-	if agent != "*" {
-		token = policy.ProductToken(agent)
-	}
-	if token == "" {
-		return fmt.Errorf("%s holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", answer.Quoted(agent))
-	}
-	*f = AgentFlag(token)
-	return nil
-}
+func (f agentFlag) String() string         { return f.Agent }
+func (f agentFlag) Type() string           { return "token" }
+func (f agentFlag) Set(agent string) error { return f.SetAgent(agent) }
 
 // AgentVar adds --agent. Without it the question is about a crawler that no file names:
 // any other default would answer for one crawler in particular.
-func AgentVar(cmd *cobra.Command, agent *AgentFlag) {
-	*agent = "*"
-	cmd.Flags().Var(agent, "agent", "product `TOKEN` of the crawler; * is a crawler that no group names")
+func AgentVar(cmd *cobra.Command, k *answer.Asker) {
+	k.Agent = "*"
+	cmd.Flags().Var(agentFlag{k}, "agent", "product `TOKEN` of the crawler; * is a crawler that no group names")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
-// UsesFlag is --uses.
-type UsesFlag []string
+// usesFlag is --uses.
+type usesFlag struct{ *answer.Asker }
 
-func (f *UsesFlag) String() string { return strings.Join(*f, ",") }
-func (f *UsesFlag) Type() string   { return "labels" }
+func (f usesFlag) String() string { return "" }
+func (f usesFlag) Type() string   { return "labels" }
 
 // Set takes labels that a statement can disallow: with a misspelt one, all would be allowed.
-func (f *UsesFlag) Set(list string) error {
+func (f usesFlag) Set(list string) error {
 	for use := range strings.SplitSeq(list, ",") {
 		if known := UsageLabels(); !slices.Contains(known, use) {
 			return fmt.Errorf("%s is no use that a site can disallow: write %s%s",
 				answer.Quoted(use), strings.Join(known, ", "), shell.DidYouMean("", shell.Similar(known, use)))
 		}
-		*f = append(*f, use)
+		f.Uses = append(f.Uses, use)
 	}
 	return nil
 }
 
 // UsesVar adds --uses.
-func UsesVar(cmd *cobra.Command, uses *UsesFlag) {
-	cmd.Flags().Var(uses, "uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search")
+func UsesVar(cmd *cobra.Command, k *answer.Asker) {
+	cmd.Flags().Var(usesFlag{k}, "uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search")
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -97,27 +78,31 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-// DialectFlag is --as.
-type DialectFlag struct{ policy.Dialect }
-
-func (f *DialectFlag) String() string { return answer.DialectName(f.Dialect) }
-func (f *DialectFlag) Type() string   { return "dialect" }
-
-func (f *DialectFlag) Set(name string) (err error) {
-	f.Dialect, err = answer.DialectByName(name)
-	return err
+// dialectFlag is --as.
+type dialectFlag struct {
+	*answer.Asker
+	all bool // may be given
 }
 
-func DialectVar(cmd *cobra.Command, d *DialectFlag) {
-	cmd.Flags().Var(d, "as",
-		"read robots.txt as this `DIALECT` does: "+strings.Join(answer.DialectNames(), ", "))
-	CompleteDialects(cmd)
+func (f dialectFlag) String() string { return answer.DialectName(f.Dialect) }
+func (f dialectFlag) Type() string   { return "dialect" }
+
+func (f dialectFlag) Set(name string) error {
+	if _, err := answer.DialectByName(name); err != nil && !(f.all && name == "all") {
+		return err
+	}
+	return f.SetDialect(name)
 }
 
-// CompleteDialects lets shells complete --as. An error would mean that there is no such
-// flag, and the tests complete it.
-func CompleteDialects(cmd *cobra.Command, more ...string) {
-	names := append(answer.DialectNames(), more...)
+// DialectVar adds --as. all tells that it may be all of them. A mistake in the completion would mean that there is no
+// such flag, and the tests complete it.
+func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
+	names := answer.DialectNames()
+	usage := "read robots.txt as this `DIALECT` does: " + strings.Join(names, ", ")
+	if all {
+		usage, names = usage+", or all", append(names, "all")
+	}
+	cmd.Flags().Var(dialectFlag{k, all}, "as", usage)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -74,12 +74,12 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		return nil, err
 	}
 	f := &fetch.Fetcher{
-		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
+		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
 		ObeyWalls: n.obeyWalls,
 	}
 	c := newCache(store, errs)
 	return &Gate{Transport: &client.Transport{
-		Base: base, Token: n.Agent.String(), Fetcher: f, Cache: c, Sign: f.Sign,
+		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign,
 	}, file: file}, nil
 }
 

@@ -1,0 +1,166 @@
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Asker is who asks, and how robots.txt is read to it.
+type Asker struct {
+	Agent   string // a product token; "*" is a crawler that no group names
+	Dialect policy.Dialect
+	All     bool     // read in every dialect, whatever Dialect is
+	Uses    []string // refuse what is disallowed for one of them
+	Explain bool     // with the lines of the file that matter
+}
+
+// SetAgent takes a product token, with or without a version behind it ("ExampleBot/1.0"). Text
+// with a blank is refused: a name of two words is no token, and the first word of a browser's
+// User-Agent field is not the crawler's.
+func (k *Asker) SetAgent(agent string) error {
+	if strings.ContainsFunc(agent, Blank) {
+		return fmt.Errorf("%s holds a blank: give the product token alone, like ExampleBot", Quoted(agent))
+	}
+	token := agent
+	if agent != "*" {
+		token = policy.ProductToken(agent)
+	}
+	if token == "" {
+		return fmt.Errorf("%s holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", Quoted(agent))
+	}
+	k.Agent = token
+	return nil
+}
+
+// SetDialect takes a dialect by name, or "all".
+func (k *Asker) SetDialect(name string) (err error) {
+	if k.All = name == "all"; !k.All {
+		k.Dialect, err = DialectByName(name)
+	}
+	return err
+}
+
+// Readings are res, an answer in RFC9309, as k wants it read.
+func (k *Asker) Readings(res *fetch.Result) []Reading {
+	if k.All {
+		return InAllDialects(res)
+	}
+	return []Reading{{k.Dialect, res}}
+}
+
+// Check is the verdict about a URL by one reading of its site's robots.txt, which came as from says. To ask
+// r.Result.Policy would be wrong at times: only package client knows the target that goes on the wire, and what holds
+// for dot segments.
+func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
+	a, err := Decide(r.Result.Policy, k.Agent, u, k.Uses)
+	if err != nil {
+		return nil, err
+	}
+	v := NewVerdict("", a)
+	v.Agent, v.Dialect, v.Robots = k.Agent, DialectName(r.Dialect), from
+	if from.Error != nil {
+		v.Error = *from.Error
+	}
+	if k.Explain {
+		v.Lines = append([]FileLine{}, r.Bound(k.Agent).Explain(u.RequestURI(), a.Decision)...)
+		if by := a.By; by != nil {
+			v.Lines = append(v.Lines, FileLine{Number: by.Line, Text: string(by.By) + ": " + by.Text, Decides: true})
+			slices.SortStableFunc(v.Lines, func(a, b FileLine) int { return a.Number - b.Number })
+		}
+	}
+	return &v, nil
+}
+
+// Match is the verdict of a group about a URL or path as it is written. With an error it has the question alone.
+func (k *Asker) Match(g policy.Group, number int, url string) (Verdict, error) {
+	target, err := ReadTargetAs(k.Dialect, url, false)
+	if err != nil {
+		return Verdict{Number: number, URL: url, Error: err.Error()}, err
+	}
+	v := NewVerdict(url, client.Answer{Decision: g.Decide(target)})
+	v.Number, v.Agent, v.Dialect = number, k.Agent, DialectName(k.Dialect)
+	return v, nil
+}
+
+// MaxURL is how long a URL may be that is read from a list, in bytes.
+const MaxURL = 64 << 10
+
+// Listed is a line of a list: a URL, or a JSON object that has one. No URL begins with a brace, so that no flag has to
+// tell them apart.
+type Listed struct {
+	Number int
+	Text   string
+	URL    *url.URL // nil: there is none
+	Err    error    // what is wrong with the line, if anything
+	Origin fetch.Origin
+	Result *fetch.Result // of Origin, once it is known
+}
+
+// ReadListed reads a line whose URL a dialect reads. Of one that is too long, text is only the beginning.
+func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed {
+	l := Listed{Number: number, Text: text}
+	switch {
+	case tooLong:
+		l.Err = fmt.Errorf("longer than %d bytes", MaxURL)
+	case l.IsObject():
+		text, l.Err = urlOf(text)
+	}
+	if l.Err == nil {
+		l.URL, l.Err = ReadURL(d, text)
+	}
+	if l.Err == nil {
+		l.Origin, l.Err = fetch.OriginOf(l.URL)
+	}
+	return l
+}
+
+// IsObject reports whether the line is one of JSON.
+func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
+
+// urlOf is the URL in an object.
+func urlOf(object string) (string, error) {
+	var record struct{ URL string }
+	switch err := json.Unmarshal([]byte(object), &record); {
+	case err != nil:
+		return "", err
+	case record.URL == "":
+		return "", errors.New(`the field "url" is not there: give it`)
+	case !utf8.ValidString(object) && strings.ContainsRune(record.URL, utf8.RuneError):
+		return "", errors.New("the URL is not UTF-8 text")
+	}
+	return record.URL, nil
+}
+
+// Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.
+func (k *Asker) Decide(l *Listed) (a client.Answer) {
+	if l.Err == nil { // or it is a URL that net/http would not send
+		a, l.Err = Decide(l.Result.Policy, k.Agent, l.URL, k.Uses)
+	}
+	return a
+}
+
+// Verdict is a about l, for an output that says more than the line.
+func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
+	v := Verdict{Number: l.Number, URL: l.Text, Agent: k.Agent, Dialect: DialectName(k.Dialect)}
+	if l.URL != nil && l.IsObject() {
+		v.URL, v.Record = l.URL.String(), json.RawMessage(strings.ToValidUTF8(l.Text, "\uFFFD")) // as JSON has to be
+	}
+	if l.Err != nil {
+		v.Error = l.Err.Error()
+		return v
+	}
+	v.Answered(a)
+	if a.Reason == policy.ReasonUnreachable && l.Result.Err != nil {
+		v.Error = l.Result.Err.Error()
+	}
+	return v
+}
