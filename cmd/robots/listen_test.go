@@ -61,9 +61,9 @@ func startDaemon(t *testing.T, name string, args ...string) (at string, log *loc
 	t.Helper()
 	log = new(locked)
 	a := &shell.App{Streams: shell.Streams{Err: log}}
-	cmd := (&server{App: a, limits: usualLimits}).command()
+	cmd := newServer(a).command()
 	if name == "proxy" {
-		cmd = (&proxying{server: server{App: a}, bounds: proxy.UsualLimits}).command()
+		cmd = newProxy(a).command()
 	}
 	said, _, _ := startCommand(t, cmd, a, append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
 	at, ok := strings.CutPrefix(said, "robots "+name+": ")

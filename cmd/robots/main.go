@@ -2,8 +2,9 @@
 // package client gives inside a program: may this crawler fetch that URL, and why
 // (RFC 9309). Run "robots --help" for its subcommands and exit statuses.
 //
-// Each subcommand is a file here: its flags, and what it prints. Below them, answer has a question and its
-// verdict, shell the prompt, and site the network; answer imports neither of the other two.
+// Each subcommand is a file here: its flags, and what it prints. Below them, answer has a question and its verdict,
+// shell the prompt, and site the network; serve and proxy are what answers over HTTP, and web what those two have in
+// common. None of them knows a subcommand, and answer imports none of the others.
 package main
 
 import (

@@ -6,30 +6,23 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/netip"
+	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // proxying is "robots proxy".
 type proxying struct {
-	server
-	each   bool // --agent-from-client
-	paced  bool
-	blind  string
+	daemon
+	obeys  proxy.Obeying
 	refuse string // a key of denials
 	watch  string // the address of what watches this proxy; "" for none
 	ca     string // the file of the certificate
@@ -61,9 +54,10 @@ http_proxy=http://robots:TOKEN@HOST:3128.
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // proxyCommand makes the subcommand.
-func proxyCommand(a *shell.App) *cobra.Command {
-	p := &proxying{server: server{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
-	return p.command()
+func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
+
+func newProxy(a *shell.App) *proxying {
+	return &proxying{daemon: daemon{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 }
 
 func (p *proxying) command() *cobra.Command {
@@ -78,7 +72,7 @@ func (p *proxying) command() *cobra.Command {
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		switch {
-		case p.each && cmd.Flags().Changed("agent"):
+		case p.obeys.Each && cmd.Flags().Changed("agent"):
 			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
 		case (p.ca == "") != (p.caKey == ""):
 			return shell.Usagef("--ca and --ca-key are two halves: give both, or none")
@@ -92,7 +86,7 @@ func (p *proxying) command() *cobra.Command {
 		return p.run(ctx)
 	})
 	p.registerProxy(cmd)
-	p.registerServer(cmd, "127.0.0.1:3128")
+	p.register(cmd, "127.0.0.1:3128")
 	f := cmd.Flags()
 	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
 	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
@@ -106,17 +100,33 @@ func (p *proxying) registerProxy(cmd *cobra.Command) {
 	site.DialectVar(cmd, &p.Asker, false)
 	site.UsesVar(cmd, &p.Asker)
 	f := cmd.Flags()
-	f.BoolVar(&p.each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
-	f.BoolVar(&p.paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
+	f.BoolVar(&p.obeys.Each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
+	f.BoolVar(&p.obeys.Paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	f.StringVar(&p.blind, "blind", blindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
+	f.StringVar(&p.obeys.Blind, "blind", proxy.BlindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
 		"refuse with --pace, --uses, --header or --sign-key, which cannot be kept there")
-	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(blindWays, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(proxy.BlindWays, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
+}
+
+// checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin
+// is no longer the default, and wrong if it was given.
+func (p *proxying) checkBlind(given bool) error {
+	if !slices.Contains(proxy.BlindWays, p.obeys.Blind) {
+		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.obeys.Blind), strings.Join(proxy.BlindWays, ", "))
+	}
+	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil {
+		return nil
+	}
+	if given {
+		return shell.Usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
+	}
+	p.obeys.Blind = proxy.BlindRefuse
+	return nil
 }
 
 // denials are the statuses of what robots.txt refuses. Crawlers take a 403 for the site's own wall, and try again.
@@ -131,7 +141,7 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.bounds, Log: log, Explain: explain, Denial: denials[p.refuse]}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Denial: denials[p.refuse]}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}
@@ -149,14 +159,15 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	defer g.End(ctx, p.App)
-	p.open(s, g, l.Addr().(*net.TCPAddr).AddrPort())
+	p.obeys.Uses, p.obeys.Private = p.Uses, p.private
+	s.Obey(g, p.obeys, l.Addr().(*net.TCPAddr).AddrPort())
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))
 	if watch != nil {
-		defer p.watched(ctx, s, g, watch).Close()
+		defer s.Watched(ctx, g, watch).Close()
 		said += fmt.Sprintf("robots proxy metrics: %s/metrics\n", p.url(watch))
 	}
 	io.WriteString(p.Out, said)
-	return drained(ctx, log, s, l, p.drain, func() {})
+	return web.Until(ctx, log, s, l, p.drain, func() {})
 }
 
 // sockets begins to listen for clients, and for what watches this proxy if that is wanted.
@@ -179,118 +190,4 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 	p.warnOfShared(log)
 	listen.WarnIfShared(log, "--ca-key", p.caKey)
 	return l, watch, nil
-}
-
-// open makes g, which answers questions, one that requests are sent through. own is where the proxy
-// listens.
-func (p *proxying) open(s *proxy.Server, g *site.Gate, own netip.AddrPort) {
-	g.Uses = p.Uses
-	if p.each {
-		g.Token = ""
-	}
-	if p.paced {
-		g.Pacer = new(client.Pacer)
-		g.Share(func(s turns.Store) turns.Store { return s })
-	}
-	base := g.Base.(*http.Transport).Clone()
-	base.DisableCompression = true // bodies pass as they are
-	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
-	base.MaxResponseHeaderBytes = 1 << 20
-	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
-	s.Permit = func(to netip.AddrPort) error { return p.permit(to, own) }
-	base.DialContext = guarded(base.DialContext, s.Permit)
-	g.Base = sender{base, withoutHTTP2(base)}
-	s.Gate, s.Dial = g.Transport, base.DialContext
-	s.Blind = func(ctx context.Context, to proxy.Target) (time.Time, error) { return p.decideBlind(ctx, g, to) }
-}
-
-// permit refuses to connect to where this proxy listens, and, without --private, to a network that is
-// not public.
-func (p *proxying) permit(to, own netip.AddrPort) error {
-	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
-	switch {
-	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
-		return sendError{errItself}
-	case !p.private && !fetch.Public(addr):
-		return sendError{fmt.Errorf("%s: %w", addr, errPrivate)}
-	}
-	return nil
-}
-
-// dial is the signature of (*net.Dialer).DialContext.
-type dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil:
-// then check is asked before there is a connection, too.
-func guarded(via dial, check func(netip.AddrPort) error) dial {
-	if via == nil {
-		d := net.Dialer{Timeout: 30 * time.Second}
-		d.Control = func(_, address string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return check(to)
-		}
-		via = d.DialContext
-	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := via(ctx, network, address)
-		if err != nil {
-			return nil, sendError{err}
-		}
-		if err := check(c.RemoteAddr().(*net.TCPAddr).AddrPort()); err != nil {
-			c.Close()
-			return nil, err
-		}
-		return c, nil
-	}
-}
-
-// isOwn reports whether an address is one of this machine.
-func isOwn(addr netip.Addr) bool {
-	if addr.IsLoopback() || addr.IsUnspecified() {
-		return true
-	}
-	all, _ := net.InterfaceAddrs()
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(addr.AsSlice()) {
-			return true
-		}
-	}
-	return false
-}
-
-// sender sends what the gate lets pass.
-type sender struct {
-	*http.Transport
-	old *http.Transport // for requests to upgrade, which HTTP/2 has not (RFC 9113 §8.6)
-}
-
-func withoutHTTP2(base *http.Transport) *http.Transport {
-	t := base.Clone()
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	if t.TLSClientConfig != nil {
-		t.TLSClientConfig.NextProtos = nil // those of base
-	}
-	return t
-}
-
-func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodOptions && req.URL.Path == "" && req.URL.RawQuery == "" && !req.URL.ForceQuery {
-		whole := *req // RFC 9112 §3.2.4: about the server, decided on as its first page
-		u := *req.URL
-		u.Path, whole.URL = "*", &u
-		req = &whole
-	}
-	way := s.Transport
-	if req.Header.Get("Upgrade") != "" {
-		way = s.old
-	}
-	res, err := way.RoundTrip(req)
-	if err != nil {
-		return nil, sendError{err}
-	}
-	return res, nil
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -190,22 +191,26 @@ func TestProxyTunnelsCarryTLSForTheirHost(t *testing.T) {
 
 // The rules' lifetime is what a tunnel may be there for without another look.
 func TestProxyLooksAtATunnelAgainWhenTheRulesEnd(t *testing.T) {
-	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: io.Discard}}, private: true}, blind: blindOrigin}
-	p.CacheAt, p.Timeout = "none", time.Minute
+	p := newProxy(&shell.App{Streams: shell.Streams{Err: io.Discard}})
+	p.private, p.CacheAt, p.Timeout = true, "none", time.Minute
 	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Cache-Control", "max-age=1800") })
 	p.ConnectTo = []string{strings.TrimPrefix(to, "--connect-to=")}
-	g, err := p.openGate(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Shutdown(t.Context())
 	target := proxy.Target{Host: "a.example.com", Port: 443}
-	until, err := p.decideBlind(t.Context(), g, target)
+	look := func(blind string) (time.Time, error) {
+		g, err := p.openGate(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Shutdown(t.Context())
+		var s proxy.Server
+		s.Obey(g, proxy.Obeying{Private: true, Blind: blind}, netip.AddrPort{})
+		return s.Blind(t.Context(), target)
+	}
+	until, err := look(proxy.BlindOrigin)
 	if left := time.Until(until); err != nil || left < 20*time.Minute || left > 30*time.Minute {
 		t.Errorf("until %v from now, %v", left, err)
 	}
-	p.blind = blindAllow
-	if until, err := p.decideBlind(t.Context(), g, target); err != nil || !until.IsZero() {
+	if until, err := look(proxy.BlindAllow); err != nil || !until.IsZero() {
 		t.Errorf("%v, %v", until, err)
 	}
 }

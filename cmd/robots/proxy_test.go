@@ -55,7 +55,8 @@ func startProxy(t *testing.T, args ...string) *relay {
 func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	t.Helper()
 	v := &relay{t: t, log: new(locked)}
-	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: v.log}}}, bounds: l}
+	p := newProxy(&shell.App{Streams: shell.Streams{Err: v.log}})
+	p.bounds = l
 	var said string
 	said, v.stop, v.end = startCommand(t, p.command(), p.App,
 		append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))

@@ -19,7 +19,7 @@ import (
 func watchProxy(t *testing.T, args ...string) (v *relay, watch string) {
 	t.Helper()
 	v = &relay{t: t, log: new(locked)}
-	p := &proxying{server: server{App: &shell.App{Streams: shell.Streams{Err: v.log}}}, bounds: proxy.UsualLimits}
+	p := newProxy(&shell.App{Streams: shell.Streams{Err: v.log}})
 	var said string
 	said, v.stop, v.end = startCommand(t, p.command(), p.App, append([]string{"--listen=127.0.0.1:0", "--cache=none",
 		"--metrics-listen=127.0.0.1:0"}, args...))
@@ -85,7 +85,7 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 	v, watch := watchProxy(t, append(sites, "--private")...)
 	const name = "robots_proxy_answers_total"
 	before := series(t, watch, name)
-	if len(before) != len(proxyAnswers) {
+	if len(before) != len(proxy.Kinds) {
 		t.Errorf("%v", before)
 	}
 	v.do("GET", "http://rules.example.com/a")
@@ -114,7 +114,7 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list := "`" + strings.Join(proxyAnswers, "`, `") + "`"; !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), list) {
+	if list := "`" + strings.Join(proxy.Kinds, "`, `") + "`"; !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), list) {
 		t.Errorf("README.md does not have %s", list)
 	}
 }

@@ -189,7 +189,7 @@ func versionCommand(a *shell.App) *cobra.Command {
 			var out shell.Output
 			if a.JSON {
 				out.JSON(map[string]any{
-					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": schemaVersion,
+					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": answer.SchemaVersion,
 				})
 			} else {
 				fmt.Fprintf(&out, "robots %s\n", version())

@@ -2,21 +2,12 @@ package main
 
 import (
 	"context"
-	_ "embed"
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
-
-// schemaVersion is that of schema.json. Within a version fields may be added; none is
-// renamed, removed or given another meaning.
-const schemaVersion = 1
-
-// schemaText describes all JSON that the command writes.
-//
-//go:embed schema.json
-var schemaText []byte
 
 // schemaCommand makes the subcommand.
 func schemaCommand(a *shell.App) *cobra.Command {
@@ -30,7 +21,7 @@ none is renamed, removed or given another meaning.`,
   robots schema | jq '."$defs".decision.properties | keys'`,
 		Args: shell.None("schema takes no arguments"),
 		RunE: shell.Runs(func(context.Context, []string) error {
-			_, err := a.Out.Write(schemaText)
+			_, err := a.Out.Write(answer.Schema)
 			return err
 		}),
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -32,7 +33,7 @@ func compiled(t *testing.T, definition string) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	id := doc.(map[string]any)["$id"].(string)
-	if want := fmt.Sprint("/v", schemaVersion); !strings.HasSuffix(id, want) {
+	if want := fmt.Sprint("/v", answer.SchemaVersion); !strings.HasSuffix(id, want) {
 		t.Errorf("$id is %s, want it to end with %s", id, want)
 	}
 	c := jsonschema.NewCompiler()

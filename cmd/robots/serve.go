@@ -2,45 +2,28 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/client/turns"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // server is "robots serve".
 type server struct {
-	*shell.App
-	site.Network
-	socket
+	daemon
 	hosts   []string
 	trusted []string
-	private bool
-	logs    string
-	level   slog.LevelVar
-	drain   time.Duration
 	turn    time.Duration
-	file    string // the store that is the user's own
-	limits  limits
+	limits  serve.Limits
 }
 
 const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
@@ -68,9 +51,10 @@ proxy, sees each hop by itself.
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // serveCommand makes the subcommand.
-func serveCommand(a *shell.App) *cobra.Command {
-	s := &server{App: a, file: "serve.db", limits: usualLimits}
-	return s.command()
+func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
+
+func newServer(a *shell.App) *server {
+	return &server{daemon: daemon{App: a, file: "serve.db"}, limits: serve.UsualLimits}
 }
 
 func (s *server) command() *cobra.Command {
@@ -94,26 +78,13 @@ func (s *server) command() *cobra.Command {
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
 	f.DurationVar(&s.turn, "turn-time", 2*time.Minute,
 		"`TIME` for a turn of /v1/turns to end, or it gives its place back")
-	s.registerServer(cmd, "127.0.0.1:8411")
+	s.register(cmd, "127.0.0.1:8411")
 	return cmd
-}
-
-// registerServer adds the flags of what listens at an address, until it is told to end.
-func (s *server) registerServer(cmd *cobra.Command, address string) {
-	f := cmd.Flags()
-	s.registerListen(cmd, address)
-	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
-	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
-	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
-	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
-	s.Register(cmd)
-	s.RegisterCache(cmd)
-	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }
 
 // run serves until ctx ends. gateways tells that --trusted was given.
 func (s *server) run(ctx context.Context, gateways bool) error {
-	service, err := s.service(gateways)
+	v, err := s.service(gateways)
 	if err != nil {
 		return err
 	}
@@ -124,69 +95,31 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.listen(service.log, passed[""], s.address, service.guard.Token, "h2", "http/1.1")
+	l, err := s.listen(v.Log, passed[""], s.address, v.Guard.Token, "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	s.warnOfShared(service.log)
-	service.guard.Loopback = isLoopback(l)
-	slog.SetDefault(service.log) // what the library says
-	g, err := s.openGate(service.log)
+	s.warnOfShared(v.Log)
+	v.Guard.Loopback = listen.IsLoopback(l)
+	slog.SetDefault(v.Log) // what the library says
+	g, err := s.openGate(v.Log)
 	if err != nil {
 		return err
 	}
-	service.use(g)
+	v.Open(g)
 	defer g.End(ctx, s.App)
 	fmt.Fprintf(s.Out, "robots serve: %s\n", s.url(l))
-	return service.until(ctx, l, s.drain)
-}
-
-// use makes g the gate of the service.
-func (v *service) use(g *site.Gate) {
-	v.gate = g
-	g.Pacer = new(client.Pacer)
-	g.Share(func(s turns.Store) turns.Store { return countedTurns{s, v.metrics} })
-	g.Trace = &client.Trace{Fetched: v.fetched}
-	v.metrics.watch(g.Cache)
-	v.metrics.watchService(v)
-	if g.Cache.Store != nil {
-		g.Cache.Store = v.metrics.store(g.Cache.Store)
-	}
-	// What is kept whole is no answer of the Cache, and holds for a time of its own.
-	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
-	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
-}
-
-// logger makes the log of a program that runs on, and looks at the flags that all such have.
-func (s *server) logger() (*slog.Logger, error) {
-	if s.drain < 0 {
-		return nil, shell.Usagef("--drain is %s; the least is 0s", s.drain)
-	}
-	options := &slog.HandlerOptions{Level: &s.level}
-	switch s.logs {
-	case "text":
-		return slog.New(slog.NewTextHandler(s.Err, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(s.Err, options)), nil
-	}
-	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
+	return v.Until(ctx, l, s.drain)
 }
 
 // service makes all of the service but its gate.
-func (s *server) service(gateways bool) (*service, error) {
-	v := &service{server: s, gateways: gateways, underway: make(chan struct{}, s.limits.questions),
-		streams: make(chan struct{}, s.limits.streams), metrics: newMetrics(),
-		work: web.NewMemory(s.limits.work - s.limits.work/4), small: web.NewMemory(s.limits.work / 4),
-		policies: web.NewMemory(s.limits.policies), spool: web.NewMemory(s.limits.spool)}
-	v.outputs.New = func() any { return new(shell.Output) }
-	v.guard.Hosts = s.hosts
+func (s *server) service(gateways bool) (v *serve.Service, err error) {
 	if s.turn <= 0 {
 		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turn)
 	}
-	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = s.turn, (*client.Turn).End, make(chan struct{}, s.limits.turns)
-	var err error
-	if v.log, err = s.logger(); err != nil {
+	v = &serve.Service{Asker: s.Asker, Limits: s.limits, Gateways: gateways, Private: s.private, TurnTime: s.turn}
+	if v.Log, err = s.logger(); err != nil {
 		return nil, err
 	}
 	for _, text := range s.trusted {
@@ -194,113 +127,9 @@ func (s *server) service(gateways bool) (*service, error) {
 		if err != nil {
 			return nil, shell.Usagef("--trusted: %w", err)
 		}
-		v.trusted.Trusted = append(v.trusted.Trusted, n.Masked())
+		v.Trusted.Trusted = append(v.Trusted.Trusted, n.Masked())
 	}
-	v.guard.Token, err = readToken(s.token)
+	v.Guard.Hosts = s.hosts
+	v.Guard.Token, err = readToken(s.token)
 	return v, err
-}
-
-// openGate is open with the settings of a program that runs on.
-func (s *server) openGate(log *slog.Logger) (*site.Gate, error) {
-	at, own, err := s.cachePlace()
-	if err != nil {
-		log.Warn("robots.txt is kept in memory only", "error", err)
-	}
-	n := s.Network
-	n.CacheAt = at
-	g, err := n.Open(s.Err)
-	if err != nil && own {
-		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
-	g.Cache.Size, g.Cache.MaxBytes = 0, 0
-	g.Fetcher.MaxFetches = maxFetches
-	g.Answers, _ = lru.New[site.AnswerOf, *answer.Answer](maxAnswers) // fails for a size below 1 only
-	if !s.private {
-		// The Fetcher sees the addresses of names only without a proxy, and before it connects
-		// only without a dialer.
-		base := g.Base.(*http.Transport)
-		base.Proxy, g.Fetcher.PublicOnly = nil, true
-		if len(s.ConnectTo) == 0 {
-			base.DialContext = nil
-		}
-	}
-	return g, nil
-}
-
-// cachePlace is what --cache names. own tells that it was not given, and that the place is
-// the user's own; an error, that there is no such place.
-func (s *server) cachePlace() (at string, own bool, err error) {
-	switch s.CacheAt {
-	case "none":
-		return "", false, nil
-	case "":
-		dir, err := os.UserCacheDir()
-		if err == nil {
-			dir = filepath.Join(dir, "robotsgate")
-			err = os.MkdirAll(dir, 0o700)
-		}
-		if err != nil {
-			return "", false, err
-		}
-		return filepath.Join(dir, s.file), true, nil
-	default:
-		return s.CacheAt, false, nil
-	}
-}
-
-// until serves on l until ctx ends, and lets what is under way end, within the time of drain.
-func (v *service) until(ctx context.Context, l net.Listener, drain time.Duration) error {
-	// The base context is not ctx: what is under way goes on when that ends.
-	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	v.draining = draining
-	server := &http.Server{
-		Handler:           v.metrics.count(v.handler()),
-		ReadHeaderTimeout: v.limits.header,
-		WriteTimeout:      v.limits.question + 2*v.limits.answer,
-		IdleTimeout:       v.limits.idle,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
-	}
-	defer v.turns.Close()
-	return drained(ctx, v.log, server, l, drain, stop)
-}
-
-// listening is an http.Server, or what ends as one does.
-type listening interface {
-	Serve(net.Listener) error
-	Shutdown(context.Context) error
-	Close() error
-}
-
-// drained has server serve on l until ctx ends. Then it calls stop, and what is under way has
-// the time of drain to end.
-func drained(
-	ctx context.Context, log *slog.Logger, server listening, l net.Listener, drain time.Duration, stop func(),
-) error {
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	listen.Notify(log, listen.Ready)
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	log.Info("draining", "at most", drain)
-	listen.Notify(log, listen.Stopping)
-	stop()
-	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	if err := server.Shutdown(ends); err != nil {
-		log.Warn("cut off what was under way", "error", err)
-		server.Close()
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

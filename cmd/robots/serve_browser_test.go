@@ -26,6 +26,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -237,7 +238,7 @@ const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/se
 
 func TestPageInChromium(t *testing.T) {
 	browser := chromium(t)
-	v := startServe(t, usualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))
+	v := startServe(t, serve.UsualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))
 	for name, test := range map[string]func(*testing.T, context.Context, string){
 		"looks":         pageLooks,
 		"keyboard":      pageByKeyboard,

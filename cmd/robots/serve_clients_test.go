@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 )
 
 // pythonClient asks as its arguments say, with nothing but the standard library.
@@ -38,7 +40,7 @@ func TestServeAnswersRealClients(t *testing.T) {
 			if _, err := exec.LookPath(name); err != nil {
 				t.Skipf("%v: apt-get install %s", err, name)
 			}
-			v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+			v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
 			ask := func(method, path, media, body string) (status, answer string) {
 				args := command(method, v.url+path, media, body)
 				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
@@ -75,7 +77,7 @@ func TestServeAnswersRealClients(t *testing.T) {
 					t.Errorf("%s %s: %s %s, want %s %s", c.method, c.path, status, answer, c.status, c.says)
 				}
 			}
-			var a turnAnswer
+			var a given
 			_, answer := ask("POST", "/v1/turns", mediaJSON, `{"url":"http://rules.example/"}`)
 			if err := json.Unmarshal([]byte(answer), &a); err != nil || a.Turn == nil {
 				t.Fatal(answer)

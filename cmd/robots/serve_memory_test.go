@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -204,7 +205,7 @@ func TestPageTakesLittleProcessorTime(t *testing.T) {
 func TestServeLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	v.do("POST", "/v1/lint", strings.Repeat("x\n", 100<<10), "Content-Type: text/plain")
 	if left, _ := filepath.Glob(filepath.Join(dir, "robots-serve-*")); len(left) > 0 {
 		t.Errorf("left: %q", left)

@@ -15,6 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 )
 
 // scrape reads /metrics as Prometheus does.
@@ -65,7 +67,7 @@ func (v *serving) values() map[string]float64 {
 
 // Each metric counts what it says, and is there before anything has happened.
 func TestServeMetrics(t *testing.T) {
-	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
 	const (
 		json   = "Content-Type: application/json"
 		ndjson = "Content-Type: application/x-ndjson"
@@ -146,7 +148,7 @@ func TestServeMetricsAreThoseOfTheReadme(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s{%s=%s}", name, label, strings.Trim(value, "`")))
 		}
 	}
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	got := slices.Sorted(maps.Keys(v.values()))
 	slices.Sort(want)
 	for _, name := range []string{"go_memstats_heap_alloc_bytes", "process_resident_memory_bytes", "process_cpu_seconds_total"} {
@@ -162,7 +164,7 @@ func TestServeMetricsAreThoseOfTheReadme(t *testing.T) {
 // Whatever strangers ask for, and whatever sites answer, no label has it.
 func TestServeMetricsHaveNoNameOfAStranger(t *testing.T) {
 	const odd = "odd-word"
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(299)
 		io.WriteString(w, "User-agent: "+odd+"\nDisallow: /"+odd+"\n")
 	}))

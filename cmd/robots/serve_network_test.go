@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
@@ -48,7 +49,11 @@ func questionsAbout(site string) map[string]*http.Request {
 
 // flaggedService is what "robots serve" makes of its flags, without a socket. change may be nil.
 func flaggedService(t *testing.T, change func(*site.Gate), args ...string) http.Handler {
-	s := &server{App: &shell.App{Streams: shell.Streams{Err: t.Output()}}, limits: usualLimits}
+	return flagged(t, change, args...).Handler(t.Context())
+}
+
+func flagged(t *testing.T, change func(*site.Gate), args ...string) *serve.Service {
+	s := newServer(&shell.App{Streams: shell.Streams{Err: t.Output()}})
 	cmd := s.command()
 	if err := cmd.ParseFlags(append([]string{"--cache=none", "--trusted=127.0.0.0/8"}, args...)); err != nil {
 		t.Fatal(err)
@@ -57,17 +62,17 @@ func flaggedService(t *testing.T, change func(*site.Gate), args ...string) http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.openGate(v.log)
+	g, err := s.openGate(v.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
 		change(g)
 	}
-	v.use(g)
+	v.Guard.Loopback = true
+	v.Open(g)
 	t.Cleanup(func() { g.End(context.Background(), s.App) })
-	v.draining, v.guard.Loopback = t.Context(), true
-	return v.handler()
+	return v
 }
 
 // Whatever names the site, and however the address is written, a private network is not asked.

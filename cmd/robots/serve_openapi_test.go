@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/pb33f/libopenapi-validator/config"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 )
 
 // described holds answers against the document that a service gives of itself.
@@ -32,7 +34,7 @@ type described struct {
 }
 
 func newDescribed(t *testing.T) *described {
-	_, text := startServe(t, usualLimits).do("GET", "/v1/openapi.json", "")
+	_, text := startServe(t, serve.UsualLimits).do("GET", "/v1/openapi.json", "")
 	doc, err := libopenapi.NewDocument([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +157,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 		asText   = "Content-Type: text/plain"
 	)
 	d, site := newDescribed(t), siteServer(t, schemaSite)
-	v := startServe(t, usualLimits, "--private", site)
+	v := startServe(t, serve.UsualLimits, "--private", site)
 	ops := []operation{
 		{"GET", "/v1/decide?url=http://rules.example/private", "", ""},
 		{"POST", "/v1/decide", "http://rules.example/\n", asText},
@@ -233,7 +235,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 		o.path += id[:26]
 		d.send(v, o, 204)
 		if o.method == "POST" { // the site rests
-			v = startServe(t, usualLimits, "--private", site)
+			v = startServe(t, serve.UsualLimits, "--private", site)
 		}
 	}
 	d.elsewhere(ops, site)
@@ -246,13 +248,14 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 func (d *described) elsewhere(ops []operation, site string) {
 	token := filepath.Join(d.t.TempDir(), "token")
 	os.WriteFile(token, []byte("0123456789abcdef"), 0o600)
-	secret := startServe(d.t, usualLimits, "--token-file="+token, site)
-	l := usualLimits
-	l.questions, l.spool, l.turns = 0, 0, 0
+	secret := startServe(d.t, serve.UsualLimits, "--token-file="+token, site)
+	l := serve.UsualLimits
+	l.Questions, l.Spool, l.Turns = 0, 0, 0
 	full := startServe(d.t, l, site)
 	// net/http reads no more once the service is ending: what came just before is told.
-	ending := newTurnService(d.t, 1, turnSite)
-	ending.drain()
+	ended, end := context.WithCancel(d.t.Context())
+	end()
+	ending := flagged(d.t, nil, "--private", site).Handler(ended)
 	for _, o := range ops {
 		if d.left[o.at()+" 401"] {
 			d.send(secret, o, 401)
@@ -272,7 +275,7 @@ func (d *described) elsewhere(ops []operation, site string) {
 
 // Tools read the document as it is: it refers to nothing outside, and defines nothing twice.
 func TestServeOpenAPIIsOneDocument(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	res, text := v.do("GET", "/v1/openapi.json", "")
 	if c := res.Header.Get("Cache-Control"); c != "max-age=3600" {
 		t.Errorf("Cache-Control: %s", c)
@@ -293,7 +296,8 @@ func TestServeOpenAPIIsOneDocument(t *testing.T) {
 	var schema struct {
 		Defs map[string]any `json:"$defs"`
 	}
-	if err := errors.Join(json.Unmarshal(openAPIText, &own), json.Unmarshal(schemaText, &schema)); err != nil {
+	document := read(t, filepath.Join("internal", "serve", "openapi.json"))
+	if err := errors.Join(json.Unmarshal(document, &own), json.Unmarshal(answer.Schema, &schema)); err != nil {
 		t.Fatal(err)
 	}
 	var whole struct {
@@ -315,7 +319,7 @@ func TestServeOpenAPIIsOneDocument(t *testing.T) {
 //	go install github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@latest
 //	npm install --global @redocly/cli openapi-typescript
 func TestServeOpenAPIIsTakenByGenerators(t *testing.T) {
-	_, text := startServe(t, usualLimits).do("GET", "/v1/openapi.json", "")
+	_, text := startServe(t, serve.UsualLimits).do("GET", "/v1/openapi.json", "")
 	doc := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(doc, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

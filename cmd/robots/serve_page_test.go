@@ -17,10 +17,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -81,15 +83,25 @@ func says(r *answer.Record) string {
 	if r.Error != nil {
 		v.Error = *r.Error
 	}
-	answer := pageVerdict{Allowed: v.Allowed}
+	word := map[bool]string{true: "Allowed", false: "Refused"}[v.Allowed]
 	if v.Line > 0 {
-		return fmt.Sprintf("%s by %s", answer.Word(), v.Because())
+		return fmt.Sprintf("%s by %s", word, v.Because())
 	}
-	return fmt.Sprintf("%s: %s", answer.Word(), v.Because())
+	return fmt.Sprintf("%s: %s", word, v.Because())
+}
+
+// lineShown is a line as the page shows it: the first 2,000 bytes, as whole characters.
+func lineShown(line string) string {
+	line = strings.ReplaceAll(line, "\t", "    ")
+	cut := min(len(line), 2000)
+	for cut < len(line) && !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return answer.Visible(line[:cut])
 }
 
 func TestPageSaysWhatTheRecordsSay(t *testing.T) {
-	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
 	for _, name := range schemaSites {
 		for _, as := range answer.DialectNames() {
 			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
@@ -111,7 +123,7 @@ func TestPageSaysWhatTheRecordsSay(t *testing.T) {
 // Real files, pasted: each answer is that of /v1/match, and each line of the file is there once.
 func TestPageQuotesRealFiles(t *testing.T) {
 	files := vectors.Corpus(t)
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	urls := []string{"/", "/search?q=a", "/wp-admin/admin-ajax.php", "/private/x", "/*", "https://example.com/a/b.php?x=1"}
 	for _, name := range slices.Sorted(maps.Keys(files))[:30] {
 		text := files[name]
@@ -140,8 +152,7 @@ func TestPageQuotesRealFiles(t *testing.T) {
 			if !ok {
 				line.Node = new(html.Node)
 			}
-			want, _ := shorten(l)
-			want = strings.TrimSpace(strings.TrimPrefix(want, `\ufeff`))
+			want := strings.TrimSpace(strings.TrimPrefix(lineShown(l), `\ufeff`))
 			if got := line.code(); got != want {
 				t.Errorf("%s: line %d is %q, want %q", name, i+1, got, want)
 			}
@@ -169,7 +180,7 @@ func (d document) code() string {
 }
 
 func TestPageProblems(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	form := func(values ...string) string {
 		q := url.Values{}
 		for i := 0; i < len(values); i += 2 {
@@ -239,7 +250,7 @@ func TestPageProblems(t *testing.T) {
 
 // However long a file or its lines are, the page is not, and what decides is on it.
 func TestPageOfLargeFilesIsBounded(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	urls := strings.Repeat("/a\n", maxPageURLs)
 	files := map[string]string{
 		"one line":    "User-agent: *\nDisallow: /a" + strings.Repeat("<", 490<<10),
@@ -294,7 +305,7 @@ func TestPageIsThereAtOnce(t *testing.T) {
 // In an outage the page tells of both: that the site cannot be read, and what decisions rest on.
 func TestPageTellsOfAnOutage(t *testing.T) {
 	var down atomic.Bool
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
 			w.Header().Set("Retry-After", "600")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -329,7 +340,7 @@ func (d document) rowOf(crawler string) document {
 func TestPageAnswersForEachCrawler(t *testing.T) {
 	const file = "User-agent: *\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /nogoogle/\nDisallow /g\n"
 	const urls = "/private/x\n/nogoogle/a\n/g"
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	for _, c := range []struct{ agent, as, says string }{
 		{"Googlebot", "", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Refused by line 6: Disallow: /g"},
 		{"googlebot", "rfc9309", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Allowed: no rule matches"},
@@ -368,7 +379,7 @@ func TestPageAnswersForEachCrawler(t *testing.T) {
 // Another site may lead here, but not have the service work.
 func TestPageIsNotStartedByAnotherSite(t *testing.T) {
 	var asked atomic.Int64
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	for site, want := range map[string]int64{"cross-site": 0, "same-site": 0, "none": 1, "same-origin": 1} {
 		asked.Store(0)
 		at := "http://" + site + ".example"
@@ -390,12 +401,12 @@ func TestPageIsNotStartedByAnotherSite(t *testing.T) {
 // What the page says beside its verdicts.
 func TestPageHelps(t *testing.T) {
 	const file = "User-agent: *\r\nDisallow /tmp\r\nDisallow: /private/\r\nUser-agent: Googlebot-Video\r\nDisalow: /x\r\n"
-	public := startServe(t, usualLimits)
+	public := startServe(t, serve.UsualLimits)
 	res, doc := public.page("GET", "?site=http://127.0.0.1:1/", "")
 	if text := doc.text(); res.StatusCode != 422 || !strings.Contains(text, "--private") || strings.Contains(text, "Refused") {
 		t.Errorf("a private address: %s, %q", res.Status, text)
 	}
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte(file))
 	}))
 	_, doc = v.page("GET", "?site=http://a.example/private/x&agent=Googlebot", "")
@@ -437,7 +448,7 @@ func TestPageHelps(t *testing.T) {
 func TestPageAsksForWhatAPageShows(t *testing.T) {
 	var mu sync.Mutex // guards asked
 	var asked []string
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
 			mu.Lock()
 			defer mu.Unlock()

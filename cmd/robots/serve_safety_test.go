@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
@@ -49,7 +50,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		t.Errorf("no token file: status %d: %s", status, said)
 	}
 	for _, how := range []string{"--open", "--token-file=" + token} {
-		v := startServe(t, usualLimits, "--listen=0.0.0.0:0", how)
+		v := startServe(t, serve.UsualLimits, "--listen=0.0.0.0:0", how)
 		v.url = strings.Replace(v.url, "[::]", "127.0.0.1", 1)
 		want := map[string]int{"": 401, "Bearer 0123456789abcdef": 200, "bearer 0123456789abcdef": 200, "Bearer  0123456789abcdef": 200,
 			"Bearer 0123456789abcdeg": 401, "Basic 0123456789abcdef": 401, "Bearer": 401}
@@ -75,7 +76,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 
 // A web page that gives its own name our address must learn nothing.
 func TestServeKnowsItsHost(t *testing.T) {
-	v := startServe(t, usualLimits, "--host=robots.internal")
+	v := startServe(t, serve.UsualLimits, "--host=robots.internal")
 	_, port, _ := net.SplitHostPort(v.addr)
 	for host, status := range map[string]int{
 		"127.0.0.1": 404, "127.0.0.1:" + port: 404, "localhost:1": 404, "LOCALHOST": 404, "[::1]:80": 404, "[::1]": 404,
@@ -95,7 +96,7 @@ func TestServeKnowsItsHost(t *testing.T) {
 }
 
 func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	for field, status := range map[string]int{
 		"Origin: http://evil.example": 403, "Sec-Fetch-Site: cross-site": 403, "Sec-Fetch-Site: same-site": 403,
 		"Sec-Fetch-Site: same-origin": 200, "Origin: " + v.url: 200, "X: y": 200,
@@ -126,8 +127,8 @@ func (v *serving) dial(text string) net.Conn {
 
 // A client that stalls loses its connection, wherever it does, and gives its place to another.
 func TestServeWaitsForNoStalledClient(t *testing.T) {
-	l := usualLimits
-	l.header, l.body, l.answer, l.stream, l.streams, l.questions =
+	l := serve.UsualLimits
+	l.Header, l.Body, l.Answer, l.Stream, l.Streams, l.Questions =
 		200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 1, 1
 	v := startServe(t, l, "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
 	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
@@ -172,8 +173,8 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
-	l := usualLimits
-	l.questions, l.streams = 2, 1
+	l := serve.UsualLimits
+	l.Questions, l.Streams = 2, 1
 	v := startServe(t, l, "--private", to)
 	c := v.dial("GET /v1/decide?url=http://a.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	<-arrived
@@ -200,8 +201,8 @@ func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 
 // A form that is slow to come takes no place of the questions that need no body.
 func TestServeAnswersBesideASlowForm(t *testing.T) {
-	l := usualLimits
-	l.questions = 1
+	l := serve.UsualLimits
+	l.Questions = 1
 	v := startServe(t, l, "--private", siteServer(t, schemaSite))
 	c := v.dial("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
 		"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")
@@ -220,7 +221,7 @@ func TestServeAnswersBesideIdleConnections(t *testing.T) {
 	if most = min(most, int(files.Cur)/2-250); most < 1000 { // both ends are in this process
 		t.Skipf("%d files may be open", files.Cur)
 	}
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	for range most {
 		c, err := net.Dial("tcp", v.addr)
 		if err != nil {
@@ -242,7 +243,7 @@ func TestServeAnswersBesideIdleConnections(t *testing.T) {
 
 // Slow clients, wherever they stop, leave the others at their pace.
 func TestServeAnswersBesideSlowConnections(t *testing.T) {
-	v := startServe(t, usualLimits, "--private", siteServer(t, schemaSite))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
 	ask := func() time.Duration {
 		begin := time.Now()
 		for range 500 {
@@ -290,7 +291,7 @@ func TestServeAnswersBesideSlowConnections(t *testing.T) {
 func TestServeDrains(t *testing.T) {
 	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
-	v := startServe(t, usualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits, "--private", to)
 	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
 	c := bufio.NewReader(v.dial("GET /v1/decide?url=http://a.example/" + head + "\r\n"))
 	<-arrived
@@ -405,7 +406,7 @@ func TestServeStartsWarm(t *testing.T) {
 }
 
 func TestServeNamesTheMethodsOfAPath(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	for path, want := range map[string]string{
 		"/v1/decide": "GET, HEAD, POST", "/v1/robots?origin=example.com": "GET, HEAD", "/v1/match": "POST",
 		"/v1/lint": "POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/v1": "", "/v1/decide/": "",

@@ -25,8 +25,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
+)
+
+// What README.md says of bodies, and of the page.
+const (
+	mediaJSON    = "application/json"
+	mediaNDJSON  = "application/x-ndjson"
+	maxText      = 1 << 20
+	maxBody      = 6*maxText + 2<<20
+	maxPageURLs  = 50
+	maxPartsHold = 256 << 10
 )
 
 // serving is a running "robots serve".
@@ -40,10 +51,11 @@ type serving struct {
 }
 
 // startServe runs "robots serve" in this process, with limits and flags.
-func startServe(t *testing.T, l limits, args ...string) *serving {
+func startServe(t *testing.T, l serve.Limits, args ...string) *serving {
 	t.Helper()
 	v := &serving{t: t, log: new(bytes.Buffer)}
-	s := &server{App: &shell.App{Streams: shell.Streams{Err: v.log}}, limits: l}
+	s := newServer(&shell.App{Streams: shell.Streams{Err: v.log}})
+	s.limits = l
 	var said string
 	said, v.stop, v.end = startCommand(t, s.command(), s.App,
 		append([]string{"--listen=127.0.0.1:0", "--cache=none"}, args...))
@@ -132,7 +144,7 @@ func timeless(text string) string { return moment.ReplaceAllString(text, "") }
 
 func TestServeDecidesAsCheckDoes(t *testing.T) {
 	to := siteServer(t, schemaSite)
-	v := startServe(t, usualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits, "--private", to)
 	for _, name := range schemaSites {
 		for _, as := range append(answer.DialectNames(), "all") {
 			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
@@ -158,7 +170,7 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 // site is asked again from when it answers, not from when it asked.
 func TestServeDecidesAsCheckDoesTenThousandTimes(t *testing.T) {
 	to := siteServer(t, schemaSite)
-	v := startServe(t, usualLimits, "--private", "--agent=ExampleBot", to)
+	v := startServe(t, serve.UsualLimits, "--private", "--agent=ExampleBot", to)
 	args := []string{"check", "--json", "--agent=ExampleBot", to}
 	var urls []string
 	for i := range 10000 {
@@ -189,7 +201,7 @@ func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	v := startServe(t, usualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits, "--private", to)
 	const o = "http://a.example"
 	if _, got := v.do("GET", "/v1/decide?url="+o, ""); !strings.Contains(got, `"allowed":true`) {
 		t.Fatal(got)
@@ -229,7 +241,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 		key := [2]string{q.File, q.Agents[0]}
 		asked[key] = append(asked[key], q.URL)
 	}
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	n, file := 0, filepath.Join(t.TempDir(), "robots.txt")
 	for key, urls := range asked {
 		if err := os.WriteFile(file, files[key[0]], 0o600); err != nil {
@@ -278,7 +290,7 @@ func TestServeStreamsAsFilterWrites(t *testing.T) {
 		return n
 	}
 	slices.SortFunc(lines, func(a, b []byte) int { return cmp.Compare(number(a), number(b)) })
-	v := startServe(t, usualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits, "--private", to)
 	res, got := v.do("POST", "/v1/decide", list.String(), "Content-Type: application/x-ndjson")
 	if want := string(bytes.Join(lines, nil)); got != want || len(lines) < 9000 {
 		t.Errorf("%s: %d bytes, want %d in %d lines", res.Status, len(got), len(want), len(lines))
@@ -289,7 +301,7 @@ func TestServeTakesTheAgentAndTheDialectOfALine(t *testing.T) {
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n")
 	})
-	v := startServe(t, usualLimits, "--private", "--agent=b", to)
+	v := startServe(t, serve.UsualLimits, "--private", "--agent=b", to)
 	_, got := v.do("POST", "/v1/decide?as=google", `{"url":"http://s.example/","agent":"a"}
 http://s.example/
 {"url":"http://s.example/","agent":"b","as":"yandex"}
@@ -323,7 +335,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 			<-silent
 		}
 	})
-	v := startServe(t, usualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits, "--private", to)
 	body, write := io.Pipe()
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", body)
 	req.Header.Set("Content-Type", "application/x-ndjson")
@@ -369,7 +381,7 @@ func (e *manyLines) Read(p []byte) (int, error) {
 
 func TestServeStreamsAtConstantMemory(t *testing.T) {
 	const lines = 200000 // 45 MB in, 90 MB out
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", &manyLines{left: lines})
 	req.Header.Set("Content-Type", "application/x-ndjson")
 	res, err := http.DefaultTransport.RoundTrip(req)
@@ -399,7 +411,7 @@ func TestServeStreamsAtConstantMemory(t *testing.T) {
 }
 
 func TestServeProblems(t *testing.T) {
-	v := startServe(t, usualLimits, "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	v := startServe(t, serve.UsualLimits, "--connect-to=::127.0.0.1:1", "--timeout=1s")
 	long := strings.Repeat("x", 17<<10)
 	for _, c := range []struct {
 		method, path, body, media string
@@ -473,7 +485,7 @@ func TestServeProblems(t *testing.T) {
 
 // A semicolon needs no escape in a query (URL Standard §5.1), and url.ParseQuery takes none.
 func TestServeTakesSemicolons(t *testing.T) {
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "User-agent: *\nDisallow: /a;b=c\n")
 	}))
 	for _, semicolon := range []string{";", "%3B"} {
@@ -486,7 +498,7 @@ func TestServeTakesSemicolons(t *testing.T) {
 
 // JSON is UTF-8 (RFC 8259 §8.1), whatever the line was.
 func TestServeStreamsAreUTF8(t *testing.T) {
-	v := startServe(t, usualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
+	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	list := strings.NewReplacer("é", "\xe9").Replace(`{"url":"http://s.example/é"}
 {"url":"http://s.example/","title":"é"}
 http://s.example/é
@@ -508,7 +520,7 @@ http://s.example/é
 }
 
 func TestServeReadsNoCodedBody(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	for _, path := range []string{"/v1/lint", "/v1/decide"} {
 		for coding, want := range map[string]int{"gzip": 415, "br": 415, "identity": 200, "": 200} {
 			res, got := v.do("POST", path, "", "Content-Type: text/plain", "Content-Encoding: "+coding)
@@ -521,7 +533,7 @@ func TestServeReadsNoCodedBody(t *testing.T) {
 
 // A client that sends all before it reads gets the 413, and no broken connection.
 func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	const size = 20 << 20 // more than the kernel takes for a reader that has gone
 	const header = "POST /v1/lint HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
 	c := v.dial(fmt.Sprintf(header, size))
@@ -537,7 +549,7 @@ func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 // of malformed URLs beside them.
 func TestServeMatchesAtConstantMemory(t *testing.T) {
 	const urls = 1 << 20 // 240 MB of answers, of which half is read
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	body := `{"robots":"","urls":["x"` + strings.Repeat(`,"x"`, urls-1) + `]}`
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/match", strings.NewReader(body))
 	req.Header.Set("Content-Type", mediaJSON)
@@ -564,7 +576,7 @@ func TestServeMatchesAtConstantMemory(t *testing.T) {
 }
 
 func TestServeLintsAsLintDoes(t *testing.T) {
-	v := startServe(t, usualLimits)
+	v := startServe(t, serve.UsualLimits)
 	const file = "Disallow: /\nUser-agent: *\nDisallow /x\nAllow: *a\n\xff\x00"
 	for _, format := range []string{"json", "sarif"} {
 		want := stdoutOf(t, file, "lint", "-", "--format="+format)

@@ -49,6 +49,9 @@ func Passed(names ...string) (map[string]net.Listener, error) {
 	return passed, nil
 }
 
+// IsLoopback reports whether only this machine reaches l.
+func IsLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+
 // What a service manager is told (sd_notify(3)).
 const (
 	Ready    = daemon.SdNotifyReady

@@ -82,18 +82,18 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	l.put(in)
 }
 
-// client is the client's end of a tunnel.
-type client struct {
+// end is the client's end of a tunnel.
+type end struct {
 	net.Conn
 	rest *bufio.Reader // the first bytes may have come with the request
 }
 
-func (c *client) Read(p []byte) (int, error) { return c.rest.Read(p) }
+func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
 
-func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *end) CloseWrite() error { return closeWrite(c.Conn) }
 
 // established answers that the tunnel is there.
-func (s *Server) established(w http.ResponseWriter) (*client, error) {
+func (s *Server) established(w http.ResponseWriter) (*end, error) {
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Server) established(w http.ResponseWriter) (*client, error) {
 		return nil, err
 	}
 	c.SetWriteDeadline(time.Time{})
-	return &client{c, rw.Reader}, nil
+	return &end{c, rw.Reader}, nil
 }
 
 // inner is the client's end of a tunnel whose requests are seen.

@@ -1,5 +1,7 @@
-// Package proxy is a forward proxy whose requests go through a gate. It knows HTTP and nothing of
-// robots.txt.
+// Package proxy is "robots proxy": a forward proxy whose requests go through a gate.
+//
+// A Server knows HTTP and nothing of robots.txt. What it may send, and how it tells why not, comes from Obey: gate.go
+// sends, forbids.go decides about tunnels, explain.go words refusals.
 //
 // The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
 // fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes

@@ -27,6 +27,9 @@ const (
 	Tunneled = "tunneled" // a blind tunnel was opened
 )
 
+// Kinds are all that Count is told of.
+var Kinds = []string{Passed, Tunneled, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
+
 // kind is the word that ends the type of the problem.
 func (f Refusal) kind() string {
 	_, kind, _ := strings.Cut(f.Type, "#problem-")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 	"weak"
@@ -19,7 +20,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -34,6 +34,7 @@ type Gate struct {
 	file    *boltstore.Store                     // nil: there is none
 	Turns   *redisturns.Store                    // nil: there is none
 	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
+	mapped  bool                                 // by --connect-to
 }
 
 // AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what
@@ -80,7 +81,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	c := newCache(store, errs)
 	return &Gate{Transport: &client.Transport{
 		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign,
-	}, file: file}, nil
+	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
 }
 
 // newCache makes the cache of a run.
@@ -149,11 +150,34 @@ func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error)
 }
 
 // Share makes the turns of g those of all processes that use its Redis server, if it has one.
-// count may wrap what it is told.
-func (g *Gate) Share(count func(turns.Store) turns.Store) {
+func (g *Gate) Share() {
 	if s, ok := g.Cache.Store.(*redisstore.Store); ok {
 		g.Turns = &redisturns.Store{Client: s.Client}
-		g.Pacer.Turns = count(g.Turns)
+		g.Pacer.Turns = g.Turns
+	}
+}
+
+// What a program that runs on bounds.
+const (
+	maxFetches = 512  // each may hold a file of 500 KiB
+	maxAnswers = 2048 // kept encoded; each is some hundred bytes
+)
+
+// RunsOn gives g the settings of a program that runs on. Without private, it asks public networks only.
+func (g *Gate) RunsOn(log *slog.Logger, private bool) {
+	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
+	g.Cache.Size, g.Cache.MaxBytes = 0, 0
+	g.Fetcher.MaxFetches = maxFetches
+	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers) // fails for a size below 1 only
+	if private {
+		return
+	}
+	// The Fetcher sees the addresses of names only without a proxy, and before it connects
+	// only without a dialer.
+	base := g.Base.(*http.Transport)
+	base.Proxy, g.Fetcher.PublicOnly = nil, true
+	if !g.mapped {
+		base.DialContext = nil
 	}
 }
 

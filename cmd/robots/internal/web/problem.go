@@ -55,3 +55,17 @@ func (p *Problem) SetRetryAfter(h http.Header) {
 		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 }
+
+// Busy is the problem of a bound that is reached.
+func Busy() *Problem {
+	p := NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
+	p.RetryAfter = time.Second
+	return p
+}
+
+// Unavailable is the problem of the moment.
+func Unavailable(why string) *Problem {
+	p := NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
+	p.RetryAfter = time.Second
+	return p
+}

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"bytes"
@@ -54,13 +54,13 @@ const (
 )
 
 // turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed.
-func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	q, wait, err := v.readTurn(w, r)
 	if err != nil {
 		return err
 	}
 	if !v.turns.Reserve() {
-		return busy()
+		return web.Busy()
 	}
 	given := false
 	defer func() {
@@ -70,7 +70,7 @@ func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
 	}()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	ending := unavailable("the service is ending")
+	ending := web.Unavailable("the service is ending")
 	defer context.AfterFunc(v.draining, func() { cancel(ending) })()
 	answer, turn, err := v.take(ctx, q, wait)
 	if err != nil && context.Cause(ctx) == error(ending) {
@@ -97,7 +97,7 @@ func (v *service) turn(w http.ResponseWriter, r *http.Request) error {
 
 // take decides, and waits for a turn. There is none if the URL is refused, or if the turn does
 // not come in time.
-func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
+func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
 	u, _, err := askedSite("url", q.URL)
 	if err != nil {
 		return nil, nil, err
@@ -134,13 +134,13 @@ func (v *service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		}
 		return said, turn, err
 	}
-	return nil, nil, unavailable("robots.txt changes too fast")
+	return nil, nil, web.Unavailable("robots.txt changes too fast")
 }
 
 // readAtItsPace sees to it that the robots.txt of a site is known. It is read at the pace of
 // the site: what a question has read is no visit that a turn would keep its distance to.
-func (v *service) readAtItsPace(ctx context.Context, u *url.URL) error {
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
+func (v *Service) readAtItsPace(ctx context.Context, u *url.URL) error {
+	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
 	if _, err := v.gate.Lookup(ctx, u); err != nil {
 		return fmt.Errorf("robots.txt was not read: %w", err)
@@ -149,11 +149,11 @@ func (v *service) readAtItsPace(ctx context.Context, u *url.URL) error {
 }
 
 // await waits for a turn.
-func (v *service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
+func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
-	v.metrics.turnsWaiting.Inc()
-	defer v.metrics.turnsWaiting.Dec()
+	v.metrics.turnsWaiting.Add(1)
+	defer v.metrics.turnsWaiting.Add(-1)
 	begin := time.Now()
 	defer func() { v.metrics.turnTime.Observe(time.Since(begin).Seconds()) }()
 	return v.gate.Turn(ctx, u)
@@ -165,7 +165,7 @@ func inSeconds(d time.Duration) *float64 {
 }
 
 // readTurn reads the body of POST /v1/turns.
-func (v *service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
+func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
 	if _, err := parameters(r); err != nil {
 		return q, 0, err
 	}
@@ -183,7 +183,7 @@ func (v *service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 }
 
 // endTurn answers POST and DELETE /v1/turns/ID.
-func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	end, err := v.readEnd(w, r)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (v *service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (v *service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
+func (v *Service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
 	if _, err := parameters(r); err != nil {
 		return end, err
 	}
@@ -214,7 +214,7 @@ func (v *service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, 
 }
 
 // readJSON reads a small body that is one object. An empty one changes nothing, if it may be.
-func (v *service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
+func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
 	spool, err := v.body(w, r, maxJSON, types...)
 	if err != nil {
 		return err

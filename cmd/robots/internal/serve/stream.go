@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 // stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines
 // too, in the order of the lines.
-func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "agent", "as")
 	if err != nil {
 		return err
@@ -37,18 +37,18 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 	case v.streams <- struct{}{}:
 		defer func() { <-v.streams }()
 	default:
-		return busy()
+		return web.Busy()
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	ends, end := context.WithCancel(v.draining)
 	defer end()
-	d := &web.Duplex{Request: r, Writer: w, Patience: v.limits.stream, Ends: ends}
+	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
-	s := &decider{service: v, usual: k, writer: d, end: end, tally: map[string]int{}}
+	s := &decider{Service: v, usual: k, writer: d, end: end, tally: map[string]int{}}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.
 	if err := s.run(context.WithoutCancel(r.Context()), d); err != nil {
-		v.log.Debug("a stream broke off", "error", err)
+		v.Log.Debug("a stream broke off", "error", err)
 		panic(http.ErrAbortHandler) // what was answered must not pass for all
 	}
 	return nil
@@ -56,7 +56,7 @@ func (v *service) stream(w http.ResponseWriter, r *http.Request) error {
 
 // decider answers a stream.
 type decider struct {
-	*service
+	*Service
 	usual  answer.Asker // of lines that name no agent and no dialect
 	writer io.Writer
 	end    context.CancelFunc // of reading

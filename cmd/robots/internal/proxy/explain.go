@@ -1,4 +1,4 @@
-package main
+package proxy
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -27,7 +26,7 @@ var (
 )
 
 // explain makes the answer to a request that was refused, or failed.
-func explain(err error) proxy.Refusal {
+func explain(err error) Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
 		return refused(e.URL, e.Answer)
 	}
@@ -35,7 +34,7 @@ func explain(err error) proxy.Refusal {
 		return refused(e.URL, e.Answer)
 	}
 	if p, ok := errors.AsType[*web.Problem](err); ok {
-		return proxy.Refusal{Problem: p}
+		return Refusal{Problem: p}
 	}
 	if errors.Is(err, client.ErrNotPublic) {
 		err = errPrivate
@@ -46,13 +45,13 @@ func explain(err error) proxy.Refusal {
 	return notReached(status, kind, err)
 }
 
-func notReached(status int, kind string, err error) proxy.Refusal {
+func notReached(status int, kind string, err error) Refusal {
 	p := web.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
-	return proxy.Refusal{Problem: p, Error: kind}
+	return Refusal{Problem: p, Error: kind}
 }
 
 // refused is an answer of the gate.
-func refused(u *url.URL, a client.Answer) proxy.Refusal {
+func refused(u *url.URL, a client.Answer) Refusal {
 	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
 		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Unreachable)
 	}
@@ -71,16 +70,16 @@ func refused(u *url.URL, a client.Answer) proxy.Refusal {
 			p.RetryAfter = max(time.Until(a.Until), time.Second)
 		}
 	}
-	return proxy.Refusal{Problem: p}
+	return Refusal{Problem: p}
 }
 
 // unsent is what cannot be decided on, or not now.
-func unsent(err error) proxy.Refusal {
+func unsent(err error) Refusal {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
-		return proxy.Refusal{Problem: unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
+		return Refusal{Problem: web.Unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
 	}
 	p := web.NewProblem(http.StatusBadRequest, "target", "%s", answer.Visible(err.Error()))
-	return proxy.Refusal{Problem: p, Error: "http_request_error"}
+	return Refusal{Problem: p, Error: "http_request_error"}
 }
 
 const badCertificate = "tls_certificate_error" // of RFC 9209 §2.3

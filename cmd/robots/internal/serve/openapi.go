@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	_ "embed"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
 // openAPIText describes what "robots serve" answers. What the subcommands write as well, it
@@ -18,7 +20,7 @@ var openAPIText []byte
 // document, which tools need not put together.
 var openAPI = sync.OnceValue(func() []byte {
 	var doc, schema map[string]any
-	defs := strings.ReplaceAll(string(schemaText), "#/$defs/", "#/components/schemas/")
+	defs := strings.ReplaceAll(string(answer.Schema), "#/$defs/", "#/components/schemas/")
 	if err := json.Unmarshal([]byte(defs), &schema); err != nil {
 		panic(err)
 	}
@@ -37,7 +39,7 @@ var openAPI = sync.OnceValue(func() []byte {
 })
 
 // describe answers GET /v1/openapi.json.
-func (v *service) describe(w http.ResponseWriter, _ *http.Request) error {
+func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Cache-Control", "max-age=3600")
 	return v.send(w, mediaJSON, openAPI())
 }

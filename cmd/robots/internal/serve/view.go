@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"cmp"
@@ -85,7 +85,7 @@ func (v *pageView) Example() string {
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	service  *service
+	service  *Service
 	form     *pageForm
 	lines    []string
 	as       policy.Dialect
@@ -114,7 +114,7 @@ type pageAnswer struct {
 }
 
 // newPageAnswer is an answer without anything that depends on the file.
-func (v *service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
+func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	c := crawlerOf(f.Agent, v.Dialect)
 	who, err := v.asker(c.Token, f.As)
 	if err != nil {

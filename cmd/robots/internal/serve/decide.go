@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func malformedIn(query string) string {
 }
 
 // asker is who asks. agent and as may be empty.
-func (v *service) asker(agent, as string) (k answer.Asker, err error) {
+func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 	k = v.Asker
 	if len(agent) > maxAgent {
 		return k, web.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
@@ -116,7 +116,7 @@ func noOrigin(err error) *web.Problem {
 }
 
 // decide answers GET /v1/decide with what "robots check --json" writes.
-func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "url", "agent", "as")
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (v *service) decide(w http.ResponseWriter, r *http.Request) error {
 
 // find returns what k reads of o's robots.txt for u: the whole file for all dialects. What is
 // known needs no deadline.
-func (v *service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
+func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
 	if !k.All {
 		if res, err := v.lookup(site.Ended, o, k.Dialect); err == nil {
 			return res, nil
@@ -171,7 +171,7 @@ func (v *service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 	if err := sendable(u); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.limits.question)
+	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
 	if k.All {
 		return v.files.Get(ctx, o)
@@ -180,7 +180,7 @@ func (v *service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 }
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
-func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
+func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
 	src := v.gate.Source(v.load)
 	src.Dialect = d
 	res, err := v.gate.Cache.Get(ctx, o, src)
@@ -192,7 +192,7 @@ func (v *service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) 
 
 // load reads an answer as RFC9309 does: the Cache reads it in the dialect of its Source, which
 // each other can do.
-func (v *service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+func (v *Service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	begin := time.Now()
 	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
 	v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
@@ -200,15 +200,15 @@ func (v *service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) 
 }
 
 // fetched is told of each robots.txt that was read.
-func (v *service) fetched(_ context.Context, f client.FetchedInfo) {
-	v.metrics.fetched(f.Result, f.Err, f.Took)
+func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
+	v.metrics.Fetched(f)
 	if f.Err == nil && f.Result.Err != nil {
-		v.log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)
+		v.Log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)
 	}
 }
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes.
-func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "origin", "as")
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (v *service) robots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
 	res, err := v.files.Get(ctx, o)
 	if err != nil {

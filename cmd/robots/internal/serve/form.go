@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 )
 
 // pages adds the page to mux.
-func (v *service) pages(mux *http.ServeMux) {
+func (v *Service) pages(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", v.question(v.page))
 	mux.Handle("POST /{$}", v.upload(v.page))
 	mux.Handle("POST /repaired", v.upload(v.repaired))
@@ -49,7 +49,7 @@ type pageForm struct {
 }
 
 // page answers GET / and POST /: the form, with the answer below if a question is in it.
-func (v *service) page(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 	view := &pageView{Usual: v.Agent}
 	release, err := v.askPage(w, r, view)
 	status := http.StatusOK
@@ -64,7 +64,7 @@ func (v *service) page(w http.ResponseWriter, r *http.Request) error {
 
 // askPage reads the question, and answers it if there is one. What that takes of memory has to be
 // released.
-func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
+func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
 	release, err = v.readForm(w, r, &view.Form)
 	f := &view.Form
 	if view.Form.Agent == "" {
@@ -87,7 +87,7 @@ func (v *service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	}
 	release() // not while a site is waited for
 	release = func() {}
-	ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
 	u, res, err := v.fileOf(ctx, f.Site)
 	if err != nil {
@@ -117,7 +117,7 @@ func crossSite(r *http.Request) bool {
 }
 
 // fileOf reads the robots.txt of the site of a URL.
-func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Result, error) {
+func (v *Service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Result, error) {
 	u, o, err := askedSite("site", site)
 	if err != nil {
 		return nil, nil, err
@@ -127,7 +127,7 @@ func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Res
 		return nil, nil, err
 	}
 	// The text is that of package fetch, which has no other sign of it.
-	if !v.private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
+	if !v.Private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
 		return nil, nil, web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
@@ -135,7 +135,7 @@ func (v *service) fileOf(ctx context.Context, site string) (*url.URL, *fetch.Res
 }
 
 // readForm reads the query, or the body of a POST, into f.
-func (v *service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
+func (v *Service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
 	asked, release := r, func() {}
 	if r.Method == http.MethodPost {
 		spool, err := v.body(w, r, maxBody, "application/x-www-form-urlencoded")
@@ -312,7 +312,7 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 
 // repaired answers POST /repaired with the file of the form, or of the site in it, in which the
 // replacements stand that change no verdict.
-func (v *service) repaired(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 	var f pageForm
 	release, err := v.readForm(w, r, &f)
 	if err != nil {
@@ -322,7 +322,7 @@ func (v *service) repaired(w http.ResponseWriter, r *http.Request) error {
 	text, fix := []byte(f.Robots), lint.Fix
 	if !f.Pasted {
 		release()
-		ctx, cancel := context.WithTimeout(r.Context(), v.limits.question)
+		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 		defer cancel()
 		u, res, err := v.fileOf(ctx, f.Site)
 		if err != nil {

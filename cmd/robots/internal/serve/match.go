@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ type matchQuestion struct {
 }
 
 // match answers POST /v1/match with what "robots match --json" writes. Nothing is fetched.
-func (v *service) match(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
 	if _, err := parameters(r); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (v *service) match(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
-	to, number := web.Paced{Writer: w, Patience: v.limits.answer}, 0
+	to, number := web.Paced{Writer: w, Patience: v.Limits.Answer}, 0
 	list := json.NewDecoder(from)
 	list.Token() // its bracket
 	err = eachURL(list, func(url string) error {
@@ -82,7 +82,7 @@ type matching struct {
 }
 
 // matching reads a question. What is large in it is held until it is released.
-func (v *service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
+func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
 	size := spool.Size()
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
 	if err != nil {
@@ -103,7 +103,7 @@ func (v *service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 	release = func() {}
 	if n := int64(p.Size()); n > smallPolicy {
 		if release = v.policies.TryTake(n); release == nil {
-			return m, nil, busy()
+			return m, nil, web.Busy()
 		}
 	}
 	m.group, m.urls = p.Group(m.Agent), q.urls
@@ -199,7 +199,7 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 }
 
 // lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF.
-func (v *service) lint(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) lint(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "format")
 	if err != nil {
 		return err

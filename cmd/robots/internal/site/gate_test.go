@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"errors"
@@ -13,14 +13,13 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-func answeringGate() *site.Gate {
-	g := &site.Gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
-	g.Answers, _ = lru.New[site.AnswerOf, *answer.Answer](maxAnswers)
+func answeringGate() *Gate {
+	g := &Gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
+	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers)
 	return g
 }
 
@@ -52,20 +51,5 @@ func TestKeptAnswersHoldNoRules(t *testing.T) {
 	runtime.GC()
 	if g.Answers.Len() != 1 || p.Value() != nil {
 		t.Errorf("%d answers; the rules are there: %v", g.Answers.Len(), p.Value() != nil)
-	}
-}
-
-func TestBecauseOfAFileThatIsNotRead(t *testing.T) {
-	d := policy.Decision{Allowed: true, Reason: policy.ReasonUnavailable}
-	for want, a := range map[string]*answer.Answer{
-		"robots.txt is unavailable":                           nil,
-		"robots.txt is unavailable: 404 Not Found":            {Status: answer.OrNull(404)},
-		"robots.txt is unavailable: too many redirects":       {Status: answer.OrNull(302)},
-		"robots.txt is unavailable: longer than 512000 bytes": {Status: answer.OrNull(200), Truncated: true}, // for Yandex
-	} {
-		v := answer.NewVerdict("/", client.Answer{Decision: d})
-		if v.Robots = a; v.Because() != want {
-			t.Errorf("%s, want %s", v.Because(), want)
-		}
 	}
 }

@@ -2,40 +2,58 @@ package main
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// socket is where a program that runs on listens, and whom it answers.
-type socket struct {
+// daemon is a program that runs on: what serve and proxy have in common.
+type daemon struct {
+	*shell.App
+	site.Network
 	address string
 	cert    string // the file
 	certKey string // the file
 	token   string // the file
 	anyone  bool
+	private bool
+	logs    string
+	level   slog.LevelVar
+	drain   time.Duration
+	file    string // the store that is the user's own
 }
 
-// registerListen adds the flags.
-func (s *socket) registerListen(cmd *cobra.Command, address string) {
+// register adds the flags.
+func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
 	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on, if systemd passes no socket")
 	f.StringVar(&s.cert, "tls-cert", "", "speak TLS with the certificate and its chain in this `FILE`")
 	f.StringVar(&s.certKey, "tls-key", "", "the `FILE` with its key. Both are read again when they change")
 	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
+	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
+	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
+	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
+	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
+	s.Register(cmd)
+	s.RegisterCache(cmd)
+	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }
 
 // listen begins to listen: at l, if systemd passed that, else at address. Anyone may ask only on a loopback
 // address, or with --open. protocols are those of TLS.
-func (s *socket) listen(
+func (s *daemon) listen(
 	log *slog.Logger, l net.Listener, address, token string, protocols ...string,
 ) (net.Listener, error) {
 	if (s.cert == "") != (s.certKey == "") {
@@ -48,7 +66,7 @@ func (s *socket) listen(
 		}
 	}
 	switch {
-	case isLoopback(l):
+	case listen.IsLoopback(l):
 	case token == "" && !s.anyone:
 		l.Close()
 		return nil, shell.Usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
@@ -67,17 +85,15 @@ func (s *socket) listen(
 }
 
 // url is where l is reached.
-func (s *socket) url(l net.Listener) string {
+func (s *daemon) url(l net.Listener) string {
 	if s.cert != "" {
 		return "https://" + l.Addr().String()
 	}
 	return "http://" + l.Addr().String()
 }
 
-func isLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
-
 // warnOfShared warns of each secret that others on this machine may read.
-func (s *server) warnOfShared(log *slog.Logger) {
+func (s *daemon) warnOfShared(log *slog.Logger) {
 	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
 		listen.WarnIfShared(log, flag, name)
 	}
@@ -97,4 +113,59 @@ func readToken(name string) (string, error) {
 		return "", shell.Usagef("%s holds no token: write 16 or more random characters without a blank, on one line", name)
 	}
 	return token, nil
+}
+
+// logger makes the log of a program that runs on, and looks at the flags that all such have.
+func (s *daemon) logger() (*slog.Logger, error) {
+	if s.drain < 0 {
+		return nil, shell.Usagef("--drain is %s; the least is 0s", s.drain)
+	}
+	options := &slog.HandlerOptions{Level: &s.level}
+	switch s.logs {
+	case "text":
+		return slog.New(slog.NewTextHandler(s.Err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(s.Err, options)), nil
+	}
+	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
+}
+
+// openGate makes a gate with the settings of a program that runs on.
+func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
+	at, own, err := s.cachePlace()
+	if err != nil {
+		log.Warn("robots.txt is kept in memory only", "error", err)
+	}
+	n := s.Network
+	n.CacheAt = at
+	g, err := n.Open(s.Err)
+	if err != nil && own {
+		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.RunsOn(log, s.private)
+	return g, nil
+}
+
+// cachePlace is what --cache names. own tells that it was not given, and that the place is
+// the user's own; an error, that there is no such place.
+func (s *daemon) cachePlace() (at string, own bool, err error) {
+	switch s.CacheAt {
+	case "none":
+		return "", false, nil
+	case "":
+		dir, err := os.UserCacheDir()
+		if err == nil {
+			dir = filepath.Join(dir, "robotsgate")
+			err = os.MkdirAll(dir, 0o700)
+		}
+		if err != nil {
+			return "", false, err
+		}
+		return filepath.Join(dir, s.file), true, nil
+	default:
+		return s.CacheAt, false, nil
+	}
 }

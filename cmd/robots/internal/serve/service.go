@@ -1,4 +1,9 @@
-package main
+// Package serve is "robots serve": it answers over HTTP what the subcommands answer at a prompt, for programs, for
+// gateways, and with a page for people. It knows no subcommand; what they share is in packages answer and site.
+//
+// service.go has the routes and what each handler goes through; below it, a file for each thing that is asked: decide,
+// stream, match, authz, turns, and form with view for the page.
+package serve
 
 import (
 	"cmp"
@@ -6,27 +11,28 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // The bounds of the service.
 const (
-	maxFetches = 512      // each may hold a file of 500 KiB
-	maxAnswers = 2048     // kept in a form to be written; each is some hundred bytes
-	maxHeader  = 64 << 10 // a URL of 16 KiB with every byte escaped, and other fields
-	maxText    = 1 << 20  // of a robots.txt, twice what crawlers read
-	maxBody    = 6*maxText + 2<<20
-	maxRest    = 32 << 20 // of a body that is not read to its end
-	maxAgent   = 1 << 10  // of a product token, which each answer repeats
+	maxText  = 1 << 20 // of a robots.txt, twice what crawlers read
+	maxBody  = 6*maxText + 2<<20
+	maxRest  = 32 << 20 // of a body that is not read to its end
+	maxAgent = 1 << 10  // of a product token, which each answer repeats
 )
 
 // The memory that questions may take for each byte of what a stranger sends, as measured with the
@@ -39,40 +45,45 @@ const (
 	smallWork   = 1 << 20
 )
 
-// limits are the bounds that tests cannot wait for.
-type limits struct {
-	questions int   // under way; more get a 429
-	streams   int   // of POST /v1/decide; each holds some MiB
-	work      int64 // bytes of memory to read bodies and files in; more waits
-	policies  int64 // bytes of memory for large files that answers are given by; more get a 429
-	spool     int64 // bytes on disk for bodies on their way here, and answers on theirs; more get a 429
-	turns     int   // waited for, or not ended yet
+// Limits are the bounds that tests cannot wait for.
+type Limits struct {
+	Questions int   // under way; more get a 429
+	Streams   int   // of POST /v1/decide; each holds some MiB
+	Work      int64 // bytes of memory to read bodies and files in; more waits
+	Policies  int64 // bytes of memory for large files that answers are given by; more get a 429
+	Spool     int64 // bytes on disk for bodies on their way here, and answers on theirs; more get a 429
+	Turns     int   // waited for, or not ended yet
 
-	header   time.Duration // for a request without its body
-	body     time.Duration // for a body that is no stream
-	answer   time.Duration // for a piece of an answer to be taken
-	question time.Duration // for an answer to be found
-	stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
-	idle     time.Duration // for the next request
+	Header   time.Duration // for a request without its body
+	Body     time.Duration // for a body that is no stream
+	Answer   time.Duration // for a piece of an answer to be taken
+	Question time.Duration // for an answer to be found
+	Stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
+	Idle     time.Duration // for the next request
 }
 
-var usualLimits = limits{
-	questions: 1024, streams: 32, turns: 4096, work: 64 << 20, policies: 32 << 20, spool: 512 << 20,
-	header: 10 * time.Second, body: 30 * time.Second, answer: 30 * time.Second,
-	question: 2*time.Minute + 10*time.Second, stream: 2 * time.Minute, idle: 2 * time.Minute,
+// UsualLimits suit a machine with some hundred MiB to spare.
+var UsualLimits = Limits{
+	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Policies: 32 << 20, Spool: 512 << 20,
+	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
+	Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
 }
 
-// service answers requests.
-type service struct {
-	*server
+// Service answers requests. Its fields must not change after Open.
+type Service struct {
+	answer.Asker // of questions that name no agent and no dialect
+	Limits       Limits
+	Log          *slog.Logger
+	Guard        web.Guard
+	Trusted      web.Gateways
+	Gateways     bool          // /authz may be asked under any Host
+	Private      bool          // sites in private networks are asked too
+	TurnTime     time.Duration // for a turn to end, or it gives its place back
+
 	gate     *site.Gate
 	whole    *site.Gate // of files
 	files    *site.Files
 	outputs  sync.Pool // of *output, for single answers
-	guard    web.Guard
-	trusted  web.Gateways
-	gateways bool // /authz may be asked under any Host
-	log      *slog.Logger
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
@@ -84,12 +95,48 @@ type service struct {
 	metrics  *metrics
 }
 
+// Open makes g the gate of the service. It has to be ended after Until.
+func (v *Service) Open(g *site.Gate) {
+	l := &v.Limits
+	v.underway, v.streams = make(chan struct{}, l.Questions), make(chan struct{}, l.Streams)
+	v.work, v.small = web.NewMemory(l.Work-l.Work/4), web.NewMemory(l.Work/4)
+	v.policies, v.spool = web.NewMemory(l.Policies), web.NewMemory(l.Spool)
+	v.outputs.New = func() any { return new(shell.Output) }
+	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = v.TurnTime, (*client.Turn).End, make(chan struct{}, l.Turns)
+	v.gate = g
+	g.Pacer = new(client.Pacer)
+	g.Share()
+	g.Trace = &client.Trace{Fetched: v.fetched}
+	v.metrics = newMetrics(v)
+	// What is kept whole is no answer of the Cache, and holds for a time of its own.
+	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
+	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
+}
+
+// Until serves on l until ctx ends, and lets what is under way end, within the time of drain.
+func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration) error {
+	// The base context is not ctx: what is under way goes on when that ends.
+	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server := &http.Server{
+		Handler:           v.Handler(draining),
+		ReadHeaderTimeout: v.Limits.Header,
+		WriteTimeout:      v.Limits.Question + 2*v.Limits.Answer,
+		IdleTimeout:       v.Limits.Idle,
+		MaxHeaderBytes:    web.MaxHeader,
+		ErrorLog:          slog.NewLogLogger(v.Log.Handler(), slog.LevelDebug),
+	}
+	defer v.turns.Close()
+	return web.Until(ctx, v.Log, server, l, drain, stop)
+}
+
 // handler is one whose error is answered with a problem document.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// handler is the whole service. What gateways ask about may be in the path, which a mux would
-// clean up.
-func (v *service) handler() http.Handler {
+// Handler is the whole service. When draining ends, it takes no more questions. What gateways ask about may be in the
+// path, which a mux would clean up.
+func (v *Service) Handler(draining context.Context) http.Handler {
+	v.draining = draining
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
 	mux.HandleFunc("GET /healthz", v.healthy)
@@ -108,12 +155,12 @@ func (v *service) handler() http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
 	own, authz := cross.Handler(mux), v.question(v.authorize)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return v.metrics.count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		if r.Body != http.NoBody { // what is left of it is read at the end, and must not stall either
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.limits.body))
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.Limits.Body))
 		}
 		if isAuthz(r) {
 			authz.ServeHTTP(w, r)
@@ -121,14 +168,14 @@ func (v *service) handler() http.Handler {
 			v.own(own, w, r)
 		}
 		if r.Body != http.NoBody { // but not behind a stream that broke off
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.limits.body))
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.Limits.Body))
 		}
-	})
+	}))
 }
 
 // own is what is not for gateways.
-func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	if p := v.guard.CheckHost(r); p != nil {
+func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	if p := v.Guard.CheckHost(r); p != nil {
 		p.Write(w)
 		return
 	}
@@ -143,8 +190,8 @@ func (v *service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 }
 
 // checkToken is that of the guard, with the field that a 401 must have (RFC 9110 §15.5.2).
-func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *web.Problem {
-	p := v.guard.CheckToken(r)
+func (v *Service) checkToken(w http.ResponseWriter, r *http.Request) *web.Problem {
+	p := v.Guard.CheckToken(r)
 	if p != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -152,14 +199,14 @@ func (v *service) checkToken(w http.ResponseWriter, r *http.Request) *web.Proble
 }
 
 // question makes a handler of one that asks. Those under way are bounded.
-func (v *service) question(h handler) http.Handler {
+func (v *Service) question(h handler) http.Handler {
 	return v.upload(func(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case v.underway <- struct{}{}:
 			defer func() { <-v.underway }()
 			return h(w, r)
 		default:
-			return busy()
+			return web.Busy()
 		}
 	})
 }
@@ -181,10 +228,10 @@ func otherOrigin() *web.Problem {
 
 // upload makes a handler of one that reads a body. Slow clients must not take the places of
 // questions that need none: what bounds them is the room for spools.
-func (v *service) upload(h handler) http.Handler {
+func (v *Service) upload(h handler) http.Handler {
 	return problems(func(w http.ResponseWriter, r *http.Request) error {
 		if v.draining.Err() != nil {
-			return unavailable("the service is ending")
+			return web.Unavailable("the service is ending")
 		}
 		return h(w, r)
 	})
@@ -201,29 +248,17 @@ func problems(h handler) http.Handler {
 
 // admit waits until there is memory for work that takes n bytes. It must be released before the
 // client is waited for.
-func (v *service) admit(ctx context.Context, n int64) (release func(), err error) {
-	waits, cancel := context.WithTimeout(ctx, v.limits.question)
+func (v *Service) admit(ctx context.Context, n int64) (release func(), err error) {
+	waits, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
 	from := v.work
 	if n <= smallWork {
 		from = v.small
 	}
 	if release, err = from.Take(waits, n); err != nil {
-		return nil, cmp.Or(ctx.Err(), error(busy()))
+		return nil, cmp.Or(ctx.Err(), error(web.Busy()))
 	}
 	return release, nil
-}
-
-func busy() *web.Problem {
-	p := web.NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
-	p.RetryAfter = time.Second
-	return p
-}
-
-func unavailable(why string) *web.Problem {
-	p := web.NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
-	p.RetryAfter = time.Second
-	return p
 }
 
 // problemOf is the problem that an error is. What is none is of the moment: the lookup was
@@ -233,21 +268,21 @@ func problemOf(err error) *web.Problem {
 		return p
 	}
 	if errors.Is(err, web.ErrFull) {
-		return busy()
+		return web.Busy()
 	}
-	return unavailable(err.Error())
+	return web.Unavailable(err.Error())
 }
 
 // send answers with what a subcommand would have written.
-func (v *service) send(w http.ResponseWriter, contentType string, body []byte) error {
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.limits.answer))
+func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
 	w.Header().Set("Content-Type", contentType)
 	w.Write(body) // an error says that the client has gone
 	return nil
 }
 
 // answer has write write an answer of any size, gives up what release stands for, and sends it.
-func (v *service) answer(
+func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {
 	defer release()
@@ -262,12 +297,12 @@ func (v *service) answer(
 	release()
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	spool.Send(w, v.limits.answer) // an error says that the client has gone
+	spool.Send(w, v.Limits.Answer) // an error says that the client has gone
 	return nil
 }
 
 // body reads a body of one of these media types into a spool, which has to be closed.
-func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
+func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
 	}
@@ -287,7 +322,7 @@ func (v *service) body(w http.ResponseWriter, r *http.Request, most int64, types
 	case large:
 		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
 	case errors.Is(err, web.ErrFull):
-		return nil, busy()
+		return nil, web.Busy()
 	}
 	return nil, web.BadParameter("body", "the body could not be read: %v", err)
 }
@@ -339,17 +374,17 @@ func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
 	return methods
 }
 
-func (v *service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+func (v *Service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-func (v *service) ready(w http.ResponseWriter, r *http.Request) {
+func (v *Service) ready(w http.ResponseWriter, r *http.Request) {
 	if v.draining.Err() != nil {
-		unavailable("the service is ending").Write(w)
+		web.Unavailable("the service is ending").Write(w)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	if err := v.gate.Ping(ctx); err != nil {
-		unavailable("the store of turns is away").Write(w)
+		web.Unavailable("the store of turns is away").Write(w)
 		return
 	}
 	io.WriteString(w, "ok\n")

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -23,16 +23,16 @@ func isAuthz(r *http.Request) bool {
 
 // authorize answers gateways: 200, or 403 with the reason. All else means that there is no
 // answer, and no gateway lets a request pass then.
-func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
-	if !v.gateways || !v.trusted.Trusts(r) {
-		if p := v.guard.CheckHost(r); p != nil {
+func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
+	if !v.Gateways || !v.Trusted.Trusts(r) {
+		if p := v.Guard.CheckHost(r); p != nil {
 			return p
 		}
 	}
 	if p := v.checkToken(w, r); p != nil {
 		return p
 	}
-	text, p := v.trusted.Target(r, authzPath)
+	text, p := v.Trusted.Target(r, authzPath)
 	if p != nil {
 		return p
 	}
@@ -50,7 +50,7 @@ func (v *service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v.log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
+	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
 	v.refuse(w, verdict)
 	return nil
 }
@@ -65,7 +65,7 @@ type asked struct {
 }
 
 // about finds what is to be known of a URL. If agent is empty, it is that of the service.
-func (v *service) about(ctx context.Context, text, agent string) (q asked, err error) {
+func (v *Service) about(ctx context.Context, text, agent string) (q asked, err error) {
 	q.text = text
 	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
@@ -78,7 +78,7 @@ func (v *service) about(ctx context.Context, text, agent string) (q asked, err e
 }
 
 // judge decides about a URL that was asked about at begin, with all that the decision rests on.
-func (v *service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
+func (v *Service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
 	verdict, err := q.Check(q.url, answer.Reading{Dialect: q.Dialect, Result: q.result}, v.gate.Answer(q.origin, q.result))
 	if err != nil {
 		return nil, noOrigin(err)
@@ -90,7 +90,7 @@ func (v *service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
 
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
 // stands behind the gateway.
-func (v *service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
+func (v *Service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
 	kind := verdict.Kind()
 	p := web.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
 	if verdict.Unreachable() {

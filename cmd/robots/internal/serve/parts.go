@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // The bounds of a page that is read for what it shows.
@@ -20,12 +22,12 @@ const (
 
 // partsOf are the URLs of the images, scripts and styles of a page, which is read as the service itself
 // may. The error says why there are no more.
-func (v *service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
+func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
 	select {
 	case v.streams <- struct{}{}:
 		defer func() { <-v.streams }()
 	default:
-		return nil, busy()
+		return nil, web.Busy()
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {

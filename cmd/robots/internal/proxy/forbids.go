@@ -1,4 +1,4 @@
-package main
+package proxy
 
 import (
 	"cmp"
@@ -6,52 +6,34 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// The ways of --blind.
+// The ways with a tunnel that is not looked into.
 const (
-	blindOrigin = "origin"
-	blindRefuse = "refuse"
-	blindAllow  = "allow"
+	BlindOrigin = "origin" // it opens if the site forbids nothing
+	BlindRefuse = "refuse"
+	BlindAllow  = "allow"
 )
 
-var blindWays = []string{blindOrigin, blindRefuse, blindAllow}
-
-// checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin
-// is no longer the default, and wrong if it was given.
-func (p *proxying) checkBlind(given bool) error {
-	if !slices.Contains(blindWays, p.blind) {
-		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.blind), strings.Join(blindWays, ", "))
-	}
-	if p.blind != blindOrigin || !p.paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil {
-		return nil
-	}
-	if given {
-		return shell.Usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
-	}
-	p.blind = blindRefuse
-	return nil
-}
+// BlindWays are all of them.
+var BlindWays = []string{BlindOrigin, BlindRefuse, BlindAllow}
 
 // decideBlind returns why there may be no tunnel in which no request will be seen, or until when that it may be
-// holds; the zero time is for ever. What is not seen is any path, and with --agent-from-client any crawler as well:
+// holds; the zero time is for ever. What is not seen is any path, and with Each any crawler as well:
 // the User-Agent field of a CONNECT, which many programs leave out, binds no request in the tunnel.
-func (p *proxying) decideBlind(ctx context.Context, g *site.Gate, to proxy.Target) (until time.Time, err error) {
-	switch p.blind {
-	case blindAllow:
+func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (until time.Time, err error) {
+	switch o.Blind {
+	case BlindAllow:
 		return until, nil
-	case blindRefuse:
+	case BlindRefuse:
 		return until, sealed(to, "requests in it cannot be decided on")
 	}
 	u := &url.URL{Scheme: "https", Host: to.String(), Path: "/"}
@@ -67,7 +49,7 @@ func (p *proxying) decideBlind(ctx context.Context, g *site.Gate, to proxy.Targe
 		return until, err
 	}
 	forbids := func() (string, bool) { return forbids(rules, a.Token) }
-	if p.each {
+	if o.Each {
 		forbids = func() (string, bool) { return forbidsAny(rules) }
 	}
 	if what, is := forbids(); is {
@@ -79,7 +61,7 @@ func (p *proxying) decideBlind(ctx context.Context, g *site.Gate, to proxy.Targe
 	return until, nil
 }
 
-func sealed(to proxy.Target, why string) error {
+func sealed(to Target, why string) error {
 	return web.NewProblem(http.StatusForbidden, "tunnel",
 		"no tunnel to %s: %s. Give the proxy a CA, which lets it look inside (--ca; robots proxy ca makes one)", to, why)
 }

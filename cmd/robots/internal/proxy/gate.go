@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/fetch"
+)
+
+// Obeying is how a proxy obeys robots.txt.
+type Obeying struct {
+	Uses    []string // requests are for them
+	Each    bool     // the product token in each client's User-Agent field is decided for
+	Paced   bool     // the delay that each site asks for is kept
+	Private bool     // private networks are reached, too
+	Blind   string   // the way with tunnels that are not looked into: BlindOrigin and so on
+}
+
+// Obey has s send its requests through g, which answers questions. own is where s listens.
+func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
+	g.Uses = o.Uses
+	if o.Each {
+		g.Token = ""
+	}
+	if o.Paced {
+		g.Pacer = new(client.Pacer)
+		g.Share()
+	}
+	base := g.Base.(*http.Transport).Clone()
+	base.DisableCompression = true // bodies pass as they are
+	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
+	base.MaxResponseHeaderBytes = 1 << 20
+	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
+	s.Permit = func(to netip.AddrPort) error { return permit(to, own, o.Private) }
+	base.DialContext = guarded(base.DialContext, s.Permit)
+	g.Base = sender{base, withoutHTTP2(base)}
+	s.Gate, s.Dial, s.Explain = g.Transport, base.DialContext, explain
+	s.Blind = func(ctx context.Context, to Target) (time.Time, error) { return o.decideBlind(ctx, g, to) }
+}
+
+// permit refuses to connect to where this proxy listens, and, without private, to a network that is
+// not public.
+func permit(to, own netip.AddrPort, private bool) error {
+	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
+	switch {
+	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
+		return sendError{errItself}
+	case !private && !fetch.Public(addr):
+		return sendError{fmt.Errorf("%s: %w", addr, errPrivate)}
+	}
+	return nil
+}
+
+// dial is the signature of (*net.Dialer).DialContext.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil:
+// then check is asked before there is a connection, too.
+func guarded(via dial, check func(netip.AddrPort) error) dial {
+	if via == nil {
+		d := net.Dialer{Timeout: 30 * time.Second}
+		d.Control = func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return check(to)
+		}
+		via = d.DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := via(ctx, network, address)
+		if err != nil {
+			return nil, sendError{err}
+		}
+		if err := check(c.RemoteAddr().(*net.TCPAddr).AddrPort()); err != nil {
+			c.Close()
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// isOwn reports whether an address is one of this machine.
+func isOwn(addr netip.Addr) bool {
+	if addr.IsLoopback() || addr.IsUnspecified() {
+		return true
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(addr.AsSlice()) {
+			return true
+		}
+	}
+	return false
+}
+
+// sender sends what the gate lets pass.
+type sender struct {
+	*http.Transport
+	old *http.Transport // for requests to upgrade, which HTTP/2 has not (RFC 9113 §8.6)
+}
+
+func withoutHTTP2(base *http.Transport) *http.Transport {
+	t := base.Clone()
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = nil // those of base
+	}
+	return t
+}
+
+func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodOptions && req.URL.Path == "" && req.URL.RawQuery == "" && !req.URL.ForceQuery {
+		whole := *req // RFC 9112 §3.2.4: about the server, decided on as its first page
+		u := *req.URL
+		u.Path, whole.URL = "*", &u
+		req = &whole
+	}
+	way := s.Transport
+	if req.Header.Get("Upgrade") != "" {
+		way = s.old
+	}
+	res, err := way.RoundTrip(req)
+	if err != nil {
+		return nil, sendError{err}
+	}
+	return res, nil
+}

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+)
+
+// Watched serves on l what watches s, which sends through g, while s drains too: its /readyz is 503 when ctx has ended.
+func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *http.Server {
+	m := newMetrics(s, g)
+	guard := web.Guard{Loopback: listen.IsLoopback(l), Token: s.Guard.Token}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := ready(ctx, r, g); err != nil {
+			err.Write(w)
+			return
+		}
+		io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if err := guard.CheckToken(r); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer") // RFC 9110 §15.5.2
+			err.Write(w)
+			return
+		}
+		m.ServeHTTP(w, r)
+	})
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			if err := guard.CheckHost(r); err != nil {
+				err.Write(w)
+				return
+			}
+			mux.ServeHTTP(w, r)
+		}),
+		ReadTimeout: s.Limits.Ask, WriteTimeout: 3 * s.Limits.Ask, IdleTimeout: s.Limits.Idle,
+		MaxHeaderBytes: web.MaxHeader, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	go server.Serve(l)
+	return server
+}
+
+// ready returns why requests should go to another proxy, or nil.
+func ready(ctx context.Context, r *http.Request, g *site.Gate) *web.Problem {
+	if ctx.Err() != nil {
+		return web.Unavailable("the proxy is ending")
+	}
+	within, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	if err := g.Ping(within); err != nil {
+		return web.Unavailable("the store of turns is away")
+	}
+	return nil
+}
+
+// newMetrics counts what s answers and what g reads. Those of its series that serve has, too, are the same.
+func newMetrics(s *Server, g *site.Gate) *site.Metrics {
+	m := site.NewMetrics("Time to read robots.txt.")
+	m.Watch(g)
+	answers := m.Counters("robots_proxy_answers_total", "Answers to clients.", "kind", Kinds...)
+	s.Count = func(kind string) { answers.WithLabelValues(kind).Inc() }
+	m.Gauge("robots_proxy_underway", "Requests and tunnels under way.", func() int64 { return int64(s.Underway()) })
+	g.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { m.Fetched(f) }}
+	return m
+}

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+)
+
+// metrics are what the service tells of itself besides those of its gate.
+type metrics struct {
+	*site.Metrics
+	decisions    *prometheus.CounterVec
+	decisionTime prometheus.Histogram
+	turnsWaiting atomic.Int64
+	turnTime     prometheus.Histogram
+	responses    *prometheus.CounterVec
+	underway     atomic.Int64
+}
+
+// statusClasses are the values of a label. All are there from the start.
+var statusClasses = []string{"2xx", "3xx", "4xx", "429", "5xx"}
+
+// newMetrics are those of v and its gate.
+func newMetrics(v *Service) *metrics {
+	m := &metrics{Metrics: site.NewMetrics("Time to read robots.txt; for a turn, with that until it may be read.")}
+	m.Watch(v.gate)
+	m.decisions = m.Counters("robots_decisions_total", "Decisions about URLs of sites.", "outcome",
+		"allowed", "refused", "unreachable", "malformed")
+	m.decisionTime = m.Histogram("robots_decision_seconds",
+		"Time to decide, with that to read robots.txt. Lines of streams are left out.", .0001, .001, .01, .1, 1, 10, 100)
+	m.Gauge("robots_turns_waiting", "Questions that wait for a turn.", m.turnsWaiting.Load)
+	m.turnTime = m.Histogram("robots_turn_wait_seconds",
+		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
+	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "status", statusClasses...)
+	m.Gauge("robots_http_requests_underway", "Requests that are being read, waited for or answered.", m.underway.Load)
+	m.Gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
+		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
+	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
+	return m
+}
+
+// count counts what next answers.
+func (m *metrics) count(next http.Handler) http.Handler {
+	classes := map[int]prometheus.Counter{}
+	for _, class := range statusClasses {
+		classes[int(class[0]-'0')] = m.responses.WithLabelValues(class)
+	}
+	classes[4], classes[http.StatusTooManyRequests] = m.responses.WithLabelValues("4xx"), m.responses.WithLabelValues("429")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.underway.Add(1)
+		said := &statusWriter{w, http.StatusOK}
+		defer func() {
+			m.underway.Add(-1)
+			if c := classes[said.status]; c != nil {
+				c.Inc()
+			} else {
+				classes[said.status/100].Inc()
+			}
+		}()
+		next.ServeHTTP(said, r)
+	})
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// decided counts decisions that were asked for at a time.
+func (m *metrics) decided(begin time.Time, outcomes ...string) {
+	m.decisionTime.Observe(time.Since(begin).Seconds())
+	for _, o := range outcomes {
+		m.decisions.WithLabelValues(o).Inc()
+	}
+}

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
+)
+
+// MaxHeader bounds the header of a request: a URL of 16 KiB with every byte escaped, and other fields.
+const MaxHeader = 64 << 10
+
+// Server is an http.Server, or what ends as one does.
+type Server interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// Until has server serve on l until ctx ends. Then it calls stop, and what is under way has
+// the time of drain to end.
+func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener, drain time.Duration, stop func()) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	listen.Notify(log, listen.Ready)
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("draining", "at most", drain)
+	listen.Notify(log, listen.Stopping)
+	stop()
+	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := server.Shutdown(ends); err != nil {
+		log.Warn("cut off what was under way", "error", err)
+		server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
