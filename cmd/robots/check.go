@@ -137,7 +137,7 @@ func (c *checker) one(g *site.Gate, u checked) error {
 	switch {
 	case c.JSON:
 		for _, v := range verdicts {
-			out.JSON(*v)
+			out.Verdict(v)
 		}
 	case c.All:
 		c.table(&out, verdicts)

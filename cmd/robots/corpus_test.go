@@ -38,7 +38,7 @@ func TestMatchAgreesWithGoogleOnRealFiles(t *testing.T) {
 		t.Fatalf("%d verdicts, want %d", len(got), len(queries))
 	}
 	for i, q := range queries {
-		allowed, line := got[i].Allowed, lineOf(got[i])
+		allowed, line := got[i].Allowed, got[i].Line
 		if answer.TargetOf(q.URL) == "/robots.txt" && allowed && line == 0 {
 			continue // implicitly allowed (RFC 9309 §2.2.2), which that library leaves to its caller
 		}

@@ -113,7 +113,7 @@ func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url 
 		}
 		o.Worsen(shell.StatusOf(&v))
 		if m.JSON {
-			o.JSON(v)
+			o.Verdict(&v)
 			return
 		}
 		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(url), v.Because())
@@ -126,7 +126,7 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	o.Malformed(v.Number, err)
 	if m.JSON || m.jsonl {
 		v.Error = err.Error()
-		o.JSON(v)
+		o.Verdict(&v)
 	}
 }
 
@@ -192,7 +192,7 @@ func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 	if !d.Allowed {
 		o.Worsen(shell.ExitRefused)
 	}
-	o.JSON(v)
+	o.Verdict(&v)
 	return now
 }
 

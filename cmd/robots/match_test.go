@@ -54,7 +54,7 @@ func FuzzTargetOf(f *testing.F) {
 }
 
 // matchJSONL runs the command in this process.
-func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Record, status int) {
+func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Verdict, status int) {
 	t.Helper()
 	var out, problems bytes.Buffer
 	status = run(t.Context(), []string{"match", "--jsonl"}, shell.Streams{In: in, Out: &out, Err: &problems})
@@ -62,7 +62,7 @@ func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Record, status in
 		t.Log(problems.String())
 	}
 	for d := json.NewDecoder(&out); ; {
-		var v answer.Record
+		var v answer.Verdict
 		if err := d.Decode(&v); err == io.EOF {
 			return verdicts, status
 		} else if err != nil {
@@ -70,14 +70,6 @@ func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Record, status in
 		}
 		verdicts = append(verdicts, v)
 	}
-}
-
-// lineOf is the line of the rule that decided, 0 if none did.
-func lineOf(v answer.Record) int {
-	if v.Line == nil {
-		return 0
-	}
-	return *v.Line
 }
 
 // The command gives the verdict and the line that the library gives when asked record
@@ -101,18 +93,18 @@ func TestMatchAgreesWithTheLibrary(t *testing.T) {
 				if r.AsWritten() == "" {
 					checkMalformed(t, got[i])
 				} else if string(got[i].ID) != string(r.ID) ||
-					got[i].Allowed != want.Allowed || lineOf(got[i]) != want.Rule.Line {
+					got[i].Allowed != want.Allowed || got[i].Line != want.Rule.Line {
 					t.Errorf("%s: got %s %v by line %d, want %v by line %d", r.ID,
-						got[i].ID, got[i].Allowed, lineOf(got[i]), want.Allowed, want.Rule.Line)
+						got[i].ID, got[i].Allowed, got[i].Line, want.Allowed, want.Rule.Line)
 				}
 			}
 		})
 	}
 }
 
-func checkMalformed(t *testing.T, v answer.Record) {
+func checkMalformed(t *testing.T, v answer.Verdict) {
 	t.Helper()
-	if v.Reason != answer.ReasonMalformed || v.Allowed || v.Error == nil {
+	if v.Reason != answer.ReasonMalformed || v.Allowed || v.Error == "" {
 		t.Errorf("%s: %q: got %+v, want it malformed", v.ID, v.URL, v)
 	}
 }

@@ -74,15 +74,8 @@ func (d document) text() string {
 	return strings.TrimSpace(b.String())
 }
 
-// says is how the page words a record.
-func says(r *answer.Record) string {
-	v := answer.Verdict{Allowed: r.Allowed, Reason: r.Reason, Robots: r.Robots}
-	if r.Line != nil {
-		v.Line, v.Rule = *r.Line, *r.Rule
-	}
-	if r.Error != nil {
-		v.Error = *r.Error
-	}
+// says is how the page words a verdict.
+func says(v *answer.Verdict) string {
 	word := map[bool]string{true: "Allowed", false: "Refused"}[v.Allowed]
 	if v.Line > 0 {
 		return fmt.Sprintf("%s by %s", word, v.Because())
@@ -107,7 +100,7 @@ func TestPageSaysWhatTheRecordsSay(t *testing.T) {
 			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
 				query := "=" + url.QueryEscape("http://"+name+".example"+path) + "&agent=ExampleBot/1.0&as=" + as
 				_, record := v.do("GET", "/v1/decide?url"+query, "")
-				var r answer.Record
+				var r answer.Verdict
 				if err := json.Unmarshal([]byte(record), &r); err != nil {
 					t.Fatal(err, record)
 				}
@@ -135,16 +128,16 @@ func TestPageQuotesRealFiles(t *testing.T) {
 		_, doc := v.page("POST", "", form.Encode())
 		answers, lines := doc.all("span", "say"), doc.lines()
 		for i, record := range strings.Split(strings.TrimSpace(want), "\n") {
-			var r answer.Record
+			var r answer.Verdict
 			if err := json.Unmarshal([]byte(record), &r); err != nil || i >= len(answers) || answers[i].text() != says(&r) {
 				t.Fatalf("%s: %d answers, want %s", name, len(answers), record)
 			}
-			if r.Line == nil {
+			if r.Line == 0 {
 				continue
 			}
 			does := map[bool]string{true: "allows", false: "refuses"}[r.Allowed]
-			if line := lines[*r.Line]; !strings.Contains(line.text(), does) {
-				t.Errorf("%s: line %d is marked %q", name, *r.Line, line.text())
+			if line := lines[r.Line]; !strings.Contains(line.text(), does) {
+				t.Errorf("%s: line %d is marked %q", name, r.Line, line.text())
 			}
 		}
 		for i, l := range strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text)), "\n") {

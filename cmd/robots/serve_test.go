@@ -310,11 +310,11 @@ http://s.example/
 `, "Content-Type: application/x-ndjson")
 	said := ""
 	for line := range strings.Lines(got) {
-		var d answer.Record
+		var d answer.Verdict
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			t.Fatal(err)
 		}
-		said += fmt.Sprintf("%d %v %s %s %s\n", d.Number, d.Allowed, *d.Agent, *d.Dialect, d.Reason)
+		said += fmt.Sprintf("%d %v %s %s %s\n", d.Number, d.Allowed, d.Agent, d.Dialect, d.Reason)
 	}
 	const want = `1 false a google rule
 2 true b google rule
@@ -349,7 +349,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
 		func() { io.WriteString(write, "ample/\n") }, func() { write.Close() }} {
 		before()
-		var got answer.Record
+		var got answer.Verdict
 		if err := d.Decode(&got); i == 4 {
 			if err != io.EOF {
 				t.Errorf("behind the last: %v", err)
@@ -508,7 +508,7 @@ http://s.example/é
 	_, got := v.do("POST", "/v1/decide", list, "Content-Type: "+mediaNDJSON)
 	reasons := ""
 	for line := range strings.Lines(got) {
-		var d answer.Record
+		var d answer.Verdict
 		if err := json.Unmarshal([]byte(line), &d); err != nil || !utf8.ValidString(line) {
 			t.Errorf("%q: %v", line, err)
 		}

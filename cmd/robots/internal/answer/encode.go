@@ -2,43 +2,46 @@ package answer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 )
 
-// AppendJSON appends r as encoding/json writes it, which a test holds it to. A service writes
-// little else, and by reflection a record takes seven times as long: POST /v1/decide would lose half
-// of its rate.
-func (r *Record) AppendJSON(b []byte) []byte {
-	b = strconv.AppendInt(append(b, `{"number":`...), int64(r.Number), 10)
-	b = appendRaw(append(b, `,"id":`...), r.ID)
-	b = appendString(append(b, `,"url":`...), r.URL)
-	b = appendText(append(b, `,"agent":`...), r.Agent)
-	b = appendText(append(b, `,"dialect":`...), r.Dialect)
-	b = strconv.AppendBool(append(b, `,"allowed":`...), r.Allowed)
-	b = appendString(append(b, `,"covers":`...), r.Covers)
-	b = appendString(append(b, `,"reason":`...), r.Reason)
-	b = appendInt(append(b, `,"line":`...), r.Line)
-	b = appendText(append(b, `,"rule":`...), r.Rule)
-	b = appendText(append(b, `,"group":`...), r.Group)
+// AppendJSON appends v as encoding/json would write it, which a test holds it to. Every field is always there, and null if
+// it does not apply. A service writes little else, and by reflection POST /v1/decide loses more than half of its rate.
+func (v *Verdict) AppendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"number":`...), int64(v.Number), 10)
+	b = appendRaw(append(b, `,"id":`...), v.ID)
+	b = appendString(append(b, `,"url":`...), v.URL)
+	b = appendText(append(b, `,"agent":`...), OrNull(v.Agent))
+	b = appendText(append(b, `,"dialect":`...), OrNull(v.Dialect))
+	b = strconv.AppendBool(append(b, `,"allowed":`...), v.Allowed)
+	b = appendString(append(b, `,"covers":`...), coversURL)
+	b = appendString(append(b, `,"reason":`...), cmp.Or(v.Reason, ReasonMalformed))
+	b = appendInt(append(b, `,"line":`...), OrNull(v.Line))
+	b = appendText(append(b, `,"rule":`...), OrNull(v.Rule))
+	b = appendText(append(b, `,"group":`...), OrNull(v.Group))
 	b = append(b, `,"use":`...)
-	if r.Use == nil {
+	if v.By == nil {
 		b = append(b, "null"...)
 	} else {
-		b = AppendAny(b, r.Use)
+		b = AppendAny(b, disallowedUse{v.Use, NewStatement(*v.By)})
 	}
-	b = appendText(append(b, `,"error":`...), r.Error)
-	b = r.Robots.appendJSON(append(b, `,"robots":`...))
+	b = appendText(append(b, `,"error":`...), OrNull(v.Error))
+	b = v.Robots.appendJSON(append(b, `,"robots":`...))
 	b = append(b, `,"lines":`...)
-	if r.Lines == nil {
+	if v.Lines == nil {
 		b = append(b, "null"...)
 	} else {
-		b = AppendAny(b, r.Lines)
+		b = AppendAny(b, v.Lines)
 	}
-	return append(appendRaw(append(b, `,"record":`...), r.Record), '}')
+	return append(appendRaw(append(b, `,"record":`...), v.Record), '}')
 }
+
+// MarshalJSON is AppendJSON, for what has a verdict in it.
+func (v *Verdict) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
 // AppendJSON is that of an answer, which may be nil.
 func (a *Answer) appendJSON(b []byte) []byte {

@@ -13,18 +13,54 @@ import (
 func TestRecordsAreWrittenAsEncodingJSONWrites(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
-		r := new(Record)
-		fill(random, reflect.ValueOf(r).Elem())
+		v := new(Verdict)
+		fill(random, reflect.ValueOf(v).Elem())
+		r := recordOf(v)
 		var want bytes.Buffer
 		e := json.NewEncoder(&want)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(r); err != nil {
 			t.Fatal(err)
 		}
-		if got := append(r.AppendJSON(nil), '\n'); !bytes.Equal(got, want.Bytes()) {
+		if got := append(v.AppendJSON(nil), '\n'); !bytes.Equal(got, want.Bytes()) {
 			t.Fatalf("got\n%s\nwant\n%s", got, want.Bytes())
 		}
 	}
+}
+
+// record is a Verdict with the tags of its JSON.
+type record struct {
+	Number  int             `json:"number"`
+	ID      json.RawMessage `json:"id"`
+	URL     string          `json:"url"`
+	Agent   *string         `json:"agent"`
+	Dialect *string         `json:"dialect"`
+	Allowed bool            `json:"allowed"`
+	Covers  string          `json:"covers"`
+	Reason  string          `json:"reason"`
+	Line    *int            `json:"line"`
+	Rule    *string         `json:"rule"`
+	Group   *string         `json:"group"`
+	Use     *disallowedUse  `json:"use"`
+	Error   *string         `json:"error"`
+	Robots  *Answer         `json:"robots"`
+	Lines   []FileLine      `json:"lines"`
+	Record  json.RawMessage `json:"record"`
+}
+
+func recordOf(v *Verdict) record {
+	r := record{
+		Number: v.Number, ID: v.ID, URL: v.URL, Agent: OrNull(v.Agent), Dialect: OrNull(v.Dialect),
+		Allowed: v.Allowed, Covers: coversURL, Reason: v.Reason, Line: OrNull(v.Line), Rule: OrNull(v.Rule), Group: OrNull(v.Group),
+		Error: OrNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
+	}
+	if r.Reason == "" {
+		r.Reason = ReasonMalformed
+	}
+	if v.By != nil {
+		r.Use = &disallowedUse{v.Use, NewStatement(*v.By)}
+	}
+	return r
 }
 
 func fill(random *rand.Rand, v reflect.Value) {

@@ -14,7 +14,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Verdict is an answer about one URL. check, filter and match write it alike.
+// Verdict is an answer about one URL. check, filter, match and the service write it alike: AppendJSON has its form, and
+// schema.json describes it. What a reader decodes is a Verdict, too, but for Use.
 type Verdict struct {
 	Number  int             // of the argument or the line, counted from 1
 	ID      json.RawMessage // match --jsonl: the record's own
@@ -38,47 +39,10 @@ type Verdict struct {
 // ReasonMalformed is a reason beside those of package policy: the question could not be understood.
 const ReasonMalformed = "malformed"
 
-// useRecord is a disallowed use in JSON.
-type useRecord struct {
+// disallowedUse is Use and By in JSON.
+type disallowedUse struct {
 	Label string     `json:"label"`
 	By    *Statement `json:"by"`
-}
-
-// Record is a verdict in JSON. Every field is always there, and null if it does not apply;
-// schema.json describes them.
-type Record struct {
-	Number  int             `json:"number"`
-	ID      json.RawMessage `json:"id"`
-	URL     string          `json:"url"`
-	Agent   *string         `json:"agent"`
-	Dialect *string         `json:"dialect"`
-	Allowed bool            `json:"allowed"`
-	Covers  string          `json:"covers"`
-	Reason  string          `json:"reason"`
-	Line    *int            `json:"line"`
-	Rule    *string         `json:"rule"`
-	Group   *string         `json:"group"`
-	Use     *useRecord      `json:"use"`
-	Error   *string         `json:"error"`
-	Robots  *Answer         `json:"robots"`
-	Lines   []FileLine      `json:"lines"`
-	Record  json.RawMessage `json:"record"`
-}
-
-// JSON is v as output.json writes it.
-func (v *Verdict) JSON() Record {
-	r := Record{
-		Number: v.Number, ID: v.ID, URL: v.URL, Agent: OrNull(v.Agent), Dialect: OrNull(v.Dialect),
-		Allowed: v.Allowed, Covers: coversURL, Reason: v.Reason, Line: OrNull(v.Line), Rule: OrNull(v.Rule), Group: OrNull(v.Group),
-		Error: OrNull(v.Error), Robots: v.Robots, Lines: v.Lines, Record: v.Record,
-	}
-	if r.Reason == "" {
-		r.Reason = ReasonMalformed
-	}
-	if v.By != nil {
-		r.Use = &useRecord{v.Use, NewStatement(*v.By)}
-	}
-	return r
 }
 
 // coversURL tells what a decision covers: this URL, and none that it redirects to. A client that

@@ -32,12 +32,12 @@ type turnQuestion struct {
 // turnAnswer is the answer. Every field is always there, and null if it does not apply;
 // openapi.json describes them.
 type turnAnswer struct {
-	Allowed    bool           `json:"allowed"`
-	Turn       *string        `json:"turn"`
-	Expires    *time.Time     `json:"expires"`
-	Delay      *string        `json:"delay"`
-	RetryAfter *float64       `json:"retry_after"` // in seconds
-	Decision   *answer.Record `json:"decision"`
+	Allowed    bool            `json:"allowed"`
+	Turn       *string         `json:"turn"`
+	Expires    *time.Time      `json:"expires"`
+	Delay      *string         `json:"delay"`
+	RetryAfter *float64        `json:"retry_after"` // in seconds
+	Decision   *answer.Verdict `json:"decision"`
 }
 
 // turnEnd is the body of POST /v1/turns/ID.
@@ -115,8 +115,7 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		if err != nil {
 			return nil, nil, err
 		}
-		record := verdict.JSON()
-		said := &turnAnswer{Allowed: verdict.Allowed, Decision: &record}
+		said := &turnAnswer{Allowed: verdict.Allowed, Decision: verdict}
 		if !verdict.Allowed {
 			if verdict.Unreachable() {
 				said.RetryAfter = inSeconds(verdict.Robots.AskAgain())

@@ -102,7 +102,7 @@ func TestServeTurnsKeepThePace(t *testing.T) {
 			t.Errorf("it expires %v, want %v", first.Expires, want)
 		}
 		d := first.Decision
-		if !d.Allowed || d.URL != "http://a.example/x" || *d.Agent != "slow" || d.Robots.Outcome != answer.OutcomeRules {
+		if !d.Allowed || d.URL != "http://a.example/x" || d.Agent != "slow" || d.Robots.Outcome != answer.OutcomeRules {
 			t.Errorf("decision: %+v", d)
 		}
 		time.AfterFunc(7*time.Second, func() { v.end(first, "") })

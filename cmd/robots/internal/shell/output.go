@@ -21,18 +21,13 @@ func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
 
 // JSON writes v and a line end.
 func (o *Output) JSON(v any) {
-	if d, is := v.(answer.Verdict); is {
-		o.Verdict(&d)
-		return
-	}
 	o.Write(append(answer.AppendAny(nil, v), '\n'))
 }
 
 // Verdict is json for what a service writes most.
 func (o *Output) Verdict(v *answer.Verdict) {
 	o.Grow(1 << 10) // most records are shorter
-	r := v.JSON()
-	o.Write(append(r.AppendJSON(o.AvailableBuffer()), '\n'))
+	o.Write(append(v.AppendJSON(o.AvailableBuffer()), '\n'))
 }
 
 // Malformed reports a line of the input that could not be answered.
