@@ -4,6 +4,7 @@ package answer
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -136,6 +137,20 @@ func (a *Answer) String() string {
 		text += fmt.Sprintf(", fresh for %s", time.Duration(*a.Lifetime)*time.Second)
 	}
 	return text
+}
+
+// why says what about the answer makes the file unavailable. The answer may be nil.
+func (a *Answer) why() string {
+	switch {
+	case a == nil || a.Status == nil:
+		return ""
+	case a.Truncated:
+		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
+	case *a.Status >= 300 && *a.Status < 400:
+		return ": too many redirects"
+	default:
+		return fmt.Sprintf(": %d %s", *a.Status, http.StatusText(*a.Status))
+	}
 }
 
 // Reading is one answer of a server as one dialect understands it.

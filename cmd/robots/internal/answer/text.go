@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Visible makes text from the network safe to print: control characters, bytes that
@@ -47,4 +49,18 @@ func Plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// OrNull is nil, which JSON writes as null, for the zero value.
+func OrNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// ReasonName is how JSON names a reason; scripts may rely on it.
+func ReasonName(r policy.Reason) string {
+	text, _ := r.MarshalText()
+	return string(text)
 }

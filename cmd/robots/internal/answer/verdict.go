@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -48,14 +46,6 @@ type disallowedUse struct {
 // coversURL tells what a decision covers: this URL, and none that it redirects to. A client that
 // follows redirects itself has to ask for each hop, so each decision says so.
 const coversURL = "url"
-
-// OrNull is nil, which JSON writes as null, for the zero value.
-func OrNull[T comparable](v T) *T {
-	if v == *new(T) {
-		return nil
-	}
-	return &v
-}
 
 // NewVerdict is a about a URL, as the user wrote it.
 func NewVerdict(url string, a client.Answer) Verdict {
@@ -152,24 +142,4 @@ func (v *Verdict) cause() string {
 		return v.Error
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(v.Error, "fetch: "), v.Robots.URL+": ")
-}
-
-// why says what about the answer makes the file unavailable. The answer may be nil.
-func (a *Answer) why() string {
-	switch {
-	case a == nil || a.Status == nil:
-		return ""
-	case a.Truncated:
-		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
-	case *a.Status >= 300 && *a.Status < 400:
-		return ": too many redirects"
-	default:
-		return fmt.Sprintf(": %d %s", *a.Status, http.StatusText(*a.Status))
-	}
-}
-
-// ReasonName is how JSON names a reason; scripts may rely on it.
-func ReasonName(r policy.Reason) string {
-	text, _ := r.MarshalText()
-	return string(text)
 }

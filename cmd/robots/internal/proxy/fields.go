@@ -106,3 +106,12 @@ func final(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "message/http")
 	w.Write(text.Bytes())
 }
+
+// cut bounds what a client adds to a text.
+func cut(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -465,12 +465,3 @@ func (b *buffers) Get() []byte {
 }
 
 func (b *buffers) Put(p []byte) { b.pool.Put(&p) }
-
-// cut bounds what a client adds to a text.
-func cut(text string) string {
-	const most = 256
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}

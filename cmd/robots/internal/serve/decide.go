@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -19,44 +17,6 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-const (
-	mediaJSON   = "application/json"
-	mediaNDJSON = "application/x-ndjson"
-)
-
-// parameters reads the query, in which each of names may be once, and nothing else. A name
-// that is misspelt must not be answered as if it were not there.
-func parameters(r *http.Request, names ...string) (url.Values, error) {
-	// A semicolon is a part of the value for browsers (URL Standard §5.1), and an error for net/url.
-	raw := strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, web.BadParameter(malformedIn(raw), "the query: %v", err)
-	}
-	for name, values := range query {
-		switch {
-		case !slices.Contains(names, name):
-			return nil, web.BadParameter(answer.Brief(name),
-				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
-				answer.Quoted(name), strings.Join(names, ", "))
-		case len(values) > 1:
-			return nil, web.BadParameter(name, "%s is given %d times", name, len(values))
-		}
-	}
-	return query, nil
-}
-
-// malformedIn is the name of the first parameter of a query that cannot be read.
-func malformedIn(query string) string {
-	for pair := range strings.SplitSeq(query, "&") {
-		if _, err := url.ParseQuery(pair); err != nil {
-			name, _, _ := strings.Cut(pair, "=")
-			return answer.Brief(name)
-		}
-	}
-	return ""
-}
 
 // asker is who asks. agent and as may be empty.
 func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
@@ -75,44 +35,6 @@ func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 		}
 	}
 	return k, nil
-}
-
-// askedSite reads the URL of a question whose site is to be asked.
-func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
-	u, o, err := siteOf(name, text)
-	if err == nil {
-		err = sendable(u)
-	}
-	return u, o, err
-}
-
-// sendable returns the problem of a URL that nothing would send.
-func sendable(u *url.URL) error {
-	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
-		return noOrigin(err)
-	}
-	return nil
-}
-
-// siteOf is askedSite for a question whose answer may be known: to decide is to see whether the URL
-// can be sent.
-func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
-	if text == "" {
-		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
-	}
-	u, err := answer.ReadURL(policy.RFC9309, text)
-	if err != nil {
-		return nil, fetch.Origin{}, noOrigin(err)
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return nil, fetch.Origin{}, noOrigin(answer.NotURL(text, err))
-	}
-	return u, o, nil
-}
-
-func noOrigin(err error) *web.Problem {
-	return web.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
 }
 
 // decide answers GET /v1/decide with what "robots check --json" writes.
@@ -244,3 +166,9 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 }
 
 var errEnded = errors.New("the client has gone")
+
+// describe answers GET /v1/openapi.json.
+func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Cache-Control", "max-age=3600")
+	return v.send(w, mediaJSON, openAPI())
+}

@@ -24,10 +24,10 @@ type metrics struct {
 // statusClasses are the values of a label. All are there from the start.
 var statusClasses = []string{"2xx", "3xx", "4xx", "429", "5xx"}
 
-// newMetrics are those of v and its gate.
-func newMetrics(v *Service) *metrics {
+// newMetrics are those of a gate, and of what is counted here.
+func newMetrics(g *site.Gate) *metrics {
 	m := &metrics{Metrics: site.NewMetrics("Time to read robots.txt; for a turn, with that until it may be read.")}
-	m.Watch(v.gate)
+	m.Watch(g)
 	m.decisions = m.Counters("robots_decisions_total", "Decisions about URLs of sites.", "outcome",
 		"allowed", "refused", "unreachable", "malformed")
 	m.decisionTime = m.Histogram("robots_decision_seconds",
@@ -37,10 +37,6 @@ func newMetrics(v *Service) *metrics {
 		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
 	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "status", statusClasses...)
 	m.Gauge("robots_http_requests_underway", "Requests that are being read, waited for or answered.", m.underway.Load)
-	m.Gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
-		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
-	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
-	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
 	return m
 }
 

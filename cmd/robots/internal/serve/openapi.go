@@ -3,7 +3,6 @@ package serve
 import (
 	_ "embed"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -37,9 +36,3 @@ var openAPI = sync.OnceValue(func() []byte {
 	}
 	return text
 })
-
-// describe answers GET /v1/openapi.json.
-func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
-	w.Header().Set("Cache-Control", "max-age=3600")
-	return v.send(w, mediaJSON, openAPI())
-}

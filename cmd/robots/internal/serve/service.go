@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,48 +25,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-// The bounds of the service.
-const (
-	maxText  = 1 << 20 // of a robots.txt, twice what crawlers read
-	maxBody  = 6*maxText + 2<<20
-	maxRest  = 32 << 20 // of a body that is not read to its end
-	maxAgent = 1 << 10  // of a product token, which each answer repeats
-)
-
-// The memory that questions may take for each byte of what a stranger sends, as measured with the
-// bodies that take most: json.Decoder keeps a string three times, lint 40 bytes for one of a line.
-const (
-	costOfJSON  = 5
-	costOfParse = 8        // of a robots.txt, for each dialect
-	costOfLint  = 32       // of a robots.txt
-	smallPolicy = 16 << 10 // is not admitted
-	smallWork   = 1 << 20
-)
-
-// Limits are the bounds that tests cannot wait for.
-type Limits struct {
-	Questions int   // under way; more get a 429
-	Streams   int   // of POST /v1/decide; each holds some MiB
-	Work      int64 // bytes of memory to read bodies and files in; more waits
-	Policies  int64 // bytes of memory for large files that answers are given by; more get a 429
-	Spool     int64 // bytes on disk for bodies on their way here, and answers on theirs; more get a 429
-	Turns     int   // waited for, or not ended yet
-
-	Header   time.Duration // for a request without its body
-	Body     time.Duration // for a body that is no stream
-	Answer   time.Duration // for a piece of an answer to be taken
-	Question time.Duration // for an answer to be found
-	Stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
-	Idle     time.Duration // for the next request
-}
-
-// UsualLimits suit a machine with some hundred MiB to spare.
-var UsualLimits = Limits{
-	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Policies: 32 << 20, Spool: 512 << 20,
-	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
-	Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
-}
 
 // Service answers requests. Its fields must not change after Open.
 type Service struct {
@@ -107,7 +64,12 @@ func (v *Service) Open(g *site.Gate) {
 	g.Pacer = new(client.Pacer)
 	g.Share()
 	g.Trace = &client.Trace{Fetched: v.fetched}
-	v.metrics = newMetrics(v)
+	m := newMetrics(g)
+	m.Gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
+		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
+	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
+	v.metrics = m
 	// What is kept whole is no answer of the Cache, and holds for a time of its own.
 	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
 	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
@@ -261,18 +223,6 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 	return release, nil
 }
 
-// problemOf is the problem that an error is. What is none is of the moment: the lookup was
-// given up, or the cache is closed.
-func problemOf(err error) *web.Problem {
-	if p, ok := errors.AsType[*web.Problem](err); ok {
-		return p
-	}
-	if errors.Is(err, web.ErrFull) {
-		return web.Busy()
-	}
-	return web.Unavailable(err.Error())
-}
-
 // send answers with what a subcommand would have written.
 func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
@@ -325,31 +275,6 @@ func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types
 		return nil, web.Busy()
 	}
 	return nil, web.BadParameter("body", "the body could not be read: %v", err)
-}
-
-// readAll is what has been spooled.
-func readAll(spool *web.Spool) ([]byte, error) {
-	from, err := spool.Reader(0)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(from)
-}
-
-// accepts returns the problem of a body that is of none of these media types, or coded.
-func accepts(r *http.Request, types ...string) error {
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
-			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
-	}
-	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	for _, t := range types {
-		if strings.EqualFold(strings.TrimSpace(is), t) {
-			return nil
-		}
-	}
-	return web.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
-		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
 }
 
 func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {

@@ -2,13 +2,11 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"time"
@@ -243,28 +241,4 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 		return web.BadParameter("body", "the body holds more than one question")
 	}
 	return nil
-}
-
-// readField reads a value. What is of another type is the problem of the field inside it, or else
-// of name.
-func readField(d *json.Decoder, name string, into any) error {
-	err := d.Decode(into)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		name = cmp.Or(e.Field, name)
-		return web.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
-	}
-	return err
-}
-
-// notRead is the problem of a body of JSON.
-func notRead(err error) error {
-	_, known := errors.AsType[*web.Problem](err)
-	_, ours := errors.AsType[*fs.PathError](err)
-	switch {
-	case known, ours:
-		return err
-	case errors.Is(err, encoding.ErrInvalidUTF8):
-		return web.BadParameter("body", "the body is not UTF-8 text")
-	}
-	return web.BadParameter("body", "the body is no question: %v", err)
 }

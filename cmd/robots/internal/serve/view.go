@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -85,7 +86,7 @@ func (v *pageView) Example() string {
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	service  *Service
+	whole    *site.Gate // of files
 	form     *pageForm
 	lines    []string
 	as       policy.Dialect
@@ -113,24 +114,6 @@ type pageAnswer struct {
 	File     *pageFile // nil: there is none
 }
 
-// newPageAnswer is an answer without anything that depends on the file.
-func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	c := crawlerOf(f.Agent, v.Dialect)
-	who, err := v.asker(c.Token, f.As)
-	if err != nil {
-		return nil, err
-	}
-	if who.All {
-		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
-	}
-	if f.As == "" {
-		who.Dialect = c.dialect
-	}
-	lines, err := f.lines()
-	return &pageAnswer{service: v, form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
-		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent, Dialect: answer.DialectName(who.Dialect), Reader: readers[who.Dialect]}, err
-}
-
 func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
 	for _, r := range a.readings {
 		if r.Dialect == d {
@@ -138,6 +121,85 @@ func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
 		}
 	}
 	return answer.Reading{}
+}
+
+// site answers about a site, as "robots check" does. What follows its name is the first question.
+func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result) error {
+	lines := a.lines
+	if len(lines) == 0 || u.RequestURI() != "/" || a.form.Parts {
+		lines = append([]string{u.String()}, lines...)
+	}
+	for i, text := range lines {
+		q := &pageURL{Number: i + 1, URL: answer.Visible(text)}
+		if q.url, q.err = siteURL(o, text); q.err == nil {
+			q.URL, q.target = answer.Visible(q.url.String()), q.url.RequestURI()
+		}
+		a.URLs = append(a.URLs, q)
+	}
+	a.readings = answer.InAllDialects(res)
+	mine := a.reading(a.as)
+	a.robots = map[policy.Dialect]*answer.Answer{}
+	for _, r := range a.readings {
+		a.robots[r.Dialect] = a.whole.Answer(o, r.Result)
+	}
+	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
+	if res.StatusCode != 0 {
+		served := answer.Served(o, res)
+		a.lint(len(res.Body), served.Findings)
+	}
+	return a.decide(ctx)
+}
+
+// edited takes the file of a site into the form, and answers by that.
+func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) error {
+	f := a.form
+	if path := u.RequestURI(); path != "/" {
+		f.URLs = path + "\n" + f.URLs
+	}
+	lines, err := f.lines()
+	f.Pasted, f.Site, f.Robots, a.lines = true, "", strings.ToValidUTF8(string(res.Body), "\uFFFD"), lines
+	a.Pasted = true
+	if a.Link = f.link(); err != nil {
+		return err
+	}
+	return a.pasted(ctx)
+}
+
+// siteURL reads a question about the site of o.
+func siteURL(o fetch.Origin, text string) (*url.URL, error) {
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+		text = o.String() + text
+	}
+	u, other, err := askedSite("urls", text)
+	if err == nil && other != o {
+		err = elsewhere(text)
+	}
+	return u, err
+}
+
+// elsewhere is the error of a URL of another site.
+type elsewhere string
+
+func (elsewhere) Error() string {
+	return "this URL is of another site, which has a robots.txt of its own"
+}
+
+// pasted answers by the file in the form, as "robots match" and "robots lint" do.
+func (a *pageAnswer) pasted(ctx context.Context) error {
+	text, lines := []byte(a.form.Robots), a.lines
+	if len(lines) == 0 {
+		lines = []string{"/"}
+	}
+	for i, line := range lines {
+		q := &pageURL{Number: i + 1, URL: answer.Visible(line)}
+		q.target, q.err = answer.ReadTarget(line, false)
+		a.URLs = append(a.URLs, q)
+	}
+	for _, d := range answer.Dialects {
+		a.readings = append(a.readings, answer.Reading{Dialect: d, Result: &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
+	}
+	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
+	return a.decide(ctx)
 }
 
 // pageURL is a question about one URL, and its answer.

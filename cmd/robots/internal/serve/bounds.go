@@ -1,0 +1,54 @@
+package serve
+
+import "time"
+
+// The bounds of the service.
+const (
+	maxText  = 1 << 20 // of a robots.txt, twice what crawlers read
+	maxBody  = 6*maxText + 2<<20
+	maxRest  = 32 << 20 // of a body that is not read to its end
+	maxAgent = 1 << 10  // of a product token, which each answer repeats
+)
+
+// The memory that questions may take for each byte of what a stranger sends, as measured with the
+// bodies that take most: json.Decoder keeps a string three times, lint 40 bytes for one of a line.
+const (
+	costOfJSON  = 5
+	costOfParse = 8        // of a robots.txt, for each dialect
+	costOfLint  = 32       // of a robots.txt
+	smallPolicy = 16 << 10 // is not admitted
+	smallWork   = 1 << 20
+)
+
+// The bounds of the page.
+const (
+	maxPageURLs = 50       // a longer list is for POST /v1/decide
+	maxPageText = 64 << 10 // bytes of all of them
+	maxLink     = 16 << 10 // bytes that a link may have
+	lintAtOnce  = 64 << 10 // bytes of a file; to judge a longer one takes longer than to decide
+	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
+)
+
+// Limits are the bounds that tests cannot wait for.
+type Limits struct {
+	Questions int   // under way; more get a 429
+	Streams   int   // of POST /v1/decide; each holds some MiB
+	Work      int64 // bytes of memory to read bodies and files in; more waits
+	Policies  int64 // bytes of memory for large files that answers are given by; more get a 429
+	Spool     int64 // bytes on disk for bodies on their way here, and answers on theirs; more get a 429
+	Turns     int   // waited for, or not ended yet
+
+	Header   time.Duration // for a request without its body
+	Body     time.Duration // for a body that is no stream
+	Answer   time.Duration // for a piece of an answer to be taken
+	Question time.Duration // for an answer to be found
+	Stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
+	Idle     time.Duration // for the next request
+}
+
+// UsualLimits suit a machine with some hundred MiB to spare.
+var UsualLimits = Limits{
+	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Policies: 32 << 20, Spool: 512 << 20,
+	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
+	Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
+}

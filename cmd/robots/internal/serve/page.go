@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// The page for people: this file has its handlers, form.go the question, view.go what is shown.
+
+// pages adds the page to mux.
+func (v *Service) pages(mux *http.ServeMux) {
+	mux.Handle("GET /{$}", v.question(v.page))
+	mux.Handle("POST /{$}", v.upload(v.page))
+	mux.Handle("POST /repaired", v.upload(v.repaired))
+	page.Files(mux)
+}
+
+// page answers GET / and POST /: the form, with the answer below if a question is in it.
+func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
+	view := &pageView{Usual: v.Agent}
+	release, err := v.askPage(w, r, view)
+	status := http.StatusOK
+	if err != nil {
+		p := *problemOf(err)
+		p.Detail = answer.Visible(p.Detail)
+		view.Problem, view.Answer, status = &p, nil, p.Status
+	}
+	page.Protect(w.Header())
+	return v.answer(w, status, page.Media, release, func(to io.Writer) error { return page.Write(to, view) })
+}
+
+// askPage reads the question, and answers it if there is one. What that takes of memory has to be
+// released.
+func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
+	release, err = v.readForm(w, r, &view.Form)
+	f := &view.Form
+	if view.Form.Agent == "" {
+		view.Form.Agent = v.Agent
+	}
+	switch {
+	case err != nil || f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "":
+		return release, err
+	case r.Method == http.MethodGet && crossSite(r): // any page may hold a link, or an image
+		view.Led = true
+		return release, nil
+	}
+	a, err := v.newPageAnswer(f)
+	if err != nil {
+		return release, err
+	}
+	if f.Pasted {
+		view.Answer = a
+		return release, a.pasted(r.Context())
+	}
+	release() // not while a site is waited for
+	release = func() {}
+	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
+	defer cancel()
+	u, o, res, err := v.fileOf(ctx, f.Site)
+	if err != nil {
+		return release, err
+	}
+	if f.Parts && !f.Edit {
+		parts, err := v.partsOf(ctx, u)
+		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
+		if err != nil {
+			a.Unshown = answer.Visible(err.Error())
+		}
+	}
+	if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
+		return func() {}, err
+	}
+	view.Answer = a
+	if f.Edit {
+		return release, a.edited(ctx, u, res)
+	}
+	if err = a.site(ctx, u, o, res); err == nil {
+		a.Came.bridged(v.lookup(site.Ended, o, a.as))
+	}
+	return release, err
+}
+
+// fileOf reads the robots.txt of the site of a URL.
+func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.Origin, res *fetch.Result, err error) {
+	if u, o, err = askedSite("site", text); err != nil {
+		return u, o, nil, err
+	}
+	if res, err = v.files.Get(ctx, o); err != nil {
+		return u, o, nil, err
+	}
+	// The text is that of package fetch, which has no other sign of it.
+	if !v.Private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
+		err = web.NewProblem(http.StatusUnprocessableEntity, "private",
+			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
+	}
+	return u, o, res, err
+}
+
+// readForm reads the query, or the body of a POST, into f.
+func (v *Service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
+	asked, release := r, func() {}
+	if r.Method == http.MethodPost {
+		spool, err := v.body(w, r, maxBody, "application/x-www-form-urlencoded")
+		if err != nil {
+			return release, err
+		}
+		defer spool.Close()
+		if release, err = v.admit(r.Context(), costOfPage*spool.Size()); err != nil {
+			return func() {}, err
+		}
+		data, err := readAll(spool)
+		if err != nil {
+			return release, err
+		}
+		asked = &http.Request{URL: &url.URL{RawQuery: string(data)}}
+	}
+	*f, err = readForm(asked)
+	return release, err
+}
+
+// repaired answers POST /repaired with the file of the form, or of the site in it, in which the
+// replacements stand that change no verdict.
+func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
+	var f pageForm
+	release, err := v.readForm(w, r, &f)
+	if err != nil {
+		release()
+		return err
+	}
+	text, fix := []byte(f.Robots), lint.Fix
+	if !f.Pasted {
+		release()
+		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
+		defer cancel()
+		_, o, res, err := v.fileOf(ctx, f.Site)
+		if err != nil {
+			return err
+		}
+		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
+			return err
+		}
+		text, fix = res.Body, func(_ []byte, accept func(lint.Finding) bool) ([]byte, []lint.Finding) {
+			served := answer.Served(o, res)
+			return served.Fix(accept)
+		}
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
+	return v.answer(w, http.StatusOK, "text/plain; charset=utf-8", release, func(to io.Writer) error {
+		fixed, _ := fix(text, nil)
+		_, err := to.Write(fixed)
+		return err
+	})
+}
+
+// newPageAnswer is an answer without anything that depends on the file.
+func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
+	c := crawlerOf(f.Agent, v.Dialect)
+	who, err := v.asker(c.Token, f.As)
+	if err != nil {
+		return nil, err
+	}
+	if who.All {
+		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
+	}
+	if f.As == "" {
+		who.Dialect = c.dialect
+	}
+	lines, err := f.lines()
+	return &pageAnswer{whole: v.whole, form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
+		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent, Dialect: answer.DialectName(who.Dialect), Reader: readers[who.Dialect]}, err
+}

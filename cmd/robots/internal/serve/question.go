@@ -1,0 +1,164 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/encoding"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+const (
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+)
+
+// parameters reads the query, in which each of names may be once, and nothing else. A name
+// that is misspelt must not be answered as if it were not there.
+func parameters(r *http.Request, names ...string) (url.Values, error) {
+	// A semicolon is a part of the value for browsers (URL Standard §5.1), and an error for net/url.
+	raw := strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, web.BadParameter(malformedIn(raw), "the query: %v", err)
+	}
+	for name, values := range query {
+		switch {
+		case !slices.Contains(names, name):
+			return nil, web.BadParameter(answer.Brief(name),
+				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
+				answer.Quoted(name), strings.Join(names, ", "))
+		case len(values) > 1:
+			return nil, web.BadParameter(name, "%s is given %d times", name, len(values))
+		}
+	}
+	return query, nil
+}
+
+// malformedIn is the name of the first parameter of a query that cannot be read.
+func malformedIn(query string) string {
+	for pair := range strings.SplitSeq(query, "&") {
+		if _, err := url.ParseQuery(pair); err != nil {
+			name, _, _ := strings.Cut(pair, "=")
+			return answer.Brief(name)
+		}
+	}
+	return ""
+}
+
+// siteOf is askedSite for a question whose answer may be known: to decide is to see whether the URL
+// can be sent.
+func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
+	if text == "" {
+		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
+	}
+	u, err := answer.ReadURL(policy.RFC9309, text)
+	if err != nil {
+		return nil, fetch.Origin{}, noOrigin(err)
+	}
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		return nil, fetch.Origin{}, noOrigin(answer.NotURL(text, err))
+	}
+	return u, o, nil
+}
+
+// askedSite reads the URL of a question whose site is to be asked.
+func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := siteOf(name, text)
+	if err == nil {
+		err = sendable(u)
+	}
+	return u, o, err
+}
+
+// sendable returns the problem of a URL that nothing would send.
+func sendable(u *url.URL) error {
+	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
+		return noOrigin(err)
+	}
+	return nil
+}
+
+func noOrigin(err error) *web.Problem {
+	return web.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
+}
+
+// crossSite reports whether a browser says that another site has it ask.
+func crossSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
+}
+
+// accepts returns the problem of a body that is of none of these media types, or coded.
+func accepts(r *http.Request, types ...string) error {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
+			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
+	}
+	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	for _, t := range types {
+		if strings.EqualFold(strings.TrimSpace(is), t) {
+			return nil
+		}
+	}
+	return web.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
+		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
+}
+
+// problemOf is the problem that an error is. What is none is of the moment: the lookup was
+// given up, or the cache is closed.
+func problemOf(err error) *web.Problem {
+	if p, ok := errors.AsType[*web.Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, web.ErrFull) {
+		return web.Busy()
+	}
+	return web.Unavailable(err.Error())
+}
+
+// readAll is what has been spooled.
+func readAll(spool *web.Spool) ([]byte, error) {
+	from, err := spool.Reader(0)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(from)
+}
+
+// readField reads a value. What is of another type is the problem of the field inside it, or else
+// of name.
+func readField(d *json.Decoder, name string, into any) error {
+	err := d.Decode(into)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		name = cmp.Or(e.Field, name)
+		return web.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
+	}
+	return err
+}
+
+// notRead is the problem of a body of JSON.
+func notRead(err error) error {
+	_, known := errors.AsType[*web.Problem](err)
+	_, ours := errors.AsType[*fs.PathError](err)
+	switch {
+	case known, ours:
+		return err
+	case errors.Is(err, encoding.ErrInvalidUTF8):
+		return web.BadParameter("body", "the body is not UTF-8 text")
+	}
+	return web.BadParameter("body", "the body is no question: %v", err)
+}
