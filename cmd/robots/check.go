@@ -77,7 +77,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	asks := map[fetch.Origin]*shell.Asked{}
 	var all []*shell.Asked
 	for i, arg := range args {
-		u, o, err := site.ParseSiteAs(c.Dialect, i, arg)
+		u, o, err := site.ParseSite(c.Dialect, i, arg)
 		if err != nil {
 			return err
 		}

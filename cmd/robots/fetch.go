@@ -53,7 +53,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
 	}
-	_, o, err := site.ParseSiteAs(g.Dialect, 0, args[0])
+	_, o, err := site.ParseSite(g.Dialect, 0, args[0])
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -244,9 +245,9 @@ func looksLikeHost(arg string) bool {
 // does not answer is no finding about a file but a failure to find out; a 503 is one, as it
 // closes the site to crawlers.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
-	u, err := site.ParseURL(text)
+	u, err := answer.ReadURL(policy.RFC9309, text)
 	if err != nil {
-		return r, err
+		return r, shell.Usagef("%w", err)
 	}
 	o, err := fetch.OriginOf(u)
 	if err != nil {

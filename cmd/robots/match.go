@@ -82,7 +82,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 		return shell.Usagef("standard input cannot be both the file and the URLs: give URLs as arguments")
 	}
 	for i, url := range urls {
-		if _, err := answer.ReadTargetAs(m.Dialect, url, false); err != nil {
+		if _, err := answer.ReadTarget(m.Dialect, url, false); err != nil {
 			return shell.Usagef("argument %d: %w", i+1, err)
 		}
 	}

@@ -82,9 +82,9 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 		Args:              shell.One("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: shell.Runs(func(ctx context.Context, args []string) error {
-			u, err := site.ParseURL(args[0])
+			u, err := answer.ReadURL(policy.RFC9309, args[0])
 			if err != nil {
-				return err
+				return shell.Usagef("%w", err)
 			}
 			g, err := p.Open(p.Err)
 			if err != nil {

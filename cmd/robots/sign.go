@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // signCommand makes the subcommand.
@@ -135,7 +136,7 @@ not list the key, and 2 if one of them could not be asked.`,
 }
 
 func (c *signChecker) run(ctx context.Context, args []string) error {
-	u, _, err := site.ParseSite(0, args[0])
+	u, _, err := site.ParseSite(policy.RFC9309, 0, args[0])
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
 
 // Match is the verdict of a group about a URL or path as it is written. With an error it has the question alone.
 func (k *Asker) Match(g policy.Group, number int, url string) (Verdict, error) {
-	target, err := ReadTargetAs(k.Dialect, url, false)
+	target, err := ReadTarget(k.Dialect, url, false)
 	if err != nil {
 		return Verdict{Number: number, URL: url, Error: err.Error()}, err
 	}

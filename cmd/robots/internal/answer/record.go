@@ -88,7 +88,7 @@ func (r *Question) Target(d policy.Dialect) (string, error) {
 	default:
 		return "", errNoURL
 	}
-	return ReadTargetAs(d, r.AsWritten(), true)
+	return ReadTarget(d, r.AsWritten(), true)
 }
 
 // AsWritten is the record's URL as written; "" if there is none.

@@ -58,14 +58,9 @@ func ReadSite(d policy.Dialect, text string) (*url.URL, fetch.Origin, error) {
 	return u, o, nil
 }
 
-// ReadTarget returns what of a URL or path is compared with rules, as written. sites tells
+// ReadTarget returns what of a URL or path, which a dialect reads, is compared with rules, as written. sites tells
 // whether a URL may begin with its site.
-func ReadTarget(text string, sites bool) (string, error) {
-	return ReadTargetAs(policy.RFC9309, text, sites)
-}
-
-// ReadTargetAs is ReadTarget for what a dialect reads.
-func ReadTargetAs(d policy.Dialect, text string, sites bool) (string, error) {
+func ReadTarget(d policy.Dialect, text string, sites bool) (string, error) {
 	t, err := splitURL(text, true, sites)
 	if err == nil {
 		err = t.readBy(d)

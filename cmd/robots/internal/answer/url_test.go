@@ -82,11 +82,11 @@ func TestURLsAreReadByOneRule(t *testing.T) {
 		if c.wrongInMatch == "" {
 			c.wrongInMatch = c.wrong
 		} else if c.url != "" { // a record of --jsonl is read as by readURL
-			if target, err := ReadTarget(c.text, true); err != nil || target != TargetOf(c.url) {
+			if target, err := ReadTarget(policy.RFC9309, c.text, true); err != nil || target != TargetOf(c.url) {
 				t.Errorf("in a record, readTarget(%q) = %q, %v", c.text, target, err)
 			}
 		}
-		target, err := ReadTarget(c.text, false)
+		target, err := ReadTarget(policy.RFC9309, c.text, false)
 		if target != c.target || !wrong(err, c.wrongInMatch, c.target == "") {
 			t.Errorf("readTarget(%q) = %q, %v, want %q, %q", c.text, target, err, c.target, c.wrongInMatch)
 		}
@@ -107,7 +107,7 @@ func FuzzReadTarget(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		target, err := ReadTarget(text, true)
+		target, err := ReadTarget(policy.RFC9309, text, true)
 		if err == nil && (!strings.HasPrefix(target, "/") || strings.ContainsFunc(target, Blank)) {
 			t.Errorf("readTarget(%q) = %q", text, target)
 		}
@@ -119,7 +119,7 @@ func FuzzReadTarget(f *testing.F) {
 		if _, _, refused := ReadSite(policy.RFC9309, text); refused == nil && err != nil {
 			t.Errorf("%q: readSite takes it, readTarget does not: %v", text, err)
 		}
-		if strict, wrong := ReadTarget(text, false); wrong == nil && strict != target {
+		if strict, wrong := ReadTarget(policy.RFC9309, text, false); wrong == nil && strict != target {
 			t.Errorf("readTarget(%q) = %q, in a record %q", text, strict, target)
 		}
 	})

@@ -2,11 +2,9 @@ package proxy
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
@@ -19,14 +17,7 @@ func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *htt
 	m := newMetrics(s, g)
 	guard := web.Guard{Loopback: listen.IsLoopback(l), Token: s.Guard.Token}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := ready(ctx, r, g); err != nil {
-			err.Write(w)
-			return
-		}
-		io.WriteString(w, "ok\n")
-	})
+	web.Health(ctx, mux, "proxy", g.Ping)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if err := guard.CheckToken(r); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer") // RFC 9110 §15.5.2
@@ -49,19 +40,6 @@ func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *htt
 	}
 	go server.Serve(l)
 	return server
-}
-
-// ready returns why requests should go to another proxy, or nil.
-func ready(ctx context.Context, r *http.Request, g *site.Gate) *web.Problem {
-	if ctx.Err() != nil {
-		return web.Unavailable("the proxy is ending")
-	}
-	within, cancel := context.WithTimeout(r.Context(), time.Second)
-	defer cancel()
-	if err := g.Ping(within); err != nil {
-		return web.Unavailable("the store of turns is away")
-	}
-	return nil
 }
 
 // newMetrics counts what s answers and what g reads. Those of its series that serve has, too, are the same.

@@ -101,8 +101,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	v.draining = draining
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
-	mux.HandleFunc("GET /healthz", v.healthy)
-	mux.HandleFunc("GET /readyz", v.ready)
+	web.Health(draining, mux, "service", v.gate.Ping)
 	mux.Handle("GET /v1/decide", v.question(ownOrigin(v.decide)))
 	mux.Handle("POST /v1/decide", v.question(v.stream))
 	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
@@ -297,20 +296,4 @@ func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
 		}
 	}
 	return methods
-}
-
-func (v *Service) healthy(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
-
-func (v *Service) ready(w http.ResponseWriter, r *http.Request) {
-	if v.draining.Err() != nil {
-		web.Unavailable("the service is ending").Write(w)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-	defer cancel()
-	if err := v.gate.Ping(ctx); err != nil {
-		web.Unavailable("the store of turns is away").Write(w)
-		return
-	}
-	io.WriteString(w, "ok\n")
 }

@@ -192,7 +192,7 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 	}
 	for i, line := range lines {
 		q := &pageURL{Number: i + 1, URL: answer.Visible(line)}
-		q.target, q.err = answer.ReadTarget(line, false)
+		q.target, q.err = answer.ReadTarget(policy.RFC9309, line, false)
 		a.URLs = append(a.URLs, q)
 	}
 	for _, d := range answer.Dialects {

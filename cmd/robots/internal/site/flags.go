@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
@@ -44,27 +47,19 @@ func AgentVar(cmd *cobra.Command, k *answer.Asker) {
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
-// usesFlag is --uses.
-type usesFlag struct{ *answer.Asker }
-
-func (f usesFlag) String() string { return "" }
-func (f usesFlag) Type() string   { return "labels" }
-
-// Set takes labels that a statement can disallow: with a misspelt one, all would be allowed.
-func (f usesFlag) Set(list string) error {
-	for use := range strings.SplitSeq(list, ",") {
-		if known := UsageLabels(); !slices.Contains(known, use) {
-			return fmt.Errorf("%s is no use that a site can disallow: write %s%s",
-				answer.Quoted(use), strings.Join(known, ", "), shell.DidYouMean("", shell.Similar(known, use)))
-		}
-		f.Uses = append(f.Uses, use)
-	}
-	return nil
-}
-
-// UsesVar adds --uses.
+// UsesVar adds --uses. It takes labels that a statement can disallow: with a misspelt one, all would be allowed.
 func UsesVar(cmd *cobra.Command, k *answer.Asker) {
-	cmd.Flags().Var(usesFlag{k}, "uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search")
+	set := func(list string) error {
+		for use := range strings.SplitSeq(list, ",") {
+			if known := UsageLabels(); !slices.Contains(known, use) {
+				return fmt.Errorf("%s is no use that a site can disallow: write %s%s",
+					answer.Quoted(use), strings.Join(known, ", "), shell.DidYouMean("", shell.Similar(known, use)))
+			}
+			k.Uses = append(k.Uses, use)
+		}
+		return nil
+	}
+	cmd.Flags().Func("uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search", set)
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -117,7 +112,7 @@ func (n *Network) Register(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("connect-to", cobra.NoFileCompletions)
 	f.BoolVar(&n.obeyWalls, "obey-walls", false,
 		"take a login, a refusal (401, 403) or a page in place of robots.txt for unreachable, as a wall in front of the site may mean it")
-	f.VarP(&n.Headers, "header", "H", "add this `FIELD` to requests to one site: \"SITE NAME: VALUE\", or @FILE with such lines")
+	f.FuncP("header", "H", "add this `FIELD` to requests to one site: \"SITE NAME: VALUE\", or @FILE with such lines", n.Headers.Set)
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	n.Signing.register(cmd)
 }
@@ -127,4 +122,13 @@ func (n *Network) RegisterCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.CacheAt, "cache", "",
 		"keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n"+
 			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README)")
+}
+
+// ParseSite reads a URL of an argument, counted from 0, and the origin to ask. Its error tells the argument's place.
+func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := answer.ReadSite(d, text)
+	if err != nil {
+		err = shell.Usagef("argument %d: %w", i+1, err)
+	}
+	return u, o, err
 }

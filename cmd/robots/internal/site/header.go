@@ -11,14 +11,12 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // headerFlag is --header: fields for one site each, such as a key by which a shop lets crawlers in. They go to that
 // origin, with the request for its robots.txt and with those for its pages, and over no redirect to another.
 type headerFlag map[fetch.Origin]http.Header
-
-func (h *headerFlag) String() string { return "" } // what is in it may be secret
-func (h *headerFlag) Type() string   { return "string" }
 
 func (h *headerFlag) Set(text string) error {
 	name, isFile := strings.CutPrefix(text, "@")
@@ -45,7 +43,7 @@ func (h *headerFlag) add(text string) error {
 	site, field, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name, value, ok := strings.Cut(strings.TrimSpace(field), ":")
 	value = strings.TrimSpace(value)
-	_, o, err := ParseSite(0, site)
+	_, o, err := ParseSite(policy.RFC9309, 0, site)
 	name = http.CanonicalHeaderKey(name)
 	switch {
 	case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):

@@ -23,15 +23,7 @@ type Guard struct {
 	Token string
 }
 
-// Check returns what is wrong with a request, or nil.
-func (g *Guard) Check(r *http.Request) *Problem {
-	if p := g.CheckHost(r); p != nil {
-		return p
-	}
-	return g.CheckToken(r)
-}
-
-// CheckHost is Check for the Host field alone.
+// CheckHost returns what is wrong with the Host field of a request, or nil.
 func (g *Guard) CheckHost(r *http.Request) *Problem {
 	if !g.Loopback && len(g.Hosts) == 0 {
 		return nil
@@ -48,7 +40,7 @@ func (g *Guard) CheckHost(r *http.Request) *Problem {
 	return NewProblem(http.StatusMisdirectedRequest, "host", "the Host field names another host: see --host")
 }
 
-// CheckToken is Check for the token alone.
+// CheckToken is CheckHost for the token.
 func (g *Guard) CheckToken(r *http.Request) *Problem {
 	if g.Token == "" {
 		return nil

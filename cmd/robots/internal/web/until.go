@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -45,4 +46,21 @@ func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener,
 		return err
 	}
 	return nil
+}
+
+// Health has mux answer /healthz, and /readyz until what ends with ctx, or ping fails.
+func Health(ctx context.Context, mux *http.ServeMux, what string, ping func(context.Context) error) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		within, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		switch {
+		case ctx.Err() != nil:
+			Unavailable("the " + what + " is ending").Write(w)
+		case ping(within) != nil:
+			Unavailable("the store of turns is away").Write(w)
+		default:
+			io.WriteString(w, "ok\n")
+		}
+	})
 }
