@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -36,21 +35,6 @@ func TestTargetOfURL(t *testing.T) {
 			t.Errorf("targetOf(%q) = %q, want %q", c.url, got, c.want)
 		}
 	}
-}
-
-func FuzzTargetOf(f *testing.F) {
-	for _, seed := range []string{"", "http://h/a?b#c", "//h/a", "a?b", "/a;b", "http://h#/"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, url string) {
-		target := answer.TargetOf(url)
-		if !strings.HasPrefix(target, "/") || strings.Contains(target, "#") {
-			t.Errorf("targetOf(%q) = %q, want a path without a fragment", url, target)
-		}
-		if !strings.HasPrefix(target, "//") && answer.TargetOf(target) != target {
-			t.Errorf("targetOf(%q) = %q, want it unchanged", target, answer.TargetOf(target))
-		}
-	})
 }
 
 // matchJSONL runs the command in this process.

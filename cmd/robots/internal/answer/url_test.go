@@ -124,3 +124,18 @@ func FuzzReadTarget(f *testing.F) {
 		}
 	})
 }
+
+func FuzzTargetOf(f *testing.F) {
+	for _, seed := range []string{"", "http://h/a?b#c", "//h/a", "a?b", "/a;b", "http://h#/"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		target := TargetOf(url)
+		if !strings.HasPrefix(target, "/") || strings.Contains(target, "#") {
+			t.Errorf("targetOf(%q) = %q, want a path without a fragment", url, target)
+		}
+		if !strings.HasPrefix(target, "//") && TargetOf(target) != target {
+			t.Errorf("targetOf(%q) = %q, want it unchanged", target, TargetOf(target))
+		}
+	})
+}
