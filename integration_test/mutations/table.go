@@ -53,7 +53,7 @@ var table = []mutation{
 	{"client/send.go", "if time.Since(s.fresh) < freshTime {", "if true {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := s.signAnew(); err != nil {", "if false {\n\t\tvar err error", "a signature is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := g.pacer.begin(ctx, &s.turn.place); err != nil {", "if false {\n\t\t\t\tvar err error", "a slow dial brings two requests together", "./integration_test", "TestASlowDialKeepsTheDelay"},
-	{"client/send.go", "\treturn s.gate.stillAllowed(ctx, s.req)\n", "\treturn nil\n", "what waits in net/http is not decided on again", "./integration_test", "TestNothingForbiddenIsSentWhateverConnectionsDo"},
+	{"client/send.go", "\treturn s.gate.stillAllowed(ctx, s.req)\n", "\treturn nil\n", "what waits in net/http is not decided on again", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if got.Conn != nil && !s.shared(got.Conn) {", "if false {", "HTTP/1.1 may write a request that was stopped", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/gate.go", "if ctx.Err() != nil { // or HTTP/1", "if false { // or HTTP/1", "what may have been forbidden is written when its context ends", "./integration_test", "TestNothingIsWrittenWhenTheContextEndsAtAConnection"},
 	{"client/send.go", "ctx, stop := untilCancel(s.req)\n\tdefer stop()\n\tfor", "ctx := s.req.Context()\n\tfor", "Request.Cancel does not end a wait at a connection", "./integration_test", "TestRequestCancelEndsTheWaitAtAConnection"},
