@@ -53,7 +53,7 @@ func TestIndexIsAMap(t *testing.T) {
 			}
 		}
 	}
-	if n := len(*x.slots.Load()); n > 4*2*origins || x.lookup(fetch.Origin{}, kind{}) != nil {
+	if n := len(*x.slots.Load()); n > 4*2*origins || x.lookup(fetch.Origin{}, new(Source)) != nil {
 		t.Errorf("%d slots for %d entries", n, x.live)
 	}
 }
@@ -75,7 +75,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 		readers.Go(func() {
 			for !stop.Load() {
 				for i := range 100 {
-					if e := x.lookup(origins[i], kind{}); e == nil || e.origin != origins[i] {
+					if e := x.lookup(origins[i], new(Source)); e == nil || e.origin != origins[i] {
 						t.Errorf("%v is not there", origins[i])
 						return
 					}
@@ -88,7 +88,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 			x.add(&entry{origin: origins[i]})
 		}
 		for i := 100; i < 200; i++ {
-			x.remove(x.lookup(origins[i], kind{}))
+			x.remove(x.lookup(origins[i], new(Source)))
 		}
 	}
 	stop.Store(true)

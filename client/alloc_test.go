@@ -17,11 +17,15 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 	}
 	reply := answer(200, "", "")
 	file := answer(200, "", "User-agent: *\nDisallow: /private\nCrawl-delay: 1\n")
+	stated := answer(200, "", "User-agent: *\nContent-Signal: ai-train=yes, search=yes\nDisallow: /private\n")
 	base := func(req *http.Request) (*http.Response, error) {
-		if req.URL.Path == "/robots.txt" {
-			return file, nil
+		switch {
+		case req.URL.Path != "/robots.txt":
+			return reply, nil
+		case req.URL.Host == "stated.example":
+			return stated, nil
 		}
-		return reply, nil
+		return file, nil
 	}
 	for _, c := range []struct {
 		name string
@@ -36,10 +40,13 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"an escape", &client.Transport{}, "http://a.example/caf%C3%A9", true, 1},
 		{"%2F", &client.Transport{}, "http://a.example/a%2Fb", true, 1},
 		{"capitals", &client.Transport{}, "http://A.Example/page", true, 1},
-		{"a Pacer", &client.Transport{Pacer: &client.Pacer{Delay: -1}}, "http://a.example/page", true, 5},
-		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, "http://a.example/page", true, 6},
+		{"a Pacer", &client.Transport{Pacer: &client.Pacer{Delay: -1}}, "http://a.example/page", true, 2},
+		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, "http://a.example/page", true, 6}, // one of them its own
 		{"Uses, and a file that says nothing of them", &client.Transport{Uses: []string{"train-ai"}}, "http://a.example/page", true, 0},
-		{"Fetcher.PublicOnly", &client.Transport{Fetcher: &fetch.Fetcher{PublicOnly: true}}, "http://a.example/page", true, 15},
+		{"Fetcher.PublicOnly", &client.Transport{Fetcher: &fetch.Fetcher{PublicOnly: true}}, "http://a.example/page", true, 10},
+		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 18},
+		{"a dot segment", &client.Transport{}, "http://a.example/a/../b", true, 230},
+		{"a name in Unicode", &client.Transport{}, "http://bücher.example/page", true, 5},
 		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]/page", true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
