@@ -1,7 +1,8 @@
 // Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of
 // HTTP Message Signatures (RFC 9421). That is a draft, whose implemented revision is [Draft].
 // The package changes with it, and stands outside of what the module promises until it is an
-// RFC. Revision 01 (2026-10-29) has not been compared.
+// RFC. The working copy of revision 01 (2026-10-29) has the same signatures. It differs in two
+// things: Agent is the URL of the key set, and receivers ignore an agent with parameters.
 //
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
@@ -14,10 +15,9 @@
 // The site looks up the public key in the directory that Agent names: serve [Directory] there.
 // A [Verifier] checks signatures, in tests and at the receiving end.
 //
-// The protocol is a draft. Two questions are open in it. What Agent has to be: an origin with
-// the directory at [DirectoryPath], or the URL of the key set itself (a later revision). It is
-// sent as given. And what receivers take: some still know only the older form of the
-// Signature-Agent field, see Signer.BareAgent.
+// Agent is sent as given: an origin with the directory at [DirectoryPath], or the URL of the key
+// set itself. Some receivers still know only the older form of the Signature-Agent field, see
+// Signer.BareAgent.
 package sign
 
 import (
