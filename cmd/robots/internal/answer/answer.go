@@ -42,7 +42,7 @@ func OutcomeOf(res *fetch.Result) string {
 }
 
 // New takes from res what a script may want to know. The file itself is left out:
-// it is long, and "robots fetch" gives it. until is gate.until's.
+// it is long, and "robots fetch" gives it. until is when it is asked for again.
 func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 	a := &Answer{
 		URL:       o.RobotsURL().String(),
