@@ -235,7 +235,7 @@ func TestPublicOnlyOverABaseOfItsOwnMind(t *testing.T) {
 		if connect(httptrace.GotConnInfo{Conn: late}); near.SetDeadline(time.Time{}) == nil {
 			t.Errorf("%s: what connects when RoundTrip has returned may be written to", c.name)
 		}
-		near, far = net.Pipe()
+		near, _ = net.Pipe()
 		private.Conn, late.Conn = near, near
 	}
 }
