@@ -63,6 +63,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 	sites := make([]*origins.Origin, servers)
 	took := make([]time.Duration, servers)
 	var all sync.WaitGroup
+	late := watchMachine()
 	for i := range servers {
 		rnd := rand.New(rand.NewPCG(1, uint64(i)))
 		o := &origins.Origin{Name: fmt.Sprintf("s%d.test", i), Paths: map[string][]origins.Program{
@@ -85,6 +86,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 		})
 	}
 	all.Wait()
+	slack := time.Second + 4*late() // without a bound, many would never end
 	for i, o := range sites {
 		c := o.Counts()
 		if limit := (1 + retries) * 6; c.Dials > limit || c.Dials > 18 {
@@ -98,7 +100,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 		if c.Bytes > int64(c.Dials)*(4<<20) {
 			t.Errorf("server %d: %d bytes over %d connections", i, c.Bytes, c.Dials)
 		}
-		if took[i] > timeout+3*time.Second { // patience for a busy machine: without a bound, many would never end
+		if took[i] > timeout+slack {
 			t.Errorf("server %d: took %v", i, took[i])
 		}
 	}

@@ -210,11 +210,11 @@ func TestFleetOverItsEngine(t *testing.T) {
 			url, midway := tt.start(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{3, 8, origins, 8 * time.Second, nil}
-			all := f.start(t, url, w)
+			_, wait := f.start(t, url, w)
 			answers := keepAnswering(t, url)
 			time.Sleep(2 * time.Second)
 			midway(t)
-			f.wait(t, all)
+			wait(func() bool { return len(w.briefly(6*time.Second)) == 0 })
 			asked, errors := answers()
 			early, least, part := w.early()
 			t.Logf("%d early, least gap %v, %.1f %% of the possible; %d questions to a cache, %d errors of its store",
@@ -226,10 +226,8 @@ func TestFleetOverItsEngine(t *testing.T) {
 					t.Errorf("%d requests too early: %s", at[host], text)
 				}
 			}
-			for host, log := range w.log {
-				if last := log[len(log)-1].start; last.Before(log[0].start.Add(6 * time.Second)) {
-					t.Errorf("%s: no request after %v", host, last)
-				}
+			for _, host := range w.briefly(6 * time.Second) {
+				t.Errorf("%s: no request 6 s after the first", host)
 			}
 		})
 	}
@@ -338,43 +336,54 @@ func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
 	}
 	w := newWitness(t, 100*time.Millisecond)
 	f := fleet{3, 8, 12, 8 * time.Second, nil}
-	all := f.start(t, c.url, w)
-	time.Sleep(3 * time.Second)
+	_, wait := f.start(t, c.url, w)
+	until(time.Now().Add(3*time.Second), func() bool { return w.fewest(f.origins) >= 10 })
 	hung := time.Now()
 	c.nodes[0].cmd.Process.Signal(syscall.SIGSTOP)
-	f.wait(t, all)
-	if early, least, _ := w.early(); len(early) > 0 {
-		t.Errorf("%d early, least gap %v: %s", len(early), least, early)
-	}
-	others := 0
+	var others []string
 	for i := range f.origins {
 		u := siteURL(i)
 		slot, err := c.nodes[1].client.ClusterKeySlot(t.Context(), "{"+u.Scheme+"://"+u.Host+"}").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slot*3/16384 == 0 {
-			continue
-		}
-		others++
-		log := w.log[u.Host]
-		count := func(from time.Time) (n float64) { // in two seconds
-			for _, v := range log {
-				if !v.start.Before(from) && v.start.Before(from.Add(2*time.Second)) {
-					n++
-				}
-			}
-			return n
-		}
-		// A busy machine has bad moments, and a node that hangs lasts.
-		before := min(count(hung.Add(-3*time.Second)), count(hung.Add(-2*time.Second)))
-		after := max(count(hung.Add(time.Second)), count(hung.Add(2*time.Second)), count(hung.Add(3*time.Second)))
-		if after < 0.9*before {
-			t.Errorf("%s: %v requests in two seconds, %v before the node hung", u.Host, after, before)
+		if slot*3/16384 != 0 {
+			others = append(others, u.Host)
 		}
 	}
-	if others == 0 || others == f.origins {
-		t.Fatalf("%d of %d origins are at the other nodes", others, f.origins)
+	if len(others) == 0 || len(others) == f.origins {
+		t.Fatalf("%d of %d origins are at the other nodes", len(others), f.origins)
+	}
+	// stopped returns the others that never had as many requests in two seconds as before: a busy machine has bad
+	// moments, and a node that hangs lasts.
+	stopped := func() (hosts []string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, host := range others {
+			count := func(from time.Time) (n float64) {
+				for _, v := range w.log[host] {
+					if !v.start.Before(from) && v.start.Before(from.Add(2*time.Second)) {
+						n++
+					}
+				}
+				return n
+			}
+			before, after := min(count(hung.Add(-3*time.Second)), count(hung.Add(-2*time.Second))), 0.0
+			for from := hung.Add(time.Second); time.Since(from) > 2*time.Second; from = from.Add(time.Second) {
+				after = max(after, count(from))
+			}
+			if after < 0.9*max(1, before) {
+				hosts = append(hosts, host)
+			}
+		}
+		return hosts
+	}
+	wait(func() bool { return len(stopped()) == 0 })
+	if early, least, _ := w.early(); len(early) > 0 {
+		t.Errorf("%d early, least gap %v: %s", len(early), least, early)
+	}
+	if hosts := stopped(); len(hosts) > 0 {
+		t.Errorf("fewer requests than before a node hung that does not have them: %s", hosts)
 	}
 }
 
@@ -505,11 +514,9 @@ func (s *redisServer) info(t *testing.T, section string) string {
 
 func await(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for range 500 {
-		if ready() {
-			return
+	for start := time.Now(); !ready(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(start) > busy {
+			t.Fatalf("after %v there is not yet %s", busy, what)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatal("after 10 s there is not yet " + what)
 }

@@ -62,7 +62,7 @@ func startVsftpd(t *testing.T, dir, settings string) string {
 		<-ended
 	})
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(busy); ; {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			io.ReadFull(conn, make([]byte, 3)) // a session that has begun is counted, and ends

@@ -81,14 +81,14 @@ func (r *rig) end(t *testing.T) {
 	if strays := r.net.Strays(); len(strays) > 0 {
 		t.Errorf("dialled %q, which is nowhere", strays)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busy)
 	defer cancel()
 	if err := r.gate.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
 	r.net.Close()
 	now := footprintNow()
-	for end := time.Now().Add(5 * time.Second); now.exceeds(r.before) && time.Now().Before(end); now = footprintNow() {
+	for end := time.Now().Add(busy); now.exceeds(r.before) && time.Now().Before(end); now = footprintNow() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Logf("goroutines %d, before %d; descriptors %d, before %d", now.goroutines, r.before.goroutines, now.descriptors, r.before.descriptors)

@@ -160,6 +160,7 @@ func TestLoadDeadlines(t *testing.T) {
 	}}
 	c := crowd{client: http.Client{Transport: r.gate}}
 	var all sync.WaitGroup
+	busyBy := watchMachine()
 	var sites []*loadSite
 	for i, f := range origins.Faults() {
 		if f.Class < 40 || f.Class > 45 || f.Site("")[0].TLS == origins.TLSNone { // the last is over at once
@@ -176,18 +177,19 @@ func TestLoadDeadlines(t *testing.T) {
 		}
 	}
 	all.Wait()
+	excuse := 4 * busyBy()
 	t.Log(&c)
 	if want := int64(len(sites) * (size.callers / 50)); c.gaveUp.Load() != want {
 		t.Errorf("%d callers gave up, want %d", c.gaveUp.Load(), want)
 	}
-	if late := c.usual(); late > 3*lateness {
-		t.Errorf("the more punctual half returned up to %v after the deadline, want %v at most, whatever the scheduler takes", late, 3*lateness)
+	if late := c.usual(); late > 3*lateness+excuse {
+		t.Errorf("the more punctual half returned up to %v after the deadline, want %v at most, and what the machine takes (%v)", late, 3*lateness, excuse)
 	} else {
 		t.Logf("the more punctual half returned up to %v after the deadline", late)
 	}
 	checkSites(t, sites, r.gate.Fetcher.Timeout)
 	r.end(t)
-	most := r.gate.Fetcher.Timeout + time.Second
+	most := r.gate.Fetcher.Timeout + time.Second + excuse
 	took, n := time.Duration(slowest.Load()), int(read.Load())
 	t.Logf("%d fetches, the longest %v", n, took)
 	if took > most || n != len(sites) {

@@ -142,18 +142,25 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 			if tt.far > 0 {
 				s.url = proxyTo(t, s, tt.far, 0)
 			}
-			one := meet(t, s.url, 1, origins)
-			s.do(t, "FLUSHALL")
-			commands := s.commands(t)
-			four := meet(t, s.url, 4, origins)
-			t.Logf("%d origins: one process %d fetches, %v; four processes %d fetches (%.4f an origin), %v; %d and %d errors; %.1f commands an origin",
-				origins, one.fetches, one.late, four.fetches, float64(four.fetches)/float64(origins), four.late, one.errors, four.errors,
-				float64(s.commands(t)-commands)/float64(origins))
-			if float64(four.fetches) > tt.most*float64(origins) {
-				t.Errorf("%d fetches of %d files, want %.2f times as many at most", four.fetches, origins, tt.most)
-			}
-			if *full && tt.busy <= 2 && four.late > 2*one.late {
-				t.Errorf("the last caller of four processes waited %v, of one process %v", four.late, one.late)
+			for try := 1; ; try++ {
+				s.do(t, "FLUSHALL")
+				one := meet(t, s.url, 1, origins)
+				s.do(t, "FLUSHALL")
+				commands := s.commands(t)
+				four := meet(t, s.url, 4, origins)
+				t.Logf("%d origins: one process %d fetches, %v; four processes %d fetches (%.4f an origin), %v; %d and %d errors; %.1f commands an origin",
+					origins, one.fetches, one.late, four.fetches, float64(four.fetches)/float64(origins), four.late, one.errors, four.errors,
+					float64(s.commands(t)-commands)/float64(origins))
+				if float64(four.fetches) > tt.most*float64(origins) {
+					if four.errors > 0 && try < 3 { // the promise is for a Redis that answers in time
+						continue
+					}
+					t.Errorf("%d fetches of %d files, want %.2f times as many at most", four.fetches, origins, tt.most)
+				}
+				if *full && tt.busy <= 2 && four.late > 2*one.late {
+					t.Errorf("the last caller of four processes waited %v, of one process %v", four.late, one.late)
+				}
+				return
 			}
 		})
 	}

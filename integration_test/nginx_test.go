@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func startNginx(t *testing.T) *http.Transport {
 			return new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		},
 	}
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(busy); ; {
 		conn, err := base.DialContext(t.Context(), "tcp", "plain.test:443")
 		if err == nil {
 			conn.Close()
@@ -152,12 +153,12 @@ func certificate(t *testing.T, write func(name, text string), names ...string) *
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, _ := net.SplitHostPort(freeAddr(t))
+	n, err := strconv.Atoi(port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return n
 }
 
 func TestNginx(t *testing.T) {

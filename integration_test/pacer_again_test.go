@@ -15,22 +15,23 @@ import (
 )
 
 // Requests that wait for their turn while robots.txt expires are decided by the new one:
-// once the site has been heard to forbid a page, it is not asked for it any more.
+// once the site has been heard to forbid a page, it is not asked for it any more, but for what
+// was on its way.
 func TestWhatWaitedForItsTurnIsDecidedByTheNewRules(t *testing.T) {
-	var forbidden atomic.Bool // the site has answered with Disallow
+	var forbidden atomic.Int64 // when the site first answered with Disallow
 	var pages, late atomic.Int32
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path != "/robots.txt":
 			pages.Add(1)
-			if forbidden.Load() {
+			if at := forbidden.Load(); at > 0 && time.Since(time.UnixMilli(at)) > grace {
 				late.Add(1)
 			}
 		case pages.Load() == 0:
 			w.Header().Set("Cache-Control", "max-age=1")
 			io.WriteString(w, "User-agent: *\nAllow: /\nCrawl-delay: 0.2\n")
 		default:
-			forbidden.Store(true)
+			forbidden.CompareAndSwap(0, time.Now().UnixMilli())
 			io.WriteString(w, "User-agent: *\nDisallow: /\n")
 		}
 	}))

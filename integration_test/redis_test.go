@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os/exec"
@@ -53,14 +54,13 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 		s.kill()
 		s.client.Close()
 	})
-	for range 200 {
+	for start := time.Now(); time.Since(start) < busy; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
 			if err := s.client.Ping(t.Context()).Err(); err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
 				return s
 			}
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("redis-server does not answer")
 	return nil
@@ -72,14 +72,19 @@ func (s *redisServer) kill() {
 	s.cmd.Wait()
 }
 
+// freeAddr has a port for a server that is told its port. It is none of those that systems give to connections:
+// one of these could take it before the server does.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func openRedis(t *testing.T, url string) *redisstore.Store {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -88,6 +89,32 @@ func (w *witness) early() (early []string, least time.Duration, part float64) {
 	return early, least, fetched / possible
 }
 
+// briefly returns the origins whose last request did not come so long after their first.
+func (w *witness) briefly(apart time.Duration) (hosts []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for host, log := range w.log {
+		if log[len(log)-1].start.Sub(log[0].start) < apart {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// fewest is how many requests came for that of so many origins that had fewest.
+func (w *witness) fewest(origins int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.log) < origins {
+		return 0
+	}
+	least := math.MaxInt
+	for _, log := range w.log {
+		least = min(least, len(log))
+	}
+	return least
+}
+
 // fleet is how many processes ask for what.
 type fleet struct {
 	processes, callers, origins int
@@ -95,35 +122,52 @@ type fleet struct {
 	env                         []string
 }
 
-// start starts the processes, each of which waits for the others.
-func (f fleet) start(t *testing.T, redisURL string, w *witness) []*exec.Cmd {
+// busy is how much longer than on a quiet machine a fleet may take for what it has to show. A fleet that
+// shows it takes none of that.
+const busy = time.Minute
+
+// until waits for what has to be seen, on a busy machine longer.
+func until(end time.Time, seen func() bool) {
+	for time.Sleep(time.Until(end)); !*full && !seen() && time.Since(end) < busy; {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// start starts the processes, each of which waits for the others. They end when their time is over and wait has
+// seen what it is to see; it waits for them.
+func (f fleet) start(t *testing.T, redisURL string, w *witness) (all []*exec.Cmd, wait func(seen func() bool)) {
 	begin := time.Now().Add(time.Second)
-	var all []*exec.Cmd
+	in, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); end.Close() })
 	for i := range f.processes {
-		cmd, out := child(t, "pacer", append([]string{
+		cmd := childCommand(t, "pacer", append([]string{
 			"ROBOTSGATE_REDIS=" + redisURL, "ROBOTSGATE_SITE=" + w.Listener.Addr().String(),
 			fmt.Sprint("ROBOTSGATE_CALLERS=", f.callers), fmt.Sprint("ROBOTSGATE_FIRST=", i*f.callers),
 			fmt.Sprint("ROBOTSGATE_ORIGINS=", f.origins),
-			fmt.Sprint("ROBOTSGATE_BEGIN=", begin.UnixMilli()), fmt.Sprint("ROBOTSGATE_MS=", f.time.Milliseconds()),
+			fmt.Sprint("ROBOTSGATE_BEGIN=", begin.UnixMilli()),
 		}, f.env...)...)
+		cmd.Stdin = in
 		all = append(all, cmd)
-		go logAll(t, out)
+		go logAll(t, startChild(t, cmd))
 		t.Cleanup(func() { cmd.Process.Kill() })
 	}
-	return all
+	return all, func(seen func() bool) {
+		until(begin.Add(f.time), seen)
+		end.Close()
+		for _, cmd := range all {
+			if err := cmd.Wait(); err != nil && err.Error() != "signal: killed" {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 func logAll(t *testing.T, out *bufio.Scanner) {
 	for out.Scan() {
 		t.Log(out.Text())
-	}
-}
-
-func (f fleet) wait(t *testing.T, all []*exec.Cmd) {
-	for _, cmd := range all {
-		if err := cmd.Wait(); err != nil && err.Error() != "signal: killed" {
-			t.Error(err)
-		}
 	}
 }
 
@@ -149,8 +193,11 @@ func childPaces(redisURL, site string) {
 	transport.Cache = &cache.Cache{Store: values} // as README has it
 	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
-	ctx, cancel := context.WithDeadline(context.Background(), begin.Add(time.Duration(number("ROBOTSGATE_MS"))*time.Millisecond))
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		io.Copy(io.Discard, os.Stdin) // until the test has seen enough, or is gone
+		cancel()
+	}()
 	first, origins := number("ROBOTSGATE_FIRST"), number("ROBOTSGATE_ORIGINS")
 	var callers sync.WaitGroup
 	for i := range number("ROBOTSGATE_CALLERS") {
@@ -197,7 +244,8 @@ func TestFleetKeepsOnePace(t *testing.T) {
 		f = fleet{4, 64, 200, 15 * time.Second, nil}
 	}
 	before := s.commands(t)
-	f.wait(t, f.start(t, s.url, w))
+	_, wait := f.start(t, s.url, w)
+	wait(func() bool { return true })
 	early, least, part := w.early()
 	pages := 0
 	for _, log := range w.log {
@@ -260,10 +308,10 @@ func TestFleetSurvives(t *testing.T) {
 			if *full {
 				f = fleet{4, 64, 200, 10 * time.Second, nil}
 			}
-			all := f.start(t, s.url, w)
+			all, wait := f.start(t, s.url, w)
 			time.Sleep(3 * time.Second)
 			tt.midway(t, s, all)
-			f.wait(t, all)
+			wait(func() bool { return len(w.briefly(8*time.Second)) == 0 })
 			early, least, part := w.early()
 			t.Logf("%d early, least gap %v, %.1f %% of the possible", len(early), least, 100*part)
 			at := map[string]int{}
@@ -274,12 +322,9 @@ func TestFleetSurvives(t *testing.T) {
 				}
 			}
 			killed := !all[1].ProcessState.Success()
-			for host, log := range w.log {
-				if killed && f.asksAlone(1, host) {
-					continue
-				}
-				if last := log[len(log)-1].start; last.Before(log[0].start.Add(8 * time.Second)) {
-					t.Errorf("%s: no request after %v", host, last)
+			for _, host := range w.briefly(8 * time.Second) {
+				if !killed || !f.asksAlone(1, host) {
+					t.Errorf("%s: no request 8 s after the first", host)
 				}
 			}
 		})
@@ -383,9 +428,14 @@ func TestFleetSaysThatItsPasswordIsWrong(t *testing.T) {
 	set("right")
 	url := strings.Replace(s.url, "://", "://:mistyped@", 1)
 	pacer := &client.Pacer{Turns: openTurns(t, url, "")}
-	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-	defer cancel()
-	err := pacer.Wait(ctx, siteURL(0))
+	var err error
+	for d := 400 * time.Millisecond; d < busy; d *= 3 { // what is said is the last that Redis has answered
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		if err = pacer.Wait(ctx, siteURL(0)); err == nil || strings.Contains(err.Error(), "WRONGPASS") {
+			d = busy
+		}
+		cancel()
+	}
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "mistyped") {
 		t.Errorf("Wait: %v, want the end of the context, and WRONGPASS", err)
 	}
@@ -399,7 +449,7 @@ func TestFleetSaysThatItsPasswordIsWrong(t *testing.T) {
 		t.Errorf("%d fetches of 10 files, and the log:\n%s", fetches.Load(), text)
 	}
 	set("mistyped")
-	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), busy)
 	defer cancel()
 	if err := pacer.Wait(ctx, siteURL(0)); err != nil {
 		t.Errorf("with the right password: %v", err)
@@ -423,7 +473,7 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 		name  string
 		line  func(t *testing.T, s *redisServer) (url string)
 		time  time.Duration
-		pages int // at least, at each origin; half of them on a machine that may be busy
+		pages int // at least, at each origin
 	}{
 		{"50 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 50*time.Millisecond, 0) }, 4 * time.Second, 8},
 		{"500 ms away", func(t *testing.T, s *redisServer) string { return proxyTo(t, s, 500*time.Millisecond, 0) }, 9 * time.Second, 3},
@@ -452,8 +502,11 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			url := tt.line(t, s)
-			ctx, cancel := context.WithTimeout(t.Context(), tt.time)
-			defer cancel()
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer cancel()
+				until(time.Now().Add(tt.time), func() bool { return w.fewest(origins) >= tt.pages })
+			}()
 			var callers sync.WaitGroup
 			// A robots.txt waits for no other. If all three read it, what the line adds to the way
 			// of a turn would come off the distance of two of them.
@@ -472,15 +525,8 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 			if len(early) > 0 {
 				t.Errorf("%d requests came too early, such as %v", len(early), early[:min(5, len(early))])
 			}
-			w.mu.Lock() // a robots.txt may still be on its way
-			defer w.mu.Unlock()
-			if !*full {
-				tt.pages /= 2
-			}
-			for host, log := range w.log {
-				if len(log) < tt.pages {
-					t.Errorf("%s: %d pages, want %d", host, len(log), tt.pages)
-				}
+			if n := w.fewest(origins); n < tt.pages {
+				t.Errorf("%d pages at one of the origins, want %d", n, tt.pages)
 			}
 		})
 	}
@@ -510,7 +556,11 @@ func TestFleetSharesPauses(t *testing.T) {
 	for <-landed != turns.Failed { // the news travels behind the caller
 	}
 	for i, want := range []bool{false, false, true} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		patience := time.Second
+		if want {
+			patience = busy
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err := pacers[i].Wait(ctx, u)
 		cancel()
 		if (err == nil) != want {
@@ -618,9 +668,11 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 	s := startRedis(t)
 	const origin = "https://www.an-origin-of-usual-length.example"
 	const key = "robotsgate:turns:{" + origin + "}"
+	const lease = time.Minute // longer than a busy machine takes for what follows
 	ask := func(turn string) turns.Ask {
-		return turns.Ask{Turn: turn, Delay: 300 * time.Millisecond, Places: 1, Lease: time.Second}
+		return turns.Ask{Turn: turn, Delay: 300 * time.Millisecond, Places: 1, Lease: lease}
 	}
+	start := time.Now()
 	for i := range 5 { // one goes, four wait
 		store := openTurns(t, s.url, "")
 		got, err := store.Take(t.Context(), origin, ask(fmt.Sprint("ABCDEFG", i)))
@@ -633,7 +685,7 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 		t.Errorf("%d bytes, %v; want 300 at most", size, err)
 	}
 	left, err := s.client.PTTL(t.Context(), key).Result()
-	if err != nil || left < time.Second || left > 3*time.Second {
+	if err != nil || left < lease-time.Since(start) || left > lease+2*time.Second {
 		t.Errorf("stays for %v, %v; want a lease and five delays", left, err)
 	}
 	t.Logf("%d bytes, gone in %v", size, left)

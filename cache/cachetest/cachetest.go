@@ -251,9 +251,18 @@ func lockExcludes(ctx context.Context, l cache.Locker) error {
 }
 
 // lockLasts holds a lock for longer than its ttl, which is for holders that died. It cannot
-// test that the lock of such a holder lapses: that takes a process to kill.
-func lockLasts(ctx context.Context, l cache.Locker) error {
-	const ttl = 2 * time.Second // a busy machine may renew it late, but hardly by this much
+// test that the lock of such a holder lapses: that takes a process to kill. A busy machine may
+// renew a lock too late; one that is not renewed lapses with a longer ttl, too.
+func lockLasts(ctx context.Context, l cache.Locker) (err error) {
+	for _, ttl := range []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second} {
+		if err = lockLastsBeyond(ctx, l, ttl); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+func lockLastsBeyond(ctx context.Context, l cache.Locker, ttl time.Duration) error {
 	call, cancel := context.WithCancel(ctx)
 	unlock, ok, err := l.Lock(call, "https://a.example", ttl)
 	cancel() // the context was for the call
