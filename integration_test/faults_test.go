@@ -137,6 +137,7 @@ func (v *visit) check(t *testing.T, want origins.Verdict) (most, all int) {
 // TestEveryMisbehaviourHasItsVerdict sends two pages of a site through the gate, for each
 // way that a site can misbehave, and has the site say what arrived.
 func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
+	aside(t)
 	n, err := origins.Start(4)
 	if err != nil {
 		t.Fatal(err)

@@ -79,6 +79,7 @@ func filler(n int) string {
 // each in both dialects, without retries where the case counts on that, else with one and
 // with as many as there are by default.
 func TestFaultVectors(t *testing.T) {
+	aside(t)
 	n, err := origins.Start(2)
 	if err != nil {
 		t.Fatal(err)

@@ -119,6 +119,7 @@ func TestVsftpd(t *testing.T) {
 		{"TYPE refused", origins.File, "cmds_denied=TYPE\n", 0, "550 to TYPE", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			aside(t)
 			site := startVsftpd(t, ftpRoot(t, row.robots), row.settings)
 			f := fetch.Fetcher{FTP: true}
 			r, err := f.Fetch(t.Context(), originOf(t, site), nil)

@@ -14,12 +14,12 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 )
 
-// TestNothingIsLeftOf5000Origins reads the robots.txt of 5,000 sites (with -short or the race detector, 1,000),
+// TestNothingIsLeftOf5000Origins reads the robots.txt of 5,000 sites with -full, else of 1,000,
 // one in ten of which misbehaves, and then counts goroutines and descriptors.
 func TestNothingIsLeftOf5000Origins(t *testing.T) {
-	sites := 5000
-	if testing.Short() || slowdown > 1 {
-		sites = 1000
+	sites := 1000
+	if *full {
+		sites = 5000
 	}
 	goroutines, descriptors := runtime.NumGoroutine(), openFiles(t)
 	n, err := origins.Start(4)

@@ -137,6 +137,7 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 			if tt.busy > 2 && !*full {
 				t.Skip("with -full: the tests beside it would wait")
 			}
+			aside(t)
 			defer busyLoops(t, tt.busy)()
 			s, origins := startRedis(t), tt.origins
 			if tt.far > 0 {

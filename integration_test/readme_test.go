@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,14 +144,15 @@ func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
 	if len(snippets) != 4 {
 		t.Fatalf("the README has %d blocks of Go, want a program and three snippets", len(snippets))
 	}
-	for _, s := range snippets[1:] {
+	source := around // of all of them: to build takes most of the time
+	for i, s := range snippets[1:] {
 		if strings.HasPrefix(s, "func Test") {
-			compiled(t, "readme_test.go", around+s, "test", "-count=1")
+			source += s
 			continue
 		}
-		compiled(t, "main.go", around+"func main() {}\n\nfunc snippet(ctx context.Context, pages []*url.URL) error {\n"+
-			s+"\treturn nil\n}\n\nvar _ = snippet\n", "vet")
+		source += fmt.Sprintf("func snippet%d(ctx context.Context, pages []*url.URL) error {\n%s\treturn nil\n}\n\nvar _ = snippet%[1]d\n\n", i, s)
 	}
+	compiled(t, "readme_test.go", source, "test", "-count=1", "-vet=all")
 }
 
 // The tests that the README of this folder says hold a guarantee are there.

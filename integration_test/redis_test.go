@@ -98,6 +98,7 @@ func openRedis(t *testing.T, url string) *redisstore.Store {
 }
 
 func TestRedisPassesTheSuiteForStores(t *testing.T) {
+	aside(t)
 	s := startRedis(t)
 	cachetest.TestStore(t, func(t *testing.T) cache.Store {
 		if err := s.client.FlushAll(t.Context()).Err(); err != nil {
