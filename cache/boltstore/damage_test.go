@@ -22,7 +22,7 @@ func TestADamagedFileEndsNoProcessThatPuts(t *testing.T) {
 		if err != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for i := range 6 { // commits of ten
 			var puts sync.WaitGroup

@@ -293,7 +293,7 @@ func TestProxyLetsGoOfTheSite(t *testing.T) {
 		for _, step := range []chan string{began, ended} {
 			select {
 			case <-step:
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s: the site waits", path)
 			}
 			c.Close()
@@ -358,7 +358,7 @@ func TestProxyDrains(t *testing.T) {
 				if status != shell.ExitOK {
 					t.Errorf("cut %v: exit status %d", cut, status)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Errorf("cut %v: it does not end", cut)
 			}
 		}

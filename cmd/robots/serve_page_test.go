@@ -281,18 +281,26 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 // One command, on a machine that knows nothing of it, and the page is there.
 func TestPageIsThereAtOnce(t *testing.T) {
 	skipUnderRace(t)
-	home := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", home)
-	t.Setenv("HOME", home)
-	_, at := process(t)
-	said := time.Now()
-	page := get(t, at+"/?source=text&robots=User-agent:*%0ADisallow:/&urls=/x")
-	if took := time.Since(said); !strings.Contains(page, "Refused") || took > time.Second {
-		t.Errorf("%v after it has said where it is: %.300s", took, page)
+	var took time.Duration
+	for range 3 { // another program may have the processor just then
+		home := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", home)
+		t.Setenv("HOME", home)
+		_, at := process(t)
+		said := time.Now()
+		page := get(t, at+"/?source=text&robots=User-agent:*%0ADisallow:/&urls=/x")
+		took = time.Since(said)
+		if !strings.Contains(page, "Refused") {
+			t.Fatalf("%.300s", page)
+		}
+		if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
+			t.Fatal(err)
+		}
+		if took <= time.Second {
+			return
+		}
 	}
-	if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
-		t.Error(err)
-	}
+	t.Errorf("%v after it has said where it is", took)
 }
 
 // In an outage the page tells of both: that the site cannot be read, and what decisions rest on.

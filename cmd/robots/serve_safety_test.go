@@ -26,7 +26,7 @@ import (
 func serveFails(t *testing.T, args ...string) (status int, said string) {
 	t.Helper()
 	var errs strings.Builder
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args = append([]string{"serve", "--cache=none"}, args...)
 	status = run(ctx, args, shell.Streams{Out: io.Discard, Err: &errs})
@@ -159,7 +159,7 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 	}
 	// net/http closes the connection within the Write that fails. The stream holds its place, as
 	// it holds its memory, until that returns; so this client alone may be told to ask again.
-	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain")
 		if res.StatusCode == 200 {
 			break

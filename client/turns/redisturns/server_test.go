@@ -229,7 +229,7 @@ func TestABrokenLineWakesThoseWhoWait(t *testing.T) {
 		if n := c.PubSubNumPat(t.Context()).Val() + int64(len(c.PubSubChannels(t.Context(), "*").Val())); n > 0 {
 			break
 		}
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal("it does not listen")
 		}
 	}
@@ -240,7 +240,7 @@ func TestABrokenLineWakesThoseWhoWait(t *testing.T) {
 	}
 	select {
 	case <-wake:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("who waits was not woken")
 	}
 }
