@@ -107,7 +107,7 @@ func flipBits(path string, keys []string) {
 				if err := os.WriteFile(path, bad, 0o600); err != nil {
 					panic(err)
 				}
-				late := time.AfterFunc(20*time.Second, func() { panic(fmt.Sprint("a hang after a flip of bit ", bit)) })
+				late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprint("a hang after a flip of bit ", bit)) })
 				opened := use(path, keys)
 				late.Stop()
 				mu.Lock()
