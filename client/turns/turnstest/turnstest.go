@@ -17,7 +17,7 @@ import (
 // TestStore tests what turns.Store promises. It calls open for each of its tests, for the Stores of two
 // processes of one fleet that have not asked for any turns yet; open may register a cleanup. Then the tests run
 // side by side, each at sites of its own, for some seconds. A busy machine may be late: what fails is tried
-// again, twice. Run them with -race.
+// again, twice, with longer times. Run them with -race.
 func TestStore(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
 	all := claims()
 	said := make([][]string, len(all)) // what was wrong, by try
@@ -31,7 +31,7 @@ func TestStore(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
 			a, b := open(t)
 			tests.Go(func() {
 				<-start
-				if wrong := c.try(try*len(all)+i, a, b); wrong != "" {
+				if wrong := c.try(try, try*len(all)+i, a, b); wrong != "" {
 					said[i] = append(said[i], wrong)
 				}
 			})
@@ -52,14 +52,14 @@ func TestStore(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
 }
 
 // try returns what is wrong with the Stores a and b, at the n-th site.
-func (c claim) try(n int, a, b turns.Store) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+func (c claim) try(try, n int, a, b turns.Store) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second<<try)
 	defer cancel()
 	var f failure
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.test(fleet{&f, ctx, n, fmt.Sprintf("https://a%d.example", n), a, b})
+		c.test(fleet{&f, ctx, n, fmt.Sprintf("https://a%d.example", n), a, b, timesOf(try)})
 	}()
 	<-done
 	return f.text
@@ -82,6 +82,7 @@ type fleet struct {
 	n    int // of the site
 	site string
 	a, b turns.Store
+	times
 }
 
 // reporter hears of a failure.
@@ -121,16 +122,19 @@ func claims() []claim {
 	}
 }
 
-const (
-	delay = 300 * time.Millisecond
-	lease = 1200 * time.Millisecond
-	slack = 250 * time.Millisecond // for a busy machine
-)
+// times are those of a claim. They double with each try, so that a busy machine's lateness is less beside them.
+type times struct{ delay, lease, slack time.Duration }
 
-func page(turn string) turns.Ask { return turns.Ask{Turn: turn, Delay: delay, Places: 1, Lease: lease} }
+func timesOf(try int) times {
+	return times{300 * time.Millisecond << try, 1200 * time.Millisecond << try, 250 * time.Millisecond << try}
+}
 
-func kind(k turns.Kind, turn string) turns.Ask {
-	a := page(turn)
+func (f fleet) page(turn string) turns.Ask {
+	return turns.Ask{Turn: turn, Delay: f.delay, Places: 1, Lease: f.lease}
+}
+
+func (f fleet) kind(k turns.Kind, turn string) turns.Ask {
+	a := f.page(turn)
 	a.Kind = k
 	return a
 }
@@ -149,7 +153,7 @@ func (f fleet) take(s turns.Store, a turns.Ask, want bool) turns.Reply {
 func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration, begin time.Time) {
 	f.t.Helper()
 	got := f.take(s, a, false)
-	if got.Wait > wait || got.Wait < wait-slack {
+	if got.Wait > wait || got.Wait < wait-f.slack {
 		f.t.Fatalf("Take of %q: told to ask again in %v, want %v", a.Turn, got.Wait, wait)
 	}
 	if got.Least > got.Wait {
@@ -170,22 +174,22 @@ func (f fleet) tell(s turns.Store, e turns.Event, a turns.Ask, pause time.Durati
 }
 
 func (f fleet) startToStart() {
-	begin, first := time.Now(), kind(turns.Visit, "first")
+	begin, first := time.Now(), f.kind(turns.Visit, "first")
 	f.take(f.a, first, true)
-	f.waits(f.b, kind(turns.Visit, "second"), delay, begin)
+	f.waits(f.b, f.kind(turns.Visit, "second"), f.delay, begin)
 }
 
 func (f fleet) endToStart() {
-	f.take(f.a, page("first"), true)
-	time.Sleep(2 * delay)
+	f.take(f.a, f.page("first"), true)
+	time.Sleep(2 * f.delay)
 	begin := time.Now()
-	f.tell(f.a, turns.Ended, page("first"), 0)
-	f.waits(f.b, page("second"), delay, begin)
+	f.tell(f.a, turns.Ended, f.page("first"), 0)
+	f.waits(f.b, f.page("second"), f.delay, begin)
 }
 
 func (f fleet) places() {
 	two := func(turn string) turns.Ask {
-		a := page(turn)
+		a := f.page(turn)
 		a.Delay, a.Places, a.Lease = 0, 2, time.Hour
 		return a
 	}
@@ -210,112 +214,112 @@ func (f fleet) awake(got turns.Reply) {
 
 func (f fleet) lapse() {
 	begin := time.Now()
-	f.take(f.a, page("first"), true)
-	f.waits(f.b, page("second"), lease+delay, begin)
+	f.take(f.a, f.page("first"), true)
+	f.waits(f.b, f.page("second"), f.lease+f.delay, begin)
 }
 
 // lapsed asks for the first time when the lease has ended, and the delay has not: the request may
 // have gone on until then. At another origin others have asked meanwhile.
 func (f fleet) lapsed() {
-	long := page("first")
-	long.Delay = lease
+	long := f.page("first")
+	long.Delay = f.lease
 	f.take(f.a, long, true)
-	time.Sleep(lease + lease/4)
+	time.Sleep(f.lease + f.lease/4)
 	long.Turn = "second"
-	if got := f.take(f.b, long, false); got.Wait < lease/4 {
+	if got := f.take(f.b, long, false); got.Wait < f.lease/4 {
 		f.t.Fatalf("a delay after a lease that lapsed: told to ask again in %v", got.Wait)
 	}
 }
 
 func (f fleet) renewed() {
-	f.take(f.a, page("first"), true)
+	f.take(f.a, f.page("first"), true)
 	for range 8 {
-		time.Sleep(lease / 4)
-		f.tell(f.a, turns.Renewed, page("first"), 0)
-		f.take(f.b, page("second"), false)
+		time.Sleep(f.lease / 4)
+		f.tell(f.a, turns.Renewed, f.page("first"), 0)
+		f.take(f.b, f.page("second"), false)
 	}
 }
 
 func (f fleet) again() {
-	long := page("first")
+	long := f.page("first")
 	long.Lease = time.Hour
 	f.take(f.a, long, true)
-	time.Sleep(delay / 2)
+	time.Sleep(f.delay / 2)
 	for got, err := f.a.Take(f.ctx, f.site, long); !got.Taken; got, err = f.a.Take(f.ctx, f.site, long) {
-		if err != nil || got.Wait > delay {
+		if err != nil || got.Wait > f.delay {
 			f.t.Fatalf("Take of a turn whose answer was lost: %+v, %v", got, err)
 		}
 		time.Sleep(got.Wait)
 	}
-	f.take(f.b, page("second"), false)
+	f.take(f.b, f.page("second"), false)
 	begin := time.Now()
 	f.tell(f.a, turns.Ended, long, 0)
-	f.waits(f.b, page("second"), delay, begin)
+	f.waits(f.b, f.page("second"), f.delay, begin)
 }
 
 // late asks for a place that is in use, after robots.txt has been read beside it.
 func (f fleet) late() {
 	begin := time.Now()
-	f.take(f.a, page("first"), true)
-	f.waits(f.b, kind(turns.Robots, "robots"), delay, begin)
-	f.tell(f.b, turns.Ended, kind(turns.Robots, "robots"), 0)
-	f.take(f.a, page("first"), false)
-	time.Sleep(delay + slack + delay/2) // until the question is forgotten
-	f.take(f.b, page("second"), false)
+	f.take(f.a, f.page("first"), true)
+	f.waits(f.b, f.kind(turns.Robots, "robots"), f.delay, begin)
+	f.tell(f.b, turns.Ended, f.kind(turns.Robots, "robots"), 0)
+	f.take(f.a, f.page("first"), false)
+	time.Sleep(f.delay + f.slack + f.delay/2) // until the question is forgotten
+	f.take(f.b, f.page("second"), false)
 }
 
 // between asks again for a place, after robots.txt has begun to be read beside it.
 func (f fleet) between() {
 	begin := time.Now()
-	f.take(f.a, page("first"), true)
-	f.waits(f.b, kind(turns.Robots, "robots"), delay, begin)
-	time.Sleep(delay + slack/2)
-	f.take(f.a, page("first"), false)
+	f.take(f.a, f.page("first"), true)
+	f.waits(f.b, f.kind(turns.Robots, "robots"), f.delay, begin)
+	time.Sleep(f.delay + f.slack/2)
+	f.take(f.a, f.page("first"), false)
 	begin = time.Now()
-	f.tell(f.b, turns.Ended, kind(turns.Robots, "robots"), 0)
-	f.waits(f.a, page("first"), delay, begin)
+	f.tell(f.b, turns.Ended, f.kind(turns.Robots, "robots"), 0)
+	f.waits(f.a, f.page("first"), f.delay, begin)
 }
 
 // longest has two processes that keep different delays.
 func (f fleet) longest() {
-	short := kind(turns.Visit, "short")
-	short.Delay = delay / 10
-	f.take(f.a, kind(turns.Visit, "first"), true)
-	time.Sleep(delay / 2)
+	short := f.kind(turns.Visit, "short")
+	short.Delay = f.delay / 10
+	f.take(f.a, f.kind(turns.Visit, "first"), true)
+	time.Sleep(f.delay / 2)
 	f.take(f.b, short, true)
-	time.Sleep(delay / 3) // the short delay has passed
-	f.take(f.a, kind(turns.Visit, "second"), false)
+	time.Sleep(f.delay / 3) // the short delay has passed
+	f.take(f.a, f.kind(turns.Visit, "second"), false)
 }
 
 func (f fleet) dropped() {
 	begin := time.Now()
-	f.take(f.a, page("first"), true)
-	waits := f.take(f.a, page("second"), false)
-	f.tell(f.a, turns.Dropped, page("second"), 0)
-	f.tell(f.a, turns.Dropped, page("first"), 0)
+	f.take(f.a, f.page("first"), true)
+	waits := f.take(f.a, f.page("second"), false)
+	f.tell(f.a, turns.Dropped, f.page("second"), 0)
+	f.tell(f.a, turns.Dropped, f.page("first"), 0)
 	if waits.Wait < 0 {
 		f.t.Fatalf("told to ask again in %v", waits.Wait)
 	}
-	f.waits(f.b, page("third"), delay, begin)
+	f.waits(f.b, f.page("third"), f.delay, begin)
 }
 
 func (f fleet) order() {
-	f.take(f.a, kind(turns.Visit, "first"), true)
-	second := f.take(f.b, kind(turns.Visit, "second"), false)
-	third := f.take(f.a, kind(turns.Visit, "third"), false)
-	if third.Wait < second.Wait+delay/2 {
+	f.take(f.a, f.kind(turns.Visit, "first"), true)
+	second := f.take(f.b, f.kind(turns.Visit, "second"), false)
+	third := f.take(f.a, f.kind(turns.Visit, "third"), false)
+	if third.Wait < second.Wait+f.delay/2 {
 		f.t.Fatalf("the second is told to ask in %v, the third in %v", second.Wait, third.Wait)
 	}
 	time.Sleep(second.Wait)
-	f.take(f.a, kind(turns.Visit, "third"), false) // before the second
-	f.take(f.b, kind(turns.Visit, "second"), true)
+	f.take(f.a, f.kind(turns.Visit, "third"), false) // before the second
+	f.take(f.b, f.kind(turns.Visit, "second"), true)
 }
 
 func (f fleet) absent() {
-	f.take(f.a, kind(turns.Visit, "first"), true)
-	f.take(f.b, kind(turns.Visit, "second"), false) // and is never seen again
+	f.take(f.a, f.kind(turns.Visit, "first"), true)
+	f.take(f.b, f.kind(turns.Visit, "second"), false) // and is never seen again
 	for begin := time.Now(); ; {
-		got, err := f.a.Take(f.ctx, f.site, kind(turns.Visit, "third"))
+		got, err := f.a.Take(f.ctx, f.site, f.kind(turns.Visit, "third"))
 		if err == nil && got.Taken {
 			return
 		}
@@ -327,35 +331,35 @@ func (f fleet) absent() {
 }
 
 func (f fleet) visitor() {
-	f.take(f.a, kind(turns.Visit, "visit"), true)
-	f.take(f.b, page("other"), false)
-	f.take(f.a, kind(turns.Visitor, "visitor"), true)
+	f.take(f.a, f.kind(turns.Visit, "visit"), true)
+	f.take(f.b, f.page("other"), false)
+	f.take(f.a, f.kind(turns.Visitor, "visitor"), true)
 }
 
 func (f fleet) robots() {
 	begin := time.Now()
-	f.take(f.a, page("page"), true)
-	f.waits(f.b, kind(turns.Robots, "robots"), delay, begin)
-	f.tell(f.a, turns.Dropped, page("page"), 0)
-	got := f.take(f.a, page("next"), false)
-	if got.Wait <= delay {
+	f.take(f.a, f.page("page"), true)
+	f.waits(f.b, f.kind(turns.Robots, "robots"), f.delay, begin)
+	f.tell(f.a, turns.Dropped, f.page("page"), 0)
+	got := f.take(f.a, f.page("next"), false)
+	if got.Wait <= f.delay {
 		f.t.Fatalf("told to ask in %v, while robots.txt is being read", got.Wait)
 	}
 }
 
 func (f fleet) pause() {
-	f.take(f.a, page("first"), true)
-	const pause = 3 * delay
+	f.take(f.a, f.page("first"), true)
+	pause := 3 * f.delay
 	begin := time.Now()
-	for _, asked := range []time.Duration{pause, delay} { // a shorter one takes nothing from a longer
-		f.tell(f.a, turns.Failed, page("first"), asked)
+	for _, asked := range []time.Duration{pause, f.delay} { // a shorter one takes nothing from a longer
+		f.tell(f.a, turns.Failed, f.page("first"), asked)
 	}
-	f.tell(f.a, turns.Ended, page("first"), 0)
-	got := f.take(f.b, page("second"), false)
-	if got.Pause > pause || got.Pause < pause-slack {
+	f.tell(f.a, turns.Ended, f.page("first"), 0)
+	got := f.take(f.b, f.page("second"), false)
+	if got.Pause > pause || got.Pause < pause-f.slack {
 		f.t.Fatalf("a pause of %v, want %v", got.Pause, pause)
 	}
-	f.waits(f.b, page("second"), got.Wait, begin)
+	f.waits(f.b, f.page("second"), got.Wait, begin)
 	if took := time.Since(begin); took < pause {
 		f.t.Fatalf("a turn after %v, and a pause of %v", took, pause)
 	}
@@ -363,17 +367,17 @@ func (f fleet) pause() {
 
 func (f fleet) strain() {
 	for i, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
-		f.tell(f.a, turns.Failed, page("first"), 0)
-		got := f.take(f.b, page("second"), false)
-		if got.Strain != i+1 || got.Pause < want*4/5-slack || got.Pause > want*6/5 {
+		f.tell(f.a, turns.Failed, f.page("first"), 0)
+		got := f.take(f.b, f.page("second"), false)
+		if got.Strain != i+1 || got.Pause < want*4/5-f.slack || got.Pause > want*6/5 {
 			f.t.Fatalf("after %d failures: strain %d and a pause of %v, want %v give or take a fifth",
 				i+1, got.Strain, got.Pause, want)
 		}
 	}
 	f.remembers()
 	for want := 2; want >= 0; want-- {
-		f.tell(f.a, turns.Answered, page("first"), 0)
-		got := f.take(f.b, page("second"), false)
+		f.tell(f.a, turns.Answered, f.page("first"), 0)
+		got := f.take(f.b, f.page("second"), false)
 		if got.Strain != want {
 			f.t.Fatalf("strain %d after a good answer, want %d", got.Strain, want)
 		}
@@ -383,33 +387,33 @@ func (f fleet) strain() {
 // remembers waits for the end of a pause: the next failure then counts more than the first.
 func (f fleet) remembers() {
 	f.site = "https://other.example"
-	f.tell(f.a, turns.Failed, page("first"), 0)
-	got := f.take(f.b, page("second"), false)
-	f.tell(f.b, turns.Dropped, page("second"), 0)
-	time.Sleep(got.Pause + delay)
-	if got = f.take(f.b, page("third"), true); got.Strain != 1 {
+	f.tell(f.a, turns.Failed, f.page("first"), 0)
+	got := f.take(f.b, f.page("second"), false)
+	f.tell(f.b, turns.Dropped, f.page("second"), 0)
+	time.Sleep(got.Pause + f.delay)
+	if got = f.take(f.b, f.page("third"), true); got.Strain != 1 {
 		f.t.Fatalf("strain %d when the pause is over, want 1", got.Strain)
 	}
 }
 
 // keep reads robots.txt without knowing what it asks for: the state lasts until those who know come.
 func (f fleet) keep() {
-	first := kind(turns.Robots, "robots")
+	first := f.kind(turns.Robots, "robots")
 	first.Delay, first.Keep = 0, time.Hour
 	begin := time.Now()
 	f.take(f.a, first, true)
 	f.tell(f.a, turns.Ended, first, 0)
-	time.Sleep(delay)
-	long := page("page")
-	long.Delay = 4 * delay
+	time.Sleep(f.delay)
+	long := f.page("page")
+	long.Delay = 4 * f.delay
 	f.take(f.b, long, false) // robots.txt has just been read
 	f.tell(f.b, turns.Dropped, long, 0)
 	first.Turn = "again" // by a process that does not know the delay either
 	got := f.take(f.a, first, false)
 	time.Sleep(got.Wait)
 	f.take(f.a, first, true)
-	if took := time.Since(begin); took < 4*delay {
-		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 4*delay)
+	if took := time.Since(begin); took < 4*f.delay {
+		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 4*f.delay)
 	}
 }
 
@@ -419,7 +423,7 @@ func (f fleet) apart() {
 		"https://[2001:db8::%d]:8443", "https://[fe80::%d%%25eth0]",
 	} {
 		f.site = fmt.Sprintf(origin, f.n)
-		f.take(f.a, page(fmt.Sprint("turn", i)), true)
+		f.take(f.a, f.page(fmt.Sprint("turn", i)), true)
 	}
 }
 
@@ -428,7 +432,7 @@ func (f fleet) crowd() {
 	var calls sync.WaitGroup
 	for i := range 40 {
 		calls.Go(func() {
-			s, a := f.a, page(fmt.Sprint("turn", i))
+			s, a := f.a, f.page(fmt.Sprint("turn", i))
 			if i%2 == 1 {
 				s = f.b
 			}
@@ -452,8 +456,8 @@ func (f fleet) end() {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		_, _ = f.a.Take(ended, f.site, page("first"))
-		_ = f.a.Tell(ended, f.site, turns.Report{Ask: page("first")})
+		_, _ = f.a.Take(ended, f.site, f.page("first"))
+		_ = f.a.Tell(ended, f.site, turns.Report{Ask: f.page("first")})
 	}()
 	select {
 	case <-returned:

@@ -15,7 +15,7 @@ func TestAStoreInMemoryPasses(t *testing.T) {
 	for _, c := range claims() {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memturns.Store)
-			c.test(fleet{t, t.Context(), 0, "https://a0.example", s, s})
+			c.test(fleet{t, t.Context(), 0, "https://a0.example", s, s, timesOf(0)})
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 					f.never = make(chan struct{})
 					defer close(f.never)
 				}
-				if claim.try(0, f.faulty, f.faulty) == "" {
+				if claim.try(0, 0, f.faulty, f.faulty) == "" {
 					t.Errorf("%q found nothing", f.by)
 				}
 			})
