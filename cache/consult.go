@@ -96,8 +96,9 @@ func (p *poll) lockTaken(now time.Time) {
 
 func (p *poll) next(now time.Time) time.Duration {
 	wait := time.Duration(float64(p.wait) * (0.8 + 0.4*rand.Float64()))
-	if p.wait = min(2*p.wait, pollLast); !p.nextLock.IsZero() {
-		wait = min(wait, max(pollFirst/2, p.nextLock.Sub(now)))
+	p.wait = min(2*p.wait, pollLast)
+	if left := p.nextLock.Sub(now); left > 0 {
+		wait = min(wait, left)
 	}
 	return wait
 }

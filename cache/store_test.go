@@ -288,7 +288,9 @@ func (tt costTest) run(t *testing.T) {
 		c.Store = &store.memStore
 	}
 	if store.dead {
-		store.Lock(t.Context(), "RGC4 https://a0.example", 5*time.Second)
+		for i := range tt.origins {
+			store.Lock(t.Context(), fmt.Sprintf("RGC4 https://a%d.example", i), 5*time.Second)
+		}
 	}
 	tt.ask(t, c)
 	held, asked := store.held(), store.count("Lock")
@@ -355,7 +357,7 @@ func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
 		{"answers a burst slowly", on("", sleep(60*time.Millisecond)), 100, true, 0, limit, 100, -1, false, ""},
 		{"locks hang", on("Lock", hang), 20, false, 0, limit, 5, 5, true, ""},
 		{"a lock comes too late", on("Lock", sleep(time.Second)), 1, false, 0, limit, 1, 1, true, ""},
-		{"the holder of a lock is dead", nil, 1, false, 4 * time.Second, 6 * time.Second, 1, -2, false, ""},
+		{"the holders of locks are dead", nil, 500, true, 4 * time.Second, 6 * time.Second, 500, -2, false, ""},
 		// All have their lock before the first write fails, and most are done after the breaker has opened.
 		{"no write can be made", on("Put", fail), 16, true, 0, limit, 16, 16, true, "16 values are not in the store: OOM"},
 	} {
