@@ -36,7 +36,8 @@ import (
 //     next pause. A request that cannot be sent, or whose body fails, says nothing about
 //     the site.
 //   - requests start in the order they came. There are two exceptions: robots.txt, which
-//     decides about the others, and a request for a URL whose turn Wait has obtained.
+//     decides about the others, goes first, and then a request for a URL whose turn Wait
+//     has obtained.
 //
 // A request that had to wait is decided on again at its turn, by what the Cache then
 // holds. If that has expired, robots.txt is read first. A new robots.txt that names no

@@ -32,6 +32,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerRobotsThatMustWaitTooLongIsUnreachable":        TestPacerRobotsThatMustWaitTooLongIsUnreachable,
 		"TestPacerNoRequestOvertakesOneThatWaits":                TestPacerNoRequestOvertakesOneThatWaits,
 		"TestPacerRobotsGoesFirst":                               TestPacerRobotsGoesFirst,
+		"TestPacerRobotsGoesBeforeWhoHasWaited":                  TestPacerRobotsGoesBeforeWhoHasWaited,
 		"TestPacerOneTurnServesOneRequest":                       TestPacerOneTurnServesOneRequest,
 		"TestPacerWhoHasWaitedGoesBeforeWhoHasNot":               TestPacerWhoHasWaitedGoesBeforeWhoHasNot,
 		"TestTheTurnOfWaitBelongsToItsURL":                       TestTheTurnOfWaitBelongsToItsURL,

@@ -158,7 +158,8 @@ func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (
 	if k == turns.Page && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
 		k = turns.Visitor
 	}
-	if p.Turns == nil && p.free(l, k, now) && (l.waiting.Len() == 0 || pacing.Rank(k) > 0) {
+	if first := l.waiting.Front(); p.Turns == nil && p.free(l, k, now) &&
+		(first == nil || pacing.Rank(k) > pacing.Rank(first.Value.(*waiter).kind)) {
 		l.start(k, r.visit, now)
 		return l, nil, nil
 	}

@@ -84,6 +84,20 @@ func TestPacerRobotsGoesFirst(t *testing.T) {
 	})
 }
 
+// It goes before the request that a turn of Wait is for as well, although that keeps no delay to the turn.
+func TestPacerRobotsGoesBeforeWhoHasWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := new(line), over(&client.Pacer{})
+		c := paced(p, l)
+		l.ask(c, "1")
+		time.Sleep(time.Minute)
+		p.Wait(t.Context(), parse("http://a.example/2"))
+		l.ask(paced(p, l), "3") // with a cache of its own
+		l.ask(c, "2")
+		l.check(t, "robots.txt", "1", "robots.txt", "2", "3")
+	})
+}
+
 // A turn that Wait has obtained serves one request; all others stand in line.
 func TestPacerOneTurnServesOneRequest(t *testing.T) {
 	for _, unused := range []int{0, 3} { // turns of long ago that were not used

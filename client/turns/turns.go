@@ -17,8 +17,9 @@ import (
 //
 // At one origin a turn is given no sooner than Ask.Delay after the latest start and the latest
 // end that the store knows of, not during a pause, and only while fewer than Ask.Places places
-// are taken. Those who wait go in the order in which they first asked, as long as they come
-// back in time: the store may give the turn of one who does not to the next.
+// are taken. Those who wait go in the order in which they first asked, Robots before a Visitor
+// and a Visitor before the others, as long as they come back in time: the store may give the
+// turn of one who does not to the next.
 //
 // A store forgets an origin when its pauses, the longest of the delays that it was asked for, and Ask.Keep have
 // passed. A store that loses its data may let one request for each place start too early, and then keeps the
@@ -47,12 +48,13 @@ const (
 	// Visit is a request to come. It takes no place, and the next Page keeps the delay to it.
 	Visit
 
-	// Visitor is the request that a Visit was for. It goes before those who wait, and keeps
-	// no delay to any Visit.
+	// Visitor is the request that a Visit was for. It goes before all who wait but Robots, and
+	// keeps no delay to any Visit.
 	Visitor
 
-	// Robots reads robots.txt. It goes before all who wait, and waits for no place, though it
-	// takes one. It keeps the longest of the delays that the store was asked for.
+	// Robots reads robots.txt. It goes before all who wait, since they may be waiting for what that
+	// says. It waits for no place, though it takes one. It keeps the longest of the delays that the
+	// store was asked for.
 	Robots
 )
 

@@ -34,6 +34,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client/internal/pacing"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -92,13 +93,13 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Rep
 	}
 	s.once.Do(s.init)
 	wake := make(chan struct{}) // closed when the turn should be asked for again
-	s.wakes.Store(a.Turn, wake)
+	s.wakes.Store(nameOf(a), wake)
 	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
 	if err == nil && len(got) != 6 {
 		err = errors.New("an answer of another form")
 	}
 	if err != nil || got[0] == 1 {
-		s.wakes.Delete(a.Turn)
+		s.wakes.Delete(nameOf(a))
 	}
 	if err != nil {
 		return turns.Reply{}, fmt.Errorf("redisturns: take: %w", err)
@@ -123,7 +124,7 @@ func (s *Store) Tell(ctx context.Context, origin string, n turns.Report) error {
 	}
 	s.once.Do(s.init)
 	if n.Event == turns.Dropped {
-		s.wakes.Delete(n.Turn)
+		s.wakes.Delete(nameOf(n.Ask))
 	}
 	args := s.args(n.Ask, int(n.Event), n.Pause)
 	if err := s.batch.Run(ctx, s.Client, tellScript(), s.key(origin), args...).Err(); err != nil {
@@ -143,8 +144,11 @@ func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
 	} {
 		numbers = binary.BigEndian.AppendUint64(numbers, math.Float64bits(n))
 	}
-	return []any{s.channel(), s.name + a.Turn, numbers}
+	return []any{s.channel(), s.name + nameOf(a), numbers}
 }
+
+// nameOf is the name of a turn in one Store. Its end tells the scripts who goes first.
+func nameOf(a turns.Ask) string { return a.Turn + [...]string{"", "+", "!"}[pacing.Rank(a.Kind)] }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 

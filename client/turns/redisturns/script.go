@@ -30,7 +30,8 @@ import (
 // just now: it holds up its origin for one delay, and is then gone.
 //
 // A name begins with the Store that has the turn: the last part of the channel on which it
-// listens. All values are in one row, and all numbers that a script is given in one argument,
+// listens. It ends with who goes first: '!' for robots.txt, '+' for a Visitor, a letter or digit for
+// all others. All values are in one row, and all numbers that a script is given in one argument,
 // because a script spends its time on tables and calls.
 //
 // A time in the far future is of a server whose clock was ahead (a failover). It counts as now,
@@ -147,10 +148,12 @@ local visit, visitor, robots = what == 1, what == 2, what == 3
 if robots then delay = longest end -- who reads robots.txt may not know yet what it asks for
 local has, till = remove(held)
 local before = remove(queue)
-if has or not before and (visitor or robots) then
+if has then
 	before = 1
 elseif not before then
 	before = #queue / 2 + 1
+	if visitor or robots then before = 1 end
+	while before <= #queue / 2 and string.byte(queue[2 * before - 1], -1) <= string.byte(id, -1) do before = before + 1 end
 end
 local from = last
 if not visitor then from = math.max(last, granted) end

@@ -113,6 +113,7 @@ func claims() []claim {
 		{"those who wait go in order", fleet.order},
 		{"who does not come back does not hold the others up for long", fleet.absent},
 		{"a visit keeps its turn for the visitor", fleet.visitor},
+		{"robots.txt goes before a visitor, and a visitor before all others", fleet.rank},
 		{"robots.txt waits for no place and takes one", fleet.robots},
 		{"a pause holds for all", fleet.pause},
 		{"pauses grow, and are halved by good answers", fleet.strain},
@@ -334,6 +335,25 @@ func (f fleet) visitor() {
 	f.take(f.a, f.kind(turns.Visit, "visit"), true)
 	f.take(f.b, f.page("other"), false)
 	f.take(f.a, f.kind(turns.Visitor, "visitor"), true)
+}
+
+// rank has a reader of robots.txt wait, who keeps the delay to a visit, and then the visitor come, who does not.
+func (f fleet) rank() {
+	visitor, robots, next := f.kind(turns.Visitor, "visitor"), f.kind(turns.Robots, "robots"), f.kind(turns.Robots, "next")
+	f.take(f.a, f.kind(turns.Visit, "visit"), true)
+	f.take(f.b, f.page("other"), false)
+	got := f.take(f.b, robots, false)
+	f.take(f.a, visitor, false)
+	f.take(f.a, next, false)
+	time.Sleep(got.Wait)
+	f.take(f.a, next, false)
+	f.take(f.a, visitor, false)
+	f.take(f.b, robots, true)
+	begin := time.Now()
+	f.tell(f.b, turns.Ended, robots, 0)
+	f.tell(f.a, turns.Dropped, next, 0)
+	f.take(f.b, f.page("other"), false)
+	f.waits(f.a, visitor, f.delay, begin)
 }
 
 func (f fleet) robots() {

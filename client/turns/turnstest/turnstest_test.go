@@ -80,6 +80,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"those who wait go in order":                                              {asks: func(a *turns.Ask) { a.Turn = "all" }},
 		"who does not come back does not hold the others up for long":             {answer: func(a *turns.Reply) { a.Taken = false; a.Wait = time.Second }},
 		"a visit keeps its turn for the visitor":                                  {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
+		"robots.txt goes before a visitor, and a visitor before all others":       {asks: func(a *turns.Ask) { a.Kind %= turns.Robots }},
 		"robots.txt waits for no place and takes one":                             {asks: func(a *turns.Ask) { a.Kind = turns.Page }},
 		"a pause holds for all":                                                   {news: func(n *turns.Report) { n.Pause = 0 }},
 		"pauses grow, and are halved by good answers":                             {answer: func(a *turns.Reply) { a.Strain = 0 }},
