@@ -171,6 +171,8 @@ func (f *fleet) run() {
 		<-done
 	}
 	time.Sleep(lease + time.Second)
+	f.noPageIsHeld()
+	time.Sleep(2 * time.Minute) // no robots.txt that is read behind its caller takes longer than that
 	f.nothingIsHeld()
 	for _, p := range f.procs {
 		for _, g := range p.gates {
@@ -178,6 +180,19 @@ func (f *fleet) run() {
 		}
 	}
 	time.Sleep(5 * time.Minute)
+}
+
+// noPageIsHeld looks for places that the store keeps for requests for pages, which have all ended.
+func (f *fleet) noPageIsHeld() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.procs {
+		for turn, g := range p.turns {
+			if !g.robots && g.holds(time.Now()) {
+				f.t.Errorf("%s: turn %s is held that has no request; %s", g.key, turn, f)
+			}
+		}
+	}
 }
 
 // nothingIsHeld asks for a turn at each site.
