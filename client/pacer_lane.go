@@ -108,7 +108,7 @@ type waiter struct {
 	early <-chan struct{} // or sooner, when this is closed
 	fault error           // why it could not be asked
 	given bool            // the turn is there: it gave it, or this process runs alone
-	taken time.Time       // when that was asked for; zero: the store fails
+	taken time.Time       // when the turn was asked for that the store gave; zero: it has given none
 }
 
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
@@ -190,6 +190,9 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 		case err != nil:
 			return pl, held, err
 		case next == toSleep:
+			if !w.taken.IsZero() || d == 0 && w.fault != nil {
+				p.drop(w) // the turn that came, or whose answer was lost: others wait for its place
+			}
 			w.sleep(ctx, d)
 			w.checked, w.given = false, false
 		case next == toCheck:
@@ -219,6 +222,9 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 	}
 	l, o := w.lane, w.origin
 	at, full := p.earliest(l, now, w.kind)
+	if !w.taken.IsZero() { // the store knows of all Visits, not of what of this process began or ended meanwhile
+		at = pacing.Later(p.spaced(l, l.Last, now), l.Resume)
+	}
 	at = pacing.Later(at, w.least)
 	due := pacing.Later(at, w.due)
 	deadline, hasDeadline := ctx.Deadline()
@@ -366,10 +372,7 @@ func (l *lane) join(w *waiter) *list.Element {
 func (p *Pacer) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.ask.Turn != "" { // it waits in the store, or was given a turn there that it never heard of
-		n := turns.Report{Ask: w.ask, Event: turns.Dropped}
-		go p.tell(w.key, n)
-	}
+	p.drop(w)
 	if w.at == w.owing {
 		if w.owing = w.at.Prev(); w.owing == nil {
 			w.past = pace{}

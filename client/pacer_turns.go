@@ -77,7 +77,6 @@ func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
 		w.fault = err // what the store said before tells more than that it was too late this time
 	}
-	w.taken = begin
 	if err != nil {
 		w.due, w.taken = now.Add(pacing.Jittered(max(p.storePause, firstStorePause))), time.Time{}
 		if p.RunAlone {
@@ -94,6 +93,7 @@ func (p *Pacer) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	l := w.lane
 	l.Strain, l.Resume = max(a.Strain, 0), pacing.Later(l.Resume, now.Add(a.Pause))
 	if a.Taken {
+		w.taken = begin
 		return now.Before(begin.Add(leaseTime)) && !l.read.After(w.read)
 	}
 	if w.kind == turns.Robots { // which may keep the delay of others
@@ -129,6 +129,16 @@ func (p *Pacer) hold(w *waiter) {
 		pl.lease.renew = time.AfterFunc(time.Until(w.taken.Add(renewTime)), func() { p.renew(pl) })
 	}
 	w.ask.Turn = "" // nothing is left to give back
+}
+
+// drop gives back what the store has of w: it waits there, or was given a turn there, and may not know.
+func (p *Pacer) drop(w *waiter) {
+	if w.ask.Turn == "" {
+		return
+	}
+	n := turns.Report{Ask: w.ask, Event: turns.Dropped}
+	go p.tell(w.key, n)
+	w.ask.Turn, w.taken = "", time.Time{}
 }
 
 // turnLetters is the length of the name of a turn: 40 bits, for the few turns at one origin

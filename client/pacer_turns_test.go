@@ -396,66 +396,91 @@ func TestPacerTurnsAloneKeepTheirOwnPace(t *testing.T) {
 	})
 }
 
-// A request that ended while the store was asked for a turn counts, though the store did not know of it.
+// A request that ended while the store was asked for a turn counts, though the store did not know of it. The turn
+// that the store gave is given back: its lease may end before the delay has run, and would count as another end.
 func TestPacerTurnsKeepTheDelayToWhatEndsMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, base := new(memturns.Store), &starts{begin: time.Now(), took: 2500 * time.Millisecond}
-		var slow atomic.Bool
-		store.Fault = func(_ context.Context, _ string, after bool) error {
-			if after && slow.CompareAndSwap(true, false) {
-				time.Sleep(time.Second)
-			}
-			return nil
-		}
-		c := paced(&client.Pacer{Turns: store, MaxUnderway: 2}, base)
-		for range 2 {
-			go func() {
-				res, err := c.Get("http://a.example/page")
-				if err != nil {
-					t.Error(err)
-					return
+	for _, delay := range []time.Duration{time.Second, 8 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store, base := new(memturns.Store), &starts{begin: time.Now(), took: delay + 1500*time.Millisecond}
+			var slow atomic.Bool
+			store.Fault = func(_ context.Context, _ string, after bool) error {
+				if after && slow.CompareAndSwap(true, false) {
+					time.Sleep(time.Second)
 				}
-				res.Body.Close()
-			}()
-			time.Sleep(3 * time.Second) // the first page is on its way from 1s to 3.5s
-			slow.Store(true)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(base.at) != 2 || base.at[1]-base.at[0] < 3500*time.Millisecond {
-			t.Errorf("pages at %v, want the second a second after the first, which takes 2.5s", base.at)
-		}
-	})
+				return nil
+			}
+			c := paced(&client.Pacer{Turns: store, MaxUnderway: 2, Delay: delay}, base)
+			for range 2 {
+				go getPage(t, c, "http://a.example/page")
+				time.Sleep(2*delay + time.Second) // the first page ends half a second after that
+				slow.Store(true)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if len(base.at) != 2 || base.at[1]-base.at[0] != base.took+delay {
+				t.Errorf("pages at %v, want the second %v after the first, which takes %v", base.at, delay, base.took)
+			}
+		})
+	}
 }
 
 // A request that goes before others comes while one of them asks the store. The turn that the store gives is used,
-// not kept from both until its lease ends.
-func TestPacerTurnsThatComeWhenAnotherGoesFirstAreUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, base := new(memturns.Store), &starts{begin: time.Now()}
-		far := time.Duration(0)
-		store.Fault = func(_ context.Context, _ string, after bool) error {
-			if after {
-				time.Sleep(far)
-			}
-			return nil
-		}
-		p := &client.Pacer{Turns: store}
-		c := paced(p, base)
-		getPage(t, c, "http://a.example/first") // after robots.txt
-		if err := p.Wait(t.Context(), parse("http://a.example/visited")); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		far = 500 * time.Millisecond
-		go getPage(t, c, "http://a.example/other")
-		time.Sleep(400 * time.Millisecond)
-		getPage(t, c, "http://a.example/visited")
-		time.Sleep(time.Minute)
-		if want := []time.Duration{time.Second, 3500 * time.Millisecond, 5500 * time.Millisecond}; !slices.Equal(base.at, want) {
-			t.Errorf("pages at %v, want %v", base.at, want)
-		}
-	})
+// or given back, not kept from both until its lease ends.
+func TestPacerTurnsThatComeWhenAnotherGoesFirst(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name  string
+		first time.Duration // how long the answer to the one who asks first takes
+		err   error         // what that is instead
+		then  time.Duration // how long all later answers take
+		want  []time.Duration
+		order string
+	}{
+		{"in order", 500 * ms, nil, 500 * ms, []time.Duration{1000 * ms, 3500 * ms, 5500 * ms}, "first other visited"},
+		{"overtaken", 500 * ms, nil, 50 * ms, []time.Duration{1000 * ms, 3500 * ms, 4600 * ms}, "first other visited"},
+		{"lost", 500 * ms, errors.New("connection reset"), 50 * ms, []time.Duration{1000 * ms, 4050 * ms, 5150 * ms}, "first visited other"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, base, order := new(memturns.Store), &starts{begin: time.Now()}, new(line)
+				var answers atomic.Int64
+				answers.Store(-1 << 10)
+				store.Fault = func(_ context.Context, _ string, after bool) error {
+					if !after {
+						return nil
+					}
+					switch n := answers.Add(1); {
+					case n == 1:
+						time.Sleep(tt.first)
+						return tt.err
+					case n > 1:
+						time.Sleep(tt.then)
+					}
+					return nil
+				}
+				p := &client.Pacer{Turns: store}
+				c := paced(p, pagesOf(func(req *http.Request) (*http.Response, error) {
+					order.RoundTrip(req)
+					return base.RoundTrip(req)
+				}))
+				getPage(t, c, "http://a.example/first") // after robots.txt
+				if err := p.Wait(t.Context(), parse("http://a.example/visited")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				answers.Store(0)
+				go getPage(t, c, "http://a.example/other")
+				time.Sleep(400 * ms)
+				getPage(t, c, "http://a.example/visited")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				got := strings.Join(slices.DeleteFunc(order.order, isRobots), " ")
+				if got != tt.order || !slices.Equal(base.at, tt.want) {
+					t.Errorf("%s at %v, want %s at %v", got, base.at, tt.order, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // serve answers one request, as RoundTrip does.
