@@ -34,7 +34,8 @@
 // If errors.Is(err, [ErrNotSent]), the gate held the request back. The error tells what to do
 // next:
 //
-//   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
+//   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL. So with
+//     policy.ReasonAgreement: see [Agreements].
 //   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read.
 //     Unreachable says why. Ask again after Until.
 //   - A [*UseError]: robots.txt says no to one of Transport.Uses.
@@ -144,6 +145,10 @@ type Transport struct {
 	// The labels are asked about one by one: declare those that the answers are really
 	// for. What the answers themselves say about use is for the caller to read; see [PageRules].
 	Uses []string
+
+	// Agreements decide before robots.txt does: what sites have agreed to in writing. If nil, there
+	// are none.
+	Agreements *Agreements
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
 	//
@@ -328,6 +333,7 @@ func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
 	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
+	g.agreements = t.Agreements
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -409,14 +415,14 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 	}
 	req := (&http.Request{URL: u}).WithContext(ctx)
 	for {
-		_, o, err := g.admit(req)
+		_, o, by, err := g.admit(req)
 		if err != nil {
 			return nil, err
 		}
 		if o == (fetch.Origin{}) {
 			return new(Turn), nil
 		}
-		turn, err := g.turn(ctx, u, o, recheck{g: g, req: req})
+		turn, err := g.turn(ctx, u, o, recheck{g: g, req: req, by: by})
 		if err != errAgain {
 			return turn, err
 		}

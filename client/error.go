@@ -43,6 +43,10 @@ type Answer struct {
 	Use string
 	By  *usage.Statement
 
+	// With policy.ReasonAgreement: what decided, in place of robots.txt. Rule and Group are its own,
+	// and the line is that of what ParseAgreements has read. Else nil.
+	Agreement *Agreement
+
 	// Unreachable says why robots.txt is unreachable, or is nil.
 	Unreachable error
 
@@ -68,11 +72,13 @@ func (a *Answer) text() string {
 	d := a.Decision
 	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
 	said := d.String()
-	if d.Rule.Line > 0 {
+	if d.Rule.Line > 0 && a.Agreement == nil {
 		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
 	}
 	text := fmt.Sprintf("%q: %s", cut(a.Token), said)
-	if a.Unreachable != nil {
+	if a.Agreement != nil {
+		text += fmt.Sprintf(", until %s: %s", a.Agreement.Until.Format(time.RFC3339), cut(a.Agreement.Reason))
+	} else if a.Unreachable != nil {
 		text += ": " + cut(a.Unreachable.Error())
 	}
 	return text

@@ -36,7 +36,8 @@ type gate struct {
 	wire       bool     // Base tells when it hands a request to a connection, and may do so more than once
 	publicOnly bool     // Fetcher.PublicOnly
 	uses       []string // Transport.Uses
-	misuse     error    // what is wrong with the Transport, or nil
+	agreements *Agreements
+	misuse     error // what is wrong with the Transport, or nil
 
 	lent      sync.Pool // headers with agentField alone, see takeBack
 	closed    atomic.Bool
@@ -61,7 +62,10 @@ type ruling struct {
 // answer returns r as callers see it.
 func (g *gate) answer(r *ruling) (a Answer) {
 	if a = r.question.answer(); r.result != nil {
-		a.Unreachable, a.Received, a.Until = r.result.Err, r.result.Time, g.cache.Until(r.origin, &g.source)
+		a.Unreachable, a.Received = r.result.Err, r.result.Time
+		if until := g.cache.Until(r.origin, &g.source); a.Agreement == nil || !until.IsZero() && until.Before(a.Until) {
+			a.Until = until
+		}
 	}
 	return a
 }
@@ -133,6 +137,7 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 		return err
 	}
 	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(u)
+	r.agreed = g.agreements.of(r.origin)
 	if r.own.hasUses {
 		r.uses = r.own.uses
 	}
@@ -154,9 +159,13 @@ func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, 
 }
 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
-// Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is.
-func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
+// Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is, unless by an
+// agreement that has ended.
+func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error) error {
 	switch {
+	case err != nil && by.over():
+		r.Decision = policy.Decision{Reason: policy.ReasonUnreachable}
+		return &DisallowedError{URL: req.URL, Answer: Answer{Decision: r.Decision, Token: r.token, Unreachable: err}}
 	case err != nil || r.Allowed:
 		return nil
 	case r.Reason == policy.ReasonUse:
@@ -167,7 +176,7 @@ func (g *gate) refusal(req *http.Request, r *ruling, err error) error {
 
 // stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
 // meanwhile is read anew, no longer than ctx: a copy that forbids must not end as permission.
-func (g *gate) stillAllowed(ctx context.Context, req *http.Request) error {
+func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreement) error {
 	start := time.Now()
 	r, err := g.rule(ctx, req, true)
 	if errors.Is(err, context.Canceled) {
@@ -176,7 +185,7 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request) error {
 	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
 		return context.Cause(ctx)
 	}
-	refused := g.refusal(req, &r, err)
+	refused := g.refusal(req, &r, by, err)
 	if refused != nil && g.trace.Decided != nil {
 		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: time.Since(start)}
 		d.Target, _ = requestTarget(nil, req.URL)

@@ -24,14 +24,14 @@ import (
 func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 	sent := 0
 	for {
-		out, o, err := g.admit(req)
+		out, o, by, err := g.admit(req)
 		if err != nil {
 			return refuse(req, err)
 		}
 		paced := g.pacer != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
 			if g.sign != nil {
-				if out, err = g.signedNow(out, req, o); err != nil {
+				if out, err = g.signedNow(out, req, o, by); err != nil {
 					return nil, err
 				}
 			}
@@ -41,7 +41,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 			}
 			return res, err
 		}
-		s := &sending{gate: g, req: req, origin: o, fresh: time.Now(), sent: sent}
+		s := &sending{gate: g, req: req, origin: o, by: by, fresh: time.Now(), sent: sent}
 		if paced {
 			if err := s.wait(); err == errAgain {
 				continue
@@ -80,11 +80,11 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 }
 
 // signedNow is signed for what nothing watches any more. What forbids it by the end of a slow Sign counts.
-func (g *gate) signedNow(out, req *http.Request, o fetch.Origin) (*http.Request, error) {
+func (g *gate) signedNow(out, req *http.Request, o fetch.Origin, by *Agreement) (*http.Request, error) {
 	start := time.Now()
 	out, err := g.signed(out)
 	if err == nil && o != (fetch.Origin{}) && time.Since(start) >= freshTime {
-		if err = g.stillAllowed(req.Context(), req); err != nil {
+		if err = g.stillAllowed(req.Context(), req, by); err != nil {
 			_, err = refuse(out, err)
 		}
 	}
@@ -125,6 +125,7 @@ type sending struct {
 	signed  *http.Request   // nil: it is not
 	turn    *Turn           // nil: it keeps no pace
 	origin  fetch.Origin    // zero: no robots.txt was asked
+	by      *Agreement      // that let it through, or nil
 	watched context.Context // as Base has it; nil: as the caller gave it
 	cancel  context.CancelCauseFunc
 	proxied atomic.Bool // its connection is to a proxy
@@ -155,7 +156,7 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req})
+	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req, by: s.by})
 	returned = true
 	if err == nil {
 		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)
@@ -331,7 +332,7 @@ func (s *sending) refresh(ctx context.Context) error {
 	if s.origin == (fetch.Origin{}) {
 		return nil
 	}
-	return s.gate.stillAllowed(ctx, s.req)
+	return s.gate.stillAllowed(ctx, s.req, s.by)
 }
 
 // signAnew signs in place: Base has the header, and does not read it before gotConn has returned. Sign may
@@ -429,35 +430,35 @@ func (g *gate) compareClocks(req *http.Request, res *http.Response) {
 const maxClockError = time.Minute
 
 // admit decides on req. It returns what is to be sent, req itself or a copy, and the
-// origin whose pace to keep. A request that keeps none has the zero Origin.
-func (g *gate) admit(req *http.Request) (*http.Request, fetch.Origin, error) {
+// origin whose pace to keep. A request that keeps none has the zero Origin. by is the agreement
+// that lets it through, if one does.
+func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *Agreement, err error) {
 	own := gatingOf(req.Context())
 	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
-		return req, fetch.Origin{}, g.checkPublic(req)
+		return req, o, nil, g.checkPublic(req)
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	if g.misuse == nil && own.bypass {
-		o, err := originOf(req)
-		if err != nil {
-			return nil, o, err
+		if o, err = originOf(req); err != nil {
+			return nil, o, nil, err
 		}
-		out := g.toSend(req, o, hasAgent)
-		return out, fetch.Origin{}, g.checkPublic(out)
+		out = g.toSend(req, o, hasAgent)
+		return out, fetch.Origin{}, nil, g.checkPublic(out)
 	}
 	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
 		if err := fetch.CheckHeader(req.Header); err != nil {
-			return nil, fetch.Origin{}, fmt.Errorf("client: %w", err)
+			return nil, o, nil, fmt.Errorf("client: %w", err)
 		}
 	}
 	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own}
 	if err := g.ask(req.Context(), req, &r); err != nil {
-		return nil, r.origin, err
+		return nil, r.origin, nil, err
 	}
 	if !r.Allowed {
-		return nil, r.origin, g.refusal(req, &r, nil)
+		return nil, r.origin, nil, g.refusal(req, &r, nil, nil)
 	}
-	out := g.toSend(req, r.origin, hasAgent)
-	return out, r.origin, g.checkPublic(out)
+	out = g.toSend(req, r.origin, hasAgent)
+	return out, r.origin, r.agreement, g.checkPublic(out)
 }
 
 // toSend returns req, or a copy of it with what the wire needs: our User-Agent if it has

@@ -21,13 +21,17 @@ import (
 // of Transport.Uses. It asks no network, no Cache and no clock, so the Answer has no times. The
 // error says why u or token cannot be decided on.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	return decideWith(nil, p, token, u, uses)
+}
+
+func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, uses []string) (Answer, error) {
 	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
 		return Answer{}, err
 	}
 	if isOther(u) {
 		return Answer{}, schemeError(u)
 	}
-	_, err := originOf(&http.Request{URL: u})
+	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -38,7 +42,7 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 	case target == robotsTarget:
 		return Answer{Decision: unruled, Token: token}, nil
 	}
-	q := question{policy: p, group: p.Group(token), token: token, uses: uses}
+	q := question{policy: p, group: p.Group(token), token: token, uses: uses, agreed: agreed.of(o)}
 	if err = q.decide(context.Background(), target); err != nil {
 		return Answer{}, err
 	}
@@ -52,15 +56,22 @@ type question struct {
 	group  policy.Group // of token
 	token  string
 	uses   []string
-	ftp    bool // what sends it makes commands of its path in its own way
+	ftp    bool         // what sends it makes commands of its path in its own way
+	agreed []*Agreement // with the site
 
 	policy.Decision // zero after an error
 	use             string
 	by              *usage.Statement // with ReasonUse
+	agreement       *Agreement       // that ends first of those that have decided on a form of the target
+	settled         policy.Decision  // by it
 }
 
 func (q *question) answer() Answer {
-	return Answer{Decision: q.Decision, Token: q.token, Use: q.use, By: q.by}
+	a := Answer{Decision: q.Decision, Token: q.token, Use: q.use, By: q.by}
+	if q.Reason == policy.ReasonAgreement {
+		a.Agreement, a.Until = q.agreement, q.agreement.Until
+	}
+	return a
 }
 
 // decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
@@ -74,7 +85,9 @@ func (q *question) decide(ctx context.Context, target string) error {
 
 // decideForm decides on a target as it is written.
 func (q *question) decideForm(target string) {
-	q.Decision = q.group.Decide(target)
+	if q.Decision = q.group.Decide(target); len(q.agreed) > 0 {
+		q.agree(target)
+	}
 	if q.Allowed && len(q.uses) > 0 {
 		if q.use, q.by = disallowedUse(q.policy, q.token, target, q.uses); q.by != nil {
 			q.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
@@ -208,6 +221,9 @@ func (q *question) decideDotFree(ctx context.Context, target string) error {
 		if last > first { // see hasDotSegment
 			forms = appendResolved(forms, forms[i], last)
 		}
+	}
+	if q.agreement != nil { // the last form may need none
+		q.Decision = q.settled
 	}
 	return nil
 }

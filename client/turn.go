@@ -86,10 +86,11 @@ func (t *Turn) End() {
 type recheck struct {
 	g      *gate
 	req    *http.Request
-	looked time.Time // when robots.txt was looked up again, or zero
-	pause  time.Time // that was known after that: its end
-	visit  uint64    // the target that Pacer.Wait waits for; with try, the only one of these
-	try    bool      // of Pacer.Try
+	by     *Agreement // that let it through, or nil
+	looked time.Time  // when robots.txt was looked up again, or zero
+	pause  time.Time  // that was known after that: its end
+	visit  uint64     // the target that Pacer.Wait waits for; with try, the only one of these
+	try    bool       // of Pacer.Try
 }
 
 // holds reports whether the request is still allowed, by what the cache holds. It is
@@ -109,5 +110,5 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 		d, err = r.g.rule(ctx, r.req, false)
 		r.looked = time.Now()
 	}
-	return r.g.refusal(r.req, &d, err) == nil
+	return r.g.refusal(r.req, &d, r.by, err) == nil
 }

@@ -1,0 +1,210 @@
+package client
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// Agreements are what sites have agreed to in writing: rules for one origin each, until a date,
+// that decide before its robots.txt. See [ParseAgreements]. They never change, and are safe for
+// concurrent use. Nil is none.
+//
+// Where no rule of an agreement matches, robots.txt decides as ever. It is read in any case, for its
+// delays and for what it says about use (see Transport.Uses). If it is unreachable, what was agreed on
+// holds, unless uses are declared: then what it says about them is not known, and the answer is no.
+//
+// The first decision of each agreement is logged to slog.Default, and so is the first that it could
+// have made had it not ended.
+type Agreements struct {
+	sites map[fetch.Origin][]*Agreement
+}
+
+// Agreement is one of Agreements.
+type Agreement struct {
+	Reason string    // why the rules hold, as it was written
+	Until  time.Time // it decides nothing that could be sent at this time, or later
+
+	site        fetch.Origin
+	rules       *policy.Policy
+	above       int // lines of the file
+	used, ended sync.Once
+}
+
+// ParseAgreements reads entries such as
+//
+//	Site: https://example.com
+//	Until: 2027-03-31
+//	Reason: e-mail of J. Doe, 2 November 2026, ticket 4711
+//	User-agent: ExampleBot
+//	Allow: /archive/
+//	Disallow: /archive/drafts/
+//
+// An entry begins with Site: scheme and host, and the port if it is another than the scheme's.
+// Until is the last day that it holds, in UTC. Groups follow, as in robots.txt (RFC 9309 §2.2): a
+// User-agent line "*" is for each crawler that the entry does not name. Of several entries for a
+// site, the first with a rule for the target decides. Lines that begin with "#" are comments.
+//
+// All else is an error that names the line: nothing is guessed. An entry that has ended is none.
+func ParseAgreements(data []byte) (*Agreements, error) {
+	r := agreementReader{all: &Agreements{sites: map[fetch.Origin][]*Agreement{}}}
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF") + "\n") {
+		r.line++
+		if err := r.read(strings.TrimSpace(line)); err != nil {
+			return nil, fmt.Errorf("client: agreements, line %d: %w", r.line, err)
+		}
+	}
+	if err := r.end(); err != nil {
+		return nil, fmt.Errorf("client: agreements, line %d: %w", r.line-1, err)
+	}
+	return r.all, nil
+}
+
+type agreementReader struct {
+	all  *Agreements
+	line int
+
+	*Agreement                 // nil before the first
+	group      strings.Builder // what package policy reads of it, line by line
+	last       string          // the field of the last line of a group
+}
+
+// read reads a line.
+func (r *agreementReader) read(line string) error {
+	field, value, ok := strings.Cut(line, ":")
+	field, value = strings.ToLower(strings.TrimSpace(field)), strings.TrimSpace(value)
+	switch {
+	case line == "" || line[0] == '#':
+		r.group.WriteByte('\n')
+		return nil
+	case !utf8.ValidString(line) || strings.ContainsFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }) || len(line) > 2<<10:
+		return fmt.Errorf("it holds a control character, is not UTF-8 or is longer than 2 KiB: write it anew")
+	case !ok || value == "":
+		return fmt.Errorf("write it as FIELD: VALUE")
+	case field == "site":
+		return r.begin(value)
+	case r.Agreement == nil:
+		return fmt.Errorf("begin with the site, such as Site: https://example.com")
+	}
+	err := r.take(field, value)
+	if field == "until" || field == "reason" {
+		line = ""
+	} else {
+		r.last = field
+	}
+	r.group.WriteString(line + "\n")
+	return err
+}
+
+// begin begins an entry.
+func (r *agreementReader) begin(site string) error {
+	if err := r.end(); err != nil {
+		return err
+	}
+	u, err := url.Parse(site)
+	if err != nil || isOther(u) || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
+		return fmt.Errorf("%q is no site: write its scheme and host alone, such as https://example.com", cut(site))
+	}
+	r.Agreement = &Agreement{above: r.line - 1}
+	r.group.WriteByte('\n')
+	r.site, err = fetch.OriginOf(u)
+	return err
+}
+
+// take takes a line of an entry.
+func (r *agreementReader) take(field, value string) error {
+	switch {
+	case field == "until" && r.Until.IsZero():
+		day, err := time.Parse(time.DateOnly, value)
+		if r.Until = day.AddDate(0, 0, 1); err != nil {
+			return fmt.Errorf("%q is no date: write the last day that it holds, such as 2027-03-31", cut(value))
+		}
+	case field == "reason" && r.Reason == "":
+		r.Reason = value
+	case field == "until" || field == "reason":
+		return fmt.Errorf("the entry has its %s: begin another with a Site line", field)
+	case field == "user-agent":
+		if value != "*" && policy.ProductToken(value) != value {
+			return fmt.Errorf("%q is no product token: write one such as ExampleBot, or * for all", cut(value))
+		}
+	case field != "allow" && field != "disallow":
+		return fmt.Errorf("%q is no field: write Site, Until, Reason, User-agent, Allow or Disallow", cut(field))
+	case r.last == "":
+		return fmt.Errorf("say above for whom it is, such as User-agent: *")
+	case value[0] != '/' && value[0] != '*':
+		return fmt.Errorf("%q is no path: begin it with a slash; / is the whole site", cut(value))
+	}
+	return nil
+}
+
+// end ends the entry that is being read.
+func (r *agreementReader) end() error {
+	if a := r.Agreement; a != nil {
+		switch {
+		case a.Until.IsZero():
+			return fmt.Errorf("the entry for %s above has no end: add its last day, such as Until: 2027-03-31", a.site)
+		case a.Reason == "":
+			return fmt.Errorf("the entry for %s above has no reason: add who agreed to it, and where that is, as Reason: TEXT", a.site)
+		case r.last == "" || r.last == "user-agent":
+			return fmt.Errorf("the entry for %s above ends without a rule: add Allow: PATH or Disallow: PATH", a.site)
+		case r.group.Len() > 64<<10: // what package policy reads without a limit
+			return fmt.Errorf("the entry for %s above is longer than 64 KiB: make several of it", a.site)
+		}
+		a.rules = policy.Parse([]byte(r.group.String()))
+		r.all.sites[a.site] = append(r.all.sites[a.site], a)
+	}
+	r.group.Reset()
+	r.last = ""
+	return nil
+}
+
+// Decide is [DecideWith] by what was agreed on with the site of u, before p.
+func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	return decideWith(all, p, token, u, uses)
+}
+
+// of returns the agreements with the site of o, those that have ended too.
+func (all *Agreements) of(o fetch.Origin) []*Agreement {
+	if all == nil {
+		return nil
+	}
+	return all.sites[o]
+}
+
+// over reports whether a has ended, or will have when what it decides on now is sent.
+func (a *Agreement) over() bool { return a != nil && !time.Now().Add(freshTime).Before(a.Until) }
+
+func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {
+	once.Do(func() { say(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })
+}
+
+// agree has the first agreement that has a rule for the target decide in place of q.group, which has.
+func (q *question) agree(target string) {
+	for _, a := range q.agreed {
+		d := a.rules.Decide(q.token, target)
+		switch {
+		case d.Reason != policy.ReasonRule:
+			continue
+		case a.over():
+			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
+			continue
+		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:
+			return // what robots.txt says about use is not known
+		}
+		a.log(&a.used, slog.LevelInfo, "client: an agreement decides")
+		d.Reason = policy.ReasonAgreement
+		d.Rule.Line += a.above
+		if q.Decision = d; q.agreement == nil || !d.Allowed || a.Until.Before(q.agreement.Until) {
+			q.agreement, q.settled = a, d
+		}
+		return
+	}
+}
