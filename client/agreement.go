@@ -30,8 +30,8 @@ type Agreements struct {
 
 // Agreement is one of Agreements.
 type Agreement struct {
-	Reason string    // why the rules hold, as it was written
-	Until  time.Time // it decides nothing that could be sent at this time, or later
+	Reason string    `json:"reason"` // why the rules hold, as it was written
+	Until  time.Time `json:"until"`  // it decides nothing that could be sent at this time, or later
 
 	site        fetch.Origin
 	rules       *policy.Policy

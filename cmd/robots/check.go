@@ -51,6 +51,7 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 	site.DialectVar(cmd, &c.Asker, true)
 	cmd.Flags().BoolVar(&c.Explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
 	site.UsesVar(cmd, &c.Asker)
+	site.AgreementsVar(cmd, &c.Asker)
 	c.Register(cmd)
 	c.RegisterCache(cmd)
 	return cmd

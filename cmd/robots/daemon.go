@@ -48,6 +48,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
 	s.Register(cmd)
 	s.RegisterCache(cmd)
+	site.AgreementsVar(cmd, &s.Asker)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }
 

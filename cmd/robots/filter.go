@@ -104,6 +104,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
 	site.UsesVar(cmd, &f.Asker)
+	site.AgreementsVar(cmd, &f.Asker)
 	names := slices.Sorted(maps.Keys(failures))
 	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	f.Register(cmd)

@@ -105,7 +105,7 @@ func (p *proxying) registerProxy(cmd *cobra.Command) {
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
 	f.StringVar(&p.obeys.Blind, "blind", proxy.BlindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
-		"refuse with --pace, --uses, --header or --sign-key, which cannot be kept there")
+		"refuse with --pace, --uses, --header, --agreements or --sign-key, which cannot be kept there")
 	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(proxy.BlindWays, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
 		"close ends the connection, or the stream of HTTP/2, without an answer")
@@ -119,11 +119,11 @@ func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(proxy.BlindWays, p.obeys.Blind) {
 		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.obeys.Blind), strings.Join(proxy.BlindWays, ", "))
 	}
-	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil {
+	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil && p.Agreed == nil {
 		return nil
 	}
 	if given {
-		return shell.Usagef("--pace, --uses, --header and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
+		return shell.Usagef("--pace, --uses, --header, --agreements and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
 	}
 	p.obeys.Blind = proxy.BlindRefuse
 	return nil

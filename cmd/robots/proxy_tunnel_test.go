@@ -274,7 +274,7 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 		t.Errorf("%q", left)
 	}
 	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}, {"--blind=x"},
-		{"--blind=origin", "--pace"}} {
+		{"--blind=origin", "--pace"}, {"--blind=origin", "--agreements=/dev/null"}} {
 		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, flags...)
 		if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {

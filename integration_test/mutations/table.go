@@ -15,7 +15,7 @@ var table = []mutation{
 	{"client/gate.go", "case err != nil && by.over():", "case false:", "an agreement that has ended lets through what waited", "./client", "TestNoAgreementOutlivesItsDate"},
 	{"client/agreement.go", "case d.Allowed && len(q.uses) > 0 && ", "case false && ", "with uses an outage makes an agreement wider", "./client", "TestAnAgreementDecidesBeforeRobots"},
 	{"client/agreement.go", "|| !d.Allowed || a.Until", "|| a.Until", "a no by an agreement is lost among the forms of a target", "./client", "TestAnAgreementDecidesBeforeRobots"},
-	{"cmd/robots/proxy_blind.go", " && p.Agreed.Agreements == nil", "", "what is agreed on is lost in a tunnel", "./cmd/robots", "TestProxyCAOverwritesNothing"},
+	{"cmd/robots/proxy.go", " && p.Agreed == nil", "", "what is agreed on is lost in a tunnel", "./cmd/robots", "TestProxyCAOverwritesNothing"},
 	{"client/gate.go", "case err != nil || r.Allowed:\n\t\treturn nil", "case true:\n\t\treturn nil", "a permission outlives the wait for a turn", "./client", "TestPacerDecidesAgainWhenTheTurnComes"},
 	{"client/body.go", "return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)", "return !ours && req.Context().Err() == nil", "a site is blamed for what was not sent", "./client", "TestPacerBlamesNoSiteForWhatCouldNotBeSent"},
 	{"client/send.go", "if !r.Allowed {\n\t\treturn nil, r.origin, nil,", "if !r.Allowed && r.result.Err == nil {\n\t\treturn nil, r.origin, nil,", "the unreachable is sent", "./client", "TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable"},

@@ -29,6 +29,12 @@ func (v *Verdict) AppendJSON(b []byte) []byte {
 	} else {
 		b = AppendAny(b, disallowedUse{v.Use, NewStatement(*v.By)})
 	}
+	b = append(b, `,"agreement":`...)
+	if v.Agreement == nil {
+		b = append(b, "null"...)
+	} else {
+		b = AppendAny(b, v.Agreement)
+	}
 	b = appendText(append(b, `,"error":`...), OrNull(v.Error))
 	b = v.Robots.appendJSON(append(b, `,"robots":`...))
 	b = append(b, `,"lines":`...)

@@ -42,10 +42,16 @@ type record struct {
 	Rule    *string         `json:"rule"`
 	Group   *string         `json:"group"`
 	Use     *disallowedUse  `json:"use"`
+	Agreed  *agreement      `json:"agreement"`
 	Error   *string         `json:"error"`
 	Robots  *Answer         `json:"robots"`
 	Lines   []FileLine      `json:"lines"`
 	Record  json.RawMessage `json:"record"`
+}
+
+type agreement struct {
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until"`
 }
 
 func recordOf(v *Verdict) record {
@@ -59,6 +65,9 @@ func recordOf(v *Verdict) record {
 	}
 	if v.By != nil {
 		r.Use = &disallowedUse{v.Use, NewStatement(*v.By)}
+	}
+	if a := v.Agreement; a != nil {
+		r.Agreed = &agreement{a.Reason, a.Until}
 	}
 	return r
 }
@@ -82,7 +91,9 @@ func fill(random *rand.Rand, v reflect.Value) {
 		fill(random, v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(random, v.Field(i))
+			if f := v.Field(i); f.CanSet() {
+				fill(random, f)
+			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), random.IntN(3), 3))

@@ -72,6 +72,9 @@ func (b *Bound) Explain(target string, d policy.Decision) []FileLine {
 	for _, l := range b.Agents {
 		found = append(found, FileLine{l.Number, l.Field + ": " + l.Value, false})
 	}
+	if d.Reason == policy.ReasonAgreement {
+		d.Rule = policy.Rule{} // of another file
+	}
 	matching := b.group.Matching(target)
 	if d.Rule.Line > 0 && d.Rule.Pattern == "" { // an empty rule may decide, and matches nothing
 		matching = append(matching, d.Rule)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
@@ -15,21 +16,22 @@ import (
 // Verdict is an answer about one URL. check, filter, match and the service write it alike: AppendJSON has its form, and
 // schema.json describes it. What a reader decodes is a Verdict, too, but for Use.
 type Verdict struct {
-	Number  int             // of the argument or the line, counted from 1
-	ID      json.RawMessage // match --jsonl: the record's own
-	URL     string          // as the user wrote it
-	Agent   string
-	Dialect string
-	Allowed bool
-	Reason  string // a policy.Reason as text; empty if the question was malformed
-	Line    int    // of the rule that decided, or of the empty one that allows all; 0: none
-	Rule    string
-	Group   string           // its product token, as the file writes it
-	Error   string           // why robots.txt could not be read, or what is wrong with the URL
-	Use     string           // what --uses has, with policy.ReasonUse
-	By      *usage.Statement // and what disallows it
-	Robots  *Answer          // check: where the rules come from
-	Lines   []FileLine       // check --explain
+	Number    int             // of the argument or the line, counted from 1
+	ID        json.RawMessage // match --jsonl: the record's own
+	URL       string          // as the user wrote it
+	Agent     string
+	Dialect   string
+	Allowed   bool
+	Reason    string // a policy.Reason as text; empty if the question was malformed
+	Line      int    // of the rule that decided, or of the empty one that allows all; 0: none
+	Rule      string
+	Group     string           // its product token, as the file writes it
+	Error     string           // why robots.txt could not be read, or what is wrong with the URL
+	Use       string           // what --uses has, with policy.ReasonUse
+	By        *usage.Statement // and what disallows it
+	Agreement *client.Agreement
+	Robots    *Answer    // check: where the rules come from
+	Lines     []FileLine // check --explain
 
 	Record json.RawMessage // filter: the line, if it was a JSON object
 }
@@ -56,18 +58,18 @@ func NewVerdict(url string, a client.Answer) Verdict {
 
 // Answered fills v from a.
 func (v *Verdict) Answered(a client.Answer) {
-	v.Allowed, v.Reason, v.Group, v.Use, v.By = a.Allowed, ReasonName(a.Reason), a.Group, a.Use, a.By
+	v.Allowed, v.Reason, v.Group, v.Use, v.By, v.Agreement = a.Allowed, ReasonName(a.Reason), a.Group, a.Use, a.By, a.Agreement
 	if a.Rule.Line > 0 {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
 	}
 }
 
-// Decide is client.DecideWith, which knows no FTP.
-func Decide(p *policy.Policy, agent string, u *url.URL, uses []string) (client.Answer, error) {
+// Decide is that of agreed, which knows no FTP and may be nil.
+func Decide(agreed *client.Agreements, p *policy.Policy, agent string, u *url.URL, uses []string) (client.Answer, error) {
 	if strings.EqualFold(u.Scheme, "ftp") {
 		return decideFTP(p, agent, u, uses)
 	}
-	return client.DecideWith(p, agent, u, uses...)
+	return agreed.Decide(p, agent, u, uses...)
 }
 
 // decideFTP decides on all that an FTP client may make of the path: "/%2Fa", "//a" and
@@ -84,7 +86,7 @@ func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (a cli
 		if err != nil {
 			return a, err
 		}
-		if a, err = Decide(p, agent, page, uses); err != nil || !a.Allowed {
+		if a, err = Decide(nil, p, agent, page, uses); err != nil || !a.Allowed {
 			break
 		}
 	}
@@ -127,6 +129,9 @@ func (v *Verdict) Because() string {
 		return Visible(v.Error)
 	case v.By != nil:
 		return fmt.Sprintf("%s is disallowed by %s", v.Use, Visible(v.By.String()))
+	case v.Agreement != nil:
+		return fmt.Sprintf("line %d of the agreements, until %s: %s (%s)",
+			v.Line, v.Agreement.Until.Format(time.RFC3339), Visible(v.Rule), Visible(v.Agreement.Reason))
 	case v.Line > 0:
 		return fmt.Sprintf("line %d: %s", v.Line, Visible(v.Rule))
 	case v.Reason == ReasonName(policy.ReasonUnavailable):

@@ -60,7 +60,7 @@ func refused(u *url.URL, a client.Answer) Refusal {
 		v.Error, v.Robots = a.Unreachable.Error(), &answer.Answer{URL: o.RobotsURL().String()}
 	}
 	why := v.Because()
-	if v.Line > 0 {
+	if v.Line > 0 && v.Agreement == nil {
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)

@@ -2,12 +2,14 @@ package site
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -58,6 +60,25 @@ func UsesVar(cmd *cobra.Command, k *answer.Asker) {
 	}
 	cmd.Flags().Func("uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search", set)
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// agreementsFlag is --agreements.
+type agreementsFlag struct{ *answer.Asker }
+
+func (f agreementsFlag) String() string { return "" }
+func (f agreementsFlag) Type() string   { return "string" }
+
+func (f agreementsFlag) Set(name string) error {
+	data, err := os.ReadFile(name)
+	if err == nil {
+		f.Agreed, err = client.ParseAgreements(data)
+	}
+	return err
+}
+
+// AgreementsVar adds --agreements.
+func AgreementsVar(cmd *cobra.Command, k *answer.Asker) {
+	cmd.Flags().Var(agreementsFlag{k}, "agreements", "decide first by the rules in this `FILE` that sites have agreed to (see the README)")
 }
 
 // UsageLabels are the labels that the standard table of package usage has, in its order.

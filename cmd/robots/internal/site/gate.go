@@ -80,7 +80,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	}
 	c := newCache(store, errs)
 	return &Gate{Transport: &client.Transport{
-		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign,
+		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
 	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
 }
 

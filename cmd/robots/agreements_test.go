@@ -1,0 +1,72 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+)
+
+// The service and the proxy keep the file of --agreements as check and filter do.
+func TestServeAndProxyKeepAgreements(t *testing.T) {
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/robots.txt":
+			io.WriteString(w, "page")
+		case r.Host == "down.example":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+		}
+	})
+	file := filepath.Join(t.TempDir(), "agreed")
+	text := ""
+	for _, site := range []string{"site", "down"} {
+		text += "Site: http://" + site + ".example\nUntil: 2199-03-31\nReason: ticket 4711\nUser-agent: ExampleBot\n" +
+			"Allow: /private/open\nDisallow: /promised\n"
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--private", "--agent=ExampleBot", "--agreements=" + file, to}
+	v, proxy := startServe(t, serve.UsualLimits, flags...), startProxy(t, flags...)
+	for _, row := range []struct {
+		url     string
+		allowed bool
+		because string // of JSON
+		why     string // of a refusal
+	}{
+		{"http://site.example/private/open", true, `"reason":"agreement","line":5,`, ""},
+		{"http://down.example/private/open", true, `"reason":"agreement","line":11,`, ""},
+		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-04-01T00:00:00Z: Disallow: /promised (ticket 4711)"},
+		{"http://site.example/private", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
+		{"http://other.example/private/open", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
+		{"http://down.example/", false, `"reason":"unreachable",`, "robots.txt is unreachable"},
+	} {
+		answers := map[string]string{}
+		_, answers["decide"] = v.do("GET", "/v1/decide?url="+row.url, "")
+		_, answers["all"] = v.do("GET", "/v1/decide?as=all&url="+row.url, "")
+		_, answers["stream"] = v.do("POST", "/v1/decide", row.url+"\n", "Content-Type: text/plain")
+		_, answers["turn"] = v.do("POST", "/v1/turns", `{"url":"`+row.url+`","wait":"2s"}`, "Content-Type: application/json")
+		for how, got := range answers {
+			if !strings.Contains(got, row.because) || strings.Contains(got, `"allowed":true`) != row.allowed && how != "all" {
+				t.Errorf("%s of %s: %s", how, row.url, got)
+			}
+		}
+		if strings.Contains(answers["turn"], `"turn":null`) == row.allowed {
+			t.Errorf("%s: the turn is %s", row.url, answers["turn"])
+		}
+		res, got := v.do("GET", "/authz", "", "X-Original-URL: "+row.url, "User-Agent: ExampleBot/1.0")
+		if res.StatusCode != map[bool]int{true: 200, false: 403}[row.allowed] || !strings.Contains(got, row.why) {
+			t.Errorf("authz of %s: %s, %s", row.url, res.Status, got)
+		}
+		res, got = proxy.do("GET", row.url)
+		if row.allowed != (res.StatusCode == 200 && got == "page") || !strings.Contains(got, row.why) || strings.Contains(got, "robots.txt, line 6") {
+			t.Errorf("proxy of %s: %s, %s", row.url, res.Status, got)
+		}
+	}
+}
