@@ -13,8 +13,7 @@
 // it, a little earlier or later, and so they do not expire together.
 //
 // An answer that varies by User-Agent holds for callers with the same one only, and comes
-// before what holds for all. Signed requests, and those to public addresses only, share no
-// answers with others (see [Source]).
+// before what holds for all. Sources of another fetch.Kind share no answers.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several
 // processes. A Store adds at most 100 ms to a call. Writes happen in the background, and are

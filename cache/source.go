@@ -23,11 +23,9 @@ type Source struct {
 	// otherwise has to have another. If empty, what net/http sends by itself.
 	UserAgent string
 
-	// Signed is set if Load signs its requests, PublicOnly if it reaches public addresses alone,
-	// and ObeyWalls if it takes walls for unreachable. Each may change what an origin answers, or
-	// what that means. So Sources that differ here share no result: not in memory, not in a Store,
-	// and no fetch.
-	Signed, PublicOnly, ObeyWalls bool
+	// Kind is that of the Fetcher behind Load. Sources that differ here share no result: not in
+	// memory, not in a Store, and no fetch.
+	Kind fetch.Kind
 
 	// Dialect is how answers are read, those in a Store included. Each dialect has its own
 	// results in memory. If zero, policy.RFC9309.
@@ -37,7 +35,7 @@ type Source struct {
 // place is where the answers to src are kept that are for all.
 func (src *Source) place(o fetch.Origin) place { return place{Origin: o, kind: src.kind()} }
 
-func (src *Source) kind() kind { return kind{src.Dialect, src.Signed, src.PublicOnly, src.ObeyWalls} }
+func (src *Source) kind() kind { return kind{src.Dialect, src.Kind} }
 
 // agent is the User-Agent that is sent: net/http has one for callers that set none.
 func (src *Source) agent() string {

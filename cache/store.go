@@ -12,7 +12,7 @@ import (
 //
 // It holds opaque bytes, at most MaxValue of them. A key is the version of its value, a space,
 // and an origin as its String method writes it. What sets the answer apart follows: " signed",
-// " public", " walls", or " as " and the hash of a User-Agent. So processes of two versions can share a
+// " public", " walls", " host" (see fetch.Kind), or " as " and the hash of a User-Agent. So processes of two versions can share a
 // Store, and know nothing of each other's values. A key has up to some 640 bytes and differs
 // from others in any of them, so a Store of files should hash it. A Cache verifies what it reads: a value
 // that was damaged, cut, or written under another key does no harm. But a program that can

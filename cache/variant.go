@@ -21,8 +21,8 @@ import (
 
 // kind is what sets the answers to requests apart from the start.
 type kind struct {
-	dialect               policy.Dialect
-	signed, public, walls bool
+	dialect policy.Dialect
+	fetcher fetch.Kind
 }
 
 // place is where what is known of an origin is kept.
@@ -36,16 +36,7 @@ type place struct {
 // the origin, and what sets the answer apart, the User-Agent as a hash. A space is part of no
 // host.
 func (p place) key() string {
-	key := recordMagic + " " + p.Origin.String()
-	if p.signed {
-		key += " signed"
-	}
-	if p.public {
-		key += " public"
-	}
-	if p.walls {
-		key += " walls"
-	}
+	key := recordMagic + " " + p.Origin.String() + p.fetcher.String()
 	if p.agent != "" {
 		sum := sha256.Sum256([]byte(p.agent))
 		key += " as " + hex.EncodeToString(sum[:16])

@@ -394,23 +394,24 @@ func TestEachUserAgentsOwnCopyOutlivesTheOthers(t *testing.T) {
 	})
 }
 
-// Signed, unsigned and public-only requests may be answered differently: they share nothing.
+// What is asked, or understood, in another way may be answered differently: it shares nothing.
 func TestKindsOfSourcesShareNothing(t *testing.T) {
+	signs := []func(*http.Request) error{nil, func(*http.Request) error { return nil }}
 	for _, store := range []cache.Store{nil, new(lockStore)} {
 		synctest.Test(t, func(t *testing.T) {
 			for round := range 2 { // the second is a restart
 				c := &cache.Cache{Store: store, Logger: quiet}
 				var all sync.WaitGroup
-				for i := range 16 {
+				for i := range 32 {
 					all.Go(func() {
-						path := fmt.Sprintf("/%d", i%8)
+						path := fmt.Sprintf("/%d", i%16)
 						src := told("a", rules(path))
 						if store != nil && round == 1 {
 							src = told("a", down())
 						}
-						src.Signed, src.PublicOnly, src.ObeyWalls = i&1 != 0, i&2 != 0, i&4 != 0
+						src.Kind = (&fetch.Fetcher{Sign: signs[i&1], PublicOnly: i&2 != 0, ObeyWalls: i&4 != 0, SameHost: i&8 != 0}).Kind()
 						r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
-						if err != nil || r.Err != nil || r.Policy.Decide("x", path).Allowed || !r.Policy.Decide("x", "/"+fmt.Sprint((i+1)%8)).Allowed {
+						if err != nil || r.Err != nil || r.Policy.Decide("x", path).Allowed || !r.Policy.Decide("x", "/"+fmt.Sprint((i+1)%16)).Allowed {
 							t.Errorf("round %d, source %d got %s, %v", round, i, brief(r), err)
 						}
 						if until := c.Until(origin(t, "https://a.example"), src); until.IsZero() {

@@ -343,8 +343,7 @@ func (g *gate) init(t *Transport) {
 	g.fetcher = t.filledFetcher()
 	g.ftp = g.fetcher.Reads("ftp")
 	g.source = cache.Source{
-		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect,
-		Signed: g.fetcher.Sign != nil, PublicOnly: g.fetcher.PublicOnly, ObeyWalls: g.fetcher.ObeyWalls,
+		Load: g.readRobots, UserAgent: g.fetcher.UserAgent, Dialect: g.fetcher.Dialect, Kind: g.fetcher.Kind(),
 	}
 	if t.Trace != nil {
 		g.trace = *t.Trace
@@ -384,7 +383,7 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 		}
 		f.Transport, f.UserAgent, f.Dialect, f.Timeout = g.Transport, g.UserAgent, g.Dialect, g.Timeout
 		f.Retries, f.MaxFetches, f.PublicOnly, f.Sign = g.Retries, g.MaxFetches, g.PublicOnly, g.Sign
-		f.FTP, f.MaxMemory, f.ObeyWalls = g.FTP, g.MaxMemory, g.ObeyWalls
+		f.FTP, f.MaxMemory, f.ObeyWalls, f.SameHost = g.FTP, g.MaxMemory, g.ObeyWalls, g.SameHost
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign

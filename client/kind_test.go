@@ -83,3 +83,22 @@ func TestTwoSignersShareNoAnswerThatVaries(t *testing.T) {
 		}
 	}
 }
+
+// What is at another host is not for a gate that asks its own alone.
+func TestSameHostIsKeptWithASharedCache(t *testing.T) {
+	base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Host == "a.example" {
+			res := answer(301, "", "")
+			res.Header = http.Header{"Location": {"http://www.a.example/robots.txt"}}
+			return res, nil
+		}
+		return answer(200, "", "User-agent: *\nAllow: /\n"), nil
+	})
+	c := new(cache.Cache)
+	for _, same := range []bool{false, true, false} {
+		gate := &client.Transport{Base: base, UserAgent: "B/1", Cache: c, Fetcher: &fetch.Fetcher{SameHost: same}}
+		if a, err := gate.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil || a.Allowed == same {
+			t.Errorf("SameHost %v: %v, %v", same, a, err)
+		}
+	}
+}

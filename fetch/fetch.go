@@ -11,7 +11,7 @@
 //
 // What a status means in each [policy.Dialect] is one table, in resolution.go.
 //
-// Redirects are followed across hosts, but the rules bind only the origin that was asked.
+// Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was asked.
 // No redirect leads to a more private network than the origin's.
 //
 // Requests carry a User-Agent, the accepted types, and validators. They never carry
@@ -172,6 +172,11 @@ type Fetcher struct {
 	// a cache goes on with the last good copy. If false, it permits everything, as RFC 9309 has it.
 	ObeyWalls bool
 
+	// SameHost makes robots.txt unreachable if it is redirected to another host, www.example.com for
+	// example.com too; another scheme or port is the same host. If false, redirects are followed to
+	// any host (RFC 9309 §2.3.1.2).
+	SameHost bool
+
 	once   sync.Once
 	base   http.RoundTripper
 	abroad http.RoundTripper // base for redirects to another origin
@@ -181,6 +186,32 @@ type Fetcher struct {
 	slots    room         // in fetches
 	starting room         // of the slots, those in their first time
 	usual    atomic.Int64 // moving average of the time that an answer takes
+}
+
+// Kind tells apart Fetchers that may get other answers, or give them another meaning, by Sign, PublicOnly,
+// ObeyWalls and SameHost. That of the zero Fetcher is zero.
+type Kind uint8
+
+// Kind returns the Kind of f.
+func (f *Fetcher) Kind() (k Kind) {
+	for i, is := range [len(kinds)]bool{f.Sign != nil, f.PublicOnly, f.ObeyWalls, f.SameHost} {
+		if is {
+			k |= 1 << i
+		}
+	}
+	return k
+}
+
+var kinds = [...]string{" signed", " public", " walls", " host"} // stand in the keys of a cache.Store
+
+// String returns a word for each of the four that is set, with a blank before it.
+func (k Kind) String() (s string) {
+	for i, word := range kinds {
+		if k&(1<<i) != 0 {
+			s += word
+		}
+	}
+	return s
 }
 
 // Result is what an origin answered. Fetch does not change it after returning it. It may be

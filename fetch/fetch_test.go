@@ -142,6 +142,8 @@ func TestRedirects(t *testing.T) {
 		{"another host", "http://b.test/robots.txt", "http://b.test/robots.txt"},
 		{"another host without scheme", "//b.test/robots.txt", "http://b.test/robots.txt"},
 		{"https", "https://a.test/robots.txt", "https://a.test/robots.txt"},
+		{"a port", "http://a.test:8080/robots.txt", "http://a.test:8080/robots.txt"},
+		{"a part of the host", "http://www.a.test/robots.txt", "http://www.a.test/robots.txt"},
 		{"userinfo and fragment", "http://u:p@b.test/r#f", "http://b.test/r"},
 		{"a host to make canonical", "http://B.TEST.:80/r", "http://b.test/r"},
 		{"IDN", "http://www.müller.eu/r", "http://www.xn--mller-kva.eu/r"},
@@ -169,31 +171,33 @@ func TestRedirects(t *testing.T) {
 		{"unspecified", "http://0.0.0.0/r", ""},
 		{"too long", strings.Repeat(long, 1000), ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var asked []string
-			f := fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-				asked = append(asked, r.URL.String())
-				if r.Host != r.URL.Host {
-					t.Errorf("asked %s under the name %s", r.URL, r.Host)
+		for _, same := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, " of the same host: ", same), func(t *testing.T) {
+				var asked []string
+				f := fetch.Fetcher{Retries: -1, SameHost: same, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+					asked = append(asked, r.URL.String())
+					if r.Host != r.URL.Host {
+						t.Errorf("asked %s under the name %s", r.URL, r.Host)
+					}
+					if len(asked) == 1 {
+						return response(302, file, "Location", c.location), nil
+					}
+					return response(200, file), nil
+				})}
+				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+				if c.want == "" || same && !strings.Contains(c.want, "//a.test") {
+					check(t, r, err, "disallow")
+					if len(asked) != 1 {
+						t.Errorf("asked %q", asked)
+					}
+					return
 				}
-				if len(asked) == 1 {
-					return response(302, file, "Location", c.location), nil
+				check(t, r, err, "rules")
+				if len(asked) != 2 || asked[1] != c.want || !slices.Equal(r.Redirects, asked[1:]) {
+					t.Errorf("asked %q, Redirects %q, want %s", asked, r.Redirects, c.want)
 				}
-				return response(200, file), nil
-			})}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			if c.want == "" {
-				check(t, r, err, "disallow")
-				if len(asked) != 1 {
-					t.Errorf("asked %q", asked)
-				}
-				return
-			}
-			check(t, r, err, "rules")
-			if len(asked) != 2 || asked[1] != c.want || !slices.Equal(r.Redirects, asked[1:]) {
-				t.Errorf("asked %q, Redirects %q, want %s", asked, r.Redirects, c.want)
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -139,6 +139,9 @@ func (r *resolution) turnsEnd() time.Time { return r.until.Add(-r.scale() / 2) }
 // redirected returns the hop that a redirect leads to, or the Result if it ends there.
 func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	next, err := h.follow(a.header)
+	if err == nil && r.SameHost && next.url.Hostname() != h.url.Hostname() {
+		err = fmt.Errorf("redirect to another host, %s, not followed (SameHost)", cut(next.url.Hostname()))
+	}
 	// The transport gives the next request what it gave this one: a credential would get to
 	// whatever origin the server names.
 	if err == nil && a.credential != "" && next.origin != h.origin {

@@ -112,8 +112,7 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 
 func (g *Gate) Source(l load) *cache.Source {
 	return &cache.Source{
-		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect,
-		Signed: g.Fetcher.Sign != nil, PublicOnly: g.Fetcher.PublicOnly, ObeyWalls: g.Fetcher.ObeyWalls,
+		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
 	}
 }
 
