@@ -181,22 +181,33 @@ func manCommand(a *shell.App) *cobra.Command {
 
 // versionCommand makes the subcommand.
 func versionCommand(a *shell.App) *cobra.Command {
-	return &cobra.Command{
+	var withNotices bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
 		Args:  shell.None("version takes no arguments"),
 		RunE: shell.Runs(func(context.Context, []string) error {
 			var out shell.Output
-			if a.JSON {
+			switch info, known := debug.ReadBuildInfo(); {
+			case withNotices && (a.JSON || !known):
+				return shell.Usagef("--notices are text, of a binary that go build made of modules: leave out --json")
+			case withNotices:
+				if err := notices(&out, info.Deps); err != nil {
+					return err
+				}
+			case a.JSON:
 				out.JSON(map[string]any{
 					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": answer.SchemaVersion,
 				})
-			} else {
+			default:
 				fmt.Fprintf(&out, "robots %s\n", version())
 			}
 			return a.Emit(&out)
 		}),
 	}
+	cmd.Flags().BoolVar(&withNotices, "notices", false,
+		"write the licences and notices of Go and the modules in this binary, from the module cache")
+	return cmd
 }
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+)
+
+// notice matches the names of files that have to go with a binary.
+var notice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)`)
+
+// notices writes those of Go and of the modules in this binary, as the machine has them that built it. None is kept
+// here: what a module says may change with its version.
+func notices(out io.Writer, deps []*debug.Module) error {
+	goPath, _, _ := strings.Cut(cmp.Or(os.Getenv("GOPATH"), filepath.Join(os.Getenv("HOME"), "go")), string(filepath.ListSeparator))
+	cache := cmp.Or(os.Getenv("GOMODCACHE"), filepath.Join(goPath, "pkg", "mod"))
+	dirs := map[string]string{"Go " + runtime.Version(): os.Getenv("GOROOT")}
+	names := []string{"Go " + runtime.Version()}
+	for _, m := range deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if name := m.Path + "@" + m.Version; m.Version != "" && m.Version != "(devel)" { // else it is our own
+			names, dirs[name] = append(names, name), filepath.Join(cache, upper.ReplaceAllStringFunc(name, func(c string) string { return "!" + strings.ToLower(c) }))
+		}
+	}
+	for i, name := range names {
+		found := 0
+		err := filepath.WalkDir(dirs[name], func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && i == 0 && path != dirs[name]: // what is in the standard library has Go's
+				return fs.SkipDir
+			case d.IsDir() || !notice.MatchString(d.Name()):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			found++
+			at, _ := filepath.Rel(dirs[name], path)
+			fmt.Fprintf(out, "==== %s, %s\n\n%s\n\n", name, filepath.ToSlash(at), strings.TrimSpace(string(text)))
+			return err
+		})
+		if err != nil || found == 0 {
+			return shell.Failed(fmt.Errorf("the notices of %s are not here (%v): run where it was built, with GOROOT=$(go env GOROOT); "+
+				"go mod download puts modules in the cache, $GOMODCACHE", name, err))
+		}
+	}
+	return nil
+}
+
+var upper = regexp.MustCompile(`[A-Z]`) // which paths in the module cache have not
