@@ -24,7 +24,7 @@ type Source struct {
 	UserAgent string
 
 	// Kind is that of the Fetcher behind Load. Sources that differ here share no result: not in
-	// memory, not in a Store, and no fetch.
+	// memory, not in a Store, and no fetch. If zero, that of the zero Fetcher.
 	Kind fetch.Kind
 
 	// Dialect is how answers are read, those in a Store included. Each dialect has its own
