@@ -143,7 +143,7 @@ func slowClient(t *testing.T, addr, path, media, body string, status int) {
 // skipUnderRace is for tests that measure what a service takes: the race detector takes ten times as much.
 func skipUnderRace(t *testing.T) {
 	if proc.UnderRace() {
-		t.Skip("measures the processor's time: .ci/run runs it without the race detector")
+		t.Skip("measures time or memory: .ci/run runs it without the race detector")
 	}
 }
 

@@ -548,6 +548,7 @@ func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 // Memory does not grow with the answers: neither with the records nor with what the command says
 // of malformed URLs beside them.
 func TestServeMatchesAtConstantMemory(t *testing.T) {
+	skipUnderRace(t)
 	const urls = 1 << 20 // 240 MB of answers, of which half is read
 	v := startServe(t, serve.UsualLimits)
 	body := `{"robots":"","urls":["x"` + strings.Repeat(`,"x"`, urls-1) + `]}`

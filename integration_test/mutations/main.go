@@ -61,9 +61,6 @@ func run(table []mutation, within time.Duration) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := baseline(root, table); err != nil {
-		return err
-	}
 	started := time.Now()
 	var mu sync.Mutex // guards bad, and keeps lines apart
 	bad := 0
@@ -94,6 +91,9 @@ func run(table []mutation, within time.Duration) error {
 	}
 	close(todo)
 	workers.Wait()
+	if err := baseline(root, dir, table[:tried]); err != nil {
+		return err
+	}
 	fmt.Printf("%d of %d mutations in %v\n", tried, len(table), time.Since(started).Round(time.Second))
 	if bad > 0 {
 		return fmt.Errorf("%d of %d mutations were not noticed, or could not be tried", bad, tried)
@@ -145,7 +145,7 @@ func try(root, dir string, m mutation) (string, error) {
 	if err := errors.Join(err, os.WriteFile(mutated, text, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return "", err
 	}
-	out, err := goTest(root, "-overlay="+overlay, "-run="+m.pattern(), m.pkg)
+	out, err := goTest(root, dir, "-overlay="+overlay, "-run="+m.pattern(), m.pkg)
 	var tests []string
 	for _, f := range failed.FindAllSubmatch(out, -1) {
 		tests = append(tests, string(f[1]))
@@ -161,14 +161,14 @@ func try(root, dir string, m mutation) (string, error) {
 	return "noticed by " + strings.Join(tests, " "), nil
 }
 
-// baseline checks that the tests are there, and pass without any mutation.
-func baseline(root string, table []mutation) error {
+// baseline checks that the tests of what was tried are there, and pass without any mutation.
+func baseline(root, dir string, table []mutation) error {
 	tests := map[string][]string{}
 	for _, m := range table {
 		tests[m.pkg] = append(tests[m.pkg], strings.Fields(m.tests)...)
 	}
 	for pkg, names := range tests {
-		out, err := goTest(root, "-v", "-run=^("+strings.Join(names, "|")+")$", pkg)
+		out, err := goTest(root, dir, "-v", "-run=^("+strings.Join(names, "|")+")$", pkg)
 		if err != nil {
 			return fmt.Errorf("%s fails without a mutation: %w\n%s", pkg, err, out)
 		}
@@ -181,10 +181,12 @@ func baseline(root string, table []mutation) error {
 	return nil
 }
 
-func goTest(root string, args ...string) ([]byte, error) {
+// goTest gives the tests a folder for their files: a mutant that ends its process leaves them there.
+func goTest(root, dir string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=60s"}, args...)...)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	return cmd.CombinedOutput()
 }

@@ -240,7 +240,7 @@ func TestABrokenLineWakesThoseWhoWait(t *testing.T) {
 	}
 	select {
 	case <-wake:
-	case <-time.After(time.Minute):
+	case <-time.After(30 * time.Second):
 		t.Error("who waits was not woken")
 	}
 }
