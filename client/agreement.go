@@ -203,7 +203,8 @@ func (q *question) agree(target string) {
 		d.Reason = policy.ReasonAgreement
 		d.Rule.Line += a.above
 		if q.Decision = d; q.agreement == nil || !d.Allowed || a.Until.Before(q.agreement.Until) {
-			q.agreement, q.settled = a, d
+			settled := d
+			q.agreement, q.settled = a, &settled
 		}
 		return
 	}

@@ -108,8 +108,16 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 	if r.origin, err = originOf(req); err != nil {
 		return err
 	}
-	var buf [targetBuffer]byte
-	target, err := requestTarget(buf[:0], req.URL)
+	if req.URL.RawQuery == "" {
+		return g.decideTarget(ctx, req, r, sent, nil)
+	}
+	var buf [targetBuffer]byte // cleared, which a path alone need not pay for
+	return g.decideTarget(ctx, req, r, sent, buf[:0])
+}
+
+// decideTarget is decide once the origin is known. The target may live in buf.
+func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, sent *string, buf []byte) error {
+	target, err := requestTarget(buf, req.URL)
 	switch {
 	case err != nil:
 		return err

@@ -63,7 +63,7 @@ type question struct {
 	use             string
 	by              *usage.Statement // with ReasonUse
 	agreement       *Agreement       // that ends first of those that have decided on a form of the target
-	settled         policy.Decision  // by it
+	settled         *policy.Decision // by it
 }
 
 func (q *question) answer() Answer {
@@ -223,7 +223,7 @@ func (q *question) decideDotFree(ctx context.Context, target string) error {
 		}
 	}
 	if q.agreement != nil { // the last form may need none
-		q.Decision = q.settled
+		q.Decision = *q.settled
 	}
 	return nil
 }

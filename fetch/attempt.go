@@ -104,7 +104,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		r.given = append(given[:len(given):len(given)], a.given...)
 		if errors.Is(a.err, ErrSign) {
 			r.attempts-- // nothing was sent
-			r.mistake = a.err
+			r.ended = fmt.Errorf("fetch: %s: %w", cut(r.asked.String()), a.err)
 		}
 		return a
 	case <-ctx.Done():

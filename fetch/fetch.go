@@ -334,10 +334,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	res = r.run(own)
 	f.memory.give(r.held)
 	switch err := ctx.Err(); {
-	case r.mistake != nil:
-		return nil, fmt.Errorf("fetch: %s: %w", cut(o.String()), r.mistake)
-	case r.late != nil:
-		return nil, noTurn(r.late)
+	case r.ended != nil:
+		return nil, r.ended
 	case res.Err == nil:
 		return res, nil
 	case err == nil && r.crowded.Load():

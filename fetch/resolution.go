@@ -23,7 +23,6 @@ type resolution struct {
 	*Fetcher
 	guard    harden.Guard
 	turns    turns
-	late     error     // why there is no turn for what a redirect leads to
 	until    time.Time // pauses must have ended
 	asked    Origin
 	prev     *Result
@@ -32,7 +31,7 @@ type resolution struct {
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	varies   bool          // a redirect names User-Agent in its Vary
 	attempts int           // requests that were sent
-	mistake  error         // of the caller: Sign failed
+	ended    error         // what Fetch returns instead of a Result
 	given    []credential  // by Sign, so far
 	held     int64         // of Fetcher.MaxMemory
 	crowded  atomic.Bool   // it had to wait for that
@@ -114,8 +113,9 @@ func (r *resolution) run(ctx context.Context) *Result {
 				return res
 			}
 			h = next
-			if r.late = r.turns.next(h.url, a.status, r.turnsEnd()); r.late != nil {
-				return r.unreachable(h, response{}, r.late)
+			if err := r.turns.next(h.url, a.status, r.turnsEnd()); err != nil {
+				r.ended = noTurn(err)
+				return r.unreachable(h, response{}, err)
 			}
 		case notModified:
 			switch {

@@ -71,7 +71,7 @@ var table = []mutation{
 	{"client/public.go", "strings.HasSuffix(host, \".localhost\") || err == nil && !fetch.Public(addr)", "false && err == nil && addr.IsValid()", "a proxy is asked for its own network", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"fetch/sign.go", "case its.URL == nil || *its.URL != *req.URL:", "case its.URL == nil:", "Sign signs what was not decided on", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"fetch/sign.go", "&copies.url, req.Header.Clone(), req.Trailer.Clone()", "&copies.url, req.Header.Clone(), req.Trailer", "Sign changes the caller's own request", "./client", "TestSignChangesNothingThatWasDecidedOn"},
-	{"fetch/attempt.go", "r.mistake = a.err", "_ = a.err", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
+	{"fetch/attempt.go", "r.ended = fmt.Errorf(\"fetch: %s: %w\", cut(r.asked.String()), a.err)", "", "a Sign that fails is an outage of every site", "./client", "TestAFailingSignIsNoOutage"},
 	{"fetch/sign.go", "out.Header[key] = slices.Clone(values)", "out.Header[key] = values", "what Sign keeps is sent", "./client", "TestWhatSignKeepsIsNotSent"},
 	{"fetch/sign.go", "if err := CheckHeader(its.Header); err != nil {", "if err := CheckHeader(its.Header); false {", "Sign adds a second Host", "./client", "TestSignChangesNothingThatWasDecidedOn"},
 	{"client/send.go", "if !g.wire || isOther(out.URL) { // Base", "if false { // Base", "what Sign takes is not looked at, over a Base without traces", "./client", "TestASlowSignIsNoWayAround"},
