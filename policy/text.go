@@ -22,12 +22,12 @@ func (g Group) Rules() iter.Seq[Rule] {
 // distinct brings rules in the order of the file, and drops repeated ones.
 func distinct(rules []Rule) []Rule {
 	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
-	seen := map[Rule]bool{}
+	seen := make(map[Rule]struct{}, len(rules))
 	return slices.DeleteFunc(rules, func(r Rule) bool {
+		n := len(seen)
 		r.Line = 0
-		repeated := seen[r]
-		seen[r] = true
-		return repeated
+		seen[r] = struct{}{}
+		return len(seen) == n
 	})
 }
 

@@ -26,6 +26,7 @@ type Bound struct {
 func (r Reading) Bound(token string) *Bound {
 	b := &Bound{group: r.Result.Policy.Group(token)}
 	rules := slices.Collect(b.group.Rules())
+	b.Rules = make([]lint.Line, 0, len(rules))
 	if r.Result.Body == nil {
 		for _, rule := range rules {
 			field := "Disallow"
