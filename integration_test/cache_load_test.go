@@ -108,7 +108,7 @@ func TestCacheWarmStart(t *testing.T) {
 	start := time.Now()
 	const chunk = 1000 // what the queue of writes holds
 	for from := 0; from < origins; from += chunk {
-		c := &cache.Cache{Store: leftOpen(store)}
+		c := &cache.Cache{Store: leftOpen(store), StoreTimeout: time.Minute} // of a busy machine
 		for i := from; i < from+chunk; i++ {
 			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
 		}
@@ -124,7 +124,7 @@ func TestCacheWarmStart(t *testing.T) {
 	start = time.Now()
 	store = openBolt(t, path)
 	opened := time.Since(start)
-	c := &cache.Cache{Store: store, Size: origins, MaxBytes: 1 << 30}
+	c := &cache.Cache{Store: store, StoreTimeout: time.Minute, Size: origins, MaxBytes: 1 << 30}
 	for i := range origins {
 		mustGet(t, c, i, func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 			return nil, fmt.Errorf("%v is fetched although the file has it", o)

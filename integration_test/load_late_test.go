@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // lateness is how much later than his deadline a caller may return.
@@ -18,10 +20,11 @@ type vigil struct {
 	control  *time.Timer
 	woke     atomic.Int64 // how late a goroutine was that waited for the deadline alone, in ns
 	delays   metrics.Float64Histogram
+	starved  time.Duration
 }
 
 func keepVigil(deadline time.Time) *vigil {
-	v := &vigil{deadline: deadline, delays: schedulerDelays()}
+	v := &vigil{deadline: deadline, delays: schedulerDelays(), starved: proc.Starved()}
 	v.woke.Store(-1)
 	v.control = time.AfterFunc(time.Until(deadline), func() { v.woke.Store(int64(time.Since(deadline))) })
 	return v
@@ -42,13 +45,14 @@ func (v *vigil) end() (late, excused time.Duration) {
 	return late, min(late, v.excuse())
 }
 
-// excuse is what the control is late, and what the scheduler let goroutines wait that were
-// ready to run.
+// excuse is what the control is late, what the scheduler let goroutines wait that were ready to run,
+// and what the system let threads wait, which the scheduler does not know.
 func (v *vigil) excuse() time.Duration {
 	control := time.Duration(v.woke.Load())
 	if control < 0 { // it has not even woken
 		control = max(0, time.Since(v.deadline))
 	}
+	control += max(0, proc.Starved()-v.starved)
 	after := schedulerDelays()
 	for i := len(after.Counts) - 1; i >= 0; i-- {
 		if after.Counts[i] > v.delays.Counts[i] {
