@@ -295,9 +295,10 @@ func (t *Transport) Close() error {
 // Requests that were already let through go on, and those that wait for the Pacer get
 // their turn until their contexts end.
 //
-// Shutdown waits for the fetches that it ended, but no longer than ctx. The error says which
-// of them have not ended; Shutdown may then be called again. A Transport need not be closed:
-// its fetches end by themselves, and only idle connections are left.
+// Shutdown waits for the fetches that it ended, and until Pacer.Turns has been told of the
+// turns that have ended, but no longer than ctx. The error says what has not been done;
+// Shutdown may then be called again. A Transport without Turns need not be closed: its
+// fetches end by themselves, and only idle connections are left.
 //
 // Neither Close nor Shutdown closes a Cache that was given to the Transport, since others may
 // share it. A fetch there goes on, and calls that wait for it get the answer. If that Cache has
@@ -305,10 +306,16 @@ func (t *Transport) Close() error {
 // Store has not yet got, and closes the Store.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.close()
+	var err error
 	if g.ownCache {
-		return g.cache.Shutdown(ctx)
+		err = g.cache.Shutdown(ctx)
 	}
-	return nil
+	if g.pacer != nil {
+		if late := g.pacer.settle(ctx); late != nil {
+			err = errors.Join(err, late)
+		}
+	}
+	return err
 }
 
 func (t *Transport) close() *gate {

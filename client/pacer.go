@@ -121,6 +121,7 @@ type Pacer struct {
 
 	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 	storeFailed time.Time     // when that was
+	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
 }
 
 // Wait waits until a request for u may start. The turn belongs to u: the next request for it

@@ -326,7 +326,7 @@ func (p *Pacer) end(pl place) {
 	pl.Last = time.Now()
 	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.Last)) // what was learned since counts too
 	n := turns.Report{Ask: pl.lease.ask, Event: turns.Ended}
-	pl.lease.after(func() {
+	p.after(pl.lease, func() {
 		p.tell(pl.key, n)
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -354,7 +354,7 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	if failed {
 		n.Event = turns.Failed
 	}
-	pl.lease.after(func() { p.tell(pl.key, n) })
+	p.after(pl.lease, func() { p.tell(pl.key, n) })
 }
 
 // join puts w behind the last of those that it may not go ahead of.

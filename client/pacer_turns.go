@@ -46,18 +46,41 @@ type lease struct {
 	gone   atomic.Bool   // lapsed before the request was sent
 }
 
-// after runs f behind the caller, when the store has been told what happened before. It is told what comes
+// after runs f behind the caller, when the store has been told what happened to l before. It is told what comes
 // after f when f has returned.
-func (l *lease) after(f func()) {
-	before, told := l.told, make(chan struct{})
-	l.told = told
-	go func() {
-		defer close(told)
+func (p *Pacer) after(l *lease, f func()) {
+	before := l.told
+	l.told = p.behind(func() {
 		if before != nil {
 			<-before
 		}
 		f()
+	})
+}
+
+// behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then.
+func (p *Pacer) behind(f func()) chan struct{} {
+	told := make(chan struct{})
+	p.telling.Store(told, nil)
+	go func() {
+		defer close(told)
+		defer p.telling.Delete(told)
+		f()
 	}()
+	return told
+}
+
+// settle waits until the store has been told all that has happened so far, or ctx ends.
+func (p *Pacer) settle(ctx context.Context) (err error) {
+	p.telling.Range(func(told, _ any) bool {
+		select {
+		case <-told.(chan struct{}):
+		case <-ctx.Done():
+			err = fmt.Errorf("client: the store of turns has not been told of all that ended: %w", context.Cause(ctx))
+		}
+		return err == nil
+	})
+	return err
 }
 
 // ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. Others of this process may
@@ -137,7 +160,8 @@ func (p *Pacer) drop(w *waiter) {
 		return
 	}
 	n := turns.Report{Ask: w.ask, Event: turns.Dropped}
-	go p.tell(w.key, n)
+	key := w.key
+	p.behind(func() { p.tell(key, n) })
 	w.ask.Turn, w.taken = "", time.Time{}
 }
 
@@ -221,7 +245,7 @@ func (p *Pacer) renew(pl place) {
 	}
 	told := make(chan struct{})
 	defer close(told)
-	pl.lease.after(func() { <-told })
+	p.after(pl.lease, func() { <-told })
 	ask := pl.lease.ask
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), renewTime)

@@ -835,3 +835,41 @@ func TestPacerTurnsTellWhen(t *testing.T) {
 		})
 	}
 }
+
+// slow is a store that takes a while to hear what happened.
+type slow struct {
+	turns.Store
+	ended atomic.Int32
+}
+
+func (s *slow) Tell(ctx context.Context, origin string, n turns.Report) error {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if n.Event == turns.Ended {
+		s.ended.Add(1)
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
+// Who shuts down and exits leaves no place taken.
+func TestPacerTurnsAreGivenBackByShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Store: new(memturns.Store)}
+		gate := &client.Transport{Base: &starts{begin: time.Now()}, Pacer: &client.Pacer{Turns: store}}
+		getPage(t, &http.Client{Transport: gate}, "http://a.example/page")
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := gate.Shutdown(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v before the store was told, want the end of the context", err)
+		}
+		if err := gate.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := store.ended.Load(); n != 2 {
+			t.Errorf("the store knows of %d ends, want that of robots.txt and that of the page", n)
+		}
+	})
+}

@@ -223,6 +223,7 @@ var table = []mutation{
 	{"client/pacer_lane.go", "w.newest = pacing.Later(l.read, l.Resume)", "w.newest = l.read", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
 	{"client/client.go", "recheck{g: g, req: req, by: by})", "recheck{by: by})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
 	{"client/pacer_turns.go", "pacing.Jittered(max(p.storePause, firstStorePause))", "pacing.Jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
+	{"client/pacer_turns.go", "\tp.telling.Store(told, nil)\n", "", "a process that shuts down and exits holds its last places for five seconds", "./client", "TestPacerTurnsAreGivenBackByShutdown"},
 	{"client/turn.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept hands out a turn that another has", "./client", "TestTurnIsOfAPlaceThatHasNotLapsed"},
 	{"client/send.go", "if s.turn != nil && g.pacer.lapsed(s.turn.place) { // this process", "if false { // this process", "a process that slept in dialing sends on a place that another has", "./client", "TestPacerTurnsAreNotUsedOnceLapsedInDialing"},
 	{"client/pacer_lane.go", "case due.After(now):", "case due.After(now) && !(w.given && w.taken.IsZero()):", "alone, a turn comes beside another of the process", "./client", "TestPacerTurnsAloneKeepTheirOwnPace"},

@@ -188,16 +188,17 @@ func (g *Gate) Ping(ctx context.Context) error {
 	return g.Turns.Client.Ping(ctx).Err()
 }
 
-// End writes to the store what is not there yet, and closes it. That has to be done
+// End gives back turns, writes to the store what is not there yet, and closes it. That has to be done
 // after an interruption too, and what goes wrong is no reason to hide another error.
 func (g *Gate) End(ctx context.Context, a *shell.App) {
 	const flushTime = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
+	var o shell.Output
 	if g.Turns != nil {
+		o.Warn(g.Shutdown(ctx)) // gives back the places of what has just ended
 		g.Turns.Close()
 	}
-	var o shell.Output
 	if err := g.Cache.Shutdown(ctx); g.file == nil {
 		o.Warn(err) // a Redis that is down costs fetches, no answers
 	} else {
