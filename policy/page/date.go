@@ -11,7 +11,7 @@ import (
 
 // Names that dates are made of. time.Parse would take a zone that it does not
 // know for UTC, without an error, and one that it knows for different instants
-// on machines in different places (P-25).
+// on machines in different places.
 var (
 	weekdays = [...]string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"}
 	months   = [...]string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
@@ -48,10 +48,10 @@ var dateForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + iso + `|` + rfc + `)(?:` + clock + `)? ?(?:` + zone + `)?$`)
 })
 
-// parseDate reads the value of unavailable_after (P-24): the dates of RFC 822
+// parseDate reads the value of unavailable_after: the dates of RFC 822
 // and RFC 850 and those of ISO 8601, with a zone by name or by offset. Without a
-// zone it is UTC, without a time the day begins it, which is the strict reading
-// (P-26). Fractions of a second are dropped.
+// zone it is UTC, without a time the day begins it, which is the strict reading.
+// Fractions of a second are dropped.
 func parseDate(s string) (time.Time, bool) {
 	if s = oneSpaced(s); len(s) > maxDate {
 		return time.Time{}, false
@@ -74,7 +74,7 @@ func parseDate(s string) (time.Time, bool) {
 		}
 		year, day = number("y"), number("d")
 		month = 1 + slices.Index(months[:], strings.ToUpper(part("name")))
-		if len(part("y")) == 2 { // as Go does (P-26)
+		if len(part("y")) == 2 { // as Go does
 			year = 1969 + (year+31)%100
 		}
 	}

@@ -51,15 +51,15 @@ type Limit struct {
 }
 
 // MayIndex reports whether the page may be listed at an instant: NoIndex is not
-// set, and UnavailableAfter has not passed (P-28). A crawler that lists embedded
+// set, and UnavailableAfter has not passed. A crawler that lists embedded
 // pages on their own account looks at IndexIfEmbedded as well.
 func (e Effect) MayIndex(at time.Time) bool {
 	return !e.NoIndex && (e.UnavailableAfter.IsZero() || !at.After(e.UnavailableAfter))
 }
 
 // MayFollow reports whether a link of the page with the value of its rel
-// attribute may be followed. The page's NoFollow holds for all of its links
-// (P-39). A link that is only ugc or sponsored may be followed; see [ParseRel].
+// attribute may be followed. The page's NoFollow holds for all of its links.
+// A link that is only ugc or sponsored may be followed; see [ParseRel].
 // Another page may lead to the same target.
 func (e Effect) MayFollow(rel string) bool {
 	return !e.NoFollow && !ParseRel(rel).NoFollow
@@ -109,7 +109,7 @@ type Rel struct {
 }
 
 // ParseRel reads the value of a rel attribute: words without regard to case,
-// separated by white space, or by commas as Google also reads them (P-38).
+// separated by white space, or by commas as Google also reads them.
 func ParseRel(value string) (r Rel) {
 	for value != "" {
 		n := 0

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxPage = 1 << 20  // bytes of a body that are scanned (P-42)
+	maxPage = 1 << 20  // bytes of a body that are scanned
 	maxMeta = 16 << 10 // bytes of one meta element
 
 	// A Tokenizer keeps a map of attributes that it clears for each tag, which
@@ -22,7 +22,7 @@ const (
 // keeps its place between the pieces instead of the text, so that its memory
 // does not grow with the page, and looks at each byte once. What it passes over
 // are the tokens of x/net/html's Tokenizer, except that the content of noscript
-// is markup, as for a reader without scripts (P-17), and that "/>" closes an
+// is markup, as for a reader without scripts, and that "/>" closes an
 // element in svg and math; FuzzPage holds it to that. Where a DOM parser may see a
 // meta element in what is passed over, the rules are incomplete.
 // The Tokenizer itself, which has to hold a whole token in memory, reads the
@@ -106,7 +106,7 @@ const (
 	doubleEnd
 )
 
-// rawElements are the elements whose content is no markup (P-15).
+// rawElements are the elements whose content is no markup.
 var rawElements = [...]string{"style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"}
 
 // scan passes over the next piece of the page.
@@ -441,7 +441,7 @@ func (e *element) Read(b []byte) (int, error) {
 }
 
 // attributes returns the name and the content of the element, if it has both,
-// and what is wrong with an element that only looks like one of rules (P-16).
+// and what is wrong with an element that only looks like one of rules.
 func (e *element) attributes() (name, content, problem string) {
 	if !e.promising() {
 		return "", "", ""

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Limits of what is kept of one response (P-42).
+// Limits of what is kept of one response.
 const (
 	maxLines      = 64
 	maxHeader     = 64 << 10 // bytes of all field lines
@@ -28,7 +28,7 @@ const (
 
 // ParseHeader reads the X-Robots-Tag field lines of a response, which are what
 // [net/http.Header.Values] returns for that name. Each is read on its own,
-// because a scope ends with its line (P-3): never pass lines that were joined,
+// because a scope ends with its line: never pass lines that were joined,
 // nor only the first of them.
 //
 // Reading cannot fail: what is not understood becomes a [Statement] with a
@@ -71,7 +71,7 @@ func ParseMeta(name, content string) Rules {
 // A listParser reads lists of rules and collects the statements.
 type listParser struct {
 	Rules
-	scopes bool   // items may name a crawler (P-11: in the header only)
+	scopes bool   // items may name a crawler (in the header only)
 	scope  string // of the items that follow
 	from   Statement
 	line   string
@@ -140,7 +140,7 @@ func (p *listParser) statement(item string) Statement {
 }
 
 // scopeOf returns a crawler's name with inner runs of white space as one space,
-// or "" for "*" (P-8).
+// or "" for "*".
 func scopeOf(name string) string {
 	if name == "*" {
 		return ""
@@ -204,7 +204,7 @@ func (p *listParser) value(s *Statement) {
 }
 
 // date returns the whole value of a date that may hold a comma: a value that is
-// only the name of a weekday takes the next item too (P-9). That item must begin
+// only the name of a weekday takes the next item too. That item must begin
 // with a digit, as every date behind a weekday does, because the rule of another
 // item should not be lost to a broken date.
 func (p *listParser) date(value string) string {
@@ -220,7 +220,7 @@ func (p *listParser) date(value string) string {
 	return trim(p.line[strings.LastIndex(p.line[:at], value):end])
 }
 
-// number reads -1 or decimal digits (P-20). What is larger than any int32 counts
+// number reads -1 or decimal digits. What is larger than any int32 counts
 // as the largest of them.
 func number(s string) (int64, bool) {
 	if s == "-1" {

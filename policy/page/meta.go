@@ -10,7 +10,7 @@ var metadata = [...]string{
 	"keywords", "language", "news_keywords", "rating", "referrer", "subject", "theme-color", "title", "viewport",
 }
 
-// engineNames are the names of meta elements that engines document (P-12). In
+// engineNames are the names of meta elements that engines document. In
 // theirs, and in robots, a word that is not understood is a statement too.
 var engineNames = [...]string{
 	"googlebot", "googlebot-news", "adsbot-google", "yandex", "yandexbot", "bingbot", "msnbot", "slurp",

@@ -15,7 +15,7 @@ import (
 //	resp.Body = body
 //
 // Bodies that are not HTML are passed on untouched. In HTML the whole page is
-// scanned, because engines respect a meta element in its body too (P-14), up to
+// scanned, because engines respect a meta element in its body too, up to
 // 1 MiB; after that, and with HeadOnly after the head, Reader passes on the rest.
 //
 // Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are

@@ -65,8 +65,8 @@ const (
 
 const directories = "the directory that it is about no longer exists"
 
-// rules are the names that any engine documents or that sites use (P-21, §1.3
-// of the table in the package documentation). A rule whose used is empty is
+// rules are the names that any engine documents or that sites use, those of
+// the table in the package documentation. A rule whose used is empty is
 // known, so that it does not count as a misspelling, and has no effect.
 var rules = [...]rule{
 	{name: "noindex", sets: noIndex, used: strict | google | yandex | bing},
@@ -98,7 +98,7 @@ var rules = [...]rule{
 // unknown is the index of a name that is not in the table.
 const unknown = ^uint8(0)
 
-// lookup returns the index of a rule by its whole name (P-7), in any case.
+// lookup returns the index of a rule by its whole name, in any case.
 func lookup(name string) uint8 {
 	for i := range rules {
 		if foldEqual(rules[i].name, name) {
@@ -115,10 +115,10 @@ var imagePreviews = [...]string{"none", "standard", "large"}
 type engine struct {
 	name     string
 	bit      engines
-	positive bool     // positive words lift restrictions (P-31)
-	nocache  bool     // nocache beside noarchive means nocache alone (P-22)
-	scopes   []string // scopes that the header parser knows; nil: any (P-33)
-	byName   string   // crawlers whose name begins so heed only what names them (P-12)
+	positive bool     // positive words lift restrictions
+	nocache  bool     // nocache beside noarchive means nocache alone
+	scopes   []string // scopes that the header parser knows; nil: any
+	byName   string   // crawlers whose name begins so heed only what names them
 }
 
 var engineOf = [...]engine{
@@ -168,6 +168,6 @@ func foldPrefix(s, prefix string) bool {
 	return true
 }
 
-// trim cuts ASCII white space. Line breaks occur in folded fields (P-10) and in
+// trim cuts ASCII white space. Line breaks occur in folded fields and in
 // attributes.
 func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }

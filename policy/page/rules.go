@@ -10,7 +10,7 @@ import (
 )
 
 // Rules are the statements of one response about how its content may be used,
-// from its header, from its meta elements or from both (P-18: they form one set).
+// from its header, from its meta elements or from both (they form one set).
 //
 // The zero value holds no statements and restricts nothing. Rules are immutable,
 // cheap to copy and safe for concurrent use. They keep the text that they were
@@ -96,14 +96,14 @@ func (r Rules) Add(o Rules) Rules {
 
 // For returns what the statements come to for a crawler with the product tokens,
 // as the engine behind the dialect reads them. Those apply that name no crawler
-// and those that name one of the tokens: whole, in any case (P-29). Pass every
+// and those that name one of the tokens: whole, in any case. Pass every
 // name that the crawler answers to, "googlebot-news" and "googlebot" or "yandex"
 // and "yandexbot". Without tokens, only what is for all applies.
 //
 // In every dialect but Yandex the restrictions add up and the smallest limit and
-// earliest date hold (P-30). In the Yandex dialect a positive word wins over its
-// opposite, wherever both stand (P-31). The Bing dialect takes nocache beside
-// noarchive for nocache alone (P-22). RFC9309 and Original are the strict reading for
+// earliest date hold. In the Yandex dialect a positive word wins over its
+// opposite, wherever both stand. The Bing dialect takes nocache beside
+// noarchive for nocache alone. RFC9309 and Original are the strict reading for
 // a crawler of one's own: every rule has its effect, also those that some engine
 // ignores. The package documentation has the table.
 func (r Rules) For(d policy.Dialect, tokens ...string) Effect {
