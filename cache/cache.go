@@ -58,10 +58,10 @@ type Cache struct {
 	// the longest gives way. If zero, 50,000. If negative, there is none.
 	Size int
 
-	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No
-	// origin takes more than 1.25 MiB, or has more than 256 results, all User-Agents and
-	// dialects together: the one unused the longest gives way. A result that would not fit by itself is not kept. If
-	// zero, 64 MiB. If negative, there is none.
+	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No origin
+	// takes more than 1.25 MiB, or has more than 256 results, all User-Agents and dialects
+	// together: the result that has been unused the longest gives way. A result that would not fit
+	// by itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
 	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some
@@ -83,9 +83,9 @@ type Cache struct {
 	// own rule. If zero, 30 days. If negative, there is none.
 	MaxStale time.Duration
 
-	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with
-	// each further failure, up to an hour or MinRetry, ± 20 %. A longer Retry-After is
-	// honoured up to 24 hours. If zero, 30 seconds. If negative, there is none.
+	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each
+	// further failure, up to an hour, or to MinRetry if that is longer, ± 20 %. A longer
+	// Retry-After is honoured up to 24 hours. If zero, 30 seconds. If negative, there is none.
 	MinRetry time.Duration
 
 	// Outage says what holds while an origin is unreachable. If zero, LastGood.
@@ -99,17 +99,16 @@ type Cache struct {
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, all
-	// calls together. A call that takes longer is a failure of the Store, and robots.txt is
-	// fetched. If too many values wait to be written, the caller waits for what is left of
-	// this time. A program that would rather wait for its own file than ask a site twice sets
-	// more. If zero, 100 milliseconds, or 2 seconds with a Locker, which is shared over a network. If
-	// negative, there is none.
+	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, all calls
+	// together. A call that takes longer is a failure of the Store, and robots.txt is fetched. If
+	// too many values wait to be written, the caller waits for what is left of this time. Set more
+	// if you would rather wait for the Store than ask a site twice. If zero, 100 milliseconds, or 2
+	// seconds with a Locker, which is shared over a network. If negative, there is none.
 	//
-	// With a Locker, the time starts again whenever the Store answers a call, because callers
-	// may queue for their turn and for what another process fetches; or if a busy process
-	// notices the timeout more than an eighth too late. All of that
-	// takes 15 seconds at most, or StoreTimeout if that is longer.
+	// With a Locker, the time starts again whenever the Store answers a call, because callers may
+	// wait for each other and for what another process fetches; and if a busy process notices the
+	// timeout more than an eighth too late. All of that takes 15 seconds at most, or StoreTimeout
+	// if that is longer.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures.
@@ -138,9 +137,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Result with Err set. After a fetch.ErrBusy nothing is kept, and five seconds later Load
 // is called again for the callers who still wait.
 //
-// With LastGood, where the last copy would serve in an outage, Get waits for another 3
-// seconds at most, whatever the copy says of its revalidation: then it returns the copy, as
-// it does to all callers until the Load, which goes on behind them, is done.
+// With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer
+// one, even if the copy says must-revalidate. Then it returns the copy, to all callers until the
+// Load is done, which goes on behind them.
 //
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.

@@ -19,8 +19,8 @@ type Source struct {
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 	// UserAgent is what Load sends. It matters if an answer varies, see fetch.Result.UserAgent:
-	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). So who signs
-	// otherwise has to have another. If empty, what net/http sends by itself.
+	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). A crawler that
+	// signs in another way needs another User-Agent. If empty, what net/http sends by itself.
 	UserAgent string
 
 	// Kind is that of the Fetcher behind Load. Sources that differ here share no result: not in

@@ -15,15 +15,16 @@ import (
 )
 
 // Agreements are what sites have agreed to in writing: rules for one origin each, until a date,
-// that decide before its robots.txt. See [ParseAgreements]. They never change, and are safe for
-// concurrent use. Nil is none.
+// which decide before its robots.txt. See [ParseAgreements]. They never change, and are safe for
+// concurrent use. If nil, there are none.
 //
-// Where no rule of an agreement matches, robots.txt decides as ever. It is read in any case, for its
-// delays and for what it says about use (see Transport.Uses). If it is unreachable, what was agreed on
-// holds, unless uses are declared: then what it says about them is not known, and the answer is no.
+// Where no rule of an agreement matches, robots.txt decides as usual. It is read in any case, for
+// its delays and for what it says about use (see Transport.Uses). If it is unreachable, what was
+// agreed on holds, unless uses are declared: what it says about them is not known then, and the
+// answer is no.
 //
-// The first decision of each agreement is logged to slog.Default, and so is the first that it could
-// have made had it not ended.
+// The first decision by each agreement is logged to slog.Default, and so is the first that it would
+// have made, had it not ended.
 type Agreements struct {
 	sites map[fetch.Origin][]*Agreement
 }
@@ -31,7 +32,7 @@ type Agreements struct {
 // Agreement is one of Agreements.
 type Agreement struct {
 	Reason string    `json:"reason"` // why the rules hold, as it was written
-	Until  time.Time `json:"until"`  // it decides nothing that could be sent at this time, or later
+	Until  time.Time `json:"until"`  // nothing that it decided is sent from this time on
 
 	site        fetch.Origin
 	rules       *policy.Policy
@@ -48,12 +49,14 @@ type Agreement struct {
 //	Allow: /archive/
 //	Disallow: /archive/drafts/
 //
-// An entry begins with Site: scheme and host, and the port if it is another than the scheme's.
-// Until is the last day that it holds, in UTC. Groups follow, as in robots.txt (RFC 9309 §2.2): a
-// User-agent line "*" is for each crawler that the entry does not name. Of several entries for a
-// site, the first with a rule for the target decides. Lines that begin with "#" are comments.
+// An entry begins with Site: scheme and host, and the port if it is not the scheme's own. It must
+// have an Until, the last day on which it holds, in UTC, a Reason, and one rule or more, in groups
+// as in robots.txt (RFC 9309 §2.2): a User-agent line "*" is for each crawler that the entry does
+// not name. Of several entries for a site, the first with a rule for the target decides. Lines that
+// begin with "#" are comments.
 //
-// All else is an error that names the line: nothing is guessed. An entry that has ended is none.
+// Anything else is an error that names the line: nothing is guessed. An entry that has ended
+// decides nothing.
 func ParseAgreements(data []byte) (*Agreements, error) {
 	r := agreementReader{all: &Agreements{sites: map[fetch.Origin][]*Agreement{}}}
 	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF") + "\n") {
@@ -166,7 +169,7 @@ func (r *agreementReader) end() error {
 	return nil
 }
 
-// Decide is [DecideWith] by what was agreed on with the site of u, before p.
+// Decide is [DecideWith], but what was agreed on with the site of u decides before p.
 func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	return decideWith(all, p, token, u, uses)
 }

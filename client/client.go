@@ -4,12 +4,11 @@
 //
 //	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}}
 //
-// Before a request leaves, the Transport looks up the robots.txt of its origin (scheme,
-// host, port). It fetches that file at most once per lifetime, for all callers. A request
-// that the rules for our product token allow goes to Base unchanged. Any other ends with
-// a [*DisallowedError], and nothing is sent. If robots.txt is unreachable (a 5xx answer,
-// no connection, a bad certificate, half a body), the answer is no as well, and
-// Decision.Reason says so.
+// Before a request leaves, the Transport looks up the robots.txt of its origin (scheme, host,
+// port). It fetches that file at most once per lifetime, for all callers. A request that the rules
+// for its product token allow goes to Base unchanged. Any other ends with a [*DisallowedError], and
+// nothing is sent. If robots.txt is unreachable (a 5xx answer, no connection, a bad certificate,
+// half a body), the answer is no as well, and Decision.Reason says so.
 //
 // # Where the gate stands
 //
@@ -17,14 +16,13 @@
 //
 //	http.Client → oauth2.Transport → retries → client.Transport → http.Transport
 //
-// http.Client calls RoundTrip for every hop of a redirect, so each hop is decided for its
-// own origin. What follows redirects, adds credentials or repeats requests belongs above
-// the gate: then each request that is sent was decided on, and robots.txt is read without
-// credentials. Only what every request needs, such as a proxy or a dialer, belongs below.
-// A cache of pages belongs below too, or it could answer one crawler with a page that only
-// another may fetch. Then set Fetcher.Transport to what is below that cache: it must not
-// keep robots.txt. Retries must end on [ErrNotSent]: go-retryablehttp needs a CheckRetry that
-// says so.
+// http.Client calls RoundTrip for every hop of a redirect, so each hop is decided for its own
+// origin. What follows redirects, adds credentials or repeats requests belongs above the gate. Then
+// each request is decided on before it is sent, and robots.txt is read without credentials. Only
+// what every request needs, such as a proxy or a dialer, belongs below. A cache of pages belongs
+// below too, or it could answer one crawler with a page that only another may fetch. Then set
+// Fetcher.Transport to what is below that cache: it must not keep robots.txt. Retries must end on
+// [ErrNotSent]: go-retryablehttp needs a CheckRetry that says so.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a
 // click, a form), use [WithoutRobots] or another http.Client.
@@ -34,42 +32,42 @@
 // If errors.Is(err, [ErrNotSent]), the gate held the request back. The error tells what to do
 // next:
 //
-//   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL. So with
-//     policy.ReasonAgreement: see [Agreements].
+//   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL. With
+//     policy.ReasonAgreement, one of the [Agreements] says no: drop it too.
 //   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read.
 //     Unreachable says why. Ask again after Until.
 //   - A [*UseError]: robots.txt says no to one of Transport.Uses.
 //   - A [*DelayError]: the site asks for more delay than a Pacer with RefuseLongDelays keeps.
-//   - A [*LateError]: its turn comes after its deadline. Ask again at At.
+//   - A [*LateError]: the turn would come after the request's deadline. Ask again at At.
 //   - [ErrNotPublic], or [ErrClosed].
 //
-// The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it cached.
-// Any other error is Base's own, or says what is wrong with the URL, a header, Token, Uses or
-// Sign. To retry what is wrong changes nothing, either.
+// The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it
+// cached. Any other error is Base's own, or says what is wrong with the URL, a header, Token, Uses
+// or Sign; a retry does not mend that.
 //
 // # Time-outs
 //
-// http.Client.Timeout counts the reading of robots.txt, and with a [Pacer] the wait for the
+// http.Client.Timeout includes the time to read robots.txt, and with a [Pacer] the wait for the
 // turn: the first page of a site waits one delay after robots.txt. A crawler calls
 // [Transport.Decide] and then [Pacer.Wait] first.
 //
 // # Several crawlers, proxies, strangers
 //
-// A program with several crawlers decides each request for its own product token and uses
-// ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
+// A program with several crawlers can have each request decided for the product token and the uses
+// of one of them ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
 //
-// Robots.txt takes the proxy of Base. A nil Base follows the environment, as
-// http.DefaultTransport does. A proxy's 407 disallows and is kept nowhere: once the
-// credential is right, the rules are read.
+// Robots.txt is fetched through the proxy of Base. A nil Base takes it from the environment, as
+// http.DefaultTransport does. A proxy's 407 disallows, but is not kept: once the credential is
+// right, the rules are read.
 //
-// If URLs come from strangers, set Fetcher.PublicOnly: no request then reaches an address that
-// is not public, be it for a page, for robots.txt or made [WithoutRobots]. What counts is the
-// address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the
-// pages, and closes any other connection before it is used. With any other Base, the request
-// is stopped by what Base tells httptrace, before it is written; a Base that tells nothing is
-// not seen, and a proxy with such an address is refused as a site would be. The proxy of an
-// *http.Transport is yours: behind it, localhost and hosts that are addresses are refused, and
-// what a name leads to is the proxy's to see. Requests of other schemes are errors.
+// If URLs come from strangers, set Fetcher.PublicOnly: no request then reaches an address that is
+// not public, whether it is for a page, for robots.txt, or made [WithoutRobots]. What counts is the
+// address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the pages,
+// and closes a connection to any other address before it is used. With any other Base, the request
+// is stopped before it is written, by what Base tells httptrace. A Base that tells it nothing
+// cannot be checked, and its proxy is refused if the address of that is not public. The proxy of an
+// *http.Transport may have any address: behind it, localhost and hosts that are addresses are
+// refused, and only the proxy sees what a name leads to. Requests of other schemes are errors.
 package client
 
 import (
@@ -98,17 +96,16 @@ type Transport struct {
 	// Base sends what is allowed and reads robots.txt. If nil, http.DefaultTransport.
 	//
 	// It must not follow redirects: the gate does not see a hop inside Base. Nor may it send a
-	// request twice, unless it is an *http.Transport. That repeats what an HTTP/2 server refuses
-	// and what a connection that had died could not answer, and lets requests wait for a
-	// connection: each sending is decided on anew, and with a Pacer or Sign has a turn and a
-	// signature of its own. Then seven sendings are the most, and a body that may have been read
-	// needs Request.GetBody. Where HTTP/2 waits for room on a connection that it has (see
-	// http.HTTP2Config.StrictMaxConcurrentRequests), a request is not looked at again.
+	// request twice, unless it is an *http.Transport. That sends again what an HTTP/2 server
+	// refuses or a dead connection did not answer, and lets requests wait for a connection. Each
+	// sending is decided on anew, and with a Pacer or Sign has a turn and a signature of its own.
+	// There are at most seven, and a body that may have been read needs Request.GetBody. A request
+	// that waits for room on an open HTTP/2 connection (see
+	// http.HTTP2Config.StrictMaxConcurrentRequests) is not decided on again.
 	//
-	// The gate does not
-	// see what an *http.Transport was given with RegisterProtocol for http or https: pages
-	// then come from there, and robots.txt from the network. If you hide the type, as in
-	// Base: struct{ http.RoundTripper }{transport}, both come from there.
+	// The gate does not see what an *http.Transport was given with RegisterProtocol for http or
+	// https: pages then come from there, and robots.txt from the network. If you hide the type, as
+	// in Base: struct{ http.RoundTripper }{transport}, both come from there.
 	//
 	// What adds credentials belongs above the gate: &oauth2.Transport{Base: gate}. A Base
 	// that adds them sends them to every origin, with the request for its robots.txt. That
@@ -127,41 +124,39 @@ type Transport struct {
 	// unchanged. The Request of a Response may be the caller's, without it.
 	UserAgent string
 
-	// Token is the product token that chooses the group of robots.txt, without a version.
-	// A token that no name can match, for example one with a blank, is an error of every
-	// request. If empty, the token is what policy.ProductToken finds in the User-Agent to
-	// be sent.
+	// Token is the product token that chooses the group of robots.txt, without a version. A token
+	// that no group can match, for example one with a blank, is an error of every request. If
+	// empty, the token is what policy.ProductToken finds in the User-Agent to be sent.
 	Token string
 
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Uses are what the answers are for, as labels of usage.Table: "train-ai", "ai-use",
-	// "search". If robots.txt disallows one of them for a target that its rules allow,
-	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A
-	// label that no row of the table has is an error of every request. If nil, robots.txt is not
-	// asked about use.
+	// Uses are what the fetched pages are for, as labels of usage.Table: "train-ai", "ai-use",
+	// "search". If robots.txt disallows one of them for a target that its rules allow, nothing is
+	// sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no
+	// row of the table has is an error of every request. If nil, robots.txt is not asked about use.
 	//
-	// The labels are asked about one by one: declare those that the answers are really
-	// for. What the answers themselves say about use is for the caller to read; see [PageRules].
+	// The labels are asked about one by one: declare those that the pages are really for. What the
+	// pages themselves say about use is for the caller to read; see [PageRules].
 	Uses []string
 
-	// Agreements decide before robots.txt does: what sites have agreed to in writing. If nil, there
-	// are none.
+	// Agreements are what sites have agreed to in writing. They decide before robots.txt does. If
+	// nil, there are none.
 	Agreements *Agreements
 
-	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Dialect.
+	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.
 	//
-	// Each of Transport, UserAgent, Dialect and Sign that it leaves zero is that of this Transport,
-	// in a copy: the Fetcher itself is not used then. MaxFetches then bounds the fetches of this
-	// Transport alone.
-	// Two different Dialects are an error of every request.
+	// If it leaves any of Transport, UserAgent, Dialect and Sign zero, a copy of it is used, which
+	// has Base, UserAgent, Dialect and Sign of this Transport in their place. MaxFetches then
+	// bounds the fetches of this Transport alone. Two different Dialects are an error of every
+	// request.
 	//
 	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends
 	// them: an *http.Transport by what RegisterProtocol gave it for ftp. A path is allowed if
-	// all that an FTP client may make of it is: "/%2Fa", "//a" and "/a;type=i" can mean "/a".
-	// It is an error if the URL has a query, or %0D, %0A or %00 in its path. If the Fetcher
-	// does not read ftp, such requests go to Base unchanged.
+	// everything that an FTP client may make of it is allowed: "/%2Fa", "//a" and "/a;type=i" can
+	// mean "/a". It is an error if the URL has a query, or %0D, %0A or %00 in its path. If the
+	// Fetcher does not read ftp, such requests go to Base unchanged.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may
@@ -176,12 +171,13 @@ type Transport struct {
 	// robots.txt included: after the Pacer's wait, for each hop of a redirect and each retry.
 	// See package sign for a function that fits. If nil, nothing is called.
 	//
-	// It gets a copy of the request that is its own down to the URL, and may set header fields.
-	// An error ends the request: it is not sent, and RoundTrip's error wraps it. So does an error
-	// for its robots.txt, of which nothing is kept. To change the method, the URL, the host or
-	// the User-Agent, which were decided on, is such an error. Sign may be called concurrently.
+	// It gets a copy of the request with a URL and a header of its own, and may set header fields.
+	// If it fails, the request is not sent, and RoundTrip's error wraps that of Sign. The same
+	// holds if it fails for the robots.txt of the request; then nothing is kept. Changing the
+	// method, the URL, the host or the User-Agent, which were decided on, counts as a failure. Sign
+	// may be called concurrently.
 	//
-	// It is also the place for a key by which one site lets crawlers in: see the example.
+	// Sign can also set the key by which a site lets crawlers in: see the example.
 	Sign func(*http.Request) error
 
 	// Trace receives events. If nil, none are reported.
@@ -206,7 +202,7 @@ func (t *Transport) open() (*gate, error) {
 }
 
 // RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a
-// *DisallowedError, or a *UseError.
+// *DisallowedError or a *UseError.
 //
 // It also returns ErrClosed, the context's cause if that ended first, and errors that say
 // why req cannot be decided on or that Trace.Decided panicked. A path and query of more than
@@ -214,10 +210,9 @@ func (t *Transport) open() (*gate, error) {
 // its turn and may return the errors of Pacer.Wait. A request that had to wait, for its turn
 // or for a connection, is decided on again.
 //
-// It never modifies req. It sends a copy if it has to set the User-Agent or the canonical
-// host, to sign, or to watch a body that may fail, and then Response.Request is that copy.
-// Requests of other schemes than http and https go
-// to Base unchanged, but for ftp if the Fetcher reads it.
+// It never modifies req. It sends a copy if it has to set the User-Agent or the canonical host, to
+// sign, or to watch a body that may fail, and then Response.Request is that copy. Requests of other
+// schemes than http and https, and ftp if the Fetcher reads it, go to Base unchanged.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()
 	if err != nil {
@@ -226,14 +221,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.roundTrip(req)
 }
 
-// Decide reports whether robots.txt allows a GET of u with ctx, and the Uses of it. It may
-// fetch robots.txt. The Pacer is not asked: RoundTrip may still return a *DelayError or a
-// *LateError.
+// Decide reports whether robots.txt allows a GET of u with ctx, and the Uses of it. It may fetch
+// robots.txt. It does not ask the Pacer: RoundTrip may still return a *DelayError or a *LateError.
 //
-// An unreachable robots.txt is an Answer with ReasonUnreachable and no error, and a use that is
-// disallowed one with ReasonUse. With a context of WithoutRobots everything is allowed with
-// ReasonNoRule. The error is the context's cause or ErrClosed, or says why u cannot be decided
-// on or that Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
+// If robots.txt is unreachable, there is an Answer with ReasonUnreachable and no error; if a use is
+// disallowed, one with ReasonUse. With a context of WithoutRobots everything is allowed, with
+// ReasonNoRule. The error is the context's cause or ErrClosed, or says why u cannot be decided on
+// or that Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
 // although RoundTrip hands it to Base: robots.txt cannot be asked about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	g, err := t.open()

@@ -58,8 +58,8 @@ func WithToken(ctx context.Context, token string) context.Context {
 }
 
 // WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a
-// program that fetches for several. Without any, no use is declared. A label that nothing can
-// disallow is an error of the request.
+// program that fetches for several purposes. If there are none, no use is declared. A label that
+// nothing can disallow is an error of the request.
 func WithUses(ctx context.Context, uses ...string) context.Context {
 	g := *gatingOf(ctx)
 	g.uses, g.hasUses, g.usesMisuse = slices.Clone(uses), true, usesMisuse(uses)

@@ -17,7 +17,7 @@ import (
 
 // ErrNotSent is wrapped by, or matches with errors.Is, every error of a request that the gate held
 // back: *DisallowedError, *UseError, *DelayError, *LateError, ErrNotPublic, ErrClosed and
-// cache.ErrClosed. The site saw nothing of it, and to try again at once changes nothing.
+// cache.ErrClosed. The site saw nothing of it, and trying again at once changes nothing.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
@@ -43,8 +43,8 @@ type Answer struct {
 	Use string
 	By  *usage.Statement
 
-	// With policy.ReasonAgreement: what decided, in place of robots.txt. Rule and Group are its own,
-	// and the line is that of what ParseAgreements has read. Else nil.
+	// With policy.ReasonAgreement: the agreement that decided, in place of robots.txt. Rule and
+	// Group are its own, and Rule.Line counts the lines that ParseAgreements was given. Else nil.
 	Agreement *Agreement
 
 	// Unreachable says why robots.txt is unreachable, or is nil.
@@ -59,8 +59,8 @@ type Answer struct {
 	Until time.Time
 }
 
-// LogValue returns the answer in one line: whose, why, and Unreachable as text, all cut. The errors that
-// embed an Answer are logged as errors.
+// LogValue returns the answer in one line: for which token, why, and Unreachable as text, all cut.
+// The errors that embed an Answer are logged as errors.
 func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
 
 func (a *Answer) text() string {
@@ -102,9 +102,9 @@ type DisallowedError struct {
 	Answer
 }
 
-// Error says what Decision.String does, of robots.txt, for which product token, and why robots.txt is
-// unreachable. It leaves out the URL, which http.Client puts in front. Text from the network
-// is cut and made printable, so it is safe in a log line.
+// Error says for which product token and by which line the request is disallowed, or why robots.txt
+// is unreachable. It leaves out the URL, which http.Client puts in front. Text from the network is
+// cut and made printable, so it is safe in a log line.
 func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
 
 // UseError says that a request was not sent because robots.txt disallows a use that
@@ -145,18 +145,18 @@ func (e *DelayError) Error() string {
 		e.Origin, e.Delay, e.Max)
 }
 
-// LateError says that a turn at an origin cannot come before the caller's deadline, or that it has not come
-// yet, to Try. It wraps context.DeadlineExceeded, and is a net.Error with Timeout: had the caller
-// waited, its deadline would have passed.
+// LateError says that a turn at an origin cannot come before the caller's deadline, or, from
+// [Pacer.Try], that it has not come yet. It wraps context.DeadlineExceeded, and is a net.Error
+// whose Timeout is true: had the caller waited, its deadline would have passed.
 type LateError struct {
 	Origin fetch.Origin
 
-	// At is when to ask again: the turn can come then, and no sooner unless a request ends or others
-	// give up.
+	// At is when to ask again: the turn can come then, or sooner if a request ends or others give
+	// up.
 	At time.Time
 
-	// Paused reports whether the site asked for a pause or suffers. If false, a delay is in
-	// the way, or other requests are.
+	// Paused reports whether the turn is late because the site asked for a pause or suffers. If
+	// false, it is late because of a delay or of other requests.
 	Paused bool
 
 	wait time.Duration // until At, when it was said

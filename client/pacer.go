@@ -18,66 +18,70 @@ import (
 //
 // Each origin has its own pace; no origin waits for another. At one origin
 //
-//   - a request starts no sooner than the delay after the latest earlier start, and no
-//     sooner than the delay after the latest earlier end. The delay is the larger of
-//     Crawl-delay and Request-rate in our group of robots.txt, or Delay if it has
-//     neither. If several product tokens share the Pacer, or several User-Agents with one
-//     token at a site that has a file for each, the largest delay counts, for an hour
-//     after it was last decided by. That satisfies both readings of
-//     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds
-//     from the end of one request to the start of the next" (Yandex). Fractions count.
-//   - at most MaxUnderway requests are in flight. A request is in flight until its
-//     response body is closed or read to its end, its answer is a 101, it fails, or its
-//     context ends. If MaxUnderway is above one, a request in flight delays others only
-//     by counting against that limit. Completed requests count as described above.
+//   - a request starts no sooner than the delay after the latest earlier start, and no sooner than
+//     the delay after the latest earlier end. The delay is the larger of Crawl-delay and
+//     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. If several
+//     product tokens share the Pacer, or several User-Agents with one token at a site that has a
+//     file for each, the largest delay counts, until an hour after the last decision by it. That
+//     satisfies both readings of Crawl-delay: "at most one start in a window of n seconds" (Bing)
+//     and "n seconds from the end of one request to the start of the next" (Yandex). Fractions
+//     count.
+//   - at most MaxUnderway requests are in flight. A request is in flight until its response body is
+//     closed or read to its end, its answer is a 101, it fails, or its context ends. If MaxUnderway
+//     is above one, a request in flight delays others only by counting against that limit. The
+//     delay after the latest end is kept as well.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day
 //     ahead. If such an answer has none, or no answer comes, pauses grow from two seconds
 //     (or twice the delay) to an hour, give or take a fifth. Each good answer halves the
 //     next pause. A request that cannot be sent, or whose body fails, says nothing about
 //     the site.
-//   - requests start in the order they came. There are two exceptions: robots.txt, which
-//     decides about the others, goes first, and then a request for a URL whose turn Wait
+//   - requests start in the order in which they came, with two exceptions: robots.txt, which
+//     decides about the others, goes first, and after it a request for a URL whose turn Wait or Try
 //     has obtained.
 //
 // A request that had to wait is decided on again at its turn, by what the Cache then
 // holds. If that has expired, robots.txt is read first. A new robots.txt that names no
 // delay, or is unreachable, takes no delay away from those who wait.
 //
-// Reading robots.txt keeps the distance like any other request, so the first page of a site
-// waits for one delay as well. It counts as in flight, but does not wait for others to end;
-// redirects within the origin belong to it. A redirect to another origin, and a retry, waits for a turn of its own:
-// what cannot have it within half of Fetcher.Timeout is asked for again later. Requests made [WithoutRobots] are neither spaced
-// nor counted: a person waits for them.
+// Reading robots.txt keeps the distance like any other request, so the first page of a site waits
+// for one delay as well. It counts as in flight, but does not wait for others to end; redirects
+// within the origin belong to it. A redirect to another origin, and a retry, waits for a turn of
+// its own. If that cannot come within half of Fetcher.Timeout, robots.txt is asked for again later.
+// Requests made [WithoutRobots] are neither spaced nor counted: a person waits for them.
 //
 // # Waiting and time-outs
 //
-// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that
-// cannot come in time is refused at once, with a [*LateError], which wraps
-// context.DeadlineExceeded. A turn that could come and then does not costs the whole
-// time. A crawler should wait first: the time-out is then about the site alone.
+// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that cannot
+// come in time is refused at once, with a [*LateError], which wraps context.DeadlineExceeded. If a
+// turn could come in time and then does not, the request fails when its time is over. A crawler
+// should wait before it sends: the time-out then covers the site alone.
 //
 //	if a, err := transport.Decide(ctx, u); err != nil || !a.Allowed { … } // also tells the Pacer the delay
 //	if err := pacer.Wait(ctx, u); err != nil { … }
 //	resp, err := httpClient.Get(u.String()) // uses the turn, starts at once
 //
-// A worker of a queue should not wait at one site while others are free: Try says at once.
+// A worker of a queue should not wait at one site while others are free. Give Decide a context that
+// ends soon: the reading of robots.txt goes on without it. And use Try, which does not wait for the
+// turn.
 //
 // A body that is never closed keeps its place until its context ends, as it keeps its
 // connection. With MaxUnderway 1, a request waits for an open body of the same origin.
 //
 // # A fleet
 //
-// With Turns, all that is said here of one process holds for all processes that share the store:
-// a site sees one visitor. The largest delay of several tokens counts in each process by itself, and Next knows
-// of the others what the store last said. The pace does not depend on the clocks of the machines. How often
-// robots.txt is read does: a Cache takes the times in its Store for its own, give or take a minute. Requests of one process start in the order they came; the processes
-// take turns among each other. A process that dies keeps its places for five seconds. One that
-// was stopped for longer than that asks again before it sends. While Turns fails, requests wait
-// until their contexts end, and the error then names the failure too; see RunAlone.
+// With Turns, what is said here of one process holds for all processes that share the store: a site
+// sees one visitor. But each process has its own largest delay of several tokens, and Next knows of
+// the others only what the store last said. The pace does not depend on the clocks of the machines.
+// How often robots.txt is read does: a Cache trusts the times in its Store, unless they are more
+// than a minute ahead of its own clock. Requests of one process start in the order in which they
+// came; the processes alternate. A process that dies keeps its places for five seconds, and so may
+// one that exits before [Transport.Shutdown] has returned. A process that was stopped for longer
+// than that asks again before it sends. While Turns fails, requests wait until their contexts end,
+// and the error then names the failure too; see RunAlone.
 //
-// With MaxUnderway above one, starts are spaced only as evenly as Turns answers; so are robots.txt
-// and a page in flight. A process that waits longer than 250 ms for Turns may lose its turn to
-// another.
+// With MaxUnderway above one, the delay between two starts is only as exact as Turns is fast; so is
+// that between robots.txt and a page in flight. A process that waits longer than 250 ms for Turns
+// may lose its turn to another.
 //
 // # Memory
 //
@@ -85,11 +89,10 @@ import (
 // longest unused origin whose delay has passed, or else one that merely pauses. It never
 // forgets an origin whose delay still runs, or that has requests waiting or in flight.
 //
-// A Pacer is safe for concurrent use, and several Transports may share it. Its fields
-// must not change after the first use, and it must not be copied. It owns no goroutine,
-// and has a timer only while a caller waits. With Turns, it has a timer for each request in
-// flight, and goroutines that tell the store what has become of a turn. They give up after
-// five seconds.
+// A Pacer is safe for concurrent use, and several Transports may share it. Its fields must not
+// change after the first use, and it must not be copied. It owns no goroutine, and has a timer only
+// while a caller waits. With Turns, it has a timer for each request in flight, and goroutines that
+// tell the store what has become of a turn. They end after five seconds at most.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
 	// a shorter one. If zero, 1 second. If negative, there is none.
@@ -124,12 +127,12 @@ type Pacer struct {
 	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
 }
 
-// Wait waits until a request for u may start. The turn belongs to u: the next request for it
-// through a Transport with this Pacer uses the turn, if it comes within ten seconds, and before another
-// has got the next turn. No request for another URL uses it, such as a redirect's next.
+// Wait waits until a request for u may start. The turn belongs to u: the next request for u through
+// a Transport with this Pacer uses it, if that request comes within ten seconds and before the next
+// turn is given. No request for another URL uses it, such as the next hop of a redirect.
 //
-// A turn need not be used: once the delay has run, the next one is given. So Wait also
-// works without a Transport. It then spaces the starts, but sees no ends and no answers.
+// A turn need not be used: once the delay has passed, the next one is given. So Wait also works
+// without a Transport. It then spaces the starts, but sees no ends and no answers.
 //
 // The Pacer knows what robots.txt asks for once a Transport has decided on a URL of the
 // origin (RoundTrip, Decide). Until then it keeps Delay.
@@ -145,11 +148,11 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
 	return err
 }
 
-// Try is Wait without waiting: the turn for u, or when. If it cannot be had now, the error is a
-// [*LateError], whose At is when to ask again. It is for a queue: its worker puts the URL back until then,
-// and goes on with another site's.
+// Try is Wait without waiting. If the turn for u cannot be had now, the error is a [*LateError],
+// whose At is when to ask again. Try is for a queue: its worker puts the URL back until then, and
+// goes on with one of another site.
 //
-// With Turns it waits for the answer of the store, no longer than ctx.
+// With Turns it waits for the answer of the store, but no longer than ctx.
 func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
@@ -162,9 +165,9 @@ func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
 // Next returns when a request to u's origin may start if it is asked for now. A crawler
 // can order a queue of its own by that time.
 //
-// It is an estimate, exact if no other caller asks and none gives up. Of other processes
-// it knows what Turns said when this one last asked for a turn. It reserves nothing. It is the present time if the request may start at once, or if u names no
-// origin.
+// The time is an estimate, exact if no other caller asks and none gives up. Of other processes Next
+// knows what Turns said when this one last asked for a turn. It reserves nothing. It returns the
+// present time if the request may start at once, or if u names no origin.
 func (p *Pacer) Next(u *url.URL) time.Time {
 	now := time.Now()
 	o, err := fetch.OriginOf(u)

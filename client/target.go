@@ -16,10 +16,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// DecideWith returns the gate's verdict on u under the policy p: for the target as net/http
-// sends it, and for each target that a server may make of its dot segments. The uses are those
-// of Transport.Uses. It asks no network, no Cache and no clock, so the Answer has no times. The
-// error says why u or token cannot be decided on.
+// DecideWith returns the gate's answer for u under the policy p: for the target as net/http sends
+// it, and for each target that a server may make of its dot segments. The uses are like
+// Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times.
+// The error says why u or token cannot be decided on.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	return decideWith(nil, p, token, u, uses)
 }

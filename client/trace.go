@@ -20,20 +20,19 @@ import (
 // with its stack. If Decided panics, an allowed request is not sent; its error names the
 // panic.
 //
-// Close does not wait for a hook that runs, unless it is Fetched. A closed Transport
-// calls none.
+// Shutdown does not wait for a hook that runs, unless it is Fetched. A closed Transport calls none.
 type Trace struct {
-	// Decided is called for each answer of RoundTrip and Decide, with the context of the
-	// request or question; and once more if a request that was allowed, and waited for a connection
-	// or for Sign, may not be sent any more.
+	// Decided is called for each answer of RoundTrip and Decide, with the context of the request or
+	// question. If a request was allowed, but may no longer be sent after it waited for a
+	// connection or for Sign, Decided is called once more.
 	Decided func(context.Context, DecidedInfo)
 
 	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
 	// the shared fetch, and all callers who need that file wait for it.
 	Fetched func(context.Context, FetchedInfo)
 
-	// Waited is called when the Pacer has held a request back, after the wait, with the
-	// context of the request. A request that got its turn keeps it meanwhile.
+	// Waited is called after the Pacer has held a request back, with the context of the request. A
+	// request that got its turn keeps it while Waited runs.
 	Waited func(context.Context, WaitedInfo)
 }
 

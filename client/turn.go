@@ -54,8 +54,8 @@ func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) 
 	return turn, nil
 }
 
-// Delay returns the time that the Pacer now keeps between requests to the origin. It is zero
-// with a context of WithoutRobots.
+// Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with
+// a context of WithoutRobots.
 func (t *Turn) Delay() time.Duration {
 	if t.pacer == nil {
 		return 0
@@ -74,7 +74,7 @@ func (t *Turn) Answered(status int, header http.Header) {
 	}
 }
 
-// End gives the place back. The delay runs from now. Further calls do nothing.
+// End gives the place back: the delay runs from then on. Further calls do nothing.
 func (t *Turn) End() {
 	if t.pacer != nil {
 		t.once.Do(func() { t.pacer.end(t.place) })

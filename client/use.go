@@ -57,9 +57,9 @@ type Page struct {
 	said []usage.Statement // of the header, and of meta elements that are not for crawlers
 }
 
-// PageRules looks for what the page in a response says about itself, in what the caller reads
-// of resp.Body anyhow: it replaces that by the Page that it returns. The rules of the
-// X-Robots-Tag fields come first, those of meta elements as they are read:
+// PageRules looks for what the page in a response says about itself, while the caller reads
+// resp.Body: it replaces that with the Page that it returns. The rules of the X-Robots-Tag fields
+// come first, those of meta elements as they are read:
 //
 //	page := client.PageRules(resp)
 //	io.Copy(file, resp.Body)
@@ -91,10 +91,11 @@ func PageRules(resp *http.Response) *Page {
 	return p
 }
 
-// MayUse returns what the site prefers about a use of the response, and the statement that says
-// it: in its robots.txt (see Transport.Lookup) for a product token, in the header, or in the page
-// as far as it has been read. If they differ, "no" wins. The error is that of usage.For, or says
-// why there can be no statement about the URL.
+// MayUse returns what the site prefers about a use of the response, and the statement that says it.
+// It looks in robots.txt for what that says to a product token, in the header, and in the page as
+// far as it has been read: read it first. If they differ, "no" wins. The robots.txt is what
+// Transport.Lookup returns for the URL of resp.Request, which redirects may have changed. The error
+// is that of usage.For, or says why there can be no statement about the URL.
 func (p *Page) MayUse(use usage.Label, robots *policy.Policy, token string) (usage.Preference, usage.Statement, error) {
 	said := append(usage.ParseRules(p.Rules(), policy.RFC9309, token), p.said...)
 	if p.url != nil {

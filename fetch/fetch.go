@@ -132,10 +132,9 @@ type Fetcher struct {
 	// RoundTripper's responsibility.
 	FTP bool
 
-	// Timeout bounds one Fetch: redirects, retries and pauses together, from the start of
-	// its turn (see MaxFetches). One request and its answer get half of it. If zero, 30 seconds.
-	// If negative, there is none: what remains are the caller's context and the time-outs
-	// of a connection.
+	// Timeout bounds one Fetch: redirects, retries and pauses together, but not the wait for
+	// MaxFetches. One request and its answer get half of it. If zero, 30 seconds. If negative,
+	// there is none: what remains are the caller's context and the time-outs of a connection.
 	Timeout time.Duration
 
 	// Retries is how often one URL is asked again after a 5xx or a network failure, with
@@ -146,8 +145,8 @@ type Fetcher struct {
 	// usually repeats the failure.
 	Retries int
 
-	// MaxFetches is how many Fetch calls may use the network at once; others wait for their
-	// turn under their own context. If zero, 2,048. If negative, there is none.
+	// MaxFetches is how many Fetch calls may use the network at once; others wait, no longer than
+	// their contexts. If zero, 2,048. If negative, there is none.
 	//
 	// At most 256 fetches may be in their first 3 s (a tenth of Timeout). Older ones wait for
 	// slow sites and do not hold up new ones.
@@ -168,8 +167,9 @@ type Fetcher struct {
 	// another type, a proxy is refused as a site would be.
 	PublicOnly bool
 
-	// ObeyWalls takes the answer of a wall for unreachable, see Result.Wall: nothing is allowed, and
-	// a cache goes on with the last good copy. If false, it permits everything, as RFC 9309 has it.
+	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is
+	// allowed, and a cache goes on with the last good copy. If false, such an answer permits
+	// everything, as RFC 9309 has it.
 	ObeyWalls bool
 
 	// SameHost makes robots.txt unreachable if it is redirected to another host, www.example.com for
@@ -204,7 +204,8 @@ func (f *Fetcher) Kind() (k Kind) {
 
 var kinds = [...]string{" signed", " public", " walls", " host"} // stand in the keys of a cache.Store
 
-// String returns a word for each of the four that is set, with a blank before it.
+// String returns a word with a blank before it for each of the four that is set: " signed", "
+// public", " walls" and " host".
 func (k Kind) String() (s string) {
 	for i, word := range kinds {
 		if k&(1<<i) != 0 {
@@ -293,9 +294,9 @@ func (r Result) LogValue() slog.Value {
 	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
 }
 
-// ErrBusy is the error of a Fetch, beside that of its context, if waiting for its turn has
-// left it too little time (see Fetcher.MaxFetches). By itself it is the error if waiting for
-// memory has (see Fetcher.MaxMemory). It says nothing about the origin.
+// ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (see
+// Fetcher.MaxFetches; the error then wraps that of its context, too), for memory (see
+// Fetcher.MaxMemory), or for a turn (see WithTurns). It says nothing about the origin.
 var ErrBusy = errors.New("fetch: no turn")
 
 var errCrowded = errors.New("other long files take all the memory")

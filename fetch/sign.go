@@ -13,9 +13,10 @@ import (
 // about the site.
 var ErrSign = errors.New("not sent, because Sign failed")
 
-// Signed returns a copy of req with the header that sign gives it, and the body that it leaves. What sign gets is its
-// own down to the URL and the slices: nothing that it keeps is sent. A signature is for what was decided on: so it is
-// an error if sign changes the method, the URL, the host or the User-Agent.
+// Signed returns a copy of req with the header that sign gives it, and the body that it leaves.
+// sign gets a copy with a URL and a header of its own: if it keeps that and changes it later,
+// nothing of it is sent. A signature is for what was decided on, so it is an error if sign changes
+// the method, the URL, the host or the User-Agent.
 func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
 	var copies struct {
 		its, out http.Request
@@ -58,8 +59,9 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 	return out, nil
 }
 
-// CheckHeader refuses header keys that would be sent in place of, or beside, the fields that were decided on, or that
-// say where the request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
+// CheckHeader refuses keys of a header that net/http would send in place of, or beside, the fields
+// that were decided on or that say where the request ends. For HTTP/1.1 net/http looks only at
+// canonical keys; for HTTP/2 it ignores case.
 func CheckHeader(h http.Header) error {
 	for key := range h {
 		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {

@@ -16,11 +16,11 @@ type turns struct {
 
 type turnsKey struct{}
 
-// WithTurns returns a context for a Fetch whose requests take turns with those of others: so says package client,
-// and a process that was stopped between getting its turn and sending its request has lost it to another. check
-// is called right before each request, and returns why that must not be sent now. next waits, until a time, for the
-// turn of a request for u that is part of the Fetch but not its first: what a redirect with some status leads to,
-// or a retry (status 0). Its error says that it may not be sent.
+// WithTurns returns a context for a Fetch whose requests need turns, as package client has them.
+// check is called right before each request, and returns why that must not be sent now: a process
+// that was stopped after it got its turn has lost it. next waits, until a time, for the turn of a
+// request for u that is part of the Fetch but not its first: what a redirect with some status leads
+// to, or a retry (status 0). If it returns an error, the request is not sent.
 func WithTurns(ctx context.Context, check func() error, next func(u *url.URL, status int, until time.Time) error) context.Context {
 	return context.WithValue(ctx, turnsKey{}, turns{check, next})
 }

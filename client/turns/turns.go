@@ -15,23 +15,26 @@ import (
 // Store keeps the turns of origins. Its methods must be safe for concurrent use and end when
 // ctx does. An error means that the store may or may not have done what it was asked for.
 //
-// At one origin a turn is given no sooner than Ask.Delay after the latest start and the latest
-// end that the store knows of, not during a pause, and only while fewer than Ask.Places places
-// are taken. Those who wait go in the order in which they first asked, Robots before a Visitor
-// and a Visitor before the others, as long as they come back in time: the store may give the
-// turn of one who does not to the next.
+// At one origin a turn is given no sooner than Ask.Delay after the latest start and the latest end
+// that the store knows of, not during a pause, and only while fewer than Ask.Places places are
+// taken. Those who wait go in the order in which they first asked, Robots before a Visitor and a
+// Visitor before the others, as long as they come back in time: if one does not, the store may give
+// its turn to the next.
 //
-// A store forgets an origin when its pauses, the longest of the delays that it was asked for, and Ask.Keep have
-// passed. A store that loses its data may let one request for each place start too early, and then keeps the
-// pace again. It does not know what is in flight until that is Renewed.
+// A store forgets an origin when its pauses, the longest of the delays that it was asked for, and
+// Ask.Keep have passed. A store that loses its data may let one request for each place start too
+// early, and then keeps the pace again. It does not know which turns are in flight until they are
+// Renewed.
 //
-// A store that outlives the programs that use it meets state that another version wrote. It must then give no
-// turn that either version forbids: it waits until what the other has given must have lapsed, and keeps the
-// longest delay. What is no state at all may hold up its origin for a time, but not for ever.
+// A store that outlives the programs that use it meets state that another version wrote. It must
+// then give no turn that either version forbids: it waits until what the other has given must have
+// lapsed, and keeps the longest delay. A value that is no state at all may hold up its origin for a
+// time, but not for ever.
 type Store interface {
-	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the
-	// turn has not come, the Reply says when to ask again. If the last answer to a turn of the same name was
-	// lost, asking again takes no second place. It takes none away either: the question may be late.
+	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the turn
+	// has not come, the Reply says when to ask again. If the last answer about a turn of the same
+	// name was lost, asking again takes no second place. Nor does it give the first one back: the
+	// question may be late.
 	Take(ctx context.Context, origin string, a Ask) (Reply, error)
 
 	// Tell tells the store of what has become of a turn.
@@ -53,8 +56,8 @@ const (
 	Visitor
 
 	// Robots reads robots.txt. It goes before all who wait, since they may be waiting for what that
-	// says. It waits for no place, though it takes one. It keeps the longest of the delays that the
-	// store was asked for.
+	// says. It does not wait for a place, but takes one. It keeps the longest of the delays that
+	// the store was asked for.
 	Robots
 )
 

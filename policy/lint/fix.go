@@ -11,14 +11,16 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 )
 
-// Fix returns the file with the replacements of its findings, and the findings that have gone
-// by that, with their lines in data. If accept is nil, no verdict of RFC9309, Google, Yandex
-// or Bing changes. Otherwise it is asked of each finding, and those whose Changes is not ""
-// are in question, too. Line ends, the byte order mark and all other bytes stay.
+// Fix returns the file with the replacements of its findings applied, and the findings that are
+// gone because of that, with their lines in data. If accept is nil, no verdict of RFC9309, Google,
+// Yandex or Bing changes. Otherwise accept chooses, also among replacements that change verdicts.
+// It is asked of each finding that has a Replacement with Changes "" first, as if that changed
+// nothing; if it says yes and the replacement does change verdicts, it is asked again with Changes.
+// Line ends, the byte order mark and all other bytes stay.
 //
-// All findings count, also those beyond [MaxPerRule] and those that another one speaks for.
-// The result has no finding left with a Replacement that is accepted, except in a file so
-// large that the work would not be worth it.
+// All findings count, also those beyond [MaxPerRule] and those that another finding stands for. The
+// result has no finding left with a Replacement that is accepted, except in a file so large that
+// the work would not be worth it.
 func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Finding) {
 	return fix(data, nil, accept)
 }

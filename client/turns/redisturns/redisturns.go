@@ -38,9 +38,9 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
-// Store implements turns.Store. It is safe for concurrent use. Its fields must not change after
-// the first use, and it must not be copied. The server must not evict what has not expired: under
-// maxmemory-policy allkeys-lru and its like, an origin that is evicted gets each place once too
+// Store implements turns.Store. It is safe for concurrent use. Its fields must not change after the
+// first use, and it must not be copied. The server must not evict what has not expired: under
+// maxmemory-policy allkeys-lru and its like, an origin that is evicted may give each place once too
 // early.
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster.
@@ -73,8 +73,8 @@ func (s *Store) init() {
 	go s.listen()
 }
 
-// Close stops listening to the server. It does not close Client. The Store must not be used
-// any more.
+// Close stops listening to the server. It does not close Client. The Store must not be used any
+// more: first shut down the Transports, which tells it of the last turns.
 func (s *Store) Close() error {
 	if err := s.usable(); err != nil {
 		return nil
