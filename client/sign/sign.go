@@ -1,16 +1,16 @@
-// Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of
-// HTTP Message Signatures (RFC 9421). That is a draft, whose implemented revision is [Draft].
-// The package changes with it, and stands outside of what the module promises until it is an
-// RFC. The working copy of revision 01 (2026-10-29) has the same signatures. It differs in two
-// things: Agent is the URL of the key set, and receivers ignore an agent with parameters.
+// Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of HTTP
+// Message Signatures (RFC 9421). That is a draft; the package implements its revision [Draft]. The
+// package changes with the draft, and is outside of what the module promises until that is an RFC.
+// The working copy of revision 01 (2026-10-29) has the same signatures. It differs in two things:
+// Agent is the URL of the key set, and receivers ignore an agent with parameters.
 //
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
 //
 // Each https request that the gate sends is then signed on its own: every hop of a redirect, every
-// retry, and those for robots.txt; http too with PlainHTTP. A site that admits only signed requests answers an unsigned
-// one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no restrictions". To sign the
-// pages alone would open what the site has closed.
+// retry, and those for robots.txt; http too with PlainHTTP. A site that admits only signed requests
+// answers an unsigned one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no
+// restrictions". Signing the pages alone would thus open what the site has closed.
 //
 // The site looks up the public key in the directory that Agent names: serve [Directory] there.
 // A [Verifier] checks signatures, in tests and at the receiving end.

@@ -6,18 +6,17 @@
 // [Lines] shows a file as a dialect reads it. The package uses no network and never fails: a
 // file that cannot be read as robots.txt is itself a finding.
 //
-// Lines are read as lenient crawlers read them, with Google's misspellings and without a
-// colon, because the author meant them so. The finding names the engines that read the line
-// otherwise. Every rule has an identifier that never changes, RT001 to RT510. [Rules] lists
-// them all, also those that need more than a file.
+// Lines are read as lenient crawlers read them, with Google's misspellings and without a colon,
+// because that is what the author meant. The finding names the engines that read the line
+// differently. Every rule has an identifier that never changes, RT001 to RT510. [Rules] lists them
+// all, including those that need more than a file.
 //
-// A replacement is a promise: in the dialects of package policy, but for Original, no verdict
-// changes by it, or the line has no effect as it is written and the message says what the
-// replacement does. [Fix] applies replacements.
+// A replacement is a promise: in the dialects of package policy except Original, either it changes
+// no verdict, or the line has no effect as it is written and the message says what the replacement
+// does. [Fix] applies replacements.
 //
-// A mistake is reported once, by the rule that says most about it. What is mostly style is
-// remarked on once for each file. A comment in the file silences what is meant as it is
-// written:
+// A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
+// once for each file. A comment in the file silences what is meant as it is written:
 //
 //	# robots-lint: ignore-file RT403
 //
@@ -30,9 +29,9 @@
 // stands alone, and for its own line if not. Identifiers are separated by commas or blanks;
 // what follows them is the reason.
 //
-// The work is linear in the size of the file, except for sorting. What replacements do is found
-// out within a fixed budget: a large file with many of them gets no more than that allows. The
-// result is bounded: at most [MaxPerRule] findings for each rule, at most 80 bytes of the file in a quotation.
+// The work is linear in the size of the file, except for sorting. What replacements do is worked
+// out within a fixed budget, so a large file may get fewer of them. The result is bounded: at most
+// [MaxPerRule] findings for each rule, at most 80 bytes of the file in a quotation.
 package lint
 
 import (

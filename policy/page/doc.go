@@ -5,7 +5,8 @@
 //
 // [ParseHeader] and [Reader] collect [Rules]: statements with the place where
 // each stood. [Rules.For] computes what they come to for one crawler, as an
-// [Effect]; [Rules.Explain] names for each statement why it has no effect, if so:
+// [Effect]; [Rules.Explain] says of each statement why it has no effect, if it
+// has none:
 //
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body // and read it

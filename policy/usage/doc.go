@@ -14,9 +14,9 @@
 //		log.Print(by, err) // robots.txt line 3, Content-Usage: "train-ai=n" <nil>
 //	}
 //
-// Statements about use are no crawling rules. They change no policy.Decision, and say
-// nothing about a target that may not be crawled. They hold for what was received while
-// they were in force: store them with the asset. A contract may say otherwise.
+// Statements about use are no crawling rules. They change no policy.Decision, and say nothing about
+// a target that may not be crawled. They hold for what was received while they were in force: store
+// them with the content. A contract may say otherwise.
 //
 // # Labels
 //
@@ -44,8 +44,8 @@
 //	TDMRep          tdmrep.json, header, meta          the later of these stands over the former
 //	page rule       X-Robots-Tag, meta robots          package page
 //
-// Not read are ai.txt and llms.txt, which state no permission, and documents of RSL and
-// policies of TDMRep: these are contracts. A Statement has their address.
+// Not read are ai.txt and llms.txt, which state no permission, nor the documents of RSL and the
+// policies of TDMRep, which are contracts. A Statement has the address of such a contract.
 //
 // # The table
 //
