@@ -1,25 +1,25 @@
 // Package cache keeps the robots.txt result of each origin and decides how long it
 // holds (RFC 9309 §2.4, RFC 9111).
 //
-// A result is fresh for the lifetime that its header states, within bounds. From then on it
-// holds only until the next one is fetched. One fetch runs per origin, however many callers
-// wait. It belongs to none of them: a caller that gives up fails no other. While an origin is
-// unreachable, its last good copy goes on to hold (see [Outage]), and the origin is asked
-// again after 30 seconds, then less and less often. The same copy goes on to hold when an
-// answer is of the moment (see [Cache]).
+// A result is fresh for the lifetime that its header states, within bounds. From then on it holds
+// only until the next one is fetched. One fetch runs per origin, however many callers wait. It
+// belongs to none of them: a caller that gives up fails no other. While an origin is unreachable,
+// its last good copy goes on to hold (see [Outage]), and the origin is asked again after 30
+// seconds, then less and less often. So it does if the status of an answer is of the moment (see
+// [Cache]).
 //
 // A hit takes no lock and allocates nothing. Results in use are fetched again behind their
 // callers, before they expire: no caller waits for that. Each origin has its own moment for
 // it, a little earlier or later, and so they do not expire together.
 //
-// An answer that varies by User-Agent holds for callers with the same one only, and comes
-// before what holds for all. Sources of another fetch.Kind share no answers.
+// An answer that varies by User-Agent holds only for callers with the same one, for whom it comes
+// before what holds for all. Sources of different fetch.Kinds share no answers.
 //
-// Behind the memory there can be a Store, for a restart that starts warm or for several
-// processes. A Store adds at most 100 ms to a call. Writes happen in the background, and are
-// not repeated: what could not be written is written with its next refresh, and once more at
-// Close. A Store that fails is bypassed until it recovers. Package boltstore keeps a file, for
-// one process.
+// Behind the memory there can be a Store, for a restart that starts warm or for several processes.
+// A Store adds at most 100 ms to a call, or with locks 2 seconds at a time (see
+// Cache.StoreTimeout). Writes happen in the background, and are not repeated: what could not be
+// written is written with its next refresh, or at Close. A Store that fails is bypassed until it
+// recovers. Package boltstore keeps a file, for one process.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each
 // robots.txt once for all of them. While another process fetches, a miss may wait up to 15
@@ -48,11 +48,11 @@ import (
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
 // to use. Fields must not be changed once Get has been called.
 //
-// Some status codes are temporary: 408, 421, 425, 428, 429 and 431, and a 5xx where the
-// dialect reads it as unavailable. They say nothing about the file, so a good copy stays in
-// use, as in an outage. Without a copy, and with Strict, what they mean by themselves
-// holds for their Retry-After, at most 24 hours. If they state none, it holds for 5 minutes,
-// doubling to an hour. It never holds for less than MinTTL, and no Store gets it.
+// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect
+// reads it as unavailable. They say nothing about the file, so a good copy stays in use, as in an
+// outage. Without a copy, and with Strict, what they mean by themselves holds for their
+// Retry-After, at most 24 hours. If they state none, it holds for 5 minutes, doubling to an hour.
+// It never holds for less than MinTTL, and no Store gets it.
 type Cache struct {
 	// Size bounds the number of origins in memory. The origin that has not been asked for
 	// the longest gives way. If zero, 50,000. If negative, there is none.

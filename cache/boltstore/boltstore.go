@@ -58,9 +58,9 @@ var bucket = []byte("robots.txt 1")
 // Remove the file: it held nothing that cannot be fetched again.
 var ErrDamaged = errors.New("the file is damaged, remove it")
 
-// Open opens the file, and makes it with mode 0600 if it is not there. The error names
-// the file, and says if this process or another has it open, or if the file is damaged
-// ([ErrDamaged]). To know that, Open reads the tree, but no values: 11 ms for 20,000.
+// Open opens the file, and makes it with mode 0600 if it is not there. The error names the file,
+// and says if this process or another has it open, or if the file is damaged ([ErrDamaged]). To
+// find that out, Open reads the tree, but no values: 11 ms for 20,000.
 func Open(path string) (*Store, error) {
 	var db *bolt.DB
 	err := guard(func() (err error) {
