@@ -41,7 +41,7 @@ type DecidedInfo struct {
 	URL    *url.URL
 	Target string // what was decided on: the request target as it goes on the wire
 
-	// Answer is zero but for Token if there is none.
+	// If there is no answer, all but Token is zero.
 	Answer
 
 	Err  error         // why there is no answer, or nil

@@ -146,7 +146,7 @@ type Fetcher struct {
 	Retries int
 
 	// MaxFetches is how many Fetch calls may use the network at once; others wait, no longer than
-	// their contexts. If zero, 2,048. If negative, there is none.
+	// their contexts. If zero, 2,048. If negative, any number.
 	//
 	// At most 256 fetches may be in their first 3 s (a tenth of Timeout). Older ones wait for
 	// slow sites and do not hold up new ones.
@@ -267,9 +267,9 @@ type Result struct {
 	// of Redirects: Age, Cache-Control, Date, Expires and Vary.
 	RedirectHeaders []http.Header
 
-	// RetryAfter is how long the server asks to stay away, with a status that passes such as
-	// a 429 or 5xx (RFC 9110 §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits for
-	// that of a 5xx only if it ends within Timeout.
+	// RetryAfter is how long the server asks to stay away, with a temporary status such as 429 or a
+	// 5xx (RFC 9110 §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits that long after a
+	// 5xx, but only within Timeout.
 	RetryAfter time.Duration
 }
 

@@ -58,8 +58,8 @@ const (
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
 // Its fields must not change after the first use.
 //
-// Logged, printed or encoded, a Signer shows the KeyID alone. But package fmt asks no unexported
-// field: of a *Signer there, %v shows the address, of a Signer the key.
+// Logged, printed or encoded, a Signer shows the KeyID alone. But package fmt calls no method of a
+// Signer in an unexported field: %v shows the address of a *Signer there, and the key of a Signer.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
 	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds.

@@ -79,8 +79,8 @@ type Reply struct {
 	// Taken reports whether the turn is given. What follows Strain is then zero.
 	Taken bool
 
-	// Strain is how often the site has failed, less its good answers since. It tells whether
-	// a good answer is Report.
+	// Strain is how often the site has failed, less its good answers since. A good answer needs a
+	// Report only if it is above zero.
 	Strain int
 
 	// Pause is how long no turn will be given, because the site asked for it or suffers.

@@ -98,13 +98,14 @@ type Finding struct {
 	// Suggestion says in words what to do. It is never empty.
 	Suggestion string
 
-	// Replacement is the text to write instead of the whole line, perhaps several lines. It is
-	// "" where only the author can know what was meant: where it would change what a crawler
-	// is told, in a dialect of package policy but Original, by a line that has an effect.
+	// Replacement is the text to write instead of the whole line, perhaps several lines. It is ""
+	// where only the author can know what was meant: if the line has an effect, and the replacement
+	// would change a verdict in a dialect of package policy other than Original.
 	Replacement string
 
-	// Changes is what Replacement changes for crawlers, in words that Message ends with. It is
-	// "" if no verdict changes. If some do, the line has no effect on them as it is written.
+	// Changes is what Replacement changes, and for which crawlers, in the words with which Message
+	// ends. It is "" if no verdict changes. If verdicts change, the line has no effect on them as
+	// it is written.
 	Changes string
 
 	More int // findings of this rule beyond MaxPerRule; 0 but on the last one

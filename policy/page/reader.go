@@ -8,8 +8,8 @@ import (
 )
 
 // A Reader is the body of a response that looks for meta elements in what its
-// caller reads anyhow. It hands over each piece as soon as Body does, keeps
-// nothing of the page but the statements, and never reads on its own account:
+// caller reads. It hands over each piece as soon as Body does, keeps nothing of
+// the page but the statements, and never reads on its own account:
 //
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body

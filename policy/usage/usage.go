@@ -99,8 +99,8 @@ type Statement struct {
 	// Engine is the dialect that a page rule was read in.
 	Engine policy.Dialect
 
-	// Inherited says that the group for "*" is not the crawler's own, but counts for
-	// want of another.
+	// Inherited says that the statement is one of the group for "*", which counts because the
+	// crawler's own group has none.
 	Inherited bool
 
 	// Text is the value of the line, field or element as written.
