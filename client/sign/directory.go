@@ -52,7 +52,7 @@ type jwk struct {
 // adds no name. Before you change keys, publish both for a while: receivers keep a directory
 // for up to a day.
 //
-// The error names the first Signer whose key or Agent is of no use.
+// The error names the first Signer whose key or Agent cannot be used.
 func Directory(signers ...*Signer) (http.Handler, error) {
 	d := &directory{signers: slices.Clone(signers)}
 	keys := []jwk{}

@@ -1,6 +1,8 @@
 package redisturns_test
 
 import (
+	"context"
+	"errors"
 	"log"
 	"net/http"
 
@@ -17,12 +19,16 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	turns := &redisturns.Store{Client: store.Client}
-	defer turns.Close()
+	turns, robots := &redisturns.Store{Client: store.Client}, &cache.Cache{Store: store}
 	transport := &client.Transport{
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Pacer:     &client.Pacer{Turns: turns},
-		Cache:     &cache.Cache{Store: store},
+		Cache:     robots,
 	}
 	_ = &http.Client{Transport: transport}
+	// … and at the end, in this order:
+	ctx := context.Background()
+	if err := errors.Join(transport.Shutdown(ctx), turns.Close(), robots.Shutdown(ctx)); err != nil {
+		log.Println(err)
+	}
 }
