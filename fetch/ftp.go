@@ -69,6 +69,8 @@ func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	case err != nil:
 		return nil, err
 	case r.code == 125 || r.code == 150:
+		s.control.SetDeadline(time.Time{}) // that of the data counts
+		go s.awaitEnd()
 		return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Request: req}, nil
 	case r.isAbsence():
 		s.Close()
@@ -97,13 +99,18 @@ type session struct {
 	control   net.Conn
 	replies   *textproto.Reader
 	data      net.Conn // nil before connectData
+
+	ended chan struct{} // closed when the reply to the end of the file has come, or cannot
+	fault error         // why the file is not whole, by that reply
 }
 
 func newSession(ctx context.Context, t *http.Transport, control net.Conn) *session {
 	said := &replyLimit{harden.LimitedReader{
 		R: control, Left: maxReplyBytes, Err: harden.Final("more than 64 KiB of FTP replies were sent"),
 	}, maxReplyLines}
-	return &session{ctx: ctx, transport: t, control: control, replies: textproto.NewReader(bufio.NewReader(said))}
+	return &session{
+		ctx: ctx, transport: t, control: control, replies: textproto.NewReader(bufio.NewReader(said)), ended: make(chan struct{}),
+	}
 }
 
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).
@@ -239,6 +246,10 @@ func (s *session) do(command string) (reply, error) {
 
 func (s *session) reply(to string) (reply, error) {
 	s.limitTime()
+	return s.receive(to)
+}
+
+func (s *session) receive(to string) (reply, error) {
 	// ReadResponse would take "SSH-2.0" for the first of many lines, and wait for the others.
 	if b, err := s.replies.R.Peek(3); err == nil && strings.Trim(string(b), digits) != "" {
 		return reply{}, fmt.Errorf("no FTP reply to %s, but %q", to, b)
@@ -258,24 +269,43 @@ func (s *session) limitTime() {
 	s.control.SetDeadline(time.Now().Add(s.transport.ResponseHeaderTimeout))
 }
 
+// restOfData is how long the file may go on to come after a reply that says that it will not: what was sent before
+// may be under way.
+const restOfData = time.Second
+
+// awaitEnd looks at the control connection while the file comes: a server that could not make the data connection
+// says so there, and nothing more (RFC 959 §5.4).
+func (s *session) awaitEnd() {
+	r, err := s.receive("the end of " + cmdRetrieve)
+	if err == nil && r.code != 226 && r.code != 250 {
+		err = r.unexpected()
+	}
+	s.fault = err
+	close(s.ended)
+	if err != nil {
+		s.data.SetReadDeadline(time.Now().Add(restOfData))
+	}
+}
+
 // Read reads the file. Its end is that of the data connection, which says nothing about why
 // it ended: the reply that follows does (RFC 959 §3.4.1, §5.4).
 func (s *session) Read(p []byte) (int, error) {
 	n, err := s.data.Read(p)
 	switch {
-	case err != io.EOF:
-		return n, harden.Cause(s.ctx, err)
-	case n > 0: // the end comes again
+	case err == nil || n > 0: // an end comes again
 		return n, nil
+	case err == io.EOF:
+		s.limitTime()
+		<-s.ended
+	default:
+		err = harden.Cause(s.ctx, err)
 	}
-	r, err := s.reply("the end of " + cmdRetrieve)
-	switch {
-	case err != nil:
-		return 0, err
-	case r.code != 226 && r.code != 250:
-		return 0, r.unexpected()
+	select {
+	case <-s.ended:
+		err = cmp.Or(s.fault, err)
+	default:
 	}
-	return 0, io.EOF
+	return 0, err
 }
 
 // Close ends the session, which may be in the middle of the file. It does not wait for the

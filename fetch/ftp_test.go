@@ -259,6 +259,9 @@ var ftpOutcomes = []struct {
 	{"a data connection that is reset", ftpSite{data: resets}, "disallow", 200, "reset"},
 	{"226 and no data", ftpSite{says: map[string]string{"RETR": "226 done\r\n"}}, "disallow", 0, "226 to RETR"},
 	{"200 to RETR", ftpSite{says: map[string]string{"RETR": "200 ok\r\n"}}, "disallow", 0, "200 to RETR"},
+	{"425 and no data", ftpSite{says: map[string]string{"RETR": "150 here\r\n425 no connection\r\n" + silence}}, "disallow", 200, "425 to the end"},
+	{"550 and no data", ftpSite{says: map[string]string{"RETR": "150 here\r\n550 gone\r\n" + silence}}, "disallow", 200, "550 to the end"},
+	{"421 in the middle of data that stalls", ftpSite{says: map[string]string{"RETR": "150 here\r\n421 bye\r\n"}, data: stalls(file)}, "disallow", 200, "421 to the end"},
 
 	// It speaks something else.
 	{"HTTP", ftpSite{says: map[string]string{"": "HTTP/1.1 400 Bad Request\r\n\r\n" + hangUp}}, "disallow", 0, "no FTP reply"},
@@ -304,7 +307,7 @@ func TestFTPOutcomes(t *testing.T) {
 		row := &ftpOutcomes[i]
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: time.Minute}
+			f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: 20 * time.Second}
 			if row.err == "within" {
 				f.Timeout = 500 * time.Millisecond
 			}

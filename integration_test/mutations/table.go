@@ -84,7 +84,8 @@ var table = []mutation{
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
 	// FTP.
-	{"fetch/ftp.go", "case r.code != 226 && r.code != 250:", "case false:", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
+	{"fetch/ftp.go", "if err == nil && r.code != 226 && r.code != 250 {", "if false {", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
+	{"fetch/ftp.go", "\t\ts.data.SetReadDeadline(time.Now().Add(restOfData))\n", "", "a data connection that FTP could not make costs the whole time", "./fetch", "TestFTPOutcomes"},
 	{"fetch/ftp.go", "netip.AddrPortFrom(peer.Addr(), port)", "netip.AddrPortFrom(peer.Addr().Next(), port)", "the data comes from another address", "./fetch", "TestFTPAddresses"},
 	{"fetch/ftp.go", "if port < 1024 {", "if false {", "a server sends us to the port of a service", "./fetch", "TestFTPOutcomes"},
 	{"fetch/ftp.go", "return r.code >= 500 && r.code <= 504 ||", "return r.code >= 500 ||", "a refused login allows everything", "./fetch", "TestFTPOutcomes"},
