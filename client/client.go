@@ -165,6 +165,9 @@ type Transport struct {
 
 	// Pacer spaces the requests to each origin, those for robots.txt included. RoundTrip
 	// then waits: see [Pacer] for time-outs. If nil, requests are not spaced.
+	//
+	// A gate below this one, as its Base or hidden in it, must not have the same Pacer: a request
+	// would wait there for its own end.
 	Pacer *Pacer
 
 	// Sign is called last, once for each http or https request that is sent, those for
@@ -366,11 +369,22 @@ func (t *Transport) misuse(g *gate) error {
 	case g.base == self || f.Transport == self:
 		return errors.New("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
 			"not to the gate or to nil where http.DefaultTransport is the gate")
+	case t.Pacer != nil && (t.Pacer == pacerOf(g.base) || t.Pacer == pacerOf(f.Transport)):
+		return errors.New("client: the Transport and the gate that is its Base (or Fetcher.Transport) have the same Pacer, " +
+			"so each request would wait for its own end: leave one of them without")
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
 		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
 			f.Dialect, t.Dialect)
 	}
 	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
+}
+
+// pacerOf returns the Pacer of rt, or nil.
+func pacerOf(rt http.RoundTripper) *Pacer {
+	if t, ok := rt.(*Transport); ok {
+		return t.Pacer
+	}
+	return nil
 }
 
 // filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any,

@@ -476,7 +476,7 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 			out.Header["User-Agent"] = g.agentField
 		}
 	}
-	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !sameHost(req.URL.Host, o.URLHost(), scheme) {
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !g.sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)
 		u := *req.URL
 		u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()
@@ -485,7 +485,7 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 			out.Host = "" // net/http takes it from the URL
 		}
 	}
-	if out.Host != "" && out.Host != req.URL.Host && !sameHost(out.Host, o.HostField(), req.URL.Scheme) {
+	if out.Host != "" && out.Host != req.URL.Host && !g.sameHost(out.Host, o.HostField(), req.URL.Scheme) {
 		out = shallowCopy(out, req)
 		out.Host = o.HostField()
 	}
@@ -523,11 +523,11 @@ func shallowCopy(out, req *http.Request) *http.Request {
 
 // sameHost reports whether written and canonical identify the same host, both when
 // dialing and in the Host field. ASCII case and the scheme's own port change neither, so
-// they may stay as written. For some spellings of an internationalised name net/http
-// dials one host and names another.
-func sameHost(written, canonical, scheme string) bool {
-	if written == canonical {
-		return true
+// they may stay as written, unless they are signed: then the canonical form is (RFC 9421 §2.2.3), and not all
+// receivers make it. For some spellings of an internationalised name net/http dials one host and names another.
+func (g *gate) sameHost(written, canonical, scheme string) bool {
+	if written == canonical || g.sign != nil {
+		return written == canonical
 	}
 	if scheme == "https" {
 		written = strings.TrimSuffix(written, ":443")

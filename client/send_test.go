@@ -19,6 +19,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // A Sign may set fields. What was decided on is not its to change, for pages and for robots.txt.
@@ -335,6 +336,50 @@ func TestUsesAreCopied(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		uses[0] = "x"
+	}
+}
+
+// Of two gates one over the other, each may have a Pacer of its own. With one for both a request would wait in the
+// lower for its own end: that is a mistake of the caller's, not an outage of the site.
+func TestTwoGatesNeedTwoPacers(t *testing.T) {
+	for name, c := range map[string]struct {
+		upper, lower *client.Pacer
+		in           string // what has the lower one; "": both
+		took         time.Duration
+	}{
+		"one for both":             {upper: &client.Pacer{}},
+		"one for both, in Base":    {upper: &client.Pacer{}, in: "Base"},
+		"one for both, in Fetcher": {upper: &client.Pacer{}, in: "Fetcher"},
+		"two":                      {upper: &client.Pacer{}, lower: &client.Pacer{}, took: 2 * time.Second},
+		"the upper's":              {upper: &client.Pacer{}, lower: nil, took: time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if strings.HasPrefix(name, "one") {
+				c.lower = c.upper
+			}
+			lower := &client.Transport{Base: pagesOf(ok), Pacer: c.lower}
+			upper := &client.Transport{Base: lower, Pacer: c.upper}
+			switch c.in {
+			case "Base":
+				upper.Fetcher = &fetch.Fetcher{Transport: pagesOf(ok)}
+			case "Fetcher":
+				upper.Base, upper.Fetcher = pagesOf(ok), &fetch.Fetcher{Transport: lower}
+			}
+			req, err := http.NewRequest("GET", "http://a.example/page", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			_, err = upper.RoundTrip(req)
+			if took := time.Since(begin); took != c.took || (err == nil) != (c.took > 0) || err != nil && !strings.Contains(err.Error(), "same Pacer") {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+			for _, gate := range []*client.Transport{upper, lower} {
+				if err := gate.Shutdown(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
 

@@ -80,6 +80,9 @@ var table = []mutation{
 	{"client/public.go", "{Host: out.Host}} {", "out.URL} {", "a proxy is asked for a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"fetch/attempt.go", "{Host: h.origin.HostField()}} {", "h.url} {", "a proxy is asked for robots.txt of a private Host", "./client", "TestPublicOnlyLetsTheProxyBe"},
 	{"client/error.go", "fetch.CauseOf(e.Unreachable) == \"destination_ip_prohibited\"", "false", "a private site passes for an outage", "./client", "TestPublicOnlyLetsTheProxyBe"},
+	{"client/send.go", "if written == canonical || g.sign != nil {", "if written == canonical {", "a host is signed in another form than it is sent in", "./client", "TestTheHostIsCanonicalWhereItIsSigned"},
+	{"client/client.go", "t.Pacer == pacerOf(g.base) || ", "", "two gates with one Pacer: a request waits for its own end, and the site is blamed", "./client", "TestTwoGatesNeedTwoPacers"},
+	{"client/client.go", " || t.Pacer == pacerOf(f.Transport)", "", "two gates with one Pacer: robots.txt waits for its own end", "./client", "TestTwoGatesNeedTwoPacers"},
 	{"client/gate.go", "case req.Method == http.MethodConnect:", "case false:", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
