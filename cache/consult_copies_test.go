@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -241,6 +242,37 @@ func TestRulesThatWereSupersededDoNotComeBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A 304 that brings no-store forbids to store what it renews: the copy in the Store is taken back, and what is there
+// instead is no damage.
+func TestA304ThatBringsNoStoreTakesTheCopyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		s := &site{serve: func(n int, prev *fetch.Result) *fetch.Result {
+			switch {
+			case n == 0:
+				return rules("/private", "ETag", `"1"`)
+			case n > 1 || prev == nil:
+				return down()
+			}
+			renewed := *prev
+			renewed.Header = http.Header{"Cache-Control": {"no-store"}}
+			return &renewed
+		}}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		decide(t, c, s, "/")
+		time.Sleep(25 * time.Hour)
+		if !decide(t, c, s, "/").Allowed || s.count() != 2 {
+			t.Fatal("setup")
+		}
+		closeCache(t, c)
+		again := &cache.Cache{Store: store, Logger: quiet}
+		if d := decide(t, again, s, "/"); d.Reason != policy.ReasonUnreachable || again.Stats().StoreErrors != 0 {
+			t.Errorf("%v with what was not to be stored; StoreErrors %d", d, again.Stats().StoreErrors)
+		}
+		closeCache(t, again)
+	})
 }
 
 // Google: the last good version for 30 days of the outage, even if the copy was old by then.

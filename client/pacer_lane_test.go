@@ -12,6 +12,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 func originAt(t testing.TB, host string) fetch.Origin {
@@ -206,4 +207,21 @@ func TestPacerLineOrder(t *testing.T) {
 	if want := []turns.Kind{turns.Robots, turns.Robots, turns.Visitor, turns.Visitor, turns.Page, turns.Visit, turns.Page}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+// What is kept of one origin is bounded, however many tokens ask it and however many turns of Wait are never used.
+func TestPacerKeepsLittleOfOneOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := &Pacer{Delay: -1}, originAt(t, "a.example")
+		res := &fetch.Result{Policy: policy.Parse(nil), Time: time.Now()}
+		for i := range 1000 {
+			p.learn(o, res.Policy.Group(""), fmt.Sprint("bot", i), res)
+			if err := p.Wait(t.Context(), &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprint("/", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l := p.lane(o, time.Now()); len(l.lessons) != mostTokens || len(l.grants) != mostGrants {
+			t.Errorf("kept %d lessons and %d turns, want %d and %d", len(l.lessons), len(l.grants), mostTokens, mostGrants)
+		}
+	})
 }

@@ -31,13 +31,15 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 		retries int
 		prev    string                       // the URL of the stored file
 		answer  func(n int) (int, [2]string) // status and header of the n-th request
+		err     string
 	}{
+		{"retries alone", 30, "", func(int) (int, [2]string) { return 503, [2]string{} }, "status 503"},
 		{"redirects after retries", 30, "", func(n int) (int, [2]string) {
 			if n < 18 {
 				return 503, [2]string{}
 			}
 			return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
-		}},
+		}, "too many requests"},
 		{"a 304 of another copy", 0, "http://a.test/15", func(n int) (int, [2]string) {
 			switch {
 			case n == 18:
@@ -46,7 +48,7 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 				return 302, [2]string{"Location", fmt.Sprintf("/%d", n)}
 			}
 			return 503, [2]string{}
-		}},
+		}, "too many requests"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,8 +62,8 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 				prev.Redirects = []string{c.prev}
 				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
 				check(t, r, err, "disallow")
-				if n != 18 {
-					t.Errorf("got %d requests, want 18", n)
+				if n != 18 || !strings.Contains(r.Err.Error(), c.err) {
+					t.Errorf("got %d requests, want 18, and %v, want %q", n, r.Err, c.err)
 				}
 			})
 		})

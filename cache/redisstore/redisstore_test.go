@@ -1,8 +1,12 @@
 package redisstore_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -107,4 +111,30 @@ func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A lock whose caller has left may have been given all the same: it is given back, or its origin would be fetched by
+// no one for a while.
+func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		l := &line{latency: time.Second, answer: func(cmd redis.Cmder) error {
+			sent = append(sent, fmt.Sprint(cmd.Name(), " ", cmd.Args()[3]))
+			return nil
+		}}
+		c := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
+		defer c.Close()
+		c.AddHook(l)
+		s := &redisstore.Store{Client: c}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, ok, err := s.Lock(ctx, "a", 9*time.Second); ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, %v", ok, err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := strings.Join(sent, ", "); got != "evalsha robotsgate:lock:a" {
+			t.Errorf("then sent: %q", got)
+		}
+	})
 }

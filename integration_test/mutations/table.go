@@ -267,6 +267,16 @@ var table = []mutation{
 	{"client/pacer_turns.go", "max(a.Strain, 0)", "a.Strain", "a store that counts wrongly makes a crawler panic", "./client", "TestPacerTurnsOfAStoreThatCountsWrongly"},
 	{"client/pacer_lane.go", "return 0, 0, err // learned since w joined", "_ = err", "Refuse does not hold for requests in line", "./client", "TestPacerRefusesWhatWaitsAsWell"},
 	{"cache/flight.go", "a.result.UserAgent != \"\" && o != own {", "false {", "a 429 for one User-Agent opens the site to another", "./cache", "TestAStatusOfTheMomentIsForWhomItVariesBy"},
+	{"client/pacer_pace.go", "if len(l.lessons) == mostTokens {", "if false {", "an origin that is asked for by many tokens fills the memory of a Pacer", "./client", "TestPacerKeepsLittleOfOneOrigin"},
+	{"client/pacer_lane.go", "len(l.grants)-n >= mostGrants || ", "", "turns of Wait that are never used fill the memory of a Pacer", "./client", "TestPacerKeepsLittleOfOneOrigin"},
+	{"cache/cache.go", "e := c.memory.own(o, src, c.memory.lookup(o, src))", "e := c.memory.lookup(o, src)", "Until speaks of another User-Agent's answer", "./cache", "TestVariantsOfOneOriginShareItsBound"},
+	{"cache/consult.go", "(volatile || prev == nil", "(prev == nil", "a 304 that brings no-store leaves the copy in the Store", "./cache", "TestA304ThatBringsNoStoreTakesTheCopyBack"},
+	{"cache/internal/backing/backing.go", "if string(data) == void {", "if false {", "a value that was taken back counts as damage", "./cache", "TestA304ThatBringsNoStoreTakesTheCopyBack"},
+	{"cache/redisstore/redisstore.go", "go l.release() // it", "_ = l // it", "a lock that comes too late stays", "./cache/redisstore", "TestALockThatComesTooLateIsGivenBack"},
+	{"cache/source.go", "return \"Go-http-client/1.1\"", "return \"\"", "without a UserAgent what the Store has is another crawler's", "./cache", "TestAnOutageThatAnotherProcessMetColdLeavesTheCopyInMemory"},
+	{"fetch/attempt.go", "|| r.attempts >= maxAttempts ", "", "after eighteen requests the error is not the site's", "./fetch", "TestAFetchHasEighteenRequestsInAll"},
+	{"fetch/internal/harden/harden.go", "\tt.Protocols.SetHTTP1(true)\n", "\tt.Protocols.SetHTTP1(true)\n\tt.Protocols.SetHTTP2(true)\n", "robots.txt is read over HTTP/2", "./fetch", "TestATransportThatHasSpokenHTTP2IsReadOverHTTP1"},
+	{"fetch/internal/harden/harden.go", "\t\tt.TLSClientConfig.NextProtos = nil\n", "", "a transport that has spoken HTTP/2 goes on to offer it", "./fetch", "TestATransportThatHasSpokenHTTP2IsReadOverHTTP1"},
 
 	// Statements about use.
 	{"client/gate.go", "case r.Reason == policy.ReasonUse:", "case false:", "a use: its refusal is that of a rule", "./client", "TestAUseThatIsDisallowedMeanwhileIsNotSent"},

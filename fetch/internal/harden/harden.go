@@ -54,12 +54,11 @@ func Transport(base *http.Transport) *http.Transport {
 	t := base.Clone()
 
 	// HTTP/1.1 only: in HTTP/2 a server can make a client dial again for as long as it
-	// likes (go.dev/issue/52459), and send frames without end that hold no body. A
-	// transport that has spoken HTTP/2 still offers it in TLS: NextProtos must go.
+	// likes (go.dev/issue/52459), and send frames without end that hold no body. Protocols
+	// counts before all other fields. But a transport that has spoken HTTP/2 still offers it in
+	// TLS: NextProtos must go.
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
-	t.ForceAttemptHTTP2 = false
-	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	t.HTTP2 = nil
 	if t.TLSClientConfig != nil {
 		t.TLSClientConfig.NextProtos = nil
