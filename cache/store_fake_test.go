@@ -67,6 +67,12 @@ func (s *memStore) keys() []string {
 	return slices.Sorted(maps.Keys(s.values))
 }
 
+func (s *memStore) lose(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.values, key)
+}
+
 func (s *memStore) count(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -392,6 +392,25 @@ func TestEachUserAgentsOwnCopyOutlivesTheOthers(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 	})
+	for name, store := range map[string]interface { // as boltstore, and as redisstore
+		cache.Store
+		lose(key string)
+	}{"without locks": new(memStore), "with locks": new(lockStore)} {
+		synctest.Test(t, func(t *testing.T) { // in a Store that has lost the place for all
+			for _, r := range []*fetch.Result{own, down()} {
+				for _, agent := range []string{"a", "b"} {
+					c := &cache.Cache{Store: store, Logger: quiet}
+					got, err := c.Get(t.Context(), origin(t, "https://a.example"), told(agent, r))
+					if err != nil || got.Err != nil {
+						t.Errorf("%s, %s: %s, %v", name, agent, brief(got), err)
+					}
+					closeCache(t, c)
+				}
+				store.lose("RGC4 https://a.example")
+				time.Sleep(40 * time.Hour)
+			}
+		})
+	}
 }
 
 // What is asked, or understood, in another way may be answered differently: it shares nothing.

@@ -175,7 +175,8 @@ func TestTheCallersMistakesGetAClearError(t *testing.T) {
 	}{
 		{"no URL", "no URL", nil},
 		{"opaque", "opaque", &url.URL{Scheme: "http", Opaque: "//a.example/private"}},
-		{"no host", "host", &url.URL{Scheme: "http", Path: "/x"}},
+		{"no host", "no Host in request URL", &url.URL{Scheme: "http", Path: "/x"}}, // as net/http ends it
+		{"an asterisk, as of OPTIONS", `"*"`, &url.URL{Scheme: "http", Host: "a.example", Path: "*"}},
 		{"no slash", `"private"`, &url.URL{Scheme: "http", Host: "a.example", Path: "private"}},
 		{"port", "99999", &url.URL{Scheme: "http", Host: "a.example:99999", Path: "/"}},
 		{"numeric host", "127.1", &url.URL{Scheme: "http", Host: "127.1", Path: "/"}},

@@ -111,9 +111,15 @@ func TestPublicOnlyHoldsForEveryRequest(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				mu.Lock()
-				defer mu.Unlock()
 				if !slices.Equal(sent, c.sent) {
 					t.Errorf("sent %q, want %q", sent, c.sent)
+				}
+				mu.Unlock()
+				if kind == "shared Cache" && c.path != "" { // nor is what was refused here anybody else's
+					a, err := (&client.Transport{Base: wire, Cache: gate.Cache}).Decide(t.Context(), mustParse(t, u))
+					if err != nil || !a.Allowed {
+						t.Errorf("without PublicOnly: %v, %v", a, err)
+					}
 				}
 			})
 		}

@@ -251,9 +251,7 @@ func appendResolved(forms []string, target string, end int) []string {
 			for i, s := range segments {
 				segments[i] = params(s)
 			}
-			resolved := withoutDotSegments(segments)
-			add(resolved)
-			add(withoutEmptySegments(resolved))
+			add(withoutDotSegments(segments)) // whose empty segments are left out when the result is resolved again
 			add(withoutDotSegments(strings.Split(withoutEmptySegments("/"+strings.Join(segments, "/")), "/")[1:]))
 		}
 	}

@@ -103,7 +103,6 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		r.held += a.held
 		r.given = append(given[:len(given):len(given)], a.given...)
 		if errors.Is(a.err, ErrSign) {
-			r.attempts-- // nothing was sent
 			r.ended = fmt.Errorf("fetch: %s: %w", cut(r.asked.String()), a.err)
 		}
 		return a

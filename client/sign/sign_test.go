@@ -120,6 +120,10 @@ func TestWhatASignerCannotDoIsAnError(t *testing.T) {
 			if r.Header.Get("Signature") != "" {
 				t.Error("signed all the same")
 			}
+			if _, err := sign.Directory(c.signer); strings.HasPrefix(c.want, "Signer.Key") && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("Directory: error %v, want %q in it", err, c.want)
+			}
+			_ = fmt.Sprint(c.signer) // does not panic
 		})
 	}
 }

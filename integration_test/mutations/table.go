@@ -83,6 +83,9 @@ var table = []mutation{
 	{"client/send.go", "if written == canonical || g.sign != nil {", "if written == canonical {", "a host is signed in another form than it is sent in", "./client", "TestTheHostIsCanonicalWhereItIsSigned"},
 	{"client/client.go", "t.Pacer == pacerOf(g.base) || ", "", "two gates with one Pacer: a request waits for its own end, and the site is blamed", "./client", "TestTwoGatesNeedTwoPacers"},
 	{"client/client.go", " || t.Pacer == pacerOf(f.Transport)", "", "two gates with one Pacer: robots.txt waits for its own end", "./client", "TestTwoGatesNeedTwoPacers"},
+	{"client/target.go", "if path[0] != '/' {", "if false {", "the asterisk of OPTIONS is decided on as a page", "./client", "TestTheCallersMistakesGetAClearError"},
+	{"client/target.go", "path and query %q are %d bytes: shorten them to %d, \"+\n\t\t\t\t\"the most that is decided on\", cut(target)", "path and query %q are %d bytes: shorten them to %d, \"+\n\t\t\t\t\"the most that is decided on\", cut(path)", "the query that is too long is not in the error", "./client", "TestTargetsAreDecidedUpTo16KiB"},
+	{"client/sign/sign.go", "if recover() != nil {", "if false {", "a key that did not load ends the program", "./client/sign", "TestWhatASignerCannotDoIsAnError"},
 	{"client/gate.go", "case req.Method == http.MethodConnect:", "case false:", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
 
@@ -162,6 +165,7 @@ var table = []mutation{
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
 	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},
+	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if o.agent == \"\" && !same && err == nil && rec != nil {", "with the place for all each crawler's own copy is lost", "./cache", "TestEachUserAgentsOwnCopyOutlivesTheOthers"},
 	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if !same && false {", "after a restart one crawler is answered with what another was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 	{"cache/flight.go", "e != nil && !e.isFor(src.agent()): // whose", "false: // whose", "who joins another's fetch gets what that one was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 	{"cache/memory.go", "if all == nil || all.is(varies) {", "if all != nil && all.is(varies) {", "a hit on a variant is a flight", "./cache", "TestAHitOnAVariantAllocatesNothing"},
