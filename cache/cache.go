@@ -18,7 +18,7 @@
 // Behind the memory there can be a Store, for a restart that starts warm or for several processes.
 // A Store adds at most 100 ms to a call, or with locks 2 seconds at a time (see
 // Cache.StoreTimeout). Writes happen in the background, and are not repeated: what could not be
-// written is written with its next refresh, or at Close. A Store that fails is bypassed until it
+// written is written with its next refresh, and once more at Close. A Store that fails is bypassed until it
 // recovers. Package boltstore keeps a file, for one process.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each

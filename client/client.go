@@ -6,7 +6,7 @@
 //
 // Before a request leaves, the Transport looks up the robots.txt of its origin (scheme, host,
 // port). It fetches that file at most once per lifetime, for all callers. A request that the rules
-// for its product token allow goes to Base unchanged. Any other ends with a [*DisallowedError], and
+// for its product token allow goes to Base. Any other ends with a [*DisallowedError], and
 // nothing is sent. If robots.txt is unreachable (a 5xx answer, no connection, a bad certificate,
 // half a body), the answer is no as well, and Decision.Reason says so.
 //
@@ -120,8 +120,8 @@ type Transport struct {
 
 	// UserAgent is sent with requests that have no User-Agent field, and with those for
 	// robots.txt. It should hold the product token and a way to reach you (RFC 9309
-	// §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, requests go out
-	// unchanged. The Request of a Response may be the caller's, without it.
+	// §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, none is added.
+	// The Request of a Response may be the caller's, without it.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token
@@ -171,7 +171,8 @@ type Transport struct {
 	Pacer *Pacer
 
 	// Sign is called last, once for each http or https request that is sent, those for
-	// robots.txt included: after the Pacer's wait, for each hop of a redirect and each retry.
+	// robots.txt included: after the Pacer's wait, for each hop of a redirect and each retry;
+	// once more if it took more than a second to get a connection.
 	// See package sign for a function that fits. If nil, nothing is called.
 	//
 	// It gets a copy of the request with a URL and a header of its own, and may set header fields.
@@ -214,7 +215,7 @@ func (t *Transport) open() (*gate, error) {
 // or for a connection, is decided on again.
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical host, to
-// sign, or to watch a body that may fail, and then Response.Request is that copy. Requests of other
+// sign, or to watch a body that may fail, and then Response.Request may be that copy. Requests of other
 // schemes than http and https, and ftp if the Fetcher reads it, go to Base unchanged.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g, err := t.open()
