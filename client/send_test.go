@@ -339,6 +339,50 @@ func TestUsesAreCopied(t *testing.T) {
 	}
 }
 
+// A request that has to be decided on anew starts again with the whole body, or ends with an error that says why not.
+func TestABodyThatMayHaveBeenReadIsNotSentAgain(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			start, sent, signs := time.Now(), "", 0
+			gate := &client.Transport{
+				Pacer: &client.Pacer{Delay: -1, MaxUnderway: 2},
+				Base: pagesOf(func(req *http.Request) (*http.Response, error) {
+					if req.URL.Path == "/busy" {
+						return answer(503, "60", ""), nil
+					}
+					body, _ := io.ReadAll(req.Body)
+					sent += string(body) + time.Since(start).String()
+					return answer(200, "", ""), nil
+				}),
+				Sign: func(r *http.Request) error { // so slow that the site is busy when it is done
+					if r.URL.Path == "/post" {
+						if signs++; signs == 1 {
+							time.Sleep(2 * time.Second)
+						}
+					}
+					return nil
+				},
+			}
+			time.AfterFunc(time.Second, func() {
+				req, _ := http.NewRequest("GET", "http://a.example/busy", nil)
+				gate.RoundTrip(req)
+			})
+			req, err := http.NewRequest("POST", "http://a.example/post", strings.NewReader("hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "hello1m1s"
+			if !again {
+				req.GetBody, want = nil, ""
+			}
+			_, err = gate.RoundTrip(req)
+			if sent != want || again != (err == nil) || err != nil && !strings.Contains(err.Error(), "GetBody is nil") {
+				t.Errorf("GetBody %v: sent %q, %v; want %q", again, sent, err, want)
+			}
+		})
+	}
+}
+
 // Of two gates one over the other, each may have a Pacer of its own. With one for both a request would wait in the
 // lower for its own end: that is a mistake of the caller's, not an outage of the site.
 func TestTwoGatesNeedTwoPacers(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// ftpInMemory is a transport to an FTP server in memory. What the client is told of its peers are
-// the addresses given.
+// ftpInMemory is a transport to an FTP server in memory, which sends the file after the "pause" that it
+// says. What the client is told of its peers are the addresses given.
 func ftpInMemory(control, data string, says map[string]string) *http.Transport {
 	at := func(c net.Conn, addr string) net.Conn {
 		if addr == "" {
@@ -29,11 +29,13 @@ func ftpInMemory(control, data string, says map[string]string) *http.Transport {
 		return peer{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))}
 	}
 	s := &ftpSite{says: says}
+	pause, _ := time.ParseDuration(says["pause"])
 	return &http.Transport{DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
 		client, server := net.Pipe()
 		if strings.HasSuffix(addr, ":2000") {
 			go func() {
 				defer server.Close()
+				time.Sleep(pause)
 				io.WriteString(server, file)
 			}()
 			return at(client, data), nil
@@ -45,8 +47,14 @@ func ftpInMemory(control, data string, says map[string]string) *http.Transport {
 			}
 			for lines := bufio.NewScanner(server); lines.Scan(); {
 				verb, _, _ := strings.Cut(lines.Text(), " ")
-				if !s.say(server, verb, 2000) || verb == "RETR" && !s.say(server, "end", 2000) {
+				if !s.say(server, verb, 2000) {
 					return
+				}
+				if verb == "RETR" {
+					time.Sleep(pause)
+					if !s.say(server, "end", 2000) {
+						return
+					}
 				}
 			}
 		}()
@@ -92,6 +100,16 @@ func TestFTPTimeouts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// No reply is due while the file comes, however slowly.
+func TestFTPAFileMayComeSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", map[string]string{"pause": "12s"})
+		f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: time.Minute, Transport: base}
+		r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
+		check(t, r, err, "rules")
+	})
 }
 
 // The guard looks at both connections, and the second goes to the first one's address.

@@ -145,6 +145,40 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 	})
 }
 
+// What zero and negative mean, and that one file is read whatever the bound.
+func TestMaxMemoryOfEveryValue(t *testing.T) {
+	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 513), 1: 1, -1: 200} {
+		synctest.Test(t, func(t *testing.T) {
+			var admitted atomic.Int32
+			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+				res := response(200, "")
+				long := strings.NewReader(strings.Repeat("#", 16<<10))
+				res.Body = io.NopCloser(io.MultiReader(long, readerFunc(func([]byte) (int, error) {
+					admitted.Add(1)
+					<-req.Context().Done()
+					return 0, req.Context().Err()
+				})))
+				return res, nil
+			})}
+			ctx, cancel := context.WithCancel(t.Context())
+			var fetches sync.WaitGroup
+			for i := range 200 {
+				fetches.Go(func() { f.Fetch(ctx, originOf(t, fmt.Sprintf("http://h%d.test", i)), nil) })
+			}
+			synctest.Wait()
+			if n := admitted.Load(); n != want {
+				t.Errorf("MaxMemory %d: %d long files are read at once, want %d", most, n, want)
+			}
+			cancel()
+			fetches.Wait()
+		})
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,7 @@ type sent struct {
 	at        time.Duration
 	target    string
 	signature string
+	body      string // over HTTP/1.1
 }
 
 // stubborn is a site on pipes. It reads requests itself, over HTTP/1.1 or HTTP/2, and does to the first of
@@ -82,10 +84,10 @@ func (s *stubborn) url(path string) string {
 
 // arrive notes a request, and reports whether it is to be refused.
 // What comes first on a connection of HTTP/1.1 never is: net/http would not send it again.
-func (s *stubborn) arrive(target, signature string, first bool) (again bool) {
+func (s *stubborn) arrive(target, signature, body string, first bool) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log = append(s.log, sent{time.Since(s.begin), target, signature})
+	s.log = append(s.log, sent{time.Since(s.begin), target, signature, body})
 	if first || target == "/robots.txt" || s.refuse == 0 {
 		return false
 	}
@@ -123,8 +125,8 @@ func (s *stubborn) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		io.Copy(io.Discard, req.Body)
-		if s.arrive(req.RequestURI, req.Header.Get("Signature"), n == 0) {
+		whole, _ := io.ReadAll(req.Body)
+		if s.arrive(req.RequestURI, req.Header.Get("Signature"), string(whole), n == 0) {
 			return
 		}
 		body := ""
@@ -164,7 +166,7 @@ func (s *stubborn) serve2(conn net.Conn) {
 					signature = field.Value
 				}
 			}
-			if s.arrive(frame.PseudoValue("path"), signature, false) {
+			if s.arrive(frame.PseudoValue("path"), signature, "", false) {
 				out <- func(f *http2.Framer) { f.WriteRSTStream(id, http2.ErrCodeRefusedStream) }
 				continue
 			}
@@ -260,6 +262,9 @@ func TestEverySendingIsDecidedPacedAndSigned(t *testing.T) {
 						t.Errorf("%v is signed as another was", r)
 					}
 					seen[r.signature] = true
+				}
+				if gap := all[1].at - all[0].at; c.h2 && c.pacer != nil && gap < 8*time.Second { // twice the delay, less a fifth
+					t.Errorf("again %v after the server has refused it", gap)
 				}
 				if n := len(all); c.fails && all[n-1].at-all[n-7].at < 15*time.Second {
 					t.Errorf("seven sendings within %v", all[n-1].at-all[n-7].at)
@@ -387,6 +392,45 @@ func TestASlowDialKeepsTheDelay(t *testing.T) {
 		gate.CloseIdleConnections()
 		synctest.Wait()
 	})
+}
+
+// What is signed anew, because its connection took long, has the whole body: Sign may read it. A body that can be had
+// once only keeps the signature that it has.
+func TestABodyIsWholeAtEverySending(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		site := newStubborn(t, false, "")
+		site.dial = func(n int) time.Duration { return time.Duration(n-1) * 2 * time.Second }
+		synctest.Test(t, func(t *testing.T) {
+			sign := counting()
+			gate := &client.Transport{Base: site.transport(), Sign: func(r *http.Request) error {
+				if again && r.Body != nil {
+					if whole, err := io.ReadAll(r.Body); err != nil || string(whole) != "hello" {
+						t.Errorf("Sign got %q, %v", whole, err)
+					}
+					r.Body, _ = r.GetBody()
+				}
+				return sign(r)
+			}}
+			req, err := http.NewRequest(http.MethodPost, site.url("/1"), strings.NewReader("hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "3" // after robots.txt, and the first for the page
+			if !again {
+				req.GetBody, want = nil, "2"
+			}
+			resp, err := gate.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if all := site.pages(); len(all) != 1 || all[0].body != "hello" || all[0].signature != want {
+				t.Errorf("GetBody %v: sent %v, want signature %s", again, all, want)
+			}
+			gate.CloseIdleConnections()
+			synctest.Wait()
+		})
+	}
 }
 
 // Request.Cancel ends the wait of a request that has its connection, and whose turn others have had meanwhile.

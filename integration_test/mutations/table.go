@@ -88,6 +88,12 @@ var table = []mutation{
 	{"client/sign/sign.go", "if recover() != nil {", "if false {", "a key that did not load ends the program", "./client/sign", "TestWhatASignerCannotDoIsAnError"},
 	{"client/gate.go", "case req.Method == http.MethodConnect:", "case false:", "a tunnel is decided on as a page", "./client", "TestConnectIsAnError"},
 	{"client/client.go", "slices.Clone(t.Uses)", "slices.Clip(t.Uses)", "a slice that changes switches the uses off", "./client", "TestUsesAreCopied"},
+	{"fetch/fetch.go", "defaultMaxMemory  = 64 << 20", "defaultMaxMemory  = 64 << 30", "long files under way have no bound by default", "./fetch", "TestMaxMemoryOfEveryValue"},
+	{"client/send.go", "return nil, errBodyRead", "return req, nil", "a request is sent again with what is left of its body", "./client", "TestABodyThatMayHaveBeenReadIsNotSentAgain"},
+	{"client/send.go", "if s.signed == nil || hasBody(s.req) && s.req.GetBody == nil {", "if s.signed == nil {", "a body that can be had once is signed twice", "./integration_test", "TestABodyIsWholeAtEverySending"},
+	{"client/send.go", "		bare.Body = body\n", "		_ = body\n", "Sign gets what is left of a body", "./integration_test", "TestABodyIsWholeAtEverySending"},
+	{"client/send.go", "if s.turn != nil && s.times > 1 {", "if false {", "a server that refuses streams is not spared", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
+	{"fetch/ftp.go", "\t\ts.control.SetDeadline(time.Time{}) // that of the data counts\n", "", "a file that comes slowly over FTP is cut off", "./fetch", "TestFTPAFileMayComeSlowly"},
 
 	// FTP.
 	{"fetch/ftp.go", "if err == nil && r.code != 226 && r.code != 250 {", "if false {", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
