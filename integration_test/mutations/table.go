@@ -94,6 +94,14 @@ var table = []mutation{
 	{"client/send.go", "		bare.Body = body\n", "		_ = body\n", "Sign gets what is left of a body", "./integration_test", "TestABodyIsWholeAtEverySending"},
 	{"client/send.go", "if s.turn != nil && s.times > 1 {", "if false {", "a server that refuses streams is not spared", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"fetch/ftp.go", "\t\ts.control.SetDeadline(time.Time{}) // that of the data counts\n", "", "a file that comes slowly over FTP is cut off", "./fetch", "TestFTPAFileMayComeSlowly"},
+	{"client/send.go", "ctx, stop := untilCancel(s.req)\n\tdefer stop()\n\ts.turn, err", "ctx := s.req.Context()\n\ts.turn, err", "Request.Cancel does not end the wait for a turn", "./client", "TestRequestCancelEndsTheWait"},
+	{"client/send.go", "\t\t\trefuse(s.req, nil)\n", "", "a Waited that ends its goroutine leaves the body open", "./client", "TestTheBodyIsClosedWhateverAHookDoes"},
+	{"client/send.go", "\t\t\trefuse(req, nil)\n", "", "a Sign that panics leaves the body open", "./client", "TestTheBodyIsClosedWhateverAHookDoes"},
+	{"client/error.go", "if d.Rule.Line > 0 && a.Agreement == nil {", "if false {", "a refusal does not say of what its line is", "./client", "TestDisallowedErrorNamesWhatACallerNeeds"},
+	{"client/target.go", "has no host to ask for robots.txt: no Host in request URL", "has no host to ask for robots.txt", "a URL without a host: the error does not end as net/http's", "./client", "TestTheCallersMistakesGetAClearError"},
+	{"client/body.go", "if n, ok := knownLength(req.Body); ok {", "if n, ok := knownLength(req.Body); ok && n < 0 {", "a body that cannot fail is hidden from net/http", "./client", "TestABodyThatCannotFailReachesTheWireAsItIs"},
+	{"client/sign/verify.go", "if v == nil || v.Key == nil {", "if v == nil {", "a Verifier without Key ends the program", "./client/sign", "TestWithoutAURLNothingPanics"},
+	{"client/sign/sign.go", "if r == nil || r.URL == nil {", "if r == nil {", "a request without a URL ends the program", "./client/sign", "TestWithoutAURLNothingPanics"},
 
 	// FTP.
 	{"fetch/ftp.go", "if err == nil && r.code != 226 && r.code != 250 {", "if false {", "half a file over FTP is taken for the file", "./fetch", "TestFTPOutcomes"},
