@@ -12,6 +12,8 @@
 // answers an unsigned one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no
 // restrictions". Signing the pages alone would thus open what the site has closed.
 //
+// [Signer.WhenAsked] signs for those sites alone that ask for it, robots.txt and pages.
+//
 // The site looks up the public key in the directory that Agent names: serve [Directory] there.
 // A [Verifier] checks signatures, in tests and at the receiving end.
 //

@@ -137,10 +137,11 @@ func (c *crawler) get(ctx context.Context, u *url.URL, answer client.Answer) ([]
 	defer resp.Body.Close()
 	says := client.PageRules(resp) // what the page says about itself
 	found := links(u, io.LimitReader(resp.Body, 1<<20))
-	if says.Rules().For(policy.RFC9309, "ExampleBot").NoFollow {
+	effect := says.Rules().For(policy.RFC9309, "ExampleBot")
+	if effect.NoFollow {
 		found = nil
 	}
-	c.report.sent(u, resp.StatusCode, answer, asked, sending)
+	c.report.sent(u, resp.StatusCode, answer, effect.NoIndex, asked, sending) // with NoIndex, list it nowhere
 	return found, nil
 }
 

@@ -39,6 +39,7 @@ func TestTheCrawlerShowsEveryKindOfAnswer(t *testing.T) {
 		"robots.txt is unreachable (500, asked 3 times); again in ",
 		"http://müller.example/geheim/1",
 		"200, moved to cdn.example\n",
+		" s apart, noindex\n",
 		"8 sites in ",
 		" s: 13 pages sent, 7 refused, 0 failed\n",
 		"refused: 6 by a rule, 1 because robots.txt is unreachable\n",

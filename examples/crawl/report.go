@@ -66,14 +66,18 @@ func (r *report) asked(o fetch.Origin) string {
 
 // sent is told of each page: when its turn was asked for, and when it came. It shows how
 // long after the one before, for robots.txt or a page, its site saw the request.
-func (r *report) sent(u *url.URL, status int, why client.Answer, asked, sending time.Time) {
+func (r *report) sent(u *url.URL, status int, why client.Answer, noIndex bool, asked, sending time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pages++
 	r.inLine += sending.Sub(asked)
 	o, _ := fetch.OriginOf(u) // a URL that was decided on has one
 	apart := r.web.Apart(o.HostField(), u.Path)
-	r.print(u, fmt.Sprintf("%d, %.2f s apart", status, apart.Seconds()), why.Decision.String())
+	what := fmt.Sprintf("%d, %.2f s apart", status, apart.Seconds())
+	if noIndex {
+		what += ", noindex"
+	}
+	r.print(u, what, why.Decision.String())
 }
 
 func (r *report) refused(u *url.URL, why client.Answer) {

@@ -33,9 +33,9 @@ func hosts() []site.Host {
 		},
 		{
 			Name:   "slow.example",
-			Shows:  "0.3 s between requests; one nofollow",
+			Shows:  "0.3 s between requests; one noindex page",
 			Robots: site.Text("User-agent: *", "Crawl-delay: 0.3"),
-			Pages:  map[string]string{"/": site.Links("/1", "/2"), "/1": "<p>one</p>", "/2": `<meta name="robots" content="nofollow">` + site.Links("/3")},
+			Pages:  map[string]string{"/": site.Links("/1", "/2"), "/1": "<p>one</p>", "/2": `<meta name="robots" content="noindex, nofollow">` + site.Links("/3")},
 		},
 		{
 			Name:  "missing.example",
