@@ -39,6 +39,39 @@ func (r Record) Under(token string) bool {
 	return false
 }
 
+// Known returns the usual spelling of the record's field, and the source that defines it: a
+// specification, or the engine that reads or read it. Both are empty if this package knows none.
+// Nothing here decides by a record.
+func (r Record) Known() (name, source string) {
+	for _, k := range known {
+		if foldEqual(r.Field, k.name) {
+			return k.name, k.source
+		}
+	}
+	return "", ""
+}
+
+const conner = "An Extended Standard for Robot Exclusion (Conner)"
+
+var known = [...]struct{ name, source string }{
+	{"Sitemap", "sitemaps.org"},
+	{"Crawl-delay", "Bing"},
+	{"Request-rate", "Seznam; " + conner},
+	{"Visit-time", conner},
+	{"Robot-version", conner},
+	{"Comment", conner},
+	{"Clean-param", "Yandex"},
+	{"Host", "Yandex, until March 2018"},
+	{"Noindex", "Google, undocumented, until September 2019"},
+	{"Nofollow", "Google, undocumented, until September 2019"},
+	{"Content-Usage", "draft-ietf-aipref-attach"},
+	{"Content-Signal", "Cloudflare; draft-romm-aipref-contentsignals"},
+	{"License", "RSL 1.0"},
+	{"LLM-Policy", "crawler-commons"},
+	{"DisallowAITraining", "draft-canel-robots-ai-control-00, expired"},
+	{"AllowAITraining", "draft-canel-robots-ai-control-00, expired"},
+}
+
 // maxRecords bounds what one file's records take in memory, in bytes. Records past it are
 // dropped. The largest real file known needs half of it.
 const maxRecords = 256 << 10
@@ -148,7 +181,7 @@ func isFieldName(field []byte) bool {
 }
 
 // Records yields the records of the file with the given field name, in any case, in the
-// order of the file. If field is empty, it yields all.
+// order of the file. If field is empty, it yields all; Record.Known tells what each is.
 //
 // A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
 // 256 KiB of records are kept of a file.

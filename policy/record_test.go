@@ -66,6 +66,32 @@ func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 	}
 }
 
+// What a record is, and who says so, is told from the iterator. Nothing is decided by it.
+func TestRecordsAreKnownByTheirSource(t *testing.T) {
+	p := policy.Parse([]byte("LLM-POLICY: https://a.example/llm\nuser-agent: *\nnoindex: /\nvisit-time: 0600-0845\n" +
+		"request-rate: 1/10s\nhost: b.example\ncontent-usage: train-ai=n\nclean-param: s /\nx-new: 1\n"))
+	want := []struct{ line, name, source string }{
+		{"1", "LLM-Policy", "crawler-commons"},
+		{"3", "Noindex", "Google, undocumented, until September 2019"},
+		{"4", "Visit-time", "An Extended Standard for Robot Exclusion (Conner)"},
+		{"5", "Request-rate", "Seznam; An Extended Standard for Robot Exclusion (Conner)"},
+		{"6", "Host", "Yandex, until March 2018"},
+		{"7", "Content-Usage", "draft-ietf-aipref-attach"},
+		{"8", "Clean-param", "Yandex"},
+		{"9", "", ""},
+	}
+	for r := range p.Records("") {
+		name, source := r.Known()
+		if got := fmt.Sprint(r.Line); len(want) == 0 || got != want[0].line || name != want[0].name || source != want[0].source {
+			t.Fatalf("line %d: got %q of %q, want %v", r.Line, name, source, want)
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 || !p.Decide("a", "/x").Allowed {
+		t.Errorf("got no record for %v, or one that forbids", want)
+	}
+}
+
 // A record is found by its name, whatever other names the file has.
 func TestRecordsAreFoundByTheirName(t *testing.T) {
 	var file strings.Builder

@@ -3,6 +3,7 @@ package model
 import (
 	"strings"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 )
@@ -143,14 +144,8 @@ func distance(a, b string, limit int) int {
 
 // FieldName returns the usual spelling of a known field.
 func FieldName(kind string) string {
-	if name := inCapitals[kind]; name != "" || kind == "" {
+	if name, _ := (policy.Record{Field: kind}).Known(); name != "" || kind == "" {
 		return name
 	}
 	return strings.ToUpper(kind[:1]) + kind[1:]
-}
-
-// inCapitals are the fields of which not only the first letter is a capital.
-var inCapitals = map[string]string{
-	LLMPolicy: "LLM-Policy", DisallowAI: "DisallowAITraining", AllowAI: "AllowAITraining",
-	ContentUsage: "Content-Usage", ContentSignal: "Content-Signal",
 }
