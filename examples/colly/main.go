@@ -1,5 +1,5 @@
-// Colly puts the gate under a colly Collector: colly finds the links, the gate says
-// which of them are sent.
+// Colly puts the gate under a colly Collector and its queue: colly finds the links, the
+// gate says which of them are sent.
 //
 // Colly's own check of robots.txt stays off, as it is by default. The gate sees
 // what that check does not: HEAD requests, and every hop of a redirect.
@@ -7,13 +7,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"os"
 
 	"github.com/gocolly/colly/v2"
+	"github.com/gocolly/colly/v2/queue"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
@@ -35,29 +35,39 @@ func run(out io.Writer) error {
 	defer gate.CloseIdleConnections()
 	c := colly.NewCollector(colly.UserAgent(agent))
 	c.WithTransport(gate)
+	q, err := queue.New(2, nil)
+	if err != nil {
+		return err
+	}
 
+	say := log.New(out, "", 0).Printf // the queue has two threads
 	c.OnResponse(func(r *colly.Response) {
-		fmt.Fprintf(out, "sent     %-4s %s gave %d\n", r.Request.Method, r.Request.URL, r.StatusCode)
+		say("sent     %-4s %s gave %d\n", r.Request.Method, r.Request.URL, r.StatusCode)
 	})
 	c.OnError(func(r *colly.Response, err error) {
 		refusal, ok := errors.AsType[*client.DisallowedError](err)
 		if !ok {
-			fmt.Fprintf(out, "failed   %-4s %s: %v\n", r.Request.Method, r.Request.URL, err)
+			say("failed   %-4s %s: %v\n", r.Request.Method, r.Request.URL, err)
 			return
 		}
 		// refusal.URL is the hop that was refused, perhaps on another host than r's.
-		fmt.Fprintf(out, "refused  %-4s %s: %v\n", r.Request.Method, refusal.URL, refusal.Decision)
+		say("refused  %-4s %s: %v\n", r.Request.Method, refusal.URL, refusal.Decision)
 	})
 	c.OnHTML("a[href]", func(e *colly.HTMLElement) {
-		_ = e.Request.Visit(e.Attr("href")) // OnError hears of it
+		if err := q.AddURL(e.Request.AbsoluteURL(e.Attr("href"))); err != nil {
+			say("no URL: %v\n", err)
+		}
 	})
-	if err := c.Visit("http://www.example/"); err != nil {
+	if err := q.AddURL("http://www.example/"); err != nil {
+		return err
+	}
+	if err := q.Run(c); err != nil {
 		return err
 	}
 	_ = c.Head("http://www.example/private/report") // OnError hears of it
 
 	for _, n := range web.Counts() {
-		fmt.Fprintf(out, "%s saw %d pages and %d robots.txt asked for\n", n.Host, n.Pages, n.Robots)
+		say("%s saw %d pages and %d robots.txt asked for\n", n.Host, n.Pages, n.Robots)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-"""Follows all links: scrapy runspider crawl.py -s ROBOTSGATE=http://127.0.0.1:8080 -a start=http://example.com/"""
+"""Follows all links: scrapy runspider crawl.py -s ROBOTSGATE=http://127.0.0.1:8411 -a start=http://example.com/"""
 import scrapy
 from scrapy.exceptions import IgnoreRequest
 

@@ -1,7 +1,7 @@
 """Scrapy asks robots serve whether a request may be sent, and waits for its turn. In the settings:
 
     ROBOTSTXT_OBEY = False  # robots serve has the rules
-    ROBOTSGATE = "http://127.0.0.1:8080"
+    ROBOTSGATE = "http://127.0.0.1:8411"
     ROBOTSGATE_AGENT = "ExampleBot"
     DOWNLOADER_MIDDLEWARES = {"robotsgate.Turns": 901}  # next to the wire: redirects and retries are asked about, too
 """
