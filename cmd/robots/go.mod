@@ -12,24 +12,24 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion, manual pages
-	github.com/spf13/pflag v1.0.10 // what is wrong with a flag
+	github.com/spf13/pflag v1.1.0 // what is wrong with a flag
 	golang.org/x/net v0.62.0 // public suffixes, header field values
-	golang.org/x/sync v0.24.0 // a bound on lines under way
-	golang.org/x/term v0.47.0 // whether a stream is a terminal, and how wide
-	golang.org/x/text v0.43.0 // bytes that are no UTF-8, replaced as they are read
+	golang.org/x/sync v0.25.0 // a bound on lines under way
+	golang.org/x/term v0.48.0 // whether a stream is a terminal, and how wide
+	golang.org/x/text v0.44.0 // bytes that are no UTF-8, replaced as they are read
 )
 
 // Tests.
 require (
-	github.com/chromedp/cdproto v0.159.0 // its words for what Chromium is asked
+	github.com/chromedp/cdproto v0.159.2 // its words for what Chromium is asked
 	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
-	github.com/pb33f/libopenapi v0.41.8 // openapi.json,
+	github.com/pb33f/libopenapi v0.42.4 // openapi.json,
 	github.com/pb33f/libopenapi-validator v0.16.2 // against what serve answers
 	github.com/prometheus/client_model v0.6.3 // what was counted,
-	github.com/prometheus/common v0.72.0 // read as Prometheus reads it
+	github.com/prometheus/common v0.73.1 // read as Prometheus reads it
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
-	golang.org/x/sys v0.49.0 // a pseudo-terminal
+	golang.org/x/sys v0.50.0 // a pseudo-terminal
 )
 
 require (
@@ -38,21 +38,22 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
+	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pandatix/go-abnf v0.5.3 // indirect
 	github.com/pb33f/go-yaml v0.1.1 // indirect
 	github.com/pb33f/jsonpath v0.8.5 // indirect
 	github.com/pb33f/jsonschema/v6 v6.0.3 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
-	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/prometheus/procfs v0.23.0 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/tools v0.51.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

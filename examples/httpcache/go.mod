@@ -14,6 +14,6 @@ require (
 	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/text v0.44.0 // indirect
 )

@@ -5,11 +5,11 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
-	github.com/elazarl/goproxy v1.9.2 // the proxy library to measure beside
+	github.com/elazarl/goproxy v1.9.3 // the proxy library to measure beside
 	github.com/robotsgate/robotsgate v0.1.0
 )
 
 require (
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/text v0.44.0 // indirect
 )
