@@ -88,7 +88,7 @@ func (r *agreementReader) read(line string) error {
 	case line == "" || line[0] == '#':
 		r.group.WriteByte('\n')
 		return nil
-	case !utf8.ValidString(line) || strings.ContainsFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }) || len(line) > 2<<10:
+	case !utf8.ValidString(line) || strings.ContainsFunc(line, func(c rune) bool { return c != '\t' && !unicode.IsPrint(c) }) || len(line) > 2<<10:
 		return fmt.Errorf("it holds a control character, is not UTF-8 or is longer than 2 KiB: write it anew")
 	case !ok || value == "":
 		return fmt.Errorf("write it as FIELD: VALUE")
@@ -113,7 +113,7 @@ func (r *agreementReader) begin(site string) error {
 		return err
 	}
 	u, err := url.Parse(site)
-	if err != nil || isOther(u) || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
+	if err != nil || isOther(u) || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Contains(u.Host, "*") || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
 		return fmt.Errorf("%q is no site: write its scheme and host alone, such as https://example.com", cut(site))
 	}
 	r.Agreement = &Agreement{above: r.line - 1}
@@ -129,6 +129,9 @@ func (r *agreementReader) take(field, value string) error {
 		day, err := time.Parse(time.DateOnly, value)
 		if r.Until = day.AddDate(0, 0, 1); err != nil {
 			return fmt.Errorf("%q is no date: write the last day that it holds, such as 2027-03-31", cut(value))
+		}
+		if r.Until.Year() > 9999 { // which no RFC 3339, and so no JSON, can say
+			r.Until = r.Until.Add(-time.Second)
 		}
 	case field == "reason" && r.Reason == "":
 		r.Reason = value

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -254,10 +255,11 @@ func TestAgreementsThatAreNotUnderstood(t *testing.T) {
 		"Allow: /\n":                                                            "line 1: begin with the site",
 		"Site: a.example\n":                                                     `line 1: "a.example" is no site: write its scheme and host alone`,
 		"Site: https://a.example/archive\n":                                     "line 1: \"https://a.example/archive\" is no site",
-		"Site: https://a.example?x\n":                                           "line 1: ",
-		"Site: https://u:p@a.example\n":                                         "line 1: ",
-		"Site: ftp://a.example\n":                                               "line 1: ",
-		"Site: https://*.a.example\n":                                           "line 1: ",
+		"Site: https://a.example?x\n":                                           "is no site",
+		"Site: https://u:p@a.example\n":                                         "is no site",
+		"Site: ftp://a.example\n":                                               "is no site",
+		"Site: https://*.a.example\n":                                           "is no site",
+		"Site: https://*\n":                                                     "is no site",
 		"Site: https://a.example:x\n":                                           "line 1: ",
 		"Site:\n":                                                               "line 1: write it as FIELD: VALUE",
 		"\n\nSite https //a.example\n":                                          "line 3: write it as FIELD: VALUE",
@@ -290,9 +292,21 @@ func TestAgreementsThatAreNotUnderstood(t *testing.T) {
 			t.Errorf("%.200q: %v, want %s", text, err, want)
 		}
 	}
-	for _, text := range []string{"", "# nothing\r\n", "\uFEFF" + head + "User-agent: Bot-2\nUSER-AGENT: *\nDisallow: *.pdf$\n"} {
+	for _, text := range []string{"", "# nothing\r\n", "\uFEFF" + head + "User-agent: Bot-2\nUSER-AGENT: *\nDisallow: *.pdf$\n", head + "User-agent:\tB\t\nAllow\t:\t/ \t# all\n"} {
 		if _, err := client.ParseAgreements([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// The last of all days is as good as any other: JSON has no year 10000.
+func TestAnAgreementForEver(t *testing.T) {
+	all := parsed(t, "Site: https://a.example\nUntil: 9999-12-31\nReason: x\nUser-agent: *\nAllow: /\n")
+	a, err := all.Decide(policy.Parse([]byte(robots)), "B", mustParse(t, "https://a.example/private"))
+	if err != nil || !a.Allowed {
+		t.Fatalf("%v, %v", a, err)
+	}
+	if text, err := json.Marshal(a.Agreement); string(text) != `{"reason":"x","until":"9999-12-31T23:59:59Z"}` {
+		t.Errorf("%s, %v", text, err)
 	}
 }
