@@ -125,12 +125,18 @@ func (f *checker) pattern(l *model.Line) {
 	}
 }
 
-// slashed returns the rule with the slash that is missing.
+// slashed returns the rule with the slash that is missing, or that nobody sees what stands before.
 func slashed(l *model.Line) string {
-	if strings.IndexByte("?&=.;", l.Value[0]) >= 0 {
-		return l.With("/*" + l.Value) // the middle of a URL was meant
+	v := strings.Map(chars.Visible, l.Value)
+	switch {
+	case model.Core(v) == "/", v == "":
+		return "" // that would be about all of the site
+	case v[0] == '/', v[0] == '*':
+		return l.With(v)
+	case strings.IndexByte("?&=.;", v[0]) >= 0:
+		return l.With("/*" + v) // the middle of a URL was meant
 	}
-	return l.With("/" + l.Value)
+	return l.With("/" + v)
 }
 
 // directoryToo ends the message on a name alone, which with a slash in front matches the
@@ -269,10 +275,14 @@ func findEscapes(v string) map[string]int {
 func (f *checker) escapes(l *model.Line) {
 	v := l.Value
 	at := findEscapes(v)
+	escaped := l.With(reescape(v))
+	if strings.ContainsFunc(v, chars.Invisible) {
+		escaped = "" // RT113 removes them
+	}
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
 	// on the rule, or decode what they can.
 	if i, ok := at["RT303"]; ok {
-		replacement := l.With(reescape(v))
+		replacement := escaped
 		if strings.HasPrefix(v[i+1:], "*") {
 			replacement = "" // any escape is meant, and to Google it says so
 		}
@@ -280,12 +290,12 @@ func (f *checker) escapes(l *model.Line) {
 			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
 	}
 	if i, ok := at["RT304"]; ok {
-		f.once("RT304", l, l.ValueAt+i, l.With(reescape(v)),
+		f.once("RT304", l, l.ValueAt+i, escaped,
 			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
 			chars.Quote(v[i:i+3]))
 	}
 	if i, ok := at["RT305"]; ok {
-		f.add("RT305", l, l.ValueAt+i, l.With(reescape(v)),
+		f.add("RT305", l, l.ValueAt+i, escaped,
 			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
 			chars.Quote(v[i:i+3]))
 	}
@@ -296,8 +306,8 @@ func (f *checker) escapes(l *model.Line) {
 	}
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
-	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 }); i >= 0 {
-		f.once("RT306", l, l.ValueAt+i, l.With(reescape(v)),
+	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 && !chars.Invisible(r) }); i >= 0 {
+		f.once("RT306", l, l.ValueAt+i, escaped,
 			"%s has characters outside ASCII, which not all readers encode alike", chars.Quote(v))
 	}
 }

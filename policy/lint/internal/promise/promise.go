@@ -161,12 +161,15 @@ func (j *Judge) tokens(edits []Edit) []string {
 	add := func(value string, likewise bool) {
 		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
 			part = policy.ProductToken(part) // without version
-			if part == "" || seen[part] || len(all) > maxTokens {
-				continue
-			}
-			seen[part] = true
-			if all = append(all, part); likewise {
-				all = append(all, part+"x", "x"+part)
+			google := part[:len(part)-len(strings.TrimLeft(part, chars.Letters+"-_"))]
+			for _, name := range [...]string{part, google} {
+				if name == "" || seen[name] || len(all) > maxTokens {
+					continue
+				}
+				seen[name] = true
+				if all = append(all, name); likewise {
+					all = append(all, name+"x", "x"+name)
+				}
 			}
 		}
 	}
