@@ -449,6 +449,8 @@ func TestServeProblems(t *testing.T) {
 		{"POST", "/v1/match", `{"robots":""}`, mediaJSON, 400, "urls"},
 		{"POST", "/v1/match", `{"urls":["/"]}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"urls":["/"],"robots_b64":"?"}`, mediaJSON, 400, "robots_b64"},
+		{"POST", "/v1/match", `{"robots":"User-agent: *\nDisallow: /","urls":["/"],"Robots":""}`, mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `{"robots":"User-agent: *\nDisallow: /","urls":["/"],"robots":""}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"urls":["/"],"robots":"` + strings.Repeat("x", maxText+1) + `"}`, mediaJSON, 413, ""},
 		{"POST", "/v1/match", strings.Repeat(" ", maxBody+1), mediaJSON, 413, ""},
 		{"POST", "/v1/lint", strings.Repeat("x", maxText+1), "text/plain", 413, ""},

@@ -129,16 +129,52 @@ func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
 
 // urlOf is the URL in an object.
 func urlOf(object string) (string, error) {
-	var record struct{ URL string }
-	switch err := json.Unmarshal([]byte(object), &record); {
+	var url string
+	switch err := Fields(object, map[string]*string{"url": &url}); {
 	case err != nil:
 		return "", err
-	case record.URL == "":
+	case url == "":
 		return "", errors.New(`the field "url" is not there: give it`)
-	case !utf8.ValidString(object) && strings.ContainsRune(record.URL, utf8.RuneError):
+	case !utf8.ValidString(object) && strings.ContainsRune(url, utf8.RuneError):
 		return "", errors.New("the URL is not UTF-8 text")
 	}
-	return record.URL, nil
+	return url, nil
+}
+
+// Fields reads the values of an object's fields into what into has for their names. Who reads the object next must not
+// find others: "URL" is no "url", as encoding/json has it for a struct, and a name that is there twice is an error.
+func Fields(object string, into map[string]*string) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(object), &all); err != nil {
+		return err
+	}
+	for name, text := range into {
+		if value, is := all[name]; !is {
+			continue
+		} else if err := json.Unmarshal(value, text); err != nil {
+			return fmt.Errorf("the field %q: %w", name, err)
+		}
+		if may := strings.Contains(object, `\u`) || strings.Count(object, `"`+name+`"`) > 1; may && isTwice(object, name) {
+			return fmt.Errorf("the field %q is there twice", name)
+		}
+	}
+	return nil
+}
+
+// isTwice reports whether an object has two fields of a name.
+func isTwice(object, name string) bool {
+	d, n := json.NewDecoder(strings.NewReader(object)), 0
+	for d.Token(); d.More(); { // behind its brace
+		if t, err := d.Token(); err != nil {
+			return true
+		} else if t == name {
+			n++
+		}
+		if d.Decode(new(json.RawMessage)) != nil {
+			return true
+		}
+	}
+	return n > 1
 }
 
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.

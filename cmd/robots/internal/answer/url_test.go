@@ -139,3 +139,23 @@ func FuzzTargetOf(f *testing.F) {
 		}
 	})
 }
+
+// A line is written as it is: its next reader must find the URL that was asked about.
+func TestTheURLOfAnObject(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"id":1,"url":"http://a/","meta":{"url":"http://b/"}}`: "http://a/",
+		`{"url":"http://a/","URL":"http://b/"}`:                 "http://a/",
+		`{"URL":"http://b/","url":"http://a/"}`:                 "http://a/",
+		`{"k":"url","\u0075rl":"http://a/"}`:                    "http://a/",
+		`{"URL":"http://b/"}`:                                   "",
+		`{"url":"http://a/","url":"http://b/"}`:                 "",
+		`{"url":"http://a/","\u0075rl":"http://b/"}`:            "",
+		`{"url":["http://a/"]}`:                                 "",
+		`{"url":"http://a/"}{`:                                  "",
+	} {
+		l := ReadListed(policy.RFC9309, 1, line, false)
+		if (l.Err == nil) != (want != "") || l.Err == nil && l.URL.String() != want {
+			t.Errorf("%s: %v, %v; want %q", line, l.URL, l.Err, want)
+		}
+	}
+}

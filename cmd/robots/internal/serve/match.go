@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/transform"
@@ -139,21 +138,24 @@ func (q *matchQuestion) read(d *json.Decoder) error {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
 	}
-	fields := map[string]any{"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As}
+	fields, seen := map[string]any{"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As}, map[string]bool{}
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
 			return err
 		}
-		name := strings.ToLower(t.(string)) // as encoding/json compares names
+		name := t.(string)
 		switch into, known := fields[name]; {
+		case seen[name]:
+			err = web.BadParameter(name, "%s is given 2 times", name)
 		case name == "urls":
 			err = q.readURLs(d)
 		case known:
 			err = readField(d, name, into)
 		default:
-			err = fmt.Errorf("json: unknown field %s", answer.Quoted(t.(string)))
+			err = fmt.Errorf("json: unknown field %s", answer.Quoted(name))
 		}
+		seen[name] = true
 		if err != nil {
 			return err
 		}

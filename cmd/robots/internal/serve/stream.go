@@ -3,7 +3,6 @@ package serve
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -172,17 +171,17 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 
 // own asks as the agent and in the dialect that an object names.
 func (q *streamed) own() {
-	var names struct{ Agent, As string }
-	err, own := json.Unmarshal([]byte(q.Text), &names), *q.as
-	if err == nil && names.Agent != "" {
-		err = own.SetAgent(names.Agent)
+	var agent, as string
+	err, own := answer.Fields(q.Text, map[string]*string{"agent": &agent, "as": &as}), *q.as
+	if err == nil && agent != "" {
+		err = own.SetAgent(agent)
 	}
-	if err == nil && names.As != "" {
-		own.Dialect, err = answer.DialectByName(names.As)
+	if err == nil && as != "" {
+		own.Dialect, err = answer.DialectByName(as)
 	}
 	if err != nil {
 		q.Err = err
-	} else if names.Agent != "" || names.As != "" {
+	} else if agent != "" || as != "" {
 		q.as = &own
 	}
 }
