@@ -1,12 +1,16 @@
 package main
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // A field for one site goes with its robots.txt and its pages, and over no redirect to another.
@@ -47,6 +51,27 @@ func TestAHeaderIsForItsSiteAlone(t *testing.T) {
 		startProxy(t, "--private", "--header", flag, to).do("GET", "http://shop.example/a")
 		if got["shop.example/robots.txt"] != "abc" || got["shop.example/a"] != "abc" || got["cdn.example/rules.txt"] != "" {
 			t.Errorf("proxy --header %q: the sites got %v", flag, got)
+		}
+	}
+}
+
+// What cannot be read is another mistake than what was typed, and what would have no effect is one.
+func TestFilesAndSitesOfFlags(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]int{
+		"--agreements=" + empty:                                   0,
+		"--agreements=" + empty + "x":                             shell.ExitUnknown,
+		"--header=@" + empty + "x":                                shell.ExitUnknown,
+		"--agreements=" + empty + "\n--agreements=/dev/null":      shell.ExitUsage,
+		"--header=http://*.example X: y":                          shell.ExitUsage,
+		"--header=http://a.example X: y\n--header=@" + os.DevNull: 0,
+	} {
+		args := append([]string{"filter"}, strings.Split(flags, "\n")...)
+		if status := run(t.Context(), args, shell.Streams{In: strings.NewReader(""), Out: io.Discard, Err: t.Output()}); status != want {
+			t.Errorf("%q: status %d, want %d", args, status, want)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,6 +74,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 			return Usagef("--%s %q is no whole number", name, value)
 		case "bool":
 			return Usagef("--%s takes no value, not %q", name, value)
+		}
+		if _, is := errors.AsType[*fs.PathError](err); is {
+			return Failed(fmt.Errorf("--%s: %w", name, e.Unwrap())) // as of a file that is an argument
 		}
 		return Usagef("--%s: %w", name, e.Unwrap())
 	}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -69,6 +70,9 @@ func (f agreementsFlag) String() string { return "" }
 func (f agreementsFlag) Type() string   { return "string" }
 
 func (f agreementsFlag) Set(name string) error {
+	if f.Agreed != nil {
+		return errors.New("it is given twice: put all agreements into one file")
+	}
 	data, err := os.ReadFile(name)
 	if err == nil {
 		f.Agreed, err = client.ParseAgreements(data)

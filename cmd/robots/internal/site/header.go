@@ -50,6 +50,8 @@ func (h *headerFlag) add(text string) error {
 		return shell.Usagef(`write "SITE NAME: VALUE", such as "https://shop.example X-Key: abc", or @FILE with such lines`)
 	case err != nil:
 		return err
+	case strings.Contains(site, "*"):
+		return shell.Usagef("%s is no site: name each", answer.Quoted(site))
 	case slices.Contains([]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Connection"}, name):
 		return shell.Usagef("the field %s cannot be set: leave it out", answer.Quoted(name))
 	}
