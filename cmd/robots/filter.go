@@ -146,7 +146,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		if f.resume {
 			how = 0
 		}
-		if f.output, err = create(f.outputAt, how); err != nil {
+		if f.output, err = create(f.outputAt, how, f.In); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
@@ -157,7 +157,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		if f.resume {
 			how = 0
 		}
-		if f.refusals, err = create(f.refusedAt, how); err != nil {
+		if f.refusals, err = create(f.refusedAt, how, f.In, f.Out); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()

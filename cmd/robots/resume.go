@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -22,8 +23,17 @@ type answers struct {
 	end   int64 // of the last of them
 }
 
-// create opens a file to be written. how is added to the flags: without one, what it holds is kept.
-func create(name string, how int) (*answers, error) {
+// create opens a file to be written, and which is not one of those in use. how is added to the flags: without one, what
+// it holds is kept.
+func create(name string, how int, used ...any) (*answers, error) {
+	is, err := os.Stat(name)
+	for _, u := range used {
+		if u, isFile := u.(interface{ Stat() (fs.FileInfo, error) }); isFile && err == nil && is.Mode().IsRegular() {
+			if other, err := u.Stat(); err == nil && os.SameFile(is, other) {
+				return nil, fmt.Errorf("%s is read or written already: name another file", name)
+			}
+		}
+	}
 	file, err := open(name, os.O_RDWR|how)
 	if err != nil {
 		return nil, err
