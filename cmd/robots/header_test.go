@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
@@ -73,5 +75,19 @@ func TestFilesAndSitesOfFlags(t *testing.T) {
 		if status := run(t.Context(), args, shell.Streams{In: strings.NewReader(""), Out: io.Discard, Err: t.Output()}); status != want {
 			t.Errorf("%q: status %d, want %d", args, status, want)
 		}
+	}
+}
+
+// A file that does not come is waited for no longer than the user likes.
+func TestInterruptedWhileAFileIsRead(t *testing.T) {
+	for _, args := range [][]string{{"lint", "-"}, {"lint", "--fix", "-"}, {"match", "--robots=-", "/a"}} {
+		in, more := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		defer time.AfterFunc(10*time.Second, func() { more.Close() }).Stop()
+		if status := run(ctx, args, shell.Streams{In: in, Out: io.Discard, Err: t.Output()}); status != shell.ExitInterrupted {
+			t.Errorf("%q: status %d, want %d", args, status, shell.ExitInterrupted)
+		}
+		more.Close()
 	}
 }

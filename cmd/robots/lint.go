@@ -228,7 +228,7 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
 		return l.url(ctx, arg)
 	}
-	data, err := l.ReadFile(arg)
+	data, err := l.ReadFile(ctx, arg)
 	if errors.Is(err, fs.ErrNotExist) && looksLikeHost(arg) {
 		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
 	}

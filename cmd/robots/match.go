@@ -86,7 +86,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 			return shell.Usagef("argument %d: %w", i+1, err)
 		}
 	}
-	data, err := m.ReadFile(m.robots)
+	data, err := m.ReadFile(ctx, m.robots)
 	if err != nil {
 		return err
 	}

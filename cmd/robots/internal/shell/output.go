@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -69,8 +70,9 @@ func (o *Output) Warn(err error) {
 // maxFile bounds a file that is read from disk: 32 times what any crawler reads of one.
 const maxFile = 16 << 20
 
-// ReadFile reads a robots.txt file, or standard input for a dash.
-func (a *App) ReadFile(name string) ([]byte, error) {
+// ReadFile reads a robots.txt file, or standard input for a dash. The goroutine that reads may outlive ctx, as that of
+// LineFilter.Run may.
+func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	in := a.In
 	if name != "-" {
 		f, err := os.Open(name)
@@ -80,7 +82,18 @@ func (a *App) ReadFile(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	var data []byte
+	var err error
+	read := make(chan struct{})
+	go func() {
+		data, err = io.ReadAll(io.LimitReader(in, maxFile+1))
+		close(read)
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, fetch.MaxBytes)
 	}
