@@ -171,6 +171,9 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 
 // own asks as the agent and in the dialect that an object names.
 func (q *streamed) own() {
+	if !strings.Contains(q.Text, `"a`) && !strings.Contains(q.Text, `\u`) { // the object is well-formed
+		return
+	}
 	var agent, as string
 	err, own := answer.Fields(q.Text, map[string]*string{"agent": &agent, "as": &as}), *q.as
 	if err == nil && agent != "" {
