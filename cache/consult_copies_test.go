@@ -144,6 +144,32 @@ func TestAnOutageUnderAWrongClockLeavesTheStoredCopy(t *testing.T) {
 	})
 }
 
+// What another process has stored is used if its clock was ahead by a minute, and not if it was ahead by more: then the
+// fleet reads the file once more.
+func TestAFleetsClocksMayDifferByAMinute(t *testing.T) {
+	for ahead, want := range map[time.Duration]int{0: 0, time.Minute: 0, time.Minute + time.Second: 1, time.Hour: 1} {
+		values := map[string][]byte{}
+		read := func(t *testing.T) int {
+			s := &site{serve: always(rules("/private"))}
+			c := &cache.Cache{Store: &plainStore{values: values}, Logger: quiet}
+			decide(t, c, s, "/")
+			closeCache(t, c)
+			return s.fetches
+		}
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(ahead)
+			if n := read(t); n != 1 {
+				t.Errorf("%d fetches by the first", n)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			if n := read(t); n != want {
+				t.Errorf("%v behind: %d fetches, want %d", ahead, n, want)
+			}
+		})
+	}
+}
+
 // plainStore has no mutex (synctest bubbles must not share one).
 type plainStore struct{ values map[string][]byte }
 

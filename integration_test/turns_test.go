@@ -689,4 +689,30 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 		t.Errorf("stays for %v, %v; want a lease and five delays", left, err)
 	}
 	t.Logf("%d bytes, gone in %v", size, left)
+
+	// What a user sees is used_memory, which has the tables of keys and of expiries too.
+	before, stores := s.number(t, "memory", "used_memory"), make([]*redisturns.Store, 5)
+	for i := range stores {
+		stores[i] = openTurns(t, s.url, "")
+	}
+	const origins = 10_000
+	var work sync.WaitGroup
+	for from := range 100 {
+		work.Go(func() {
+			for o := from; o < origins; o += 100 {
+				for i, store := range stores {
+					name := fmt.Sprintf("https://www.an-origin-of-length%05d.net", o)
+					if _, err := store.Take(t.Context(), name, ask(fmt.Sprint("ABCDEFG", i))); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	if used := (s.number(t, "memory", "used_memory") - before) / origins; used > 350 {
+		t.Errorf("%.0f bytes of used_memory an origin, want 350 at most", used)
+	} else {
+		t.Logf("%.0f bytes of used_memory an origin", used)
+	}
 }

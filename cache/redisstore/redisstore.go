@@ -1,10 +1,12 @@
 // Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt
 // results (RFC 9309 §2.4) are shared by all processes that use the server, which fetch
-// each file once for all of them.
+// each file once for all of them. The clocks of their machines have to agree to a minute: a process takes no
+// result from its future, and fetches the file itself.
 //
 // The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
 // comes back without its memory, costs fetches and no more: each process goes on with what it has
-// in its own memory. If users are told apart (ACL), one for a crawler is
+// in its own memory. For connections that fail, go-redis writes lines of its own, beside the one of the Cache:
+// redis.SetLogger takes those. If users are told apart (ACL), one for a crawler is
 //
 //	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
