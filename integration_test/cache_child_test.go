@@ -77,6 +77,8 @@ func TestMain(m *testing.M) {
 		childMeets(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "holder":
 		childHoldsLock(os.Getenv("ROBOTSGATE_REDIS"))
+	case "crawler":
+		childCrawls(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "pacer":
 		childPaces(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "writer":

@@ -153,7 +153,7 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 					origins, one.fetches, one.late, four.fetches, float64(four.fetches)/float64(origins), four.late, one.errors, four.errors,
 					float64(s.commands(t)-commands)/float64(origins))
 				if float64(four.fetches) > tt.most*float64(origins) {
-					if four.errors > 0 && try < 3 { // the promise is for a Redis that answers in time
+					if (four.errors > 0 || four.late >= 15*time.Second) && try < 3 { // the promise is for a Redis that answers in time, and a file
 						continue
 					}
 					t.Errorf("%d fetches of %d files, want %.2f times as many at most", four.fetches, origins, tt.most)

@@ -23,7 +23,7 @@ import (
 //
 // A store forgets an origin when its pauses, the longest of the delays that it was asked for, and
 // Ask.Keep have passed. A store that loses its data may let one request for each place start too
-// early, and then keeps the pace again. It does not know which turns are in flight until they are
+// early, in a pause too, and then keeps the pace again. It does not know which turns are in flight until they are
 // Renewed.
 //
 // A store that outlives the programs that use it meets state that another version wrote. It must

@@ -11,8 +11,8 @@
 // that they do.
 //
 // The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
-// without its memory, can give each place of an origin once too early; while there is no server,
-// requests wait (see client.Pacer). Besides the line that this module logs, go-redis then writes some of its own for
+// without its memory, can give each place of an origin once too early, in a pause too: then the site says again how
+// long that is. While there is no server, requests wait (see client.Pacer). Besides the line that this module logs, go-redis then writes some of its own for
 // connections that fail: redis.SetLogger takes those.
 package redisturns
 
