@@ -261,6 +261,47 @@ func TestFleetKeepsOnePace(t *testing.T) {
 	}
 }
 
+// Who comes when robots.txt has been read, and knows as little of it as its reader did, keeps the delay that it asks for;
+// so does who reads it again.
+func TestFleetKeepsTheDelayToRobots(t *testing.T) {
+	t.Parallel()
+	s := startRedis(t)
+	w := newWitness(t, time.Second)
+	crawler := func() *http.Client { // a process of its own, with a cache of its own
+		return fleetClient(&client.Pacer{Turns: openTurns(t, s.url, ""), Delay: 100 * time.Millisecond}, w.Listener.Addr().String())
+	}
+	var origins sync.WaitGroup
+	for i := range 4 {
+		reader, visitor, again := crawler(), crawler(), crawler()
+		store := openRedis(t, s.url)
+		for _, c := range []*http.Client{reader, visitor} {
+			c.Transport.(*client.Transport).Cache = &cache.Cache{Store: store}
+		}
+		origins.Go(func() {
+			u := siteURL(i)
+			decide := func(c *http.Client) {
+				if a, err := c.Transport.(*client.Transport).Decide(t.Context(), u); err != nil || !a.Allowed {
+					t.Error(a, err)
+				}
+			}
+			decide(reader)
+			time.Sleep(time.Duration(i+1) * 200 * time.Millisecond) // longer than the delay that was known, shorter than the site's
+			if res, err := visitor.Get(u.String()); err != nil {
+				t.Error(err)
+			} else {
+				res.Body.Close()
+			}
+			decide(again)
+		})
+	}
+	origins.Wait()
+	early, least, _ := w.early()
+	t.Logf("least gap %v", least)
+	if len(early) > 0 || w.fewest(4) != 3 {
+		t.Errorf("%d of 3 requests at one origin, too early: %v", w.fewest(4), early)
+	}
+}
+
 func (s *redisServer) commands(t *testing.T) int {
 	t.Helper()
 	info, err := s.client.InfoMap(t.Context(), "stats").Result()
