@@ -284,8 +284,9 @@ type trial struct {
 	sites   *sites
 	origins int
 	callers int // in each process
-	program string
-	skew    []time.Duration
+	skewed  func() (program string, err error)
+	program string          // if empty, this one
+	skew    []time.Duration // of the processes' clocks
 	begin   time.Time
 	fail    func()                 // of a sentinel or cluster
 	others  func(host string) bool // the origins that what failed has nothing to do with
@@ -372,7 +373,13 @@ func far(d time.Duration) func(r *trial) {
 }
 
 func clocks(skew ...time.Duration) func(r *trial) {
-	return func(r *trial) { r.skew, r.program = skew, skewedProgram(r.T) }
+	return func(r *trial) {
+		program, err := r.skewed()
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.skew, r.program = skew, program
+	}
 }
 
 // fleetFaults is what may happen to a fleet: the table "What holds" that its reviewers made, row by row. What has
@@ -513,13 +520,15 @@ func middle() time.Duration {
 // 27 seconds each with -full, 300 origins that ask for what is above and below the delay that a Pacer begins with.
 func TestFleetWhateverFails(t *testing.T) {
 	aside(t)
+	dir := t.TempDir()
+	skewed := sync.OnceValues(func() (string, error) { return skewedProgram(dir) })
 	for _, tt := range fleetFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			aside(t)
 			if !*full && !tt.short {
 				t.Skip("with -full")
 			}
-			r := &trial{T: t, sites: &sites{log: map[string][]coming{}}, origins: 9, callers: 9, closed: make(chan string, 99)}
+			r := &trial{T: t, sites: &sites{log: map[string][]coming{}}, origins: 9, callers: 9, skewed: skewed, closed: make(chan string, 99)}
 			if *full {
 				r.origins, r.callers = 300, 300
 			}
@@ -694,17 +703,15 @@ func once(ctx context.Context, c *http.Client, u *url.URL, wait bool) error {
 
 // skewedProgram is this test's program with another time.Now: it adds ROBOTSGATE_SKEW seconds, and leaves
 // the monotonic clock alone. No system has clocks of that kind for one of its processes.
-func skewedProgram(t *testing.T) string {
-	dir := t.TempDir()
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "time")
-	where, err := list.Output()
+func skewedProgram(dir string) (program string, err error) {
+	where, err := exec.Command("go", "list", "-f", "{{.Dir}}", "time").Output()
 	if err != nil {
-		t.Skip("no toolchain: ", err)
+		return "", err
 	}
 	name := filepath.Join(strings.TrimSpace(string(where)), "time.go")
 	source, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	const line = "sec, nsec, mono := runtimeNow()\n"
 	changed := strings.Replace(string(source), "func Now() Time {\n\t"+line, "func Now() Time {\n\t"+line+"\tsec += skew\n", 1) + `
@@ -723,18 +730,16 @@ var skew = func() (n int64) {
 `
 	changed = strings.Replace(changed, "import (", "import (\n\t\"syscall\"", 1)
 	if !strings.Contains(changed, "sec += skew") {
-		t.Skip("this release of Go has another time.Now")
+		return "", errors.New("this release of Go has another time.Now")
 	}
-	file, overlay, program := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay"), filepath.Join(dir, "program")
+	file, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay")
 	table, _ := json.Marshal(map[string]any{"Replace": map[string]string{name: file}})
-	for path, data := range map[string][]byte{file: []byte(changed), overlay: table} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, table, 0o600)); err != nil {
+		return "", err
 	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", program, ".")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	program = filepath.Join(dir, "program")
+	if said, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, said)
 	}
-	return program
+	return program, nil
 }
