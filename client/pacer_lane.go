@@ -31,6 +31,7 @@ type lane struct {
 	read          time.Time     // when the newest robots.txt was read that a Transport has decided by
 	grants        []grant       // turns that Wait gave and no request has used, the latest last
 	key           string        // the origin, for Pacer.Turns; empty: not yet asked for
+	robots        *lease        // had the robots.txt that was read here last, and not learned from; nil: none
 	waiting       list.List     // of *waiter; the first is the next to go
 	owing         *list.Element // the last of waiting that has to keep past
 }
@@ -325,6 +326,9 @@ func (p *Pacer) end(pl place) {
 	pl.lease.renew = nil
 	pl.Last = time.Now()
 	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.Last)) // what was learned since counts too
+	if pl.lease.ask.Kind == turns.Robots {
+		pl.robots = pl.lease
+	}
 	n := turns.Report{Ask: pl.lease.ask, Event: turns.Ended}
 	p.after(pl.lease, func() {
 		p.tell(pl.key, n)
@@ -332,6 +336,24 @@ func (p *Pacer) end(pl place) {
 		defer p.mu.Unlock()
 		pl.End(time.Now())
 		pl.wakeFirst()
+	})
+}
+
+// learned tells Pacer.Turns of the delay that a robots.txt asks for, if its reader knew of a shorter one: another process
+// may read it again before any asks for a page.
+func (p *Pacer) learned(l *lane, now time.Time) {
+	read, d := l.robots, p.delay(l, now)
+	l.robots = nil
+	if read == nil || d <= read.ask.Delay {
+		return
+	}
+	read.ask.Delay = d
+	n := turns.Report{Ask: read.ask, Event: turns.Ended}
+	read.after(func() {
+		p.tell(l.key, n)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.Last = pacing.Later(l.Last, time.Now()) // as the store has it now
 	})
 }
 

@@ -117,6 +117,7 @@ func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.R
 	l := p.lane(o, now)
 	token = strings.Clone(token) // it may be part of a header
 	l.teach(lesson{token: token, agent: res.UserAgent, read: res.Time, used: now, pace: asked}, now)
+	p.learned(l, now)
 	l.wakeFirst()
 }
 

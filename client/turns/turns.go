@@ -100,7 +100,8 @@ type Reply struct {
 type Event uint8
 
 const (
-	// Ended gives the place back: the request has ended just now.
+	// Ended gives the place back: the request has ended just now. It may be told again, when a longer Delay
+	// has been learned from the answer.
 	Ended Event = iota
 
 	// Dropped gives the turn back, or what waits for it: there was no request.

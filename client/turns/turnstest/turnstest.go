@@ -109,6 +109,7 @@ func claims() []claim {
 		{"a turn whose answer was lost waits for the robots.txt that came between", fleet.between},
 		{"the state lasts for the longest delay", fleet.longest},
 		{"robots.txt is remembered for the delay that it asks for", fleet.keep},
+		{"robots.txt ends again with the delay that was learned", fleet.learned},
 		{"a turn can be given back", fleet.dropped},
 		{"those who wait go in order", fleet.order},
 		{"who does not come back does not hold the others up for long", fleet.absent},
@@ -434,6 +435,25 @@ func (f fleet) keep() {
 	f.take(f.a, first, true)
 	if took := time.Since(begin); took < 4*f.delay {
 		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 4*f.delay)
+	}
+}
+
+// learned reads robots.txt twice: who reads it again knows no delay, but it was told when the first had been read.
+func (f fleet) learned() {
+	first := f.kind(turns.Robots, "robots")
+	first.Delay = 0
+	f.take(f.a, first, true)
+	begin := time.Now()
+	f.tell(f.a, turns.Ended, first, 0)
+	first.Delay = 2 * f.delay
+	f.tell(f.a, turns.Ended, first, 0)
+	again := f.kind(turns.Robots, "again")
+	again.Delay = 0
+	got := f.take(f.b, again, false)
+	time.Sleep(got.Wait)
+	f.take(f.b, again, true)
+	if took := time.Since(begin); took < 2*f.delay {
+		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 2*f.delay)
 	}
 }
 

@@ -76,6 +76,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"asking again takes no second place":                                      {asks: func(a *turns.Ask) { count++; a.Turn += string(rune('a' + count)) }},
 		"the delay runs from the end of a lease":                                  {asks: func(a *turns.Ask) { a.Lease /= 3 }},
 		"robots.txt is remembered for the delay that it asks for":                 {asks: func(a *turns.Ask) { a.Keep = 0 }, news: func(n *turns.Report) { n.Keep = 0 }},
+		"robots.txt ends again with the delay that was learned":                   {news: func(n *turns.Report) { n.Delay = 0 }},
 		"a turn can be given back":                                                {news: func(n *turns.Report) { n.Turn += "x" }},
 		"those who wait go in order":                                              {asks: func(a *turns.Ask) { a.Turn = "all" }},
 		"who does not come back does not hold the others up for long":             {answer: func(a *turns.Reply) { a.Taken = false; a.Wait = time.Second }},
