@@ -189,7 +189,7 @@ func (s *sites) rate(from, to time.Time, of func(host string) bool) float64 {
 			possible += span.Seconds() / (delayAt(numberOf(host)) + own/time.Duration(max(1, n))).Seconds()
 		}
 	}
-	return came / possible
+	return came / max(possible, 1)
 }
 
 // rate2s returns the best rate of all times of two seconds between two moments: a busy machine has bad moments.
