@@ -349,7 +349,7 @@ func (p *Pacer) learned(l *lane, now time.Time) {
 	}
 	read.ask.Delay = d
 	n := turns.Report{Ask: read.ask, Event: turns.Ended}
-	read.after(func() {
+	p.after(read, func() {
 		p.tell(l.key, n)
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 //
 // A store forgets an origin when its pauses, the longest of the delays that it was asked for, and
 // Ask.Keep have passed. A store that loses its data may let one request for each place start too
-// early, in a pause too, and then keeps the pace again. It does not know which turns are in flight until they are
-// Renewed.
+// early, in a pause too, and then keeps the pace again. It does not know which turns are in flight
+// until they are Renewed.
 //
 // A store that outlives the programs that use it meets state that another version wrote. It must
 // then give no turn that either version forbids: it waits until what the other has given must have
