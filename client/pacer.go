@@ -99,16 +99,16 @@ type Pacer struct {
 	// a shorter one. If zero, 1 second. If negative, there is none.
 	Delay time.Duration
 
-	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is no cap
-	// but the day that no delay exceeds.
+	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none:
+	// then no delay exceeds a day.
 	MaxDelay time.Duration
 
 	// RefuseLongDelays makes requests fail with a [*DelayError] at an origin that asks for more
 	// than MaxDelay. If false, MaxDelay is kept instead.
 	RefuseLongDelays bool
 
-	// MaxUnderway is how many requests may be in flight at one origin. If zero, 1. If negative, any
-	// number.
+	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative,
+	// there is none.
 	MaxUnderway int
 
 	// Turns is where several processes share one pace for each origin, see "A fleet" above.

@@ -145,8 +145,8 @@ type Fetcher struct {
 	// usually repeats the failure.
 	Retries int
 
-	// MaxFetches is how many Fetch calls may use the network at once; others wait, no longer than
-	// their contexts. If zero, 2,048. If negative, any number.
+	// MaxFetches bounds how many Fetch calls use the network at once; others wait, no longer than
+	// their contexts. If zero, 2,048. If negative, there is none.
 	//
 	// At most 256 fetches may be in their first 3 s (a tenth of Timeout). Older ones wait for
 	// slow sites and do not hold up new ones.
