@@ -109,7 +109,7 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 	case err == redis.Nil:
 		return nil, false, nil
 	case err != nil:
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) { // that of the pipeline may be noticed first
 			go l.release() // it may yet be given
 		}
 		return nil, false, fmt.Errorf("redisstore: lock: %w", err)

@@ -75,7 +75,7 @@ func TestReaderGetsOutOfTheWay(t *testing.T) {
 	}
 	for _, name := range []string{"not HTML", "HeadOnly"} {
 		best, plain, read := 0.0, took("plain"), took(name)
-		for try := 0; try < 10 && best < 0.9; try++ {
+		for try := 0; try < 100 && best < 0.9; try++ { // many only where other programs have the caches
 			plain, read = min(plain, took("plain")), min(read, took(name))
 			best = float64(plain) / float64(read)
 		}
