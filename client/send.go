@@ -476,7 +476,7 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, hasAgent bool) *http.Re
 			out.Header["User-Agent"] = g.agentField
 		}
 	}
-	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || !g.sameHost(req.URL.Host, o.URLHost(), scheme) {
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host != o.URLHost() && !g.sameHost(req.URL.Host, o.URLHost(), scheme) {
 		out = shallowCopy(out, req)
 		u := *req.URL
 		u.Scheme, u.Host = strings.ToLower(scheme), o.URLHost()

@@ -17,7 +17,7 @@ func isCanonical(authority, ownPort string) bool {
 	label, end := 0, len(authority) // where the current label begins, and the name ends
 	for i := 0; i < end; i++ {
 		switch c := authority[i]; {
-		case isPlain[c]:
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
 		case c == '.' && i > label && i-label <= maxLabel:
 			label = i + 1
 		case c == ':' && isCanonicalPort(authority[i+1:], ownPort):
@@ -32,14 +32,6 @@ func isCanonical(authority, ownPort string) bool {
 	// If the last label begins with a digit, only dotted decimal is canonical for certain.
 	return authority[label] > '9' || isDottedDecimal(authority[:end])
 }
-
-// isPlain tells of most bytes of most names with one look: the processor guesses wrong between letters and digits.
-var isPlain = func() (plain [256]bool) {
-	for _, c := range "abcdefghijklmnopqrstuvwxyz0123456789-_" {
-		plain[c] = true
-	}
-	return plain
-}()
 
 func isCanonicalPort(port, own string) bool {
 	if len(port) == 0 || len(port) > 5 || port[0] == '0' || port == own {
