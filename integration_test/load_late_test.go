@@ -3,6 +3,7 @@ package integration_test
 import (
 	"runtime/metrics"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,7 @@ type vigil struct {
 }
 
 func keepVigil(deadline time.Time) *vigil {
-	v := &vigil{deadline: deadline, delays: schedulerDelays(), starved: proc.Starved()}
+	v := &vigil{deadline: deadline, delays: schedulerDelays(), starved: starvedSoFar()}
 	v.woke.Store(-1)
 	v.control = time.AfterFunc(time.Until(deadline), func() { v.woke.Store(int64(time.Since(deadline))) })
 	return v
@@ -61,6 +62,22 @@ func (v *vigil) excuse() time.Duration {
 		}
 	}
 	return control
+}
+
+// starvedSoFar is proc.Starved, as it was 0.1 s ago at most: thousands of callers ask.
+func starvedSoFar() time.Duration {
+	starving.Lock()
+	defer starving.Unlock()
+	if time.Since(starving.at) > 100*time.Millisecond {
+		starving.at, starving.all = time.Now(), proc.Starved()
+	}
+	return starving.all
+}
+
+var starving struct {
+	sync.Mutex
+	at  time.Time
+	all time.Duration
 }
 
 // schedulerDelays is how often a goroutine has waited how long to run.
