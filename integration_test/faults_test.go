@@ -151,7 +151,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			if f.Retry {
 				retries = 1
 			}
-			timeout := 6 * time.Second // patience for a busy machine
+			timeout := 30 * time.Second // patience for a busy machine: half of it is for one answer
 			if f.RFC9309 == origins.Disallow && f.Google == origins.Disallow {
 				timeout = 3 * time.Second // what comes too late is disallowed, too
 			}
