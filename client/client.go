@@ -309,9 +309,7 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 		err = g.cache.Shutdown(ctx)
 	}
 	if g.pacer != nil {
-		if late := g.pacer.settle(ctx); late != nil {
-			err = errors.Join(err, late)
-		}
+		err = errors.Join(err, g.pacer.settle(ctx))
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func TestPublicOnlyHoldsForEveryRequest(t *testing.T) {
 					t.Errorf("sent %q, want %q", sent, c.sent)
 				}
 				mu.Unlock()
-				if kind == "shared Cache" && c.path != "" { // nor is what was refused here anybody else's
+				if kind == "shared Cache" && c.path != "" { // the refusal must not become that of a Transport without PublicOnly
 					a, err := (&client.Transport{Base: wire, Cache: gate.Cache}).Decide(t.Context(), mustParse(t, u))
 					if err != nil || !a.Allowed {
 						t.Errorf("without PublicOnly: %v, %v", a, err)

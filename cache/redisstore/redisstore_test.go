@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -116,25 +115,34 @@ func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 // A lock whose caller has left may have been given all the same: it is given back, or its origin would be fetched by
 // no one for a while.
 func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent []string
-		l := &line{latency: time.Second, answer: func(cmd redis.Cmder) error {
-			sent = append(sent, fmt.Sprint(cmd.Name(), " ", cmd.Args()[3]))
-			return nil
-		}}
-		c := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
-		defer c.Close()
-		c.AddHook(l)
-		s := &redisstore.Store{Client: c}
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, ok, err := s.Lock(ctx, "a", 9*time.Second); ok || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, %v", ok, err)
-		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if got := strings.Join(sent, ", "); got != "evalsha robotsgate:lock:a" {
-			t.Errorf("then sent: %q", got)
-		}
-	})
+	for name, row := range map[string]struct{ latency, patience time.Duration }{
+		"the caller's time is over":   {time.Second, 100 * time.Millisecond},
+		"the caller is cancelled":     {time.Second, time.Minute},
+		"the pipeline's time is over": {0, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent []string
+				c := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
+				defer c.Close()
+				c.AddHook(&line{latency: row.latency, answer: func(cmd redis.Cmder) error {
+					if cmd.Name() == "set" {
+						return context.DeadlineExceeded
+					}
+					sent = append(sent, fmt.Sprint(cmd.Name(), " ", cmd.Args()[3]))
+					return nil
+				}})
+				ctx, cancel := context.WithTimeout(t.Context(), row.patience)
+				time.AfterFunc(500*time.Millisecond, cancel)
+				if _, ok, err := (&redisstore.Store{Client: c}).Lock(ctx, "a", 9*time.Second); ok || err == nil {
+					t.Errorf("%v, %v", ok, err)
+				}
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				if got := strings.Join(sent, ", "); got != "evalsha robotsgate:lock:a" {
+					t.Errorf("then sent: %q", got)
+				}
+			})
+		})
+	}
 }

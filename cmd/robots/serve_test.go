@@ -307,6 +307,7 @@ http://s.example/
 {"url":"http://s.example/","agent":"b","as":"yandex"}
 {"url":"http://s.example/","agent":"two words"}
 {"url":"http://s.example/","as":"lycos"}
+{"url":"http://s.example/","\u0061gent":"\u0061"}
 `, "Content-Type: application/x-ndjson")
 	said := ""
 	for line := range strings.Lines(got) {
@@ -321,6 +322,7 @@ http://s.example/
 3 true b yandex rule
 4 false b google malformed
 5 false b google malformed
+6 false a google rule
 `
 	if said != want {
 		t.Errorf("got %q, want %q", said, want)

@@ -29,7 +29,7 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 		{"what is without effect is not for Fix alone", "User-agent: *\nDisallow: a\n", "User-agent: *\nDisallow: a\n", nil, ""},
 		{"a rule is left out", "User-agent: *\nDISALLOW: /a*\n", "User-agent: *\nDISALLOW: /a*\n", func(f lint.Finding) bool { return f.Severity > lint.SeverityInfo }, ""},
 		{"silenced", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", all, ""},
-		{"what nobody sees goes first", "User-agent: *\nDisallow: \u00a0/a\n", "User-agent: *\nDisallow: /a\n", all, "2 RT013 "},
+		{"invisible characters are removed first", "User-agent: *\nDisallow: \u00a0/a\n", "User-agent: *\nDisallow: /a\n", all, "2 RT013 "},
 		{"Google cuts a name at a digit", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", nil, ""},
 		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all, ""},
 	} {

@@ -148,40 +148,29 @@ func urlOf(object string) (string, error) {
 	return url, nil
 }
 
-// Fields reads the values of an object's fields into what into has for their names. Who reads the object next must not
-// find others: "URL" is no "url", as encoding/json has it for a struct, and a name that is there twice is an error.
+// Fields reads the values of an object's fields into what into has for their names. Whoever reads the object next must
+// find the same: a name has one spelling ("URL" is not "url", as it is to encoding/json), and is there once.
 func Fields(object string, into map[string]*string) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(object), &all); err != nil {
+	if err := json.Unmarshal([]byte(object), &struct{}{}); err != nil {
 		return err
 	}
-	for name, text := range into {
-		if value, is := all[name]; !is {
-			continue
-		} else if err := json.Unmarshal(value, text); err != nil {
-			return fmt.Errorf("the field %q: %w", name, err)
-		}
-		if may := strings.Contains(object, `\u`) || strings.Count(object, `"`+name+`"`) > 1; may && isTwice(object, name) {
+	d, seen := json.NewDecoder(strings.NewReader(object)), map[string]bool{}
+	d.Token() // its brace: from here on it is known to be well-formed
+	for d.More() {
+		t, _ := d.Token()
+		name := t.(string)
+		var value any = into[name]
+		if into[name] == nil {
+			value = new(json.RawMessage)
+		} else if seen[name] {
 			return fmt.Errorf("the field %q is there twice", name)
+		}
+		seen[name] = true
+		if err := d.Decode(value); err != nil {
+			return fmt.Errorf("the field %q: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// isTwice reports whether an object has two fields of a name.
-func isTwice(object, name string) bool {
-	d, n := json.NewDecoder(strings.NewReader(object)), 0
-	for d.Token(); d.More(); { // behind its brace
-		if t, err := d.Token(); err != nil {
-			return true
-		} else if t == name {
-			n++
-		}
-		if d.Decode(new(json.RawMessage)) != nil {
-			return true
-		}
-	}
-	return n > 1
 }
 
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.

@@ -125,7 +125,7 @@ func (f *checker) pattern(l *model.Line) {
 	}
 }
 
-// slashed returns the rule with the slash that is missing, or that nobody sees what stands before.
+// slashed returns the rule with its slash: one is added, or the invisible characters before it are removed.
 func slashed(l *model.Line) string {
 	v := strings.Map(chars.Visible, l.Value)
 	switch {
