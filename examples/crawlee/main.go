@@ -5,13 +5,10 @@ package main
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/exec"
-	"os/signal"
 	"time"
 
 	"github.com/robotsgate/robotsgate/examples/internal/service"
@@ -20,18 +17,7 @@ import (
 //go:embed crawl.mjs package.json
 var program embed.FS
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Stdout, os.Stderr)
-	if errors.Is(err, exec.ErrNotFound) {
-		fmt.Println("this example needs node and npm, and go to build robots:", err)
-		return
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { service.Main("node and npm", run) }
 
 func run(ctx context.Context, out, problems io.Writer) error {
 	node, err := exec.LookPath("node")

@@ -1,22 +1,13 @@
 package main
 
 import (
-	"errors"
-	"os/exec"
-	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/examples/internal/service/servicetest"
 )
 
 func TestCrawleeSendsOnlyWhatRobotsTxtAllows(t *testing.T) {
-	var out strings.Builder
-	err := run(t.Context(), &out, t.Output())
-	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip("node, Crawlee or go cannot be had: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
+	servicetest.Check(t, run,
 		"fetched http://www.example/ 200\n",
 		"fetched http://www.example/public 200\n",
 		"refused http://www.example/private/ robots.txt: Disallow: /private/\n",
@@ -24,15 +15,5 @@ func TestCrawleeSendsOnlyWhatRobotsTxtAllows(t *testing.T) {
 		"failed http://www.example/gone ",
 		"fetched http://www.example/moved 302\n",
 		"refused http://down.example/ robots.txt: unreachable\n",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("want %q in the output, got\n%s", want, &out)
-		}
-	}
-	_, saw, _ := strings.Cut(out.String(), "the sites saw ")
-	for _, never := range []string{"/private/", "/archive/", "down.example"} {
-		if strings.Contains(saw, never) {
-			t.Errorf("the sites saw %s: %s", never, saw)
-		}
-	}
+	)
 }

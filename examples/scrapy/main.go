@@ -5,13 +5,9 @@ package main
 import (
 	"context"
 	"embed"
-	"errors"
-	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 
 	"github.com/robotsgate/robotsgate/examples/internal/service"
@@ -20,18 +16,7 @@ import (
 //go:embed *.py
 var spider embed.FS
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Stdout, os.Stderr)
-	if errors.Is(err, exec.ErrNotFound) {
-		fmt.Println("this example needs scrapy, and go to build robots:", err)
-		return
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { service.Main("scrapy", run) }
 
 func run(ctx context.Context, out, problems io.Writer) error {
 	scrapy, err := exec.LookPath("scrapy")

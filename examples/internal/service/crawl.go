@@ -2,17 +2,32 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/examples/internal/site"
 )
+
+// Main runs an example until it is interrupted. It says what the example needs if that is not installed.
+func Main(needs string, run func(ctx context.Context, out, problems io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	switch err := run(ctx, os.Stdout, os.Stderr); {
+	case errors.Is(err, exec.ErrNotFound):
+		fmt.Printf("this example needs %s, and go to build robots: %v\n", needs, err)
+	case err != nil:
+		log.Fatal(err)
+	}
+}
 
 // Crawl runs robots serve and a crawler that asks it, and says what the sites saw of that. The crawler is given an empty
 // folder, the URL of robots serve, and the address of the web: it has no names of its own, and is reached as a proxy
