@@ -186,7 +186,7 @@ var table = []mutation{
 	{"cache/variant.go", "sum[:16]", "sum[:1]", "User-Agents share keys in a Store", "./cache", "TestUserAgentsHaveKeysOfTheirOwn"},
 	{"cache/variant.go", " + p.fetcher.String()", "", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"fetch/attempt.go", "b.field == c.field && b.to != c.to", "false && b.to != c.to", "a redirect gets the key of another site from Sign", "./fetch", "TestCredentialsOfSignAreForOneOrigin"},
-	{"cmd/robots/internal/site/header.go", "range h[o] {", "range (http.Header{}) {", "--header is not sent", "./cmd/robots", "TestAHeaderIsForItsSiteAlone"},
+	{"cmd/robots/internal/site/header.go", "req.Header[name] = slices", "_, _ = name, slices", "--header is not sent", "./cmd/robots", "TestAHeaderIsForItsSiteAlone"},
 	{"fetch/resolution.go", "return r.open(h, a, r.conclude(a, policy.Unavailable()))", "return r.conclude(a, policy.Unavailable())", "a 403 of a wall is permission for who obeys walls", "./fetch", "TestWallsAreToldAndObeyedIfAsked"},
 	{"fetch/fetch.go", "f.PublicOnly, f.ObeyWalls, f.SameHost} {", "false, f.ObeyWalls, f.SameHost} {", "public-only is answered with what others were told", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"cache/memory.go", "bytes <= maxOrigin && count <= maxPlaces", "count <= maxPlaces", "the variants of one origin fill the memory", "./cache", "TestVariantsOfOneOriginShareItsBound"},
