@@ -781,12 +781,36 @@ func TestPacerTurnsKeepTheDelayToRobots(t *testing.T) {
 	}
 }
 
-// times is a site with a delay of five seconds, and when it was asked.
-type times struct{ at []time.Time }
+// Whoever asked for robots.txt may be gone when it comes: then nobody tells the store what it asks for.
+func TestPacerTurnsKeepTheDelayToRobotsThatNobodyLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, shared, base := new(memturns.Store), new(cache.Cache), &times{slow: time.Second}
+		ctx, cancel := context.WithTimeout(t.Context(), base.slow/2)
+		defer cancel()
+		first := &client.Transport{Base: base, Cache: shared, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{Turns: store}}
+		if _, err := first.Decide(ctx, parse("http://a.example/")); err == nil {
+			t.Error("robots.txt came in time")
+		}
+		time.Sleep(3 * time.Second)
+		second := &client.Transport{Base: base, Cache: shared, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{Turns: store}}
+		get(t, &http.Client{Transport: second}, "http://a.example/")
+		if d := base.at[1].Sub(base.at[0]); d < base.slow+5*time.Second {
+			t.Errorf("the page came %v after robots.txt was asked for, want %v", d, base.slow+5*time.Second)
+		}
+		synctest.Wait()
+	})
+}
+
+// times is a site with a delay of five seconds, and when it was asked. Its robots.txt may take a time.
+type times struct {
+	at   []time.Time
+	slow time.Duration
+}
 
 func (b *times) RoundTrip(req *http.Request) (*http.Response, error) {
 	b.at = append(b.at, time.Now())
 	if req.URL.Path == "/robots.txt" {
+		time.Sleep(b.slow)
 		return answer(200, "", "User-agent: *\nCrawl-delay: 5\n"), nil
 	}
 	return answer(200, "", ""), nil

@@ -261,7 +261,7 @@ var table = []mutation{
 	{"client/internal/pacing/pacing.go", "o.Resume = Later(o.Resume, now.Add(asked))", "o.Resume = now.Add(asked)", "a short Retry-After cuts a longer one", "./client", "TestPacerAShorterRetryAfterEndsNoLonger"},
 	{"cache/record.go", "latest := now.Add(clockSlack)", "latest := now", "of two machines whose clocks differ by a second, each reads robots.txt for itself", "./cache", "TestAFleetsClocksMayDifferByAMinute"},
 	{"client/pacer_pace.go", "p.learned(l, now)", "_ = l", "in a fleet, who reads robots.txt again does not know what it asks for", "./integration_test", "TestFleetKeepsTheDelayToRobots"},
-	{"client/pacer_turns.go", "w.ask.Keep = p.maxDelay()", "w.ask.Keep = 0", "a fleet forgets the reading of robots.txt before its delay has passed", "./client", "TestPacerTurnsKeepTheDelayToRobots"},
+	{"client/pacer_turns.go", "w.ask.Keep = p.maxDelay()", "w.ask.Keep = 0", "a fleet forgets the reading of robots.txt before its delay has passed", "./client", "TestPacerTurnsKeepTheDelayToRobotsThatNobodyLearned"},
 	{"client/pacer_turns.go", "pacing.Later(l.Granted, now.Add(a.Least-w.ask.Delay))", "l.Granted", "Next does not know what the store said", "./client", "TestPacerTurnsTellWhen"},
 	{"client/pacer_robots.go", "\tv.note(status, 0)\n\tv.hop.End()", "\tif true {\n\t\treturn nil\n\t}\n\tv.hop.End()", "a redirect of robots.txt has no pace", "./client", "TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite"},
 	{"fetch/attempt.go", "if r.turns.next(h.url, 0, r.until) != nil {", "if false {", "a retry of robots.txt has no pace", "./client", "TestPacerRetriesOfRobotsKeepTheDelay"},
