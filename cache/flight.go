@@ -130,7 +130,10 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 			agent, apart := flown.Err.(elsewhere)
 			switch e := c.memory.find(o); {
 			case apart && (r == nil || string(agent) != src.agent()):
-				return c.getAt(ctx, o.of(src.agent()), src)
+				if o = o.of(src.agent()); c.memory.find(o) != nil {
+					return c.look(ctx, c.memory.find(o), src)
+				}
+				return c.wait(ctx, o, nil, src)
 			case apart:
 				return r, nil
 			case flown.Err == nil && e != nil && !e.isFor(src.agent()): // whose own place was not looked at
@@ -365,11 +368,3 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 
 // errExited is why there is no result, unless Load returns or panics.
 var errExited = errors.New("cache: load ended its goroutine")
-
-// getAt is Get for one place.
-func (c *Cache) getAt(ctx context.Context, p place, src *Source) (*fetch.Result, error) {
-	if e := c.memory.find(p); e != nil {
-		return c.look(ctx, e, src)
-	}
-	return c.wait(ctx, p, nil, src)
-}

@@ -131,10 +131,12 @@ func readCacheControl(h http.Header) (f freshness) {
 	if size := len(strings.Join(h[name], ",")); size > maxFieldBytes {
 		return freshness{source: name}
 	}
-	maxAge := noDelta
+	maxAge := cacheobject.DeltaSeconds(-1)
 	for directive := range directives(h[name]) {
 		d := parseDirective(directive)
-		maxAge = maxAge.and(d.MaxAge)
+		if maxAge < 0 || d.MaxAge >= 0 && d.MaxAge < maxAge {
+			maxAge = d.MaxAge // §4.2.1 wants the first of several, or stale: the smallest is never longer than either
+		}
 		f.noStore = f.noStore || d.NoStore
 		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
 		delete(d.NoCache, "")                        // no-cache="" names none
@@ -147,29 +149,13 @@ func readCacheControl(h http.Header) (f freshness) {
 	switch {
 	case f.noStore:
 		f.source, f.mustRevalidate = name, true
-	case maxAge != noDelta && f.source == "":
-		f.source, f.lifetime = name, maxAge.duration()
+	case maxAge >= 0 && f.source == "":
+		f.source, f.lifetime = name, seconds(maxAge)
 	}
 	return f
 }
 
-// delta is a delta-seconds value of a directive that may be absent or repeated.
-type delta cacheobject.DeltaSeconds
-
-const noDelta delta = -1
-
-// and returns the smaller of two values: RFC 9111 §4.2.1 wants the first of several,
-// or stale, and the smallest is never longer than either.
-func (d delta) and(other cacheobject.DeltaSeconds) delta {
-	if d == noDelta || other >= 0 && delta(other) < d {
-		return delta(other)
-	}
-	return d
-}
-
-func (d delta) duration() time.Duration { return time.Duration(d) * time.Second }
-
-func seconds(d cacheobject.DeltaSeconds) time.Duration { return max(0, delta(d).duration()) }
+func seconds(d cacheobject.DeltaSeconds) time.Duration { return time.Duration(max(0, d)) * time.Second }
 
 // parseDirective reads one directive. If the parser gives up, a directive that restricts
 // counts as present, and a freshness lifetime as zero (§4.2.1: invalid freshness is stale).

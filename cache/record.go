@@ -161,7 +161,7 @@ func (rec *record) usable(o place, now time.Time) bool {
 
 // isFileOf reports whether the record has the file of s's answer, as the origin sent it.
 func (rec *record) isFileOf(s *state) bool {
-	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.isFile()
+	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File && rec.Answer.Written == nil
 }
 
 // latest is when the record's origin was last heard of.
@@ -206,9 +206,6 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 	}
 	return s, whole
 }
-
-// isFile reports whether the rest of the record is the file as the origin sent it.
-func (a *answerRecord) isFile() bool { return a.File && a.Written == nil }
 
 // read returns the answer in a dialect. It is unreachable if the dialect needs a file that is
 // not there.

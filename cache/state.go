@@ -162,26 +162,23 @@ func (s *state) assume(t *terms) {
 // backoff doubles from minRetry to maxRetry. Retry-After (RFC 9110 §10.2.3) can only
 // lengthen the wait, and not beyond a day: a server cannot lock itself out for years.
 func (t *terms) backoff(failures int, retryAfter time.Duration, spread float64) time.Duration {
-	wait := t.minRetry
-	for ; failures > 0 && wait > 0 && wait < t.maxRetry; failures-- {
+	return max(doubled(t.minRetry, t.maxRetry, failures, spread), min(retryAfter, maxRetryAfter))
+}
+
+func doubled(wait, most time.Duration, times int, spread float64) time.Duration {
+	for ; times > 0 && wait > 0 && wait < most; times-- {
 		wait *= 2
 	}
-	wait = time.Duration(float64(min(wait, t.maxRetry)) * spread)
-	return max(wait, min(retryAfter, maxRetryAfter))
+	return time.Duration(float64(min(wait, most)) * spread)
 }
 
 // pause is how long a status of the moment holds: as long as it says, otherwise 5 minutes,
 // doubling to an hour.
 func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) time.Duration {
-	wait := momentTTL
-	for ; failures > 0 && wait < maxMomentTTL; failures-- {
-		wait *= 2
-	}
-	wait = time.Duration(float64(min(wait, maxMomentTTL)) * spread)
 	if retryAfter > 0 {
-		wait = min(retryAfter, maxRetryAfter)
+		return max(t.minTTL, min(retryAfter, maxRetryAfter))
 	}
-	return max(t.minTTL, wait)
+	return max(t.minTTL, doubled(momentTTL, maxMomentTTL, failures, spread))
 }
 
 // refresh is whether a fetch is due, and whether callers wait for it.
@@ -272,12 +269,8 @@ func (s *state) onLadder(now time.Time) *fetch.Result {
 	switch {
 	case s.failure.Err == nil && copied && lasted < ladderEnd:
 		return s.answer
-	case s.failure.Err == nil:
-		return s.failure
-	case lasted < ladderStop:
-		return s.failure
-	case lasted >= ladderEnd && s.failure.StatusCode == 0:
-		return s.failure // not one HTTP answer: the whole site is down
+	case s.failure.Err == nil, lasted < ladderStop, lasted >= ladderEnd && s.failure.StatusCode == 0:
+		return s.failure // at the end: not one HTTP answer, the whole site is down
 	case lasted >= ladderEnd || !copied:
 		return s.assumed
 	}

@@ -149,13 +149,7 @@ func memberOf(lines []string, key string) (string, error) {
 	if !ok {
 		return "", errAbsent
 	}
-	switch v := member.(type) {
-	case httpsfv.Item:
-		return httpsfv.Marshal(v)
-	case httpsfv.InnerList:
-		return httpsfv.Marshal(v)
-	}
-	return "", fmt.Errorf("a member of type %T", member)
+	return httpsfv.Marshal(member)
 }
 
 // combined returns the lines of a field as one (RFC 9421 §2.1).

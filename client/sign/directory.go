@@ -89,8 +89,7 @@ func (d *directory) publishAt(s *Signer) error {
 	if err := s.misuse(); err != nil {
 		return err
 	}
-	u, _ := url.Parse(s.Agent) // as misuse has found
-	o, err := fetch.OriginOf(u)
+	o, err := fetch.OriginOf(agentURL(s.Agent))
 	if err != nil {
 		return fmt.Errorf("sign: Signer.Agent: %w", err)
 	}
@@ -135,24 +134,22 @@ func (s *Signer) signDirectory(answer *message, label string, now time.Time) err
 	if err != nil {
 		return err
 	}
-	authority := httpsfv.NewItem("@authority")
+	authority, params := httpsfv.NewItem("@authority"), httpsfv.NewParams()
 	authority.Params.Add("req", true)
-	input := httpsfv.InnerList{
-		Items:  []httpsfv.Item{authority, httpsfv.NewItem("content-digest")},
-		Params: httpsfv.NewParams(),
-	}
-	input.Params.Add("created", now.Unix())
-	input.Params.Add("expires", now.Add(directoryLifetime).Unix())
-	input.Params.Add("keyid", keyID)
-	input.Params.Add("tag", directoryTag)
-	return s.attach(answer.header, answer, label, input)
+	params.Add("created", now.Unix())
+	params.Add("expires", now.Add(directoryLifetime).Unix())
+	params.Add("keyid", keyID)
+	params.Add("tag", directoryTag)
+	return s.attach(answer, label, httpsfv.InnerList{
+		Items: []httpsfv.Item{authority, httpsfv.NewItem("content-digest")}, Params: params,
+	})
 }
 
 // DirectoryURL returns where the directory of an Agent is, if that is an origin or the URL of
 // the directory itself.
 func DirectoryURL(agent string) (string, error) {
-	u, err := url.Parse(agent)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
+	u := agentURL(agent)
+	if u == nil {
 		return "", fmt.Errorf("sign: the agent %q is no https URL", agent)
 	}
 	if strings.Trim(u.Path, "/") == "" && u.RawQuery == "" {

@@ -146,19 +146,19 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	}
 	r.Header.Set("Signature-Agent", agent)
 
-	input := httpsfv.InnerList{Items: s.components(), Params: httpsfv.NewParams()}
-	input.Params.Add("created", now.Unix())
-	input.Params.Add("expires", now.Add(cmp.Or(s.Lifetime, defaultLifetime)).Unix())
-	input.Params.Add("keyid", keyID)
+	params := httpsfv.NewParams()
+	params.Add("created", now.Unix())
+	params.Add("expires", now.Add(cmp.Or(s.Lifetime, defaultLifetime)).Unix())
+	params.Add("keyid", keyID)
 	if nonce != "" {
-		input.Params.Add("nonce", nonce)
+		params.Add("nonce", nonce)
 	}
-	input.Params.Add("tag", tag)
-	return s.attach(r.Header, m, label, input)
+	params.Add("tag", tag)
+	return s.attach(m, label, httpsfv.InnerList{Items: s.components(), Params: params})
 }
 
 // attach signs m and adds both fields to its header.
-func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.InnerList) error {
+func (s *Signer) attach(m *message, label string, input httpsfv.InnerList) error {
 	text, err := base(m, input)
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
@@ -171,19 +171,27 @@ func (s *Signer) attach(h http.Header, m *message, label string, input httpsfv.I
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
-	h.Add("Signature-Input", label+"="+params)
-	h.Add("Signature", label+"=:"+base64.StdEncoding.EncodeToString(signature)+":")
+	m.header.Add("Signature-Input", label+"="+params)
+	m.header.Add("Signature", label+"=:"+base64.StdEncoding.EncodeToString(signature)+":")
 	return nil
 }
 
 // misuse returns what is wrong with the fields, or nil.
 func (s *Signer) misuse() error {
-	if u, err := url.Parse(s.Agent); err != nil || u.Scheme != "https" || u.Host == "" {
+	if agentURL(s.Agent) == nil {
 		return fmt.Errorf("sign: Signer.Agent is %q: "+
 			"it must be the https URL under which receivers find your keys", s.Agent)
 	}
 	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
 		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
+	}
+	return nil
+}
+
+// agentURL returns an agent as a URL if it is one of https, else nil.
+func agentURL(agent string) *url.URL {
+	if u, err := url.Parse(agent); err == nil && u.Scheme == "https" && u.Host != "" {
+		return u
 	}
 	return nil
 }
@@ -221,12 +229,10 @@ func sent(r *http.Request) (*message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
-	m := &message{header: r.Header, method: r.Method, scheme: strings.ToLower(r.URL.Scheme)}
-	m.authority, m.target = o.HostField(), r.URL.RequestURI()
-	if m.method == "" {
-		m.method = http.MethodGet
-	}
-	return m, nil
+	return &message{
+		header: r.Header, method: cmp.Or(r.Method, http.MethodGet), scheme: strings.ToLower(r.URL.Scheme),
+		authority: o.HostField(), target: r.URL.RequestURI(),
+	}, nil
 }
 
 // KeyID returns the name under which receivers find the key: its JWK thumbprint (RFC 7638,

@@ -412,7 +412,7 @@ func TestNegatives(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.attach(r.Header, m, label, input); err != nil { // the change is one that cannot be signed
+				if err := s.attach(m, label, input); err != nil { // the change is one that cannot be signed
 					params, _ := httpsfv.Marshal(input)
 					r.Header.Set("Signature-Input", "sig1="+params)
 					r.Header.Set("Signature", "sig1=:AAAA:")

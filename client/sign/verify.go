@@ -195,12 +195,10 @@ func bytesOf(lines []string, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if member, ok := d.Get(key); ok {
-		if item, ok := member.(httpsfv.Item); ok {
-			if b, ok := item.Value.([]byte); ok {
-				return b, nil
-			}
-		}
+	member, _ := d.Get(key)
+	item, _ := member.(httpsfv.Item)
+	if b, ok := item.Value.([]byte); ok {
+		return b, nil
 	}
 	return nil, fmt.Errorf("it has no byte sequence %q", key)
 }
@@ -270,7 +268,7 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 		item, _ = member.(httpsfv.Item)
 	}
 	agent, _ := item.Value.(string)
-	if u, err := url.Parse(agent); err != nil || u.Scheme != "https" || u.Host == "" {
+	if agentURL(agent) == nil {
 		return "", fmt.Errorf("its agent is %q, not an https URL", agent)
 	}
 	return agent, nil
@@ -367,25 +365,15 @@ func compareDigest(lines []string, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("Content-Digest: %w", err)
 	}
+	short, long := sha256.Sum256(body), sha512.Sum512(body)
 	known := false
-	for _, name := range d.Names() {
-		var sum []byte
-		switch name {
-		case "sha-256":
-			s := sha256.Sum256(body)
-			sum = s[:]
-		case "sha-512":
-			s := sha512.Sum512(body)
-			sum = s[:]
-		default:
-			continue
-		}
-		known = true
-		member, _ := d.Get(name)
+	for name, sum := range map[string][]byte{"sha-256": short[:], "sha-512": long[:]} {
+		member, has := d.Get(name)
 		item, _ := member.(httpsfv.Item)
-		if want, _ := item.Value.([]byte); !bytes.Equal(want, sum) {
+		if want, _ := item.Value.([]byte); has && !bytes.Equal(want, sum) {
 			return errors.New("the body is not that of its Content-Digest")
 		}
+		known = known || has
 	}
 	if !known {
 		return errors.New("Content-Digest has neither sha-256 nor sha-512")

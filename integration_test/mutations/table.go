@@ -168,14 +168,14 @@ var table = []mutation{
 
 	// Freshness and outages.
 	{"cache/freshness.go", "f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received))", "f.lifetime = max(0, f.lifetime)", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/freshness.go", "if d == noDelta || other >= 0 && delta(other) < d {", "if d == noDelta || other >= 0 && delta(other) > d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "if maxAge < 0 || d.MaxAge >= 0 && d.MaxAge < maxAge {", "if maxAge < 0 || d.MaxAge >= 0 && d.MaxAge > maxAge {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(ttl)*spread))", "return time.Duration(float64(ttl) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
 	{"cache/state.go", "if copied && t.outage == LastGood {", "if (copied || s.answer != nil) && t.outage == LastGood {", "a copy holds for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
-	{"cache/state.go", "return max(wait, min(retryAfter, maxRetryAfter))", "return wait", "Retry-After is not kept", "./cache", "TestRetryAfterIsHonouredUpToADay"},
-	{"cache/state.go", "case lasted < ladderStop:", "case false:", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
+	{"cache/state.go", "failures, spread), min(retryAfter, maxRetryAfter))", "failures, spread), 0)", "Retry-After is not kept", "./cache", "TestRetryAfterIsHonouredUpToADay"},
+	{"cache/state.go", "lasted < ladderStop, ", "", "the ladder has no first step", "./cache", "TestTheStagesOfAnOutageDoNotWaitForARetry"},
 	{"cache/state.go", "n.failure, n.failed, n.assumed = r, at, nil", "n.answer, n.failure, n.failed, n.assumed = nil, r, at, nil", "a failure takes the copy away", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
 	{"cache/state.go", "ttl = min(ttl, f.redirect, t.maxTTL)", "ttl = min(ttl, t.maxTTL)", "a redirect's own lifetime does not count", "./cache", "TestARedirectBoundsTheLifetime"},
 	{"cache/state.go", "func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }", "func failed(r *fetch.Result) bool { return r.Err != nil }", "a 429 opens a site for a day", "./cache", "TestAStatusOfTheMomentHoldsForMinutes"},

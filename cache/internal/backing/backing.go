@@ -91,16 +91,6 @@ func (b *Backing) Failures() uint64 {
 // Damaged counts a value that is not one of the caller's.
 func (b *Backing) Damaged() { b.reads.errors.Add(1) }
 
-// Put writes a value behind the caller, or if data is nil, takes back the one that is there.
-// It waits for room in the queue no longer than wait; without room the value is dropped. It
-// calls then once: when the value is written, or will not be soon.
-func (b *Backing) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
-	if data == nil {
-		data, ttl = []byte(void), voidTTL // a Store has no Delete
-	}
-	b.queue.put(key, data, ttl, wait, then)
-}
-
 // Close is Flush, and then closes the Store if it is an io.Closer. It waits no longer than
 // ctx, and may then be called again. Later calls of the Store fail.
 func (b *Backing) Close(ctx context.Context) error {
@@ -185,7 +175,10 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 		if !taken || unlock == nil {
 			return nil, err
 		}
-		return calm(unlock), err
+		return func() {
+			defer func() { _ = recover() }() // it runs where a panic would end the process
+			unlock()
+		}, err
 	}, func(unlock func()) { // granted after we have left, it would be renewed for ever
 		if unlock != nil {
 			unlock()
@@ -236,11 +229,15 @@ func within[T any](slots chan struct{}, w window, least time.Duration,
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), w.end)
 	defer cancel()
+	type result struct {
+		v   T
+		err error
+	}
 	// Without a buffer a value has one taker: the caller, or late once the caller has left.
-	returned, left := make(chan result[T]), make(chan struct{})
+	returned, left := make(chan result), make(chan struct{})
 	go call(ctx, f, func(v T, err error) {
 		select {
-		case returned <- result[T]{v, err}:
+		case returned <- result{v, err}:
 		case <-left:
 			if late != nil && err == nil {
 				late(v)
@@ -266,11 +263,6 @@ func within[T any](slots chan struct{}, w window, least time.Duration,
 	return none, context.DeadlineExceeded
 }
 
-type result[T any] struct {
-	v   T
-	err error
-}
-
 // call calls f, and then end with what it came to, even if f panics or ends its goroutine.
 func call[T any](ctx context.Context, f func(context.Context) (T, error), end func(T, error)) {
 	var v T
@@ -282,12 +274,4 @@ func call[T any](ctx context.Context, f func(context.Context) (T, error), end fu
 		end(v, err)
 	}()
 	v, err = f(ctx)
-}
-
-// calm returns unlock without its panics: it runs where one would end the process.
-func calm(unlock func()) func() {
-	return func() {
-		defer func() { _ = recover() }()
-		unlock()
-	}
 }

@@ -56,9 +56,14 @@ func (q *queue) init(store Store, log *slog.Logger) {
 	q.writing = make(map[string]*write)
 }
 
-// put queues a value. One of the same key that still waits gives way to it: only the latest
-// matters.
-func (q *queue) put(key string, data []byte, ttl, wait time.Duration, then func()) {
+// Put writes a value behind the caller, or if data is nil, takes back the one that is there. One
+// of the same key that still waits gives way to it: only the latest matters. It waits for room no
+// longer than wait; without room the value is dropped. It calls then once: when the value is
+// written, or will not be soon.
+func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
+	if data == nil {
+		data, ttl = []byte(void), voidTTL // a Store has no Delete
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.makeRoom(key, len(data))
