@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,9 +39,8 @@ func (r *resolution) ask(ctx context.Context, h hop) response {
 	}
 }
 
-// retries returns how often a request is repeated after a.
 func (r *resolution) retries(a response) int {
-	n := max(orDefault(r.Retries, defaultRetries), 0)
+	n := max(cmp.Or(r.Retries, defaultRetries), 0)
 	switch {
 	case a.err == nil && (a.status < 500 || a.status > 599), permanent(a.err):
 		return 0
@@ -68,7 +68,6 @@ func backoff(try int) time.Duration {
 	return rand.N(250 * time.Millisecond << min(try, 4))
 }
 
-// attempt sends one request.
 func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if r.attempts == maxAttempts {
 		return response{err: harden.Final("too many requests for one robots.txt")}
@@ -85,8 +84,8 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if h.origin != r.asked && h.origin.scheme == schemeHTTPS { // else only a proxy could ask for a certificate
 		base = r.abroad
 	}
-	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP)
-	req := r.request(guarded(leashed, cancel, r.turns.check), h)
+	leashed, leash := r.guard.Leash(ctx, len(r.chain), h.address(), h.origin.scheme == schemeHTTP, r.turns.check)
+	req := r.request(leashed, h)
 	// RoundTrippers, and functions set in an *http.Transport, may ignore their context.
 	// Fetch must not, so it waits for either.
 	done, given := make(chan response), r.given
@@ -335,7 +334,6 @@ func (r *resolution) renews(a response) bool {
 	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
 }
 
-// renewed returns prev as a 304 renews it.
 func (r *resolution) renewed(h hop, a response) *Result {
 	header, err := kept(updated(r.prev.Header, a.header))
 	if err != nil { // each 304 may add to it

@@ -25,7 +25,7 @@ func TestATimeoutIsNotTheEndOfTheFile(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	r := resolution{Fetcher: &Fetcher{Transport: endingTransport(func() { end(late) })}, turns: turnsOf(ctx)}
 	r.once.Do(r.setUp)
-	ctx, leash := r.guard.Leash(ctx, 0, "a.test:80", true)
+	ctx, leash := r.guard.Leash(ctx, 0, "a.test:80", true, r.turns.check)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/robots.txt", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -378,7 +379,7 @@ func (f *Fetcher) Reads(scheme string) bool {
 func Public(addr netip.Addr) bool { return harden.Public(addr) }
 
 // timeout bounds one Fetch; negative if there is no such bound.
-func (f *Fetcher) timeout() time.Duration { return orDefault(f.Timeout, defaultTimeout) }
+func (f *Fetcher) timeout() time.Duration { return cmp.Or(f.Timeout, defaultTimeout) }
 
 // scale is timeout for what needs an end in any case.
 func (f *Fetcher) scale() time.Duration {
@@ -407,13 +408,13 @@ func (f *Fetcher) setUp() {
 		hardened.RegisterProtocol("ftp", ftp{hardened})
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
-	f.memory = newRoom(orDefault(f.MaxMemory, defaultMaxMemory), fileShare)
-	fetches := int64(orDefault(f.MaxFetches, defaultMaxFetches))
+	f.memory = newRoom(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
+	fetches := int64(cmp.Or(f.MaxFetches, defaultMaxFetches))
 	f.slots, f.starting = newRoom(fetches, 1), newRoom(min(fetches, maxStarting), 1)
 }
 
 // agent is the User-Agent that is sent: net/http has a default.
-func (f *Fetcher) agent() string { return orDefault(f.UserAgent, "Go-http-client/1.1") }
+func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, "Go-http-client/1.1") }
 
 // enter waits for the turn of a Fetch, which calls leave at its end. The time spent here
 // does not count against the origin. queued reports whether there was any.
@@ -477,11 +478,3 @@ func (r room) give(n int64) {
 }
 
 func noTurn(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
-}

@@ -209,7 +209,6 @@ func passivePort(text string) (uint16, bool) {
 
 const digits = "0123456789"
 
-// reply is what a server says to a command.
 type reply struct {
 	to   string
 	code int

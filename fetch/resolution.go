@@ -78,7 +78,6 @@ type response struct {
 var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched, " +
 	"and that of an ftp Origin if Fetcher.FTP is set")
 
-// misuse returns why no request can be made, or nil.
 func (r *resolution) misuse() error {
 	switch {
 	case !r.Reads(r.asked.scheme.String()):
@@ -302,7 +301,6 @@ func (r *Result) In(d policy.Dialect) *Result {
 	return &in
 }
 
-// lose makes r unreachable.
 func (r *Result) lose(why, cause string) {
 	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
 	r.Err = &Failure{printable("fetch: " + why), cause}

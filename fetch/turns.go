@@ -2,13 +2,10 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
-	"net/http/httptrace"
 	"net/url"
 	"time"
 )
 
-// turns is what WithTurns was given.
 type turns struct {
 	check func() error
 	next  func(u *url.URL, status int, until time.Time) error
@@ -31,19 +28,4 @@ func turnsOf(ctx context.Context) turns {
 		return t
 	}
 	return turns{func() error { return nil }, func(*url.URL, int, time.Time) error { return nil }}
-}
-
-// guarded returns the context of a request that is not sent if check fails when net/http has the connection, right
-// before it writes; cancel then ends it.
-func guarded(ctx context.Context, cancel func(), check func() error) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		if check() == nil {
-			return
-		}
-		cancel()
-		// HTTP/2 looks at the context before it writes. HTTP/1 writes first.
-		if c, ok := got.Conn.(*tls.Conn); !ok || c.ConnectionState().NegotiatedProtocol != "h2" {
-			got.Conn.Close()
-		}
-	}})
 }

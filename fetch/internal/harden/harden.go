@@ -155,7 +155,6 @@ func plainDialer(t *http.Transport) dialFunc {
 	return d.DialContext
 }
 
-// tlsDialer returns the transport's own way to TLS, or nil.
 func tlsDialer(t *http.Transport) dialFunc {
 	dial := t.DialTLSContext
 	//lint:ignore SA1019 as above

@@ -24,9 +24,10 @@ type Leash struct {
 	cancel     context.CancelCauseFunc
 	guard      *Guard
 	redirects  int
-	proxied    atomic.Bool // the transport's Proxy has named one
-	detour     atomic.Bool // the connection is to another address than the URL's
-	own        http.Header // what the request carries, but for what the transport adds
+	late       func() error // why the request must not be sent any more, or nil
+	proxied    atomic.Bool  // the transport's Proxy has named one
+	detour     atomic.Bool  // the connection is to another address than the URL's
+	own        http.Header  // what the request carries, but for what the transport adds
 	credential atomic.Pointer[string]
 	dials      atomic.Int32
 	addresses  atomic.Int32
@@ -37,9 +38,10 @@ type leashKey struct{}
 
 // Leash returns the context for a request to addr, after so many redirects, and its Leash.
 // The guard decides where the request may connect to; the connection ends with ctx. plain
-// says that the request is in no tunnel, where a proxy between reads its fields.
-func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain bool) (context.Context, *Leash) {
-	l := &Leash{guard: g, redirects: redirects}
+// says that the request is in no tunnel, where a proxy between reads its fields. late is asked
+// when there is a connection.
+func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain bool, late func() error) (context.Context, *Leash) {
+	l := &Leash{guard: g, redirects: redirects, late: late}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithValue(ctx, leashKey{}, l)) // ends with ctx
 	return httptrace.WithClientTrace(l.ctx, l.trace(addr, plain)), l
 }
@@ -96,17 +98,17 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 	}
 }
 
-// gotConn holds a transport that is not hardened to PublicOnly, before it writes. HTTP/2 looks at the context
-// first, HTTP/1 does not.
+// gotConn stops what is too late, and holds a transport that is not hardened to PublicOnly, before it
+// writes. HTTP/2 looks at the context first, HTTP/1 does not.
 func (l *Leash) gotConn(got httptrace.GotConnInfo) {
-	if !l.guard.PublicOnly || l.proxied.Load() {
-		return
+	err := l.late()
+	if err == nil && l.guard.PublicOnly && !l.proxied.Load() {
+		var addr netip.Addr
+		if got.Conn != nil {
+			addr = addressOf(got.Conn)
+		}
+		err = l.guard.check(addr, l.redirects)
 	}
-	var addr netip.Addr
-	if got.Conn != nil {
-		addr = addressOf(got.Conn)
-	}
-	err := l.guard.check(addr, l.redirects)
 	if err == nil {
 		return
 	}
@@ -132,7 +134,6 @@ func IsCredential(name string) bool {
 	return false
 }
 
-// check returns an error if no connection to addr may be made.
 func (l *Leash) check(addr netip.Addr) error {
 	if l.proxied.Load() {
 		return nil // the proxy's address says nothing about the site's
@@ -182,7 +183,7 @@ func leashed(dial dialFunc) dialFunc {
 // server may speak first.
 func Dial(ctx context.Context, t *http.Transport, addr string) (net.Conn, error) {
 	l := leashOf(ctx)
-	ctx, _ = l.guard.Leash(l.ctx, l.redirects, addr, false)
+	ctx, _ = l.guard.Leash(l.ctx, l.redirects, addr, false, l.late)
 	conn, err := t.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err

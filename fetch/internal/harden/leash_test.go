@@ -14,7 +14,7 @@ func held(t *testing.T) (conn, server net.Conn) {
 	t.Helper()
 	client, server := net.Pipe()
 	dial := leashed(func(context.Context, string, string) (net.Conn, error) { return client, nil })
-	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true)
+	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true, nil)
 	conn, err := dial(ctx, "tcp", "a.test:80")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestOneRequestHasOneDial(t *testing.T) {
 		client, _ := net.Pipe()
 		return client, nil
 	})
-	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true)
+	ctx, _ := new(Guard).Leash(t.Context(), 0, "a.test:80", true, nil)
 	conn, err := dial(ctx, "tcp", "a.test:80")
 	if err != nil {
 		t.Fatal(err)
