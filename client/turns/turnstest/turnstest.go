@@ -52,43 +52,30 @@ func TestStore(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
 }
 
 // try returns what is wrong with the Stores a and b, at the n-th site.
-func (c claim) try(try, n int, a, b turns.Store) string {
+func (c claim) try(try, n int, a, b turns.Store) (wrong string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second<<try)
 	defer cancel()
-	var f failure
+	fail := func(format string, args ...any) {
+		wrong = fmt.Sprintf(format, args...)
+		runtime.Goexit()
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.test(fleet{&f, ctx, n, fmt.Sprintf("https://a%d.example", n), a, b, timesOf(try)})
+		c.test(fleet{fail, ctx, n, fmt.Sprintf("https://a%d.example", n), a, b, timesOf(try)})
 	}()
 	<-done
-	return f.text
-}
-
-// failure is that of a test, which ends it.
-type failure struct{ text string }
-
-func (*failure) Helper() {}
-
-func (f *failure) Fatalf(format string, args ...any) {
-	f.text = fmt.Sprintf(format, args...)
-	runtime.Goexit()
+	return wrong
 }
 
 // fleet is two processes.
 type fleet struct {
-	t    reporter
-	ctx  context.Context
-	n    int // of the site
-	site string
-	a, b turns.Store
+	fatalf func(format string, args ...any) // ends the test
+	ctx    context.Context
+	n      int // of the site
+	site   string
+	a, b   turns.Store
 	times
-}
-
-// reporter hears of a failure.
-type reporter interface {
-	Helper()
-	Fatalf(format string, args ...any)
 }
 
 type claim struct {
@@ -143,35 +130,32 @@ func (f fleet) kind(k turns.Kind, turn string) turns.Ask {
 
 // take asks, and fails unless that gives what is wanted.
 func (f fleet) take(s turns.Store, a turns.Ask, want bool) turns.Reply {
-	f.t.Helper()
 	got, err := s.Take(f.ctx, f.site, a)
 	if err != nil || got.Taken != want {
-		f.t.Fatalf("Take of %q at %s: given: %v, want %v; %+v, %v", a.Turn, f.site, got.Taken, want, got, err)
+		f.fatalf("Take of %q at %s: given: %v, want %v; %+v, %v", a.Turn, f.site, got.Taken, want, got, err)
 	}
 	return got
 }
 
 // waits is take of a turn that comes after wait, and no sooner than that after begin.
 func (f fleet) waits(s turns.Store, a turns.Ask, wait time.Duration, begin time.Time) {
-	f.t.Helper()
 	got := f.take(s, a, false)
 	if got.Wait > wait || got.Wait < wait-f.slack {
-		f.t.Fatalf("Take of %q: told to ask again in %v, want %v", a.Turn, got.Wait, wait)
+		f.fatalf("Take of %q: told to ask again in %v, want %v", a.Turn, got.Wait, wait)
 	}
 	if got.Least > got.Wait {
-		f.t.Fatalf("Take of %q: told to ask again in %v, and that it cannot come before %v", a.Turn, got.Wait, got.Least)
+		f.fatalf("Take of %q: told to ask again in %v, and that it cannot come before %v", a.Turn, got.Wait, got.Least)
 	}
 	time.Sleep(got.Wait)
 	f.take(s, a, true)
 	if took := time.Since(begin); took < wait {
-		f.t.Fatalf("Take of %q: given after %v, want %v at least", a.Turn, took, wait)
+		f.fatalf("Take of %q: given after %v, want %v at least", a.Turn, took, wait)
 	}
 }
 
 func (f fleet) tell(s turns.Store, e turns.Event, a turns.Ask, pause time.Duration) {
-	f.t.Helper()
 	if err := s.Tell(f.ctx, f.site, turns.Report{Ask: a, Event: e, Pause: pause}); err != nil {
-		f.t.Fatalf("Tell of %q: %v", a.Turn, err)
+		f.fatalf("Tell of %q: %v", a.Turn, err)
 	}
 }
 
@@ -210,7 +194,7 @@ func (f fleet) awake(got turns.Reply) {
 	case <-got.Wake:
 	case <-time.After(got.Wait):
 	case <-time.After(10 * time.Second):
-		f.t.Fatalf("a place was given back, and who waited for it was not told")
+		f.fatalf("a place was given back, and who waited for it was not told")
 	}
 }
 
@@ -229,7 +213,7 @@ func (f fleet) lapsed() {
 	time.Sleep(f.lease + f.lease/4)
 	long.Turn = "second"
 	if got := f.take(f.b, long, false); got.Wait < f.lease/4 {
-		f.t.Fatalf("a delay after a lease that lapsed: told to ask again in %v", got.Wait)
+		f.fatalf("a delay after a lease that lapsed: told to ask again in %v", got.Wait)
 	}
 }
 
@@ -249,7 +233,7 @@ func (f fleet) again() {
 	time.Sleep(f.delay / 2)
 	for got, err := f.a.Take(f.ctx, f.site, long); !got.Taken; got, err = f.a.Take(f.ctx, f.site, long) {
 		if err != nil || got.Wait > f.delay {
-			f.t.Fatalf("Take of a turn whose answer was lost: %+v, %v", got, err)
+			f.fatalf("Take of a turn whose answer was lost: %+v, %v", got, err)
 		}
 		time.Sleep(got.Wait)
 	}
@@ -300,7 +284,7 @@ func (f fleet) dropped() {
 	f.tell(f.a, turns.Dropped, f.page("second"), 0)
 	f.tell(f.a, turns.Dropped, f.page("first"), 0)
 	if waits.Wait < 0 {
-		f.t.Fatalf("told to ask again in %v", waits.Wait)
+		f.fatalf("told to ask again in %v", waits.Wait)
 	}
 	f.waits(f.b, f.page("third"), f.delay, begin)
 }
@@ -310,7 +294,7 @@ func (f fleet) order() {
 	second := f.take(f.b, f.kind(turns.Visit, "second"), false)
 	third := f.take(f.a, f.kind(turns.Visit, "third"), false)
 	if third.Wait < second.Wait+f.delay/2 {
-		f.t.Fatalf("the second is told to ask in %v, the third in %v", second.Wait, third.Wait)
+		f.fatalf("the second is told to ask in %v, the third in %v", second.Wait, third.Wait)
 	}
 	time.Sleep(second.Wait)
 	f.take(f.a, f.kind(turns.Visit, "third"), false) // before the second
@@ -326,7 +310,7 @@ func (f fleet) absent() {
 			return
 		}
 		if err != nil || time.Since(begin) > 10*time.Second {
-			f.t.Fatalf("who has not come back still holds the others up after %v: %v", time.Since(begin), err)
+			f.fatalf("who has not come back still holds the others up after %v: %v", time.Since(begin), err)
 		}
 		time.Sleep(min(got.Wait, time.Second))
 	}
@@ -364,7 +348,7 @@ func (f fleet) robots() {
 	f.tell(f.a, turns.Dropped, f.page("page"), 0)
 	got := f.take(f.a, f.page("next"), false)
 	if got.Wait <= f.delay {
-		f.t.Fatalf("told to ask in %v, while robots.txt is being read", got.Wait)
+		f.fatalf("told to ask in %v, while robots.txt is being read", got.Wait)
 	}
 }
 
@@ -378,11 +362,11 @@ func (f fleet) pause() {
 	f.tell(f.a, turns.Ended, f.page("first"), 0)
 	got := f.take(f.b, f.page("second"), false)
 	if got.Pause > pause || got.Pause < pause-f.slack {
-		f.t.Fatalf("a pause of %v, want %v", got.Pause, pause)
+		f.fatalf("a pause of %v, want %v", got.Pause, pause)
 	}
 	f.waits(f.b, f.page("second"), got.Wait, begin)
 	if took := time.Since(begin); took < pause {
-		f.t.Fatalf("a turn after %v, and a pause of %v", took, pause)
+		f.fatalf("a turn after %v, and a pause of %v", took, pause)
 	}
 }
 
@@ -391,7 +375,7 @@ func (f fleet) strain() {
 		f.tell(f.a, turns.Failed, f.page("first"), 0)
 		got := f.take(f.b, f.page("second"), false)
 		if got.Strain != i+1 || got.Pause < want*4/5-f.slack || got.Pause > want*6/5 {
-			f.t.Fatalf("after %d failures: strain %d and a pause of %v, want %v give or take a fifth",
+			f.fatalf("after %d failures: strain %d and a pause of %v, want %v give or take a fifth",
 				i+1, got.Strain, got.Pause, want)
 		}
 	}
@@ -400,7 +384,7 @@ func (f fleet) strain() {
 		f.tell(f.a, turns.Answered, f.page("first"), 0)
 		got := f.take(f.b, f.page("second"), false)
 		if got.Strain != want {
-			f.t.Fatalf("strain %d after a good answer, want %d", got.Strain, want)
+			f.fatalf("strain %d after a good answer, want %d", got.Strain, want)
 		}
 	}
 }
@@ -413,7 +397,7 @@ func (f fleet) remembers() {
 	f.tell(f.b, turns.Dropped, f.page("second"), 0)
 	time.Sleep(got.Pause + f.delay)
 	if got = f.take(f.b, f.page("third"), true); got.Strain != 1 {
-		f.t.Fatalf("strain %d when the pause is over, want 1", got.Strain)
+		f.fatalf("strain %d when the pause is over, want 1", got.Strain)
 	}
 }
 
@@ -434,7 +418,7 @@ func (f fleet) keep() {
 	time.Sleep(got.Wait)
 	f.take(f.a, first, true)
 	if took := time.Since(begin); took < 4*f.delay {
-		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 4*f.delay)
+		f.fatalf("robots.txt read again after %v, and its delay is %v", took, 4*f.delay)
 	}
 }
 
@@ -453,7 +437,7 @@ func (f fleet) learned() {
 	time.Sleep(got.Wait)
 	f.take(f.b, again, true)
 	if took := time.Since(begin); took < 2*f.delay {
-		f.t.Fatalf("robots.txt read again after %v, and its delay is %v", took, 2*f.delay)
+		f.fatalf("robots.txt read again after %v, and its delay is %v", took, 2*f.delay)
 	}
 }
 
@@ -486,7 +470,7 @@ func (f fleet) crowd() {
 	}
 	calls.Wait()
 	if given.Load() != 1 || failed.Load() != 0 {
-		f.t.Fatalf("%d turns given and %d errors, want 1 turn", given.Load(), failed.Load())
+		f.fatalf("%d turns given and %d errors, want 1 turn", given.Load(), failed.Load())
 	}
 }
 
@@ -502,6 +486,6 @@ func (f fleet) end() {
 	select {
 	case <-returned:
 	case <-time.After(5 * time.Second):
-		f.t.Fatalf("a call goes on for seconds after its context has ended")
+		f.fatalf("a call goes on for seconds after its context has ended")
 	}
 }

@@ -15,7 +15,7 @@ func TestAStoreInMemoryPasses(t *testing.T) {
 	for _, c := range claims() {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memturns.Store)
-			c.test(fleet{t, t.Context(), 0, "https://a0.example", s, s, timesOf(0)})
+			c.test(fleet{t.Fatalf, t.Context(), 0, "https://a0.example", s, s, timesOf(0)})
 		})
 	}
 }
