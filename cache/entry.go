@@ -122,7 +122,6 @@ func (e *entry) joins(other *entry) {
 	}
 }
 
-// without returns a copy of all without one.
 func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == one })
 }

@@ -63,14 +63,12 @@ func (f *flights) enter() bool {
 	return true
 }
 
-// close ends all flights.
 func (f *flights) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.end()
 }
 
-// tally counts what is under way.
 type tally struct {
 	group sync.WaitGroup
 	n     atomic.Int64
@@ -366,5 +364,4 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	why = nil
 }
 
-// errExited is why there is no result, unless Load returns or panics.
 var errExited = errors.New("cache: load ended its goroutine")

@@ -180,7 +180,6 @@ func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	return d
 }
 
-// directives splits each line at its commas.
 func directives(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, line := range lines {

@@ -45,7 +45,6 @@ func (c *stopwatch) now() time.Duration {
 	return time.Duration(mono + c.skew.Load())
 }
 
-// at converts a time.
 func (c *stopwatch) at(now time.Time) time.Duration {
 	return now.Sub(c.start) + time.Duration(c.skew.Load())
 }

@@ -44,7 +44,6 @@ func (p place) key() string {
 	return key
 }
 
-// flight names the place's flight.
 func (p place) flight() string { return p.key() + " in " + p.dialect.String() }
 
 // of returns the place that an answer of the same origin to one User-Agent has.

@@ -80,7 +80,6 @@ type agreementReader struct {
 	last       string          // the field of the last line of a group
 }
 
-// read reads a line.
 func (r *agreementReader) read(line string) error {
 	field, value, ok := strings.Cut(line, ":")
 	field, value = strings.ToLower(strings.TrimSpace(field)), strings.TrimSpace(value)
@@ -107,7 +106,6 @@ func (r *agreementReader) read(line string) error {
 	return err
 }
 
-// begin begins an entry.
 func (r *agreementReader) begin(site string) error {
 	if err := r.end(); err != nil {
 		return err
@@ -122,7 +120,6 @@ func (r *agreementReader) begin(site string) error {
 	return err
 }
 
-// take takes a line of an entry.
 func (r *agreementReader) take(field, value string) error {
 	switch {
 	case field == "until" && r.Until.IsZero():
@@ -151,7 +148,6 @@ func (r *agreementReader) take(field, value string) error {
 	return nil
 }
 
-// end ends the entry that is being read.
 func (r *agreementReader) end() error {
 	if a := r.Agreement; a != nil {
 		switch {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -83,24 +84,18 @@ func sendable(req *http.Request) bool {
 			return false
 		}
 	}
-	return req.Header != nil && sendableFields(req.Header) && sendableFields(req.Trailer) &&
-		(req.Method == "" || httpguts.ValidHeaderFieldName(req.Method)) && // a token, like a name
-		(req.Body != nil || req.ContentLength == 0) &&
-		!strings.ContainsFunc(req.URL.RequestURI(), func(r rune) bool { return r < ' ' || r == 0x7f })
-}
-
-func sendableFields(h http.Header) bool {
-	for name, values := range h {
-		if !httpguts.ValidHeaderFieldName(name) {
-			return false
-		}
-		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
+	for _, h := range []http.Header{req.Header, req.Trailer} {
+		for name, values := range h {
+			if !httpguts.ValidHeaderFieldName(name) ||
+				slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }) {
 				return false
 			}
 		}
 	}
-	return true
+	return req.Header != nil &&
+		(req.Method == "" || httpguts.ValidHeaderFieldName(req.Method)) && // a token, like a name
+		(req.Body != nil || req.ContentLength == 0) &&
+		!strings.ContainsFunc(req.URL.RequestURI(), func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // reading watches how the body of a request is read. The error of a RoundTrip does not
@@ -157,12 +152,8 @@ func knownLength(body io.ReadCloser) (n int64, ok bool) {
 		return 0, false
 	}
 	switch r := reflect.ValueOf(body).Field(0).Interface().(type) {
-	case *bytes.Reader:
-		return int64(r.Len()), true
-	case *bytes.Buffer:
-		return int64(r.Len()), true
-	case *strings.Reader:
-		return int64(r.Len()), true
+	case *bytes.Reader, *bytes.Buffer, *strings.Reader:
+		return int64(r.(interface{ Len() int }).Len()), true
 	}
 	return 0, false
 }

@@ -331,7 +331,6 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// init resolves the fields of t.
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
@@ -361,7 +360,6 @@ func (g *gate) init(t *Transport) {
 	}
 }
 
-// misuse returns what is wrong with the fields of t, or nil.
 func (t *Transport) misuse(g *gate) error {
 	f := g.fetcher
 	switch self := http.RoundTripper(t); {
@@ -378,7 +376,6 @@ func (t *Transport) misuse(g *gate) error {
 	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
 
-// pacerOf returns the Pacer of rt, or nil.
 func pacerOf(rt http.RoundTripper) *Pacer {
 	if t, ok := rt.(*Transport); ok {
 		return t.Pacer

@@ -10,7 +10,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// gatingKey is the context key of a gating.
 type gatingKey struct{}
 
 // gating is what a request's context says about its gating.
@@ -108,14 +107,14 @@ func tokenMisuse(name, token string) error {
 			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
-	for i, c := range token {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune(others, c):
-			continue
-		}
-		_, n := utf8.DecodeRuneInString(token[i:])
-		return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
-			"leave out the %q", name, cut(token), token[i:i+n])
+	i := strings.IndexFunc(token, func(c rune) bool {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		return !letter && !strings.ContainsRune(others, c)
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	_, n := utf8.DecodeRuneInString(token[i:])
+	return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+		"leave out the %q", name, cut(token), token[i:i+n])
 }

@@ -59,7 +59,6 @@ type ruling struct {
 	result *fetch.Result // what decides; nil for /robots.txt itself
 }
 
-// answer returns r as callers see it.
 func (g *gate) answer(r *ruling) (a Answer) {
 	if a = r.question.answer(); r.result != nil {
 		a.Unreachable, a.Received = r.result.Err, r.result.Time

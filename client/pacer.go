@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -140,26 +141,21 @@ type Pacer struct {
 //
 // The error is the context's cause, a *DelayError, or says why u names no origin. If the
 // turn cannot come before ctx's deadline, it is a *LateError, at once.
-func (p *Pacer) Wait(ctx context.Context, u *url.URL) error {
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u)})
-	return err
-}
+func (p *Pacer) Wait(ctx context.Context, u *url.URL) error { return p.visit(ctx, u, false) }
 
 // Try is Wait without waiting. If the turn for u cannot be had now, the error is a [*LateError],
 // whose At is when to ask again. Try is for a queue: its worker puts the URL back until then, and
 // goes on with one of another site.
 //
 // With Turns it waits for the answer of the store, but no longer than ctx.
-func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
+func (p *Pacer) Try(ctx context.Context, u *url.URL) error { return p.visit(ctx, u, true) }
+
+func (p *Pacer) visit(ctx context.Context, u *url.URL, try bool) error {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u), try: true})
+	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u), try: try})
 	return err
 }
 
@@ -180,12 +176,11 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 	if p.lanes == nil {
 		return now
 	}
-	l, ok := p.lanes.Peek(o)
-	if !ok {
-		return now
+	if l, ok := p.lanes.Peek(o); ok {
+		at, _ := p.earliest(l, now, turns.Visit)
+		return p.next(l, at, l.waiting.Len())
 	}
-	at, _ := p.earliest(l, now, turns.Visit)
-	return p.next(l, at, l.waiting.Len())
+	return now
 }
 
 // next is when one may start who has some ahead, the first of whom may at a time.
@@ -197,29 +192,18 @@ func (p *Pacer) next(l *lane, at time.Time, ahead int) time.Time {
 // The zero values of the fields, resolved.
 
 func (p *Pacer) defaultDelay() time.Duration {
-	if p.Delay == 0 {
-		return time.Second
-	}
-	return min(max(p.Delay, 0), day)
+	return min(max(cmp.Or(p.Delay, time.Second), 0), day)
 }
 
 func (p *Pacer) maxDelay() time.Duration {
-	switch {
-	case p.MaxDelay == 0:
-		return 30 * time.Second
-	case p.MaxDelay < 0:
+	if p.MaxDelay < 0 {
 		return day
 	}
-	return min(p.MaxDelay, day)
+	return min(cmp.Or(p.MaxDelay, 30*time.Second), day)
 }
 
 // places is how many requests may be in flight, as turns.Ask has it: zero is any number.
-func (p *Pacer) places() int {
-	if p.MaxUnderway == 0 {
-		return 1
-	}
-	return max(p.MaxUnderway, 0)
-}
+func (p *Pacer) places() int { return max(cmp.Or(p.MaxUnderway, 1), 0) }
 
 // day bounds every wait that a site can cause, so one absurd value freezes no origin for
 // ever. The horizon of RFC 9309 §2.4 is a day as well.

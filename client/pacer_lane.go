@@ -62,13 +62,9 @@ func (p *Pacer) lane(o fetch.Origin, now time.Time) *lane {
 // that all answer "come back tomorrow".
 func (p *Pacer) forget(now time.Time) {
 	const looks = 16
-	most := p.most
-	if most == 0 {
-		most = mostLanes
-	}
 	var paused fetch.Origin // no lane has the zero Origin
 	for range looks {
-		if p.lanes.Len() < most {
+		if p.lanes.Len() < cmp.Or(p.most, mostLanes) {
 			return
 		}
 		o, l, _ := p.lanes.GetOldest()
@@ -159,7 +155,8 @@ func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (
 	if k == turns.Page && len(l.grants) > 0 && r.req != nil && l.useGrant(hashTarget(r.req.URL), now) {
 		k = turns.Visitor
 	}
-	if first := l.waiting.Front(); p.Turns == nil && p.free(l, k, now) &&
+	at, full := p.earliest(l, now, k)
+	if first := l.waiting.Front(); p.Turns == nil && !full && !at.After(now) &&
 		(first == nil || pacing.Rank(k) > pacing.Rank(first.Value.(*waiter).kind)) {
 		l.start(k, r.visit, now)
 		return l, nil, nil
@@ -170,7 +167,6 @@ func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (
 	return l, w, nil
 }
 
-// step is what a waiter does next.
 type step uint8
 
 const (
@@ -329,11 +325,7 @@ func (p *Pacer) end(pl place) {
 	if pl.lease.ask.Kind == turns.Robots {
 		pl.robots = pl.lease
 	}
-	n := turns.Report{Ask: pl.lease.ask, Event: turns.Ended}
-	p.after(pl.lease, func() {
-		p.tell(pl.key, n)
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.report(pl.key, pl.lease, turns.Report{Event: turns.Ended}, func() {
 		pl.End(time.Now())
 		pl.wakeFirst()
 	})
@@ -348,11 +340,7 @@ func (p *Pacer) learned(l *lane, now time.Time) {
 		return
 	}
 	read.ask.Delay = d
-	n := turns.Report{Ask: read.ask, Event: turns.Ended}
-	p.after(read, func() {
-		p.tell(l.key, n)
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.report(l.key, read, turns.Report{Event: turns.Ended}, func() {
 		l.Last = pacing.Later(l.Last, time.Now()) // as the store has it now
 	})
 }
@@ -372,11 +360,11 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	if pl.lease == nil || !failed && pl.lease.strain == 0 {
 		return
 	}
-	n := turns.Report{Ask: pl.lease.ask, Event: turns.Answered, Pause: retryAfter}
+	n := turns.Report{Event: turns.Answered, Pause: retryAfter}
 	if failed {
 		n.Event = turns.Failed
 	}
-	p.after(pl.lease, func() { p.tell(pl.key, n) })
+	p.report(pl.key, pl.lease, n, func() {})
 }
 
 // join puts w behind the last of those that it may not go ahead of.
@@ -390,7 +378,6 @@ func (l *lane) join(w *waiter) *list.Element {
 	return l.waiting.PushBack(w)
 }
 
-// leave takes w out of the queue.
 func (p *Pacer) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -404,7 +391,6 @@ func (p *Pacer) leave(w *waiter) {
 	w.wakeFirst()
 }
 
-// wakeFirst lets the first in line look again.
 func (l *lane) wakeFirst() {
 	e := l.waiting.Front()
 	if e == nil {
@@ -449,12 +435,6 @@ func (l *lane) useGrant(target uint64, now time.Time) bool {
 func (p *Pacer) earliest(l *lane, now time.Time, k turns.Kind) (at time.Time, full bool) {
 	from, full := l.From(k, p.places(), now)
 	return pacing.Later(p.spaced(l, from, now), l.Resume), full
-}
-
-// free reports whether a request may start, as far as this process knows.
-func (p *Pacer) free(l *lane, k turns.Kind, now time.Time) bool {
-	at, full := p.earliest(l, now, k)
-	return !full && !at.After(now)
 }
 
 // spaced is the first time, not before now, that lies the delay after from. The delay may

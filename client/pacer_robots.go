@@ -26,11 +26,10 @@ type robotsVisit struct {
 	ctx    context.Context // bounds the waiting for all turns
 	origin fetch.Origin    // of own
 	own    *Turn
-	abroad fetch.Origin // of hop; zero: none
-	hop    *Turn        // has ended, if there is no origin abroad
+	at     fetch.Origin // of current
 
-	current atomic.Pointer[Turn] // own or hop, for requests that may outlive the visit; nil: given back
-	late    *LateError           // why there was no turn for hop
+	current atomic.Pointer[Turn] // own, or that of a redirect; requests may outlive the visit; nil: given back
+	late    *LateError           // why there was no turn for a redirect
 	queued  bool                 // a retry could have come in time, and our queue or store was in the way
 }
 
@@ -45,12 +44,14 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	if status == 0 {
 		return v.again(ctx, o, until)
 	}
-	if o == v.abroad || o == v.origin && v.abroad == (fetch.Origin{}) {
+	if o == v.at {
 		return nil
 	}
 	v.note(status, 0)
-	v.hop.End()
-	v.abroad = fetch.Origin{}
+	if turn := v.current.Load(); turn != v.own {
+		turn.End()
+	}
+	v.at = v.origin
 	v.current.Store(v.own)
 	if o == v.origin {
 		return nil
@@ -60,7 +61,7 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 		v.late, _ = errors.AsType[*LateError](err)
 		return err
 	}
-	v.abroad, v.hop = o, turn
+	v.at = o
 	v.current.Store(turn)
 	return nil
 }
@@ -80,10 +81,8 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	if err == nil {
 		v.current.Store(next)
 	}
-	if v.abroad == (fetch.Origin{}) {
+	if v.at == v.origin {
 		v.own = next
-	} else {
-		v.hop = next
 	}
 	_, isLate := errors.AsType[*LateError](err) // the site's pace is in the way: the store knew of a longer delay
 	v.queued = err != nil && !isLate
@@ -112,7 +111,9 @@ func (v *robotsVisit) note(status int, retryAfter time.Duration) {
 
 func (v *robotsVisit) end() {
 	v.own.End()
-	v.hop.End()
+	if turn := v.current.Load(); turn != nil {
+		turn.End()
+	}
 }
 
 // linger waits, with nothing held, until the turn that did not come in time can: the origin that
@@ -171,7 +172,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
-	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: own, hop: new(Turn)}
+	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: own, at: o}
 	v.current.Store(own)
 	defer v.end()
 	res, err := read(fetch.WithTurns(ctx, v.check, v.next), o, prev)

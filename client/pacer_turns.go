@@ -58,6 +58,17 @@ func (p *Pacer) after(l *lease, f func()) {
 	})
 }
 
+// report tells the store what has happened to l, as after does, and then runs then with the lock.
+func (p *Pacer) report(key string, l *lease, n turns.Report, then func()) {
+	n.Ask = l.ask
+	p.after(l, func() {
+		p.tell(key, n)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		then()
+	})
+}
+
 // behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then.
 func (p *Pacer) behind(f func()) chan struct{} {
 	told := make(chan struct{})
@@ -144,7 +155,6 @@ func (p *Pacer) name(w *waiter, now time.Time) {
 	w.ask.Delay, w.read = p.delay(w.lane, now), w.lane.read
 }
 
-// hold keeps the turn that w was given.
 func (p *Pacer) hold(w *waiter) {
 	if w.kind != turns.Visit {
 		w.lease = &lease{ask: w.ask, strain: w.Strain, until: w.taken.Add(leaseTime)}

@@ -19,7 +19,6 @@ import (
 // or robots.txt before it, leads to an address that is not public, or is not known to be.
 var ErrNotPublic error = notSent("the address is not public")
 
-// sendingKey is the context key of the *sending that a connection is made for.
 type sendingKey struct{}
 
 // publicTransport returns a copy of base that connects to public addresses only, or to its proxy: that is

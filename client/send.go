@@ -203,7 +203,6 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// end gives back what the request holds.
 func (s *sending) end() {
 	if s.turn != nil {
 		s.turn.End()
@@ -323,7 +322,6 @@ func (s *sending) mayStart() error {
 	return nil
 }
 
-// refresh signs and decides anew.
 func (s *sending) refresh(ctx context.Context) error {
 	if err := s.signAnew(); err != nil {
 		return err
@@ -387,7 +385,6 @@ func (s *sending) anew() (*http.Request, error) {
 	return req, nil
 }
 
-// errBodyRead is why a request is not sent again.
 var errBodyRead = mistake{errors.New("client: not sent again: its body may have been read, and Request.GetBody is nil")}
 
 // untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.

@@ -307,13 +307,10 @@ func withoutDotSegments(segments []string) string {
 
 // withoutEmptySegments merges slashes.
 func withoutEmptySegments(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if i == 0 || path[i] != '/' || path[i-1] != '/' {
-			b.WriteByte(path[i])
-		}
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
 	}
-	return b.String()
+	return path
 }
 
 // ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of

@@ -217,7 +217,6 @@ func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
 // where they matter: a directory may list keys of a kind that is not known here.
 type members map[string]json.RawMessage
 
-// text returns a member that is a string, or "".
 func (m members) text(name string) (s string) {
 	json.Unmarshal(m[name], &s)
 	return s

@@ -176,7 +176,6 @@ func (s *Signer) attach(m *message, label string, input httpsfv.InnerList) error
 	return nil
 }
 
-// misuse returns what is wrong with the fields, or nil.
 func (s *Signer) misuse() error {
 	if agentURL(s.Agent) == nil {
 		return fmt.Errorf("sign: Signer.Agent is %q: "+
@@ -298,7 +297,6 @@ func (s Signer) MarshalText() ([]byte, error) { return []byte(s.id()), nil }
 // GobEncode is MarshalText.
 func (s Signer) GobEncode() ([]byte, error) { return s.MarshalText() }
 
-// id returns the KeyID, or "".
 func (s *Signer) id() string {
 	id, _ := s.KeyID()
 	return id

@@ -235,12 +235,7 @@ func (v *Verifier) times(params *httpsfv.Params, s *Signed) (alg, nonce string, 
 	return alg, nonce, nil
 }
 
-func (v *Verifier) skew() time.Duration {
-	if v.Skew == 0 {
-		return maxSkew
-	}
-	return max(0, v.Skew)
-}
+func (v *Verifier) skew() time.Duration { return max(0, cmp.Or(v.Skew, maxSkew)) }
 
 // agentOf returns what Signature-Agent says under a signature's label, or the plain string of
 // the older form. The signature must cover it, and the site that it is for.

@@ -263,7 +263,7 @@ var table = []mutation{
 	{"client/pacer_pace.go", "p.learned(l, now)", "_ = l", "in a fleet, who reads robots.txt again does not know what it asks for", "./integration_test", "TestFleetKeepsTheDelayToRobots"},
 	{"client/pacer_turns.go", "w.ask.Keep = p.maxDelay()", "w.ask.Keep = 0", "a fleet forgets the reading of robots.txt before its delay has passed", "./client", "TestPacerTurnsKeepTheDelayToRobotsThatNobodyLearned"},
 	{"client/pacer_turns.go", "pacing.Later(l.Granted, now.Add(a.Least-w.ask.Delay))", "l.Granted", "Next does not know what the store said", "./client", "TestPacerTurnsTellWhen"},
-	{"client/pacer_robots.go", "\tv.note(status, 0)\n\tv.hop.End()", "\tif true {\n\t\treturn nil\n\t}\n\tv.hop.End()", "a redirect of robots.txt has no pace", "./client", "TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite"},
+	{"client/pacer_robots.go", "\tif o == v.at {", "\tif true {", "a redirect of robots.txt has no pace", "./client", "TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite"},
 	{"fetch/attempt.go", "if r.turns.next(h.url, 0, r.until) != nil {", "if false {", "a retry of robots.txt has no pace", "./client", "TestPacerRetriesOfRobotsKeepTheDelay"},
 	{"cache/redisstore/batch.go", "if !ok || len(cmd.Args()) <= at {", "if true || !ok || len(cmd.Args()) <= at {", "a node of a cluster that hangs holds up all", "./cache/redisstore", "TestANodeThatHangsHoldsUpNoOther"},
 	{"client/turns/redisturns/script.go", "not robots and full()", "not robots and not has and full()", "a page whose answer was lost goes beside a robots.txt", "./client/turns/redisturns", "TestTheSuiteAtThreeTimes"},
