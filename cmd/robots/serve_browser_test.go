@@ -248,6 +248,8 @@ func TestPageInChromium(t *testing.T) {
 		"hostile":       pageQuotesHostileFiles,
 		"10,000 lines":  pageShows10000Lines,
 		"accessibility": pageHasRolesAndNames,
+		"axe":           pagePassesAxe,
+		"first screen":  pageAnswersOnTheFirstScreen,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, browser, v.url+"/") })
 	}
@@ -309,6 +311,58 @@ func pageLooks(t *testing.T, browser context.Context, at string) {
 				if name == "many" || os.Getenv("ROBOTSGATE_SCREENSHOTS") != "" {
 					p.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 				}
+			}
+		}
+	}
+}
+
+// axe-core finds nothing. ROBOTSGATE_AXE names its file: npm pack axe-core has axe.min.js.
+func pagePassesAxe(t *testing.T, browser context.Context, at string) {
+	axe, err := os.ReadFile(os.Getenv("ROBOTSGATE_AXE"))
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, question := range []string{"", "?source=text", manyURLs, "?site=http://shop.example/private/x", "?site=mailto:x",
+		"?site=http://down.example", "?source=text&robots=Disalow:/x"} {
+		p := newTab(t, browser, 360)
+		p.run(chromedp.Navigate(at + question))
+		eval[any](p, string(axe)+";0")
+		for _, width := range []int64{360, 800, 1400} {
+			for _, scheme := range []string{"light", "dark"} {
+				p.run(chromedp.EmulateViewport(width, 900))
+				p.prefer(scheme)
+				found := eval[map[string]any](p, `axe.run().then(r => ({passes: r.passes.length,
+					wrong: r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html))}))`)
+				if wrong := found["wrong"].([]any); len(wrong) > 0 || found["passes"].(float64) < 30 {
+					t.Errorf("%q at %d, %s: %v", question, width, scheme, found)
+				}
+			}
+		}
+	}
+}
+
+// What people ask is answered without scrolling: may a crawler fetch a page, which crawlers are shut out of another
+// and by which line, and what is wrong with a file.
+func pageAnswersOnTheFirstScreen(t *testing.T, browser context.Context, at string) {
+	const file = "User-agent: *\nDisallow: /private/\nDisallow /tmp\nDisalow: /c\n"
+	for _, c := range []struct{ question, field, text, answer, want string }{
+		{"?crawler=Googlebot", "site", "http://shop.example/a", ".say", "Allowed: no rule matches"},
+		{"", "site", "http://shop.example/search", ".each tbody tr", "line 4 line 4"},
+		{"?source=text", "robots", file, "[aria-labelledby=mistakes] .fix code", "Disallow: /tmp Disallow: /c"},
+	} {
+		for _, size := range [][2]int64{{360, 740}, {800, 900}, {1400, 900}} {
+			p := newTab(t, browser, 360)
+			p.run(chromedp.EmulateViewport(size[0], size[1]), chromedp.Navigate(at+c.question))
+			eval[any](p, fmt.Sprintf(`document.getElementById(%q).value = %q`, c.field, c.text))
+			p.run(chromedp.Click(chromedp.CSS("#question > button")))
+			p.await(fmt.Sprintf(`document.querySelector('#answer %s')`, c.answer))
+			eval[any](p, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`)
+			got := eval[string](p, fmt.Sprintf(`[...document.querySelectorAll('#answer %s')].filter(e => {
+				const at = e.getBoundingClientRect();
+				return at.top >= 0 && at.bottom <= innerHeight;
+			}).map(e => e.matches('tr') ? e.querySelector('.no')?.textContent.match(/line .*/)[0] : e.textContent).filter(Boolean).join(' ')`, c.answer))
+			if got != c.want {
+				t.Errorf("%s%s at %d: the first screen has %q, want %q", at, c.question, size[0], got, c.want)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ function show(page, question, by) {
 		shown = link ? link.search : '?' + question;
 		if (shown !== location.search || location.hash) history.pushState(null, '', '/' + shown);
 	}
-	if (by && answer.getBoundingClientRect().top > innerHeight * .6) answer.scrollIntoView();
+	if (by && answer.getBoundingClientRect().top > innerHeight * .3) answer.scrollIntoView();
 }
 
 // fail says why there is no answer.
