@@ -2,7 +2,6 @@ package cache
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -52,8 +51,8 @@ func trimHeader(h http.Header) http.Header {
 	var kept http.Header
 	for _, name := range keptFields {
 		lines := trimStrings(h[name])
-		if len(lines) < len(h[name]) {
-			lines = trimField(name, h)
+		if len(lines) < len(h[name]) && name != "Etag" && name != "Last-Modified" {
+			name, lines = "Cache-Control", []string{"no-cache"} // read again, it must not make the answer hold for longer
 		}
 		if len(lines) == 0 {
 			continue
@@ -87,27 +86,6 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 		kept = append(kept, h)
 	}
 	return kept
-}
-
-// trimField returns a replacement for a field that is too long to be kept. Read again, it must
-// not make the answer hold for longer.
-func trimField(name string, h http.Header) []string {
-	switch name {
-	case "Cache-Control":
-		return []string{"no-cache"} // too long to be read, so it counts as stale
-	case "Age":
-		return []string{strconv.FormatInt(int64(declaredAge(h)/time.Second), 10)}
-	case "Vary":
-		if varyAny(h) {
-			return []string{"*"}
-		}
-		return nil // that it names User-Agent is in the Result
-	}
-	first := trimStrings(h[name][:1]) // of the other fields, only this line is read
-	if first == nil && name == "Expires" {
-		return []string{"0"}
-	}
-	return first
 }
 
 // trimStrings copies all strings, or none if they are too long or too many together.

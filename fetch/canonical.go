@@ -34,18 +34,8 @@ func isCanonical(authority, ownPort string) bool {
 }
 
 func isCanonicalPort(port, own string) bool {
-	if len(port) == 0 || len(port) > 5 || port[0] == '0' || port == own {
-		return false
-	}
-	n := 0
-	for i := range len(port) {
-		digit := int(port[i]) - '0'
-		if digit < 0 || digit > 9 {
-			return false
-		}
-		n = 10*n + digit
-	}
-	return n <= 65535
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && port[0] != '0' && port != own
 }
 
 func isDottedDecimal(host string) bool {

@@ -44,8 +44,12 @@ const (
 )
 
 func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
-	if err := t.checkProxy(req); err != nil {
-		return nil, err
+	if t.Proxy != nil {
+		if proxy, err := t.Proxy(req); err != nil {
+			return nil, err
+		} else if proxy != nil {
+			return nil, harden.Final("the transport names a proxy for ftp, but FTP is spoken directly only")
+		}
 	}
 	addr := net.JoinHostPort(req.URL.Hostname(), cmp.Or(req.URL.Port(), ownPorts[schemeFTP]))
 	control, err := harden.Dial(req.Context(), t.Transport, addr)
@@ -77,18 +81,6 @@ func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req}, nil
 	}
 	return nil, r.unexpected()
-}
-
-// checkProxy refuses what the transport would not send directly.
-func (t ftp) checkProxy(req *http.Request) error {
-	if t.Proxy == nil {
-		return nil
-	}
-	proxy, err := t.Proxy(req)
-	if err == nil && proxy != nil {
-		err = harden.Final("the transport names a proxy for ftp, but FTP is spoken directly only")
-	}
-	return err
 }
 
 // session is a control connection and the data connection for one file. As a body it is

@@ -67,8 +67,14 @@ func Open(path string) (*Store, error) {
 		if err = check(path); err != nil {
 			return err
 		}
-		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
-		return err
+		if db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType}); err != nil {
+			return err
+		}
+		// If this fails, the file stays open: a transaction that broke off may hold the locks that Close waits for.
+		return db.Update(func(tx *bolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists(bucket)
+			return err
+		})
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		if isOpenHere(path) {
@@ -81,17 +87,6 @@ func Open(path string) (*Store, error) {
 		err = damaged("%w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
-	}
-	err = guard(func() error {
-		return db.Update(func(tx *bolt.Tx) error {
-			_, err := tx.CreateBucketIfNotExists(bucket)
-			return err
-		})
-	})
-	if err != nil {
-		// The file stays open: a transaction that broke off may hold the locks that
-		// Close waits for.
 		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
 	}
 	return &Store{db: db}, nil
