@@ -72,12 +72,14 @@ func (g *gate) answer(r *ruling) (a Answer) {
 // ask is decide, reported to Trace.
 func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.trace.Decided == nil {
-		return g.decide(ctx, req, r, nil)
+		return g.decide(ctx, req, r)
 	}
-	d := DecidedInfo{URL: req.URL}
 	start := time.Now()
-	err := g.decide(ctx, req, r, &d.Target)
-	d.Answer, d.Err, d.Took = g.answer(r), err, time.Since(start)
+	err := g.decide(ctx, req, r)
+	d := DecidedInfo{URL: req.URL, Answer: g.answer(r), Err: err, Took: time.Since(start)}
+	if r.origin != (fetch.Origin{}) && err != errConnect {
+		d.Target, _ = requestTarget(nil, req.URL)
+	}
 	returned := false
 	defer func() {
 		if !returned { // the hook ended the goroutine, as a test's Fatal does
@@ -91,9 +93,8 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	return err
 }
 
-// decide rules on the target that is sent for req, and writes it to sent if that is not
-// nil. The error says why there is no ruling.
-func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *string) error {
+// decide rules on the target that is sent for req. The error says why there is no ruling.
+func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.misuse != nil {
 		return g.misuse
 	}
@@ -108,25 +109,21 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling, sent *s
 		return err
 	}
 	if req.URL.RawQuery == "" {
-		return g.decideTarget(ctx, req, r, sent, nil)
+		return g.decideTarget(ctx, req, r, nil)
 	}
 	var buf [targetBuffer]byte // cleared, which a path alone need not pay for
-	return g.decideTarget(ctx, req, r, sent, buf[:0])
+	return g.decideTarget(ctx, req, r, buf[:0])
 }
 
 // decideTarget is decide once the origin is known. The target may live in buf.
-func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, sent *string, buf []byte) error {
+func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, buf []byte) error {
 	target, err := requestTarget(buf, req.URL)
 	switch {
 	case err != nil:
 		return err
 	case req.Method == http.MethodConnect: // HTTP/2 sends no path with it
 		return errConnect
-	}
-	if sent != nil {
-		*sent = strings.Clone(target)
-	}
-	if target == robotsTarget {
+	case target == robotsTarget:
 		r.Decision = unruled
 		return nil
 	}
@@ -162,7 +159,7 @@ func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, 
 	own := gatingOf(ctx)
 	agent, hasAgent := req.Header["User-Agent"]
 	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own, held: held}
-	return r, g.decide(ctx, req, &r, nil)
+	return r, g.decide(ctx, req, &r)
 }
 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the

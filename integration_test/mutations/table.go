@@ -6,7 +6,7 @@ package main
 // leave them empty and run it: it prints which of the package notice.
 var table = []mutation{
 	// The gate.
-	{"client/gate.go", "if target == robotsTarget {", "if strings.HasPrefix(target, robotsTarget) {", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
+	{"client/gate.go", "case target == robotsTarget:", "case strings.HasPrefix(target, robotsTarget):", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
 	{"client/target.go", "q.Allowed && (q.ftp || hasDotSegment(target)) {", "q.Allowed && q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "res.Policy, res.Policy.Group(r.token), g.uses", "res.Policy, res.Policy.Group(\"\"), g.uses", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
