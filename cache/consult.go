@@ -58,8 +58,9 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 		if found, err = c.compare(o, s, turn, src); found.enough {
 			return found
 		}
-		if found.state != s && !offered {
-			c.offer(o, found.state, found.at, src)
+		if found.state != s && !offered && c.terms.bridge(found.state, found.at) != nil {
+			// For callers whose flight may last. It is expired in memory, so each reader decides whether it will do.
+			c.memory.put(o, found.state, found.state.answer, c.clock.at(found.at), 0, src.agent())
 			offered = true
 		}
 		if err == nil && !found.at.Before(p.nextLock) {

@@ -172,14 +172,6 @@ func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time
 	return r
 }
 
-// offer puts a copy from the Store into memory, for callers whose flight may last. It
-// is expired there, so each reader decides whether it will do.
-func (c *Cache) offer(o place, s *state, now time.Time, src *Source) {
-	if c.terms.bridge(s, now) != nil {
-		c.memory.put(o, s, s.answer, c.clock.at(now), 0, src.agent())
-	}
-}
-
 // renew starts a flight for an entry behind its readers, unless the entry has one, or there are
 // too many. An origin that hangs or has no turn, and is asked for again and again, must not take the
 // places of others.

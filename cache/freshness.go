@@ -118,7 +118,8 @@ func readFreshness(h http.Header, received time.Time) freshness {
 	if varyAny(h) {
 		f.source, f.lifetime = "Vary", 0 // §4.1: never matches another request
 	}
-	f.lifetime = max(0, max(0, f.lifetime)-ageOf(h, received)) // in two steps: neither can overflow
+	age := max(0, declaredAge(h), received.Sub(dateOf(h, received))) // §4.2.3: what caches declared, or the Date implies
+	f.lifetime = max(0, max(0, f.lifetime)-age)                      // in two steps: neither can overflow
 	return f
 }
 
@@ -214,12 +215,6 @@ func cutDirective(s string) (directive, rest string) {
 		return s[:hidden], s[hidden+1:]
 	}
 	return s, ""
-}
-
-// ageOf is the current age at receipt (§4.2.3): the greater of what caches on the way
-// declared and of what the Date implies.
-func ageOf(h http.Header, received time.Time) time.Duration {
-	return max(0, declaredAge(h), received.Sub(dateOf(h, received)))
 }
 
 // dateOf is when the origin made the answer, or when it arrived if it does not say.

@@ -121,10 +121,6 @@ func (x *index) slot(e *entry) *slot {
 	}
 }
 
-// replace puts an entry in the place of another one of the same origin, so that a reader
-// finds either.
-func (x *index) replace(old, e *entry) { x.slot(old).entry.Store(e) }
-
 // remove takes out an entry, if it is in.
 func (x *index) remove(e *entry) {
 	if s := x.slot(e); s != nil {

@@ -36,7 +36,7 @@ func TestIndexIsAMap(t *testing.T) {
 			x.add(e)
 		case e != nil && random.IntN(3) == 0:
 			want[o] = &entry{origin: o}
-			x.replace(e, want[o])
+			x.slot(e).entry.Store(want[o])
 			x.remove(e) // is not in any more
 		case e != nil && random.IntN(3) > 0:
 			delete(want, o)

@@ -75,7 +75,7 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Durati
 		m.add(e)
 		m.recent.Add(e, struct{}{})
 	case old != e:
-		m.replace(old, e)
+		m.slot(old).entry.Store(e) // a reader finds either
 		m.recent.Remove(old)
 		m.recent.Add(e, struct{}{})
 	}

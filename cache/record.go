@@ -119,19 +119,14 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	}
 	var rec record
 	body := rest[size:]
-	if json.Unmarshal(rest[:size], &rec) != nil || rec.Origin != key || !rec.valid() || len(body) > fetch.MaxBytes+1 {
+	if json.Unmarshal(rest[:size], &rec) != nil || rec.Origin != key || len(body) > fetch.MaxBytes+1 {
+		return nil, nil, errRecord
+	}
+	// Times are not judged here: whether they lie in the future depends on when the record is read.
+	if f := rec.Failure; f == nil && rec.Answer == nil || f != nil && (f.Retry < 0 || f.Count < 1) {
 		return nil, nil, errRecord
 	}
 	return &rec, body, nil
-}
-
-// valid reports whether the parts make sense together. Times are not judged here: whether they
-// lie in the future depends on when the record is read.
-func (rec *record) valid() bool {
-	if f := rec.Failure; f != nil && (f.Retry < 0 || f.Count < 1) {
-		return false
-	}
-	return rec.Answer != nil || rec.Failure != nil
 }
 
 // adds reports whether the record knows of an answer or of a failure that s does not.

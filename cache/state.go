@@ -118,11 +118,14 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 		n.since, n.failures = at, 0 // what came before was no failure, or one of the other kind
 	}
 	n.failure, n.failed, n.assumed = r, at, nil
-	if r.Err == nil {
-		n.retry = t.pause(n.failures, r.RetryAfter, draw(0.9, 1))
-	} else {
-		n.retry = t.backoff(n.failures, r.RetryAfter, draw(0.8, 1.2))
+	switch {
+	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) lengthens it, and not beyond a day: no server locks itself out for years
+		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
 		n.assume(t)
+	case r.RetryAfter > 0:
+		n.retry = max(t.minTTL, min(r.RetryAfter, maxRetryAfter))
+	default:
+		n.retry = max(t.minTTL, doubled(momentTTL, maxMomentTTL, n.failures, draw(0.9, 1)))
 	}
 	n.failures++
 	return n
@@ -159,26 +162,12 @@ func (s *state) assume(t *terms) {
 	}
 }
 
-// backoff doubles from minRetry to maxRetry. Retry-After (RFC 9110 §10.2.3) can only
-// lengthen the wait, and not beyond a day: a server cannot lock itself out for years.
-func (t *terms) backoff(failures int, retryAfter time.Duration, spread float64) time.Duration {
-	return max(doubled(t.minRetry, t.maxRetry, failures, spread), min(retryAfter, maxRetryAfter))
-}
-
+// doubled is a wait that has doubled so many times, up to most, and is spread then.
 func doubled(wait, most time.Duration, times int, spread float64) time.Duration {
 	for ; times > 0 && wait > 0 && wait < most; times-- {
 		wait *= 2
 	}
 	return time.Duration(float64(min(wait, most)) * spread)
-}
-
-// pause is how long a status of the moment holds: as long as it says, otherwise 5 minutes,
-// doubling to an hour.
-func (t *terms) pause(failures int, retryAfter time.Duration, spread float64) time.Duration {
-	if retryAfter > 0 {
-		return max(t.minTTL, min(retryAfter, maxRetryAfter))
-	}
-	return max(t.minTTL, doubled(momentTTL, maxMomentTTL, failures, spread))
 }
 
 // refresh is whether a fetch is due, and whether callers wait for it.

@@ -196,11 +196,14 @@ func (t *Transport) ready() *gate {
 	return &t.gate
 }
 
-// open is ready, until Close.
-func (t *Transport) open() (*gate, error) {
+// open is ready, until Close, for a URL whose scheme is gated.
+func (t *Transport) open(u *url.URL) (*gate, error) {
 	g := t.ready()
-	if g.closed.Load() {
+	switch {
+	case g.closed.Load():
 		return nil, ErrClosed
+	case g.misuse == nil && g.isFree(u):
+		return nil, schemeError(u)
 	}
 	return g, nil
 }
@@ -218,9 +221,9 @@ func (t *Transport) open() (*gate, error) {
 // sign, or to watch a body that may fail, and then Response.Request may be that copy. Requests of other
 // schemes than http and https, and ftp if the Fetcher reads it, go to Base unchanged.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	g, err := t.open()
-	if err != nil {
-		return refuse(req, err)
+	g := t.ready()
+	if g.closed.Load() {
+		return refuse(req, ErrClosed)
 	}
 	return g.roundTrip(req)
 }
@@ -234,12 +237,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // or that Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
 // although RoundTrip hands it to Base: robots.txt cannot be asked about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
-	g, err := t.open()
+	g, err := t.open(u)
 	if err != nil {
 		return Answer{}, err
-	}
-	if g.misuse == nil && g.isFree(u) {
-		return Answer{}, schemeError(u)
 	}
 	own := gatingOf(ctx)
 	r := ruling{question: question{token: g.tokenFor(own, nil, false)}, own: own}
@@ -256,15 +256,12 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 // cache. If robots.txt is unreachable, the policy is policy.Unreachable. Errors are those
 // of Decide.
 func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
-	g, err := t.open()
+	g, err := t.open(u)
 	if err != nil {
 		return nil, err
 	}
 	if g.misuse != nil {
 		return nil, g.misuse
-	}
-	if g.isFree(u) {
-		return nil, schemeError(u)
 	}
 	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
@@ -414,14 +411,12 @@ func (t *Transport) filledFetcher() *fetch.Fetcher {
 // With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without
 // a Pacer, or with a scheme that RoundTrip does not gate, Turn fails.
 func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
-	g, err := t.open()
+	g, err := t.open(u)
 	switch {
 	case err != nil:
 		return nil, err
 	case g.pacer == nil:
 		return nil, errors.New("client: Turn needs a Transport with a Pacer")
-	case g.misuse == nil && g.isFree(u):
-		return nil, schemeError(u)
 	}
 	req := (&http.Request{URL: u}).WithContext(ctx)
 	for {

@@ -241,18 +241,12 @@ func (g *gate) call(name string, hook func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("client: Trace.%s panicked: %s", name, cut(textOf(p)))
-			g.logPanic(name, err)
+			// A hook may panic for every request, and a log handler that uses the Transport could make another panic of each.
+			if _, logged := g.panicked.LoadOrStore(name, true); !logged {
+				say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
+			}
 		}
 	}()
 	hook()
 	return nil
-}
-
-// logPanic logs once for each hook: a hook may panic for every request, and a log handler
-// that uses the Transport could make another panic of each.
-func (g *gate) logPanic(name string, err error) {
-	if _, logged := g.panicked.LoadOrStore(name, true); logged {
-		return
-	}
-	say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
 }

@@ -351,7 +351,6 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	retryAfter = min(retryAfter, day)
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
 	if failed || pl.Strain > 0 {
 		pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)

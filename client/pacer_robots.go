@@ -72,8 +72,12 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	if turn.place.lost() {
 		return errLost
 	}
-	if at := v.pacer.afterNow(turn.place); at.After(until) {
-		return lateAt(o, at, time.Now(), false)
+	v.pacer.mu.Lock()
+	now := time.Now()
+	at := pacing.Later(v.pacer.spaced(turn.place.lane, now, now), turn.place.Resume) // if this request ends now
+	v.pacer.mu.Unlock()
+	if at.After(until) {
+		return lateAt(o, at, now, false)
 	}
 	turn.End()
 	v.current.Store(nil)
@@ -137,14 +141,6 @@ func (p *Pacer) robotsTurn(ctx context.Context, o fetch.Origin) (*Turn, time.Dur
 		return new(Turn), held, err
 	}
 	return &Turn{pacer: p, place: pl}, held, nil
-}
-
-// afterNow is when the next request may start if this one ends now.
-func (p *Pacer) afterNow(pl place) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	return pacing.Later(p.spaced(pl.lane, now, now), pl.Resume)
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after

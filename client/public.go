@@ -81,8 +81,12 @@ func reachesPublic(conn net.Conn) bool {
 	return err == nil && fetch.Public(addr.Addr())
 }
 
-// publicHosts is checkPublic where it matters, apart so that checkPublic is inlined.
-func publicHosts(out *http.Request) error {
+// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
+// resolves names itself, so this is all that can be seen of what is behind one.
+func (g *gate) checkPublic(out *http.Request) error {
+	if !g.publicOnly {
+		return nil
+	}
 	if isOther(out.URL) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
 			cut(out.URL.Scheme), ErrNotPublic)}
@@ -99,13 +103,4 @@ func publicHosts(out *http.Request) error {
 
 func notPublic(host string) error {
 	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
-}
-
-// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
-// resolves names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(out *http.Request) error {
-	if !g.publicOnly {
-		return nil
-	}
-	return publicHosts(out)
 }

@@ -31,8 +31,14 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		paced := g.pacer != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
 			if g.sign != nil {
-				if out, err = g.signedNow(out, req, o, by); err != nil {
+				start := time.Now()
+				if out, err = g.signed(out); err != nil {
 					return nil, err
+				}
+				if o != (fetch.Origin{}) && time.Since(start) >= freshTime { // what forbids it by the end of a slow Sign counts
+					if err := g.stillAllowed(req.Context(), req, by); err != nil {
+						return refuse(out, err)
+					}
 				}
 			}
 			res, err := g.hand(out)
@@ -77,18 +83,6 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 		g.compareClocks(req, res)
 	}
 	return res, err
-}
-
-// signedNow is signed for what nothing watches any more. What forbids it by the end of a slow Sign counts.
-func (g *gate) signedNow(out, req *http.Request, o fetch.Origin, by *Agreement) (*http.Request, error) {
-	start := time.Now()
-	out, err := g.signed(out)
-	if err == nil && o != (fetch.Origin{}) && time.Since(start) >= freshTime {
-		if err = g.stillAllowed(req.Context(), req, by); err != nil {
-			_, err = refuse(out, err)
-		}
-	}
-	return out, err
 }
 
 // signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if that fails.
@@ -230,7 +224,12 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if shared := s.turn != nil && s.turn.place.lease != nil; !shared && !g.watches(out, s.origin) {
 		return g.hand(signed)
 	}
-	watched := signed.WithContext(s.watch(signed))
+	ctx, cancel := context.WithCancelCause(signed.Context())
+	s.watched, s.cancel = ctx, cancel
+	if g.publicOnly {
+		ctx = context.WithValue(ctx, sendingKey{}, s)
+	}
+	watched := signed.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: s.gotConn}))
 	res, err := g.hand(watched)
 	s.mu.Lock()
 	s.over = true
@@ -239,17 +238,6 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 		res.Request = signed
 	}
 	return res, err
-}
-
-// watch returns the context of the request as Base gets it.
-func (s *sending) watch(out *http.Request) context.Context {
-	ctx, cancel := context.WithCancelCause(out.Context())
-	s.watched, s.cancel = ctx, cancel
-	trace := &httptrace.ClientTrace{GotConn: s.gotConn}
-	if s.gate.publicOnly {
-		ctx = context.WithValue(ctx, sendingKey{}, s)
-	}
-	return httptrace.WithClientTrace(ctx, trace)
 }
 
 // gotConn looks at the request once more when Base has a connection for it, right before it writes. It
@@ -363,7 +351,7 @@ func (s *sending) anew() (*http.Request, error) {
 	req := s.req
 	if hasBody(req) {
 		if req.GetBody == nil {
-			return nil, errBodyRead
+			return nil, mistake{errors.New("client: not sent again: its body may have been read, and Request.GetBody is nil")}
 		}
 		body, err := req.GetBody()
 		if err != nil {
@@ -384,8 +372,6 @@ func (s *sending) anew() (*http.Request, error) {
 	}
 	return req, nil
 }
-
-var errBodyRead = mistake{errors.New("client: not sent again: its body may have been read, and Request.GetBody is nil")}
 
 // untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.
 func untilCancel(req *http.Request) (context.Context, func()) {

@@ -330,10 +330,6 @@ func schemeError(u *url.URL) error {
 	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt does not cover it", cut(u.Redacted()))
 }
 
-func opaqueError(u *url.URL) error {
-	return fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(u.Redacted()))
-}
-
 // unruled is the Decision about what no rule can forbid.
 var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
@@ -354,7 +350,7 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 	case req.URL == nil:
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
-		return fetch.Origin{}, opaqueError(req.URL)
+		return fetch.Origin{}, fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(req.URL.Redacted()))
 	case req.URL.Host == "":
 		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
 	case isOther(req.URL):

@@ -24,7 +24,8 @@ import (
 func (r *resolution) ask(ctx context.Context, h hop) response {
 	for try := 0; ; try++ {
 		a := r.attempt(ctx, h)
-		pause := max(backoff(try), a.retryAfter)
+		// Clients that failed together must not return together: this is "full jitter", of 250 ms, then up to 4 s.
+		pause := max(rand.N(250*time.Millisecond<<min(try, 4)), a.retryAfter)
 		if try >= r.retries(a) || r.attempts >= maxAttempts || time.Until(r.until) <= pause {
 			return a
 		}
@@ -62,17 +63,15 @@ func permanent(err error) bool {
 	return ok && dns.IsNotFound
 }
 
-// backoff returns a random pause below 250 ms, 500 ms, 1 s and so on up to 4 s. Clients
-// that failed together must not return together: this is "full jitter".
-func backoff(try int) time.Duration {
-	return rand.N(250 * time.Millisecond << min(try, 4))
-}
-
 func (r *resolution) attempt(ctx context.Context, h hop) response {
 	if r.attempts == maxAttempts {
 		return response{err: harden.Final("too many requests for one robots.txt")}
 	}
-	ctx, cancel := harden.WithTimeout(ctx, r.attemptTimeout(), "complete answer to one request")
+	limit := r.timeout()
+	if limit > 0 {
+		limit /= 2
+	}
+	ctx, cancel := harden.WithTimeout(ctx, limit, "complete answer to one request")
 	defer cancel()
 	for _, u := range []*url.URL{h.url, {Host: h.origin.HostField()}} { // either may be what a proxy is asked for
 		if err := r.guard.CheckHost(u.Hostname(), len(r.chain)); err != nil {
@@ -143,7 +142,8 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		}
 	}()
 	var given []credential
-	asked := hasValidators(req.Header) // ours: what Sign adds is of no copy that we have
+	// Ours: what Sign adds is of no copy that we have.
+	asked := req.Header.Get("If-None-Match") != "" || req.Header.Get("If-Modified-Since") != ""
 	if r.Sign != nil && req.URL.Scheme != "ftp" {
 		var err error
 		if req, err = Signed(req, r.Sign); err != nil {
@@ -307,18 +307,13 @@ func (r *resolution) storedURL(first hop) string {
 // may come from a store that others write to, so only valid validators are sent.
 func setValidators(req, stored http.Header) {
 	tag := stored.Get("ETag")
+	isControl := func(c rune) bool { return c < ' ' || c == 0x7f }
 	if len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
 		req.Set("If-None-Match", tag)
 	}
 	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {
 		req.Set("If-Modified-Since", t.UTC().Format(http.TimeFormat))
 	}
-}
-
-func isControl(c rune) bool { return c < ' ' || c == 0x7f }
-
-func hasValidators(req http.Header) bool {
-	return req.Get("If-None-Match") != "" || req.Get("If-Modified-Since") != ""
 }
 
 // renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or

@@ -326,7 +326,12 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	r := resolution{Fetcher: f, turns: turnsOf(ctx), until: f.patience(ctx), asked: o, prev: prev}
+	// Pauses must have ended before our time-out, and before the caller's deadline.
+	until := time.Now().Add(f.scale())
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	r := resolution{Fetcher: f, turns: turnsOf(ctx), until: until, asked: o, prev: prev}
 	turn := r.turns.next
 	r.turns.next = func(u *url.URL, status int, until time.Time) (err error) { // our queue takes none of the site's time
 		r.until = r.until.Add(budget.Without(func() { err = turn(u, status, until) }))
@@ -349,16 +354,6 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	default:
 		return nil, err
 	}
-}
-
-// patience returns when pauses must have ended: before our time-out, and before the
-// caller's deadline.
-func (f *Fetcher) patience(ctx context.Context) time.Time {
-	until := time.Now().Add(f.scale())
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		return deadline
-	}
-	return until
 }
 
 // Reads reports whether Fetch reads the robots.txt of origins of a scheme: of http and https,
@@ -387,14 +382,6 @@ func (f *Fetcher) scale() time.Duration {
 		return defaultTimeout
 	}
 	return f.timeout()
-}
-
-// attemptTimeout bounds one request and its answer; negative if there is no such bound.
-func (f *Fetcher) attemptTimeout() time.Duration {
-	if f.Timeout < 0 {
-		return f.Timeout
-	}
-	return f.timeout() / 2
 }
 
 func (f *Fetcher) setUp() {

@@ -56,7 +56,13 @@ func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(req.Context(), t.Transport, control)
+	said := &replyLimit{harden.LimitedReader{
+		R: control, Left: maxReplyBytes, Err: harden.Final("more than 64 KiB of FTP replies were sent"),
+	}, maxReplyLines}
+	s := &session{
+		ctx: req.Context(), transport: t.Transport, control: control,
+		replies: textproto.NewReader(bufio.NewReader(said)), ended: make(chan struct{}),
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -94,15 +100,6 @@ type session struct {
 
 	ended chan struct{} // closed when the reply to the end of the file has come, or cannot
 	fault error         // why the file is not whole, by that reply
-}
-
-func newSession(ctx context.Context, t *http.Transport, control net.Conn) *session {
-	said := &replyLimit{harden.LimitedReader{
-		R: control, Left: maxReplyBytes, Err: harden.Final("more than 64 KiB of FTP replies were sent"),
-	}, maxReplyLines}
-	return &session{
-		ctx: ctx, transport: t, control: control, replies: textproto.NewReader(bufio.NewReader(said)), ended: make(chan struct{}),
-	}
 }
 
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).

@@ -91,15 +91,11 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{host, scheme, zoneOf(host)}, nil
-}
-
-// zoneOf returns hasZone for an IPv6 address that has one.
-func zoneOf(host string) extra {
+	o := Origin{name: host, scheme: scheme}
 	if strings.IndexByte(host, '%') >= 0 {
-		return hasZone
+		o.extra = hasZone
 	}
-	return 0
+	return o, nil
 }
 
 func originError(u *url.URL, why error) error {

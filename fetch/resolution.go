@@ -75,24 +75,15 @@ type response struct {
 	err        error
 }
 
-var errNoOrigin = errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, can be fetched, " +
-	"and that of an ftp Origin if Fetcher.FTP is set")
-
-func (r *resolution) misuse() error {
-	switch {
-	case !r.Reads(r.asked.scheme.String()):
-		return errNoOrigin
-	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
-		return fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent))
-	}
-	return nil
-}
-
 // run asks URL after URL until one of them has the answer.
 func (r *resolution) run(ctx context.Context) *Result {
 	h := hop{r.asked, r.asked.RobotsURL()}
-	if err := r.misuse(); err != nil {
-		return r.unreachable(h, response{}, err)
+	switch {
+	case !r.Reads(r.asked.scheme.String()):
+		return r.unreachable(h, response{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, "+
+			"can be fetched, and that of an ftp Origin if Fetcher.FTP is set"))
+	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
+		return r.unreachable(h, response{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
 	}
 	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
@@ -103,7 +94,9 @@ func (r *resolution) run(ctx context.Context) *Result {
 		}
 		switch outcomeOf(a.status, r.Dialect) {
 		case rules:
-			return r.open(h, a, r.rules(a))
+			res := r.conclude(a, r.Dialect.Parse(a.body))
+			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
+			return r.open(h, a, res)
 		case unavailable:
 			return r.open(h, a, r.conclude(a, policy.Unavailable()))
 		case redirect:
@@ -112,7 +105,8 @@ func (r *resolution) run(ctx context.Context) *Result {
 				return res
 			}
 			h = next
-			if err := r.turns.next(h.url, a.status, r.turnsEnd()); err != nil {
+			// Its turn leaves it as long as one request may take.
+			if err := r.turns.next(h.url, a.status, r.until.Add(-r.scale()/2)); err != nil {
 				r.ended = noTurn(err)
 				return r.unreachable(h, response{}, err)
 			}
@@ -131,9 +125,6 @@ func (r *resolution) run(ctx context.Context) *Result {
 		}
 	}
 }
-
-// turnsEnd is how long the next request may wait for its turn: that leaves it as long as one request may take.
-func (r *resolution) turnsEnd() time.Time { return r.until.Add(-r.scale() / 2) }
 
 // redirected returns the hop that a redirect leads to, or the Result if it ends there.
 func (r *resolution) redirected(h hop, a response) (hop, *Result) {
@@ -209,12 +200,6 @@ func cachingFields(h http.Header) http.Header {
 
 // maxLocation is the length that RFC 9110 §4.1 recommends everyone to support.
 const maxLocation = 8000
-
-func (r *resolution) rules(a response) *Result {
-	res := r.conclude(a, r.Dialect.Parse(a.body))
-	res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
-	return res
-}
 
 // open returns res, unless a wall answered that is to be obeyed.
 func (r *resolution) open(h hop, a response, res *Result) *Result {

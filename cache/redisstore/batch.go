@@ -170,20 +170,14 @@ func exchange(c redis.UniversalClient, calls []*call) {
 	ctx, cancel := context.WithDeadline(context.Background(), latest)
 	defer cancel()
 	if pipe.Len() > 0 {
-		settle(pipe.Exec(ctx))
+		cmds, err := pipe.Exec(ctx)
+		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+			for _, cmd := range cmds { // have none if the greeting failed, over a wrong password for example
+				cmd.SetErr(err)
+			}
+		}
 	}
 	for _, one := range calls {
 		close(one.done)
-	}
-}
-
-// settle gives each command its error. go-redis gives them none if the greeting of a new
-// connection failed, over a wrong password for example.
-func settle(cmds []redis.Cmder, err error) {
-	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
-		return
-	}
-	for _, cmd := range cmds {
-		cmd.SetErr(err)
 	}
 }

@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -37,7 +39,11 @@ func Open(url string) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	s := &Store{Client: c}
-	go s.connect()
+	go func() { // has a connection made, so that those who ask first do not wait for it
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.batch.Do(ctx, c, redis.NewStatusCmd(ctx, "ping"))
+	}()
 	return s, nil
 }
 

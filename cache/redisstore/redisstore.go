@@ -40,13 +40,6 @@ type Store struct {
 	batch Batch
 }
 
-// connect has a connection made, so that those who ask first do not wait for it.
-func (s *Store) connect() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "ping"))
-}
-
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
 func (s *Store) Close() error { return s.Client.Close() }
 

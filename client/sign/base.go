@@ -91,7 +91,11 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 	if key != "" {
 		return memberOf(lines, key)
 	}
-	return combined(lines), nil
+	trimmed := make([]string, len(lines)) // RFC 9421 §2.1
+	for i, line := range lines {
+		trimmed[i] = strings.Trim(line, " \t")
+	}
+	return strings.Join(trimmed, ", "), nil
 }
 
 // parameters returns those of a component that are known here. A signature over others cannot
@@ -150,13 +154,4 @@ func memberOf(lines []string, key string) (string, error) {
 		return "", errAbsent
 	}
 	return httpsfv.Marshal(member)
-}
-
-// combined returns the lines of a field as one (RFC 9421 §2.1).
-func combined(lines []string) string {
-	trimmed := make([]string, len(lines))
-	for i, line := range lines {
-		trimmed[i] = strings.Trim(line, " \t")
-	}
-	return strings.Join(trimmed, ", ")
 }

@@ -79,7 +79,10 @@ func New(store Store, miss error, patience time.Duration, log *slog.Logger) *Bac
 	if b.locker, shared = store.(Locker); shared {
 		b.reading = make(chan struct{}, maxShared)
 	}
-	b.queue.init(store, log)
+	b.queue = queue{
+		store: store, writes: breaker{part: "writing", log: log}, slots: make(chan struct{}, maxWriters),
+		waiting: make(map[string]*write), writing: make(map[string]*write),
+	}
 	return b
 }
 

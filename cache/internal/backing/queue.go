@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -46,14 +45,6 @@ type write struct {
 	ttl    time.Duration
 	then   []func() // to be called when it is written, or will not be soon
 	failed bool     // not due before it is refreshed, or the queue flushed
-}
-
-func (q *queue) init(store Store, log *slog.Logger) {
-	q.store = store
-	q.writes = breaker{part: "writing", log: log}
-	q.slots = make(chan struct{}, maxWriters)
-	q.waiting = make(map[string]*write)
-	q.writing = make(map[string]*write)
 }
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there. One

@@ -74,8 +74,12 @@ func Transport(base *http.Transport) *http.Transport {
 
 	guardProxy(t)
 	t.DialContext = leashed(plainDialer(t))
-	if dial := tlsDialer(t); dial != nil {
-		t.DialTLSContext = overHTTP1(leashed(dial))
+	//lint:ignore SA1019 a transport may still have it
+	if old := t.DialTLS; t.DialTLSContext == nil && old != nil {
+		t.DialTLSContext = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
+	}
+	if t.DialTLSContext != nil {
+		t.DialTLSContext = overHTTP1(leashed(t.DialTLSContext))
 	}
 	return t
 }
@@ -153,15 +157,6 @@ func plainDialer(t *http.Transport) dialFunc {
 	}
 	d := &net.Dialer{KeepAlive: -1, ControlContext: checkAddress}
 	return d.DialContext
-}
-
-func tlsDialer(t *http.Transport) dialFunc {
-	dial := t.DialTLSContext
-	//lint:ignore SA1019 as above
-	if old := t.DialTLS; dial == nil && old != nil {
-		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
-	}
-	return dial
 }
 
 // overHTTP1 refuses the connections of a leashed TLS dialer that are for another protocol.
