@@ -25,10 +25,10 @@ const (
 	SeverityError                   // has no effect, or the opposite one
 )
 
+var severities = [...]string{SeverityInfo: "info", SeverityWarning: "warning", SeverityError: "error"}
+
 // String returns "info", "warning" or "error".
-func (s Severity) String() string {
-	return [...]string{SeverityInfo: "info", SeverityWarning: "warning", SeverityError: "error"}[min(s, SeverityError)]
-}
+func (s Severity) String() string { return severities[min(s, SeverityError)] }
 
 // MarshalText returns the same word as String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -55,22 +55,21 @@ const (
 	EngineDialects = EngineRFC9309 | EngineGoogle | EngineYandex | EngineBing | EngineOriginal
 )
 
+// engineNames are in the order of the constants.
+var engineNames = [...]string{"rfc9309", "google", "yandex", "bing", "original",
+	"apple", "amazon", "seznam", "crawler-commons", "aipref", "content-signals", "rsl"}
+
 // Names returns the names of the engines in the set, in the order of the constants.
 func (e Engines) Names() []string {
 	names := []string{}
 	for ; e != 0; e &= e - 1 {
-		names = append(names, engineName(bits.TrailingZeros64(uint64(e))))
+		if bit := bits.TrailingZeros64(uint64(e)); bit < len(engineNames) {
+			names = append(names, engineNames[bit])
+		} else {
+			names = append(names, "unknown")
+		}
 	}
 	return names
-}
-
-func engineName(bit int) string {
-	const names = "rfc9309 google yandex bing original apple amazon seznam crawler-commons aipref content-signals rsl"
-	all := strings.Fields(names)
-	if bit >= len(all) {
-		return "unknown"
-	}
-	return all[bit]
 }
 
 // String returns the names joined by commas, or "all" if the five dialects are in

@@ -19,7 +19,7 @@ func WriteSARIF(w io.Writer, reports ...Report) error {
 	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
 	driver := &run.Tool.Driver
 	driver.Name, driver.URI, driver.Version = "robotsgate lint", "https://"+home, version()
-	for _, r := range rules {
+	for _, r := range rules() {
 		driver.Rules = append(driver.Rules, sarifRule{
 			ID: r.ID, Name: r.Name, Short: sarifText{r.Summary}, Help: sarifText{r.Advice}, HelpURI: r.URL(),
 			Configuration: sarifLevel{r.Severity.sarif()},
