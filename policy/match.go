@@ -210,29 +210,8 @@ func (q *question) matchWild(pattern string) bool {
 // searched first, then the query. ("/" and "?" themselves need no second search: the query
 // holds no escapes of them.)
 func (q *question) matchTwofold(pattern string) bool {
-	if len(pattern) <= 256 {
-		return q.matchTwofoldShort(pattern)
-	}
-	return q.matchTwofoldLong(pattern)
-}
-
-//go:noinline
-func (q *question) matchTwofoldShort(pattern string) bool {
-	var buf [256]byte
-	return q.matchPieces(buf[:0], pattern)
-}
-
-// matchTwofoldLong is matchTwofoldShort with a buffer that takes longer to clear, for
-// pieces as long as the targets of lookupLong.
-//
-//go:noinline
-func (q *question) matchTwofoldLong(pattern string) bool {
-	var buf [3 * 8 << 10]byte
-	return q.matchPieces(buf[:0], pattern)
-}
-
-// matchPieces compares the pieces between the stars of a twofold pattern one after the other.
-func (q *question) matchPieces(buf []byte, pattern string) bool {
+	buf := buffers.Get().(*[3 * 8 << 10]byte)
+	defer buffers.Put(buf)
 	target := q.target
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
@@ -243,7 +222,7 @@ func (q *question) matchPieces(buf []byte, pattern string) bool {
 	if len(piece) > longest {
 		return false
 	}
-	stem := view(appendCompared(buf, piece, false))
+	stem := view(appendCompared(buf[:0], piece, false))
 	if whole, ok := strings.CutSuffix(stem, "$"); ok && !more {
 		return target == whole
 	}
@@ -255,10 +234,10 @@ func (q *question) matchPieces(buf []byte, pattern string) bool {
 		if len(piece) > longest {
 			return false
 		}
-		compared := appendCompared(buf, piece, false)
+		compared := appendCompared(buf[:0], piece, false)
 		end := q.after(view(compared), at, more)
 		if n := len(compared); end < 0 {
-			if compared = appendCompared(buf, piece, true); len(compared) < n {
+			if compared = appendCompared(buf[:0], piece, true); len(compared) < n {
 				end = q.after(view(compared), max(at, query), more)
 			}
 		}

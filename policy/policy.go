@@ -31,6 +31,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -315,12 +316,15 @@ func isRobots(target string) bool {
 	return len(target) <= 3*len(robots) && view(escapeRFC.appendTarget(buf[:0], target)) == robots
 }
 
+// buffers keep normal forms, without an allocation for a target of up to 8 KiB.
+var buffers = sync.Pool{New: func() any { return new([3 * 8 << 10]byte) }}
+
 // lookupChanged is for targets that are not in normal form.
 func (g Group) lookupChanged(e escaping, target string) place {
-	if len(target) <= 256 {
-		return g.lookupShort(e, target)
-	}
-	return g.lookupLong(e, target)
+	buf := buffers.Get().(*[3 * 8 << 10]byte)
+	defer buffers.Put(buf)
+	target = view(e.appendTarget(buf[:0], target))
+	return g.lookupNormal(target, kindsOf(target))
 }
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
@@ -337,25 +341,6 @@ func originForm(target string) string {
 		return "/" + target
 	}
 	return target
-}
-
-// lookupShort is for targets that must be changed. It is not inlined, to keep its buffer out
-// of its caller's frame.
-//
-//go:noinline
-func (g Group) lookupShort(e escaping, target string) place {
-	var buf [3 * 256]byte
-	target = view(e.appendTarget(buf[:0], target))
-	return g.lookupNormal(target, kindsOf(target))
-}
-
-// lookupLong is lookupShort with a buffer that takes longer to clear.
-//
-//go:noinline
-func (g Group) lookupLong(e escaping, target string) place {
-	var buf [3 * 8 << 10]byte
-	target = view(e.appendTarget(buf[:0], target))
-	return g.lookupNormal(target, kindsOf(target))
 }
 
 // lookupNormal takes a target in normal form, as far as it matters, and the kinds of its bytes.
