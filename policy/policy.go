@@ -348,15 +348,14 @@ func (g Group) lookupNormal(target string, all kindSet) place {
 	if target == robots {
 		return place{}
 	}
-	var e effort
-	q := newQuestion(target, all, &e)
+	q := newQuestion(target, all)
 	var at place
 	if word := g.p.blockWord(g.name); word.isList() {
 		at = g.findInAny(&q)
 	} else {
 		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
 	}
-	e.done()
+	q.done()
 	return at
 }
 

@@ -354,7 +354,7 @@ var table = []mutation{
 	{"cmd/robots/internal/serve/question.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "site == \"nothing\"", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
 	{"cmd/robots/internal/serve/page.go", "who.Dialect = c.dialect", "_ = c.dialect", "Googlebot is not read as Google reads", "./cmd/robots", "TestPageAnswersForEachCrawler"},
 	{"cmd/robots/internal/web/spool.go", "if release == nil {", "if false {", "spools have no bound", "./cmd/robots", "TestServeIsAsItsOpenAPIDocumentSays"},
-	{"policy/text.go", "derived[h.line()] = true", "_ = derived", "a rule that matches by what is derived from it is not told", "./policy", "FuzzParse"},
+	{"policy/text.go", "lines[h.line()] = true", "lines[h.line()] = !h.derived()", "a rule that matches by what is derived from it is not told", "./policy", "FuzzParse"},
 	{"cmd/robots/internal/proxy/explain.go", "fetch.CauseOf(a.Unreachable) == badCertificate", "false", "a bad certificate passes for robots.txt that says no", "./cmd/robots", "TestProxyAcceptsNoBadCertificate"},
 	{"cmd/robots/internal/proxy/proxy.go", "if p := s.Guard.CheckProxyToken(r); p != nil {", "if p := s.Guard.CheckProxyToken(r); false {", "anyone may use the proxy", "./cmd/robots", "TestProxyAsksForItsToken"},
 	{"cmd/robots/internal/proxy/proxy.go", "h.Set(\"Connection\", \"close\")", "_ = h", "the rest of a body passes for a request", "./cmd/robots", "TestProxySmugglesNothing"},
