@@ -156,13 +156,13 @@ func TestSARIFNamesRulesFilesPlacesAndFixes(t *testing.T) {
 			t.Errorf("rule %d: got %+v, want %s", i, driver.Rules[i], r.ID)
 		}
 	}
-	const place = `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"my%20site/robots.txt"},"region":{"startLine":2,"startColumn":13}}}]`
+	const place = `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"my%20site/robots.txt"},"region":{"startColumn":13,"startLine":2}}}]`
 	const whole = `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"https://example.com/robots.txt"}}}]`
-	const mended = `"fixes":[{"description":{"text":"write one path per line, and a blank inside a path as %20"},` +
-		`"artifactChanges":[{"artifactLocation":{"uri":"my%20site/robots.txt"},"replacements":[` +
-		`{"deletedRegion":{"startLine":2},"insertedContent":{"text":"Disallow: /a\nDisallow: /<b>"}}]}]}]`
+	const mended = `"fixes":[{"artifactChanges":[{"artifactLocation":{"uri":"my%20site/robots.txt"},"replacements":[` +
+		`{"deletedRegion":{"startLine":2},"insertedContent":{"text":"Disallow: /a\nDisallow: /<b>"}}]}],` +
+		`"description":{"text":"write one path per line, and a blank inside a path as %20"}}]`
 	for i, want := range [][]string{
-		{`"ruleId":"RT004"`, `"ruleIndex":3,`, `"level":"error"`, place, mended},
+		{`"ruleId":"RT004"`, `"ruleIndex":3}`, `"level":"error"`, place, mended},
 		{`"ruleId":"RT414"`, `"level":"error"`, whole},
 	} {
 		var got bytes.Buffer

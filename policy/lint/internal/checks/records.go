@@ -2,9 +2,12 @@ package checks
 
 import (
 	"net/netip"
-	"strconv"
+	"regexp"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
@@ -94,7 +97,7 @@ func (f *checker) loneRecord(l *model.Line) {
 				"%s is not an absolute URL, so the sitemap is not found", chars.Quote(l.Value))
 		}
 	case model.RequestRate:
-		if !validRate(l.Value) {
+		if !rateForm().MatchString(l.Value) {
 			f.once("RT411", l, l.ValueAt, "",
 				"%s is not of the form documents/time with a unit, such as 1/10s", chars.Quote(l.Value))
 		}
@@ -154,55 +157,36 @@ const (
 	maxCommonsDelay = 300 // seconds; more disallows everything to crawler-commons
 )
 
+// paced returns a group with the record of a line and nothing else.
+func paced(l *model.Line) policy.Group {
+	return policy.Parse([]byte("User-agent: *\n" + l.Kind + ": " + l.Value)).Group("*")
+}
+
 // delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
 // means the pause between two fetches to some and to Bing a window of 1 to 30
 // seconds with at most one fetch in it.
 func (f *checker) delay(l *model.Line, g *model.Group) {
-	seconds, ok := decimal(l.Value)
+	delay, ok := paced(l).CrawlDelay()
 	switch {
 	// Readers skip the line then, the strict ones also for "5s" or "[5]".
 	case !ok:
 		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", chars.Quote(l.Value))
-	case seconds == 0:
+	case delay == 0:
 		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
-	case seconds > maxCommonsDelay && g.Names("*", "ccbot"):
+	case delay > maxCommonsDelay*time.Second && g.Names("*", "ccbot"):
 		f.add("RT409", l, l.ValueAt, "",
 			"a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
-	case seconds > maxBingDelay && g.Names("*", "bingbot", "msnbot", "adidxbot"):
+	case delay > maxBingDelay*time.Second && g.Names("*", "bingbot", "msnbot", "adidxbot"):
 		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says",
 			maxBingDelay)
 	}
 }
 
-// decimal reads digits with at most one point among them, which need not have
-// digits on both sides: ".5" is common.
-func decimal(s string) (float64, bool) {
-	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	return v, err == nil
-}
-
-// validRate reads n/m with a unit, and a time of day in UTC that may follow, as
-// Seznam documents them: 100/15m, or 1/10s 1800-1900. Without a unit some readers
-// take seconds, Seznam says nothing.
-func validRate(s string) bool {
-	words := strings.Fields(s)
-	if len(words) < 1 || len(words) > 2 {
-		return false
-	}
-	n, m, ok := strings.Cut(words[0], "/")
-	if !ok || m == "" || strings.IndexByte("smhdSMHD", m[len(m)-1]) < 0 ||
-		!chars.Digits(n) || !chars.Digits(m[:len(m)-1]) {
-		return false
-	}
-	if len(words) == 1 {
-		return true
-	}
-	from, to, ok := strings.Cut(words[1], "-")
-	return ok && len(from) == 4 && len(to) == 4 && chars.Digits(from) && chars.Digits(to)
-}
+// rateForm is n/m with a unit, and a time of day in UTC that may follow, as Seznam documents
+// them: 100/15m, or 1/10s 1800-1900. Without a unit some readers take seconds, Seznam says nothing.
+var rateForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+/\d+[smhdSMHD](?:\s+\d{4}-\d{4})?$`)
+})
 
 // maxCleanParam is how long a Clean-param may be, in characters (Yandex).
 const maxCleanParam = 500
