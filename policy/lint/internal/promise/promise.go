@@ -88,15 +88,12 @@ func (j *Judge) Keeps(edits ...Edit) bool {
 
 // Effect returns what the edits do.
 func (j *Judge) Effect(edits ...Edit) Effect {
-	if j.budget < 0 || !j.original() {
-		return Effect{}
+	if j.before[0] == nil {
+		j.before = j.parse(nil)
 	}
 	tokens := j.tokens(edits)
-	if len(tokens) > maxTokens {
-		return Effect{}
-	}
-	after, read := j.parse(edits)
-	if !read {
+	after := j.parse(edits)
+	if j.budget < 0 || len(tokens) > maxTokens {
 		return Effect{}
 	}
 	j.unsure = false
@@ -129,25 +126,15 @@ type change struct {
 // maxTargets is how many are kept.
 const maxTargets = 64
 
-// original reads the file as it is, once.
-func (j *Judge) original() (ok bool) {
-	if j.before[0] == nil {
-		j.before, ok = j.parse(nil)
-		return ok
+// parse reads the file with the edits in all dialects, if the budget allows.
+func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy) {
+	if j.budget -= len(dialects) * len(j.file.Text); j.budget >= 0 {
+		text := []byte(Apply(j.file, edits))
+		for i, d := range dialects {
+			p[i] = d.Parse(text)
+		}
 	}
-	return true
-}
-
-// parse reads the file with the edits in all dialects.
-func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy, ok bool) {
-	if j.budget -= len(dialects) * len(j.file.Text); j.budget < 0 {
-		return p, false
-	}
-	text := Apply(j.file, edits)
-	for i, d := range dialects {
-		p[i] = d.Parse([]byte(text))
-	}
-	return p, true
+	return p
 }
 
 // maxTokens bounds for how many crawlers a file is compared.
@@ -210,8 +197,8 @@ func (j *Judge) had(edits []Edit, changed []change) bool {
 		gone = append(gone, Edit{Line: e.Line, Text: text})
 		isVacant = isVacant && vacant(e.Line)
 	}
-	without, ok := j.parse(gone)
-	if !ok {
+	without := j.parse(gone)
+	if j.budget < 0 {
 		return true
 	}
 	for _, c := range changed {
@@ -291,8 +278,8 @@ func (j *Judge) rules(g policy.Group) []policy.Rule {
 	return all
 }
 
-// difference returns the rules that only one of two groups has, or has more often.
-func difference(was, is []policy.Rule) []policy.Rule {
+// difference returns the rules that only one of two groups has.
+func difference(was, is []policy.Rule) (all []policy.Rule) {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
 		was, is = was[1:], is[1:]
 	}
@@ -300,19 +287,12 @@ func difference(was, is []policy.Rule) []policy.Rule {
 		was, is = was[:len(was)-1], is[:len(is)-1]
 	}
 	n := map[policy.Rule]int{}
-	for _, r := range was {
+	for _, r := range slices.Concat(was, is) {
 		n[r]++
 	}
-	for _, r := range is {
-		n[r]--
-	}
-	var all []policy.Rule
-	for _, rules := range [...][]policy.Rule{was, is} {
-		for _, r := range rules {
-			if n[r] != 0 {
-				n[r] = 0
-				all = append(all, r)
-			}
+	for _, r := range slices.Concat(was, is) {
+		if n[r] == 1 {
+			all = append(all, r)
 		}
 	}
 	return all
@@ -328,7 +308,7 @@ func probes(changed, was, is []policy.Rule) (paths iter.Seq[string], ok bool) {
 	rivals := rivalsOf(was, is)
 	pairs := 0
 	for _, r := range changed {
-		pairs += len(rivals.of(r))
+		pairs += len(rivals(r))
 	}
 	return func(yield func(string) bool) {
 		for _, r := range changed {
@@ -343,7 +323,7 @@ func probes(changed, was, is []policy.Rule) (paths iter.Seq[string], ok bool) {
 					break
 				}
 			}
-			for _, other := range rivals.of(r) {
+			for _, other := range rivals(r) {
 				mine, its := filled(r.Pattern, ""), filled(other, "")
 				for _, path := range [...]string{mine + its, its + mine, its, filled(r.Pattern, its), filled(other, mine)} {
 					if !yield(path) {
@@ -355,39 +335,24 @@ func probes(changed, was, is []policy.Rule) (paths iter.Seq[string], ok bool) {
 	}, pairs <= maxRivals
 }
 
-// rivals are the patterns that disallow, and those that allow, by their length.
-type rivals [2][]string
-
-func rivalsOf(groups ...[]policy.Rule) *rivals {
-	var all rivals
-	for _, rules := range groups {
-		for _, r := range rules {
-			all[kind(r)] = append(all[kind(r)], r.Pattern)
-		}
+// rivalsOf returns for a rule the patterns of the other kind that it wins over or loses to by a
+// few bytes, or by its stars: if it is written otherwise, that may change.
+func rivalsOf(groups ...[]policy.Rule) func(policy.Rule) []string {
+	patterns := map[bool][]string{} // of what allows, and what disallows, by their length
+	for _, r := range slices.Concat(groups...) {
+		patterns[r.Allow] = append(patterns[r.Allow], r.Pattern)
 	}
-	for k := range all {
-		slices.SortFunc(all[k], func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-		all[k] = slices.Compact(all[k])
+	for allow, p := range patterns {
+		slices.SortFunc(p, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		patterns[allow] = slices.Compact(p)
 	}
-	return &all
-}
-
-// of returns the patterns of the other kind that r wins over or loses to by a few bytes, or by
-// its stars: if it is written otherwise, that may change.
-func (all *rivals) of(r policy.Rule) []string {
-	others := all[1-kind(r)]
-	low, high := len(r.Pattern)-strings.Count(r.Pattern, "*")-1, len(r.Pattern)+1
-	from := sort.Search(len(others), func(i int) bool { return len(others[i]) >= low })
-	to := sort.Search(len(others), func(i int) bool { return len(others[i]) > high })
-	return others[from:to]
-}
-
-// kind is 1 for a rule that allows, else 0.
-func kind(r policy.Rule) int {
-	if r.Allow {
-		return 1
+	return func(r policy.Rule) []string {
+		others := patterns[!r.Allow]
+		low, high := len(r.Pattern)-strings.Count(r.Pattern, "*")-1, len(r.Pattern)+1
+		from := sort.Search(len(others), func(i int) bool { return len(others[i]) >= low })
+		to := sort.Search(len(others), func(i int) bool { return len(others[i]) > high })
+		return others[from:to]
 	}
-	return 0
 }
 
 // filled returns a path that a pattern matches: with fill for each star.
