@@ -31,6 +31,7 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 		{"silenced", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", all, ""},
 		{"invisible characters are removed first", "User-agent: *\nDisallow: \u00a0/a\n", "User-agent: *\nDisallow: /a\n", all, "2 RT013 "},
 		{"Google cuts a name at a digit", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", nil, ""},
+		{"yes and no", "User-agent: *\nAllow: /\nContent-Usage: train-ai=yes, search=\"no\" # why\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=y, search=n # why\n", nil, "3 RT501 3 RT501 "},
 		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all, ""},
 	} {
 		fixed, applied := lint.Fix([]byte(c.file), c.accept)

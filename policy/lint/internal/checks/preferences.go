@@ -122,7 +122,7 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", chars.Quote(s.Key))
 		return
 	case s.Problem != "":
-		c.add("RT501", l, l.ValueAt, c.yesNo(l, s.Key, s.Value),
+		c.add("RT501", l, l.ValueAt, c.yesNo(l, path, s.Key, s.Value),
 			"the value %s of %s is neither y nor n, so the preference is unknown",
 			chars.Quote(s.Value), chars.Quote(s.Key))
 		return
@@ -166,7 +166,8 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 		same := func(o usage.Statement) bool { return o.Key == s.Key }
 		switch i := slices.IndexFunc(said, same); {
 		case i < 0:
-			c.add("RT501", l, l.ValueAt, strings.ReplaceAll(l.Text[:l.CommentAt], ";", ","),
+			before, _ := strings.CutSuffix(l.Value, dictionary)
+			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary, ";", ","),
 				"%s=%s stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
 		case said[i].Value != s.Value:
 			c.add("RT505", l, l.ValueAt, "",
@@ -194,18 +195,22 @@ func (c *preferences) label(l *model.Line, s usage.Statement) {
 }
 
 // yesNo returns the line with yes and no as y and n, "" if that is not what it has.
-func (c *preferences) yesNo(l *model.Line, label, value string) string {
-	word, text := "", l.Text[:l.CommentAt]
+func (c *preferences) yesNo(l *model.Line, path, label, value string) string {
+	word := ""
 	switch strings.ToLower(strings.Trim(value, `"`)) {
 	case "yes", "y", "allow", "true", "?1":
 		word = "y"
 	case "no", "n", "disallow", "false", "?0":
 		word = "n"
 	}
-	if word == "" || !strings.Contains(text, label+"="+value) {
-		return ""
+	members := strings.Split(l.Value[len(path):], ",")
+	for i, m := range members {
+		if said, _, _ := strings.Cut(m, ";"); word != "" && strings.Trim(said, chars.Blanks) == label+"="+value {
+			members[i] = strings.Replace(m, "="+value, "="+word, 1)
+			return l.Text[:l.ValueAt] + path + strings.Join(members, ",")
+		}
 	}
-	return strings.Replace(text, label+"="+value, label+"="+word, 1)
+	return ""
 }
 
 // onDisallowed reports preferences for what may not be crawled (RT504): they attach
