@@ -65,20 +65,22 @@ func (e Effect) MayFollow(rel string) bool {
 	return !e.NoFollow && !ParseRel(rel).NoFollow
 }
 
+var restrictionNames = [...]string{"noindex", "nofollow", "noarchive", "nocache", "nosnippet", "notranslate", "noimageindex",
+	"indexifembedded", "noai", "noimageai", "noml"}
+
+// restrictions returns those without a value, in the order of their flags and names.
+func (e *Effect) restrictions() [len(restrictionNames)]*bool {
+	return [...]*bool{&e.NoIndex, &e.NoFollow, &e.NoArchive, &e.NoCache, &e.NoSnippet, &e.NoTranslate, &e.NoImageIndex,
+		&e.IndexIfEmbedded, &e.NoAI, &e.NoImageAI, &e.NoML}
+}
+
 // String returns the rules that say the same, as an X-Robots-Tag would, or
 // "all" if there are none.
 func (e Effect) String() string {
 	var rules []string
-	for _, f := range [...]struct {
-		name string
-		held bool
-	}{
-		{"noindex", e.NoIndex}, {"nofollow", e.NoFollow}, {"noarchive", e.NoArchive}, {"nocache", e.NoCache},
-		{"nosnippet", e.NoSnippet}, {"notranslate", e.NoTranslate}, {"noimageindex", e.NoImageIndex},
-		{"indexifembedded", e.IndexIfEmbedded}, {"noai", e.NoAI}, {"noimageai", e.NoImageAI}, {"noml", e.NoML},
-	} {
-		if f.held {
-			rules = append(rules, f.name)
+	for i, held := range e.restrictions() {
+		if *held {
+			rules = append(rules, restrictionNames[i])
 		}
 	}
 	if e.MaxSnippet.Said {

@@ -478,9 +478,9 @@ func (e *element) attributes() (name, content, problem string) {
 	case hasName:
 		return name, content, ""
 	case foldEqual(trim(equiv), "x-robots-tag"):
-		return equiv, content, problemEquiv
+		return equiv, content, `http-equiv="X-Robots-Tag" makes no robots rules: name="robots" does`
 	case foldEqual(trim(property), "robots"):
-		return property, content, problemProperty
+		return property, content, `property="robots" makes no robots rules: name="robots" does`
 	}
 	return "", "", ""
 }

@@ -12,20 +12,6 @@ const (
 	maxStatements = 256
 )
 
-// Why a statement has no effect, for any crawler.
-const (
-	problemUnknown   = "unknown rule"
-	problemFuture    = "unknown rule with a value"
-	problemFlagValue = "the rule takes no value"
-	problemNoValue   = "the rule needs a value"
-	problemNumber    = "the value is neither -1 nor decimal digits"
-	problemImage     = "the value is none of none, standard, large"
-	problemDate      = "the value is not a date that can be read"
-	problemNoScope   = "no crawler's name before the colon"
-	problemTwoScopes = "a second crawler's name in one item"
-	problemNoRule    = "no rule after the crawler's name"
-)
-
 // ParseHeader reads the X-Robots-Tag field lines of a response, which are what
 // [net/http.Header.Values] returns for that name. Each is read on its own,
 // because a scope ends with its line: never pass lines that were joined,
@@ -124,17 +110,17 @@ func (p *listParser) statement(item string) Statement {
 		return p.rule(name, rest, colon, r)
 	}
 	if name == "" {
-		return Statement{rule: unknown, Problem: problemNoScope}
+		return Statement{rule: unknown, Problem: "no crawler's name before the colon"}
 	}
 	p.scope = scopeOf(name)
 	if rest = trim(rest); rest == "" {
-		return Statement{rule: unknown, Problem: problemNoRule}
+		return Statement{rule: unknown, Problem: "no rule after the crawler's name"}
 	}
 	name, rest, colon = strings.Cut(rest, ":")
 	name = trim(name)
 	r = lookup(name)
 	if colon && r == unknown && !foldPrefix(name, "max-") {
-		return Statement{rule: unknown, Problem: problemTwoScopes}
+		return Statement{rule: unknown, Problem: "a second crawler's name in one item"}
 	}
 	return p.rule(name, rest, colon, r)
 }
@@ -164,13 +150,13 @@ func (p *listParser) rule(name, value string, colon bool, r uint8) Statement {
 	}
 	switch valued := r != unknown && rules[r].value != valueNone; {
 	case r == unknown && colon && foldPrefix(name, "max-"):
-		s.Problem = problemFuture
+		s.Problem = "unknown rule with a value"
 	case r == unknown:
-		s.Problem = problemUnknown
+		s.Problem = "unknown rule"
 	case !valued && colon:
-		s.Problem = problemFlagValue
+		s.Problem = "the rule takes no value"
 	case valued && s.Value == "":
-		s.Problem = problemNoValue
+		s.Problem = "the rule needs a value"
 	case valued:
 		p.value(&s)
 	}
@@ -184,10 +170,10 @@ func (p *listParser) value(s *Statement) {
 		if n, ok := number(s.Value); ok {
 			s.number = n
 		} else {
-			s.Problem = problemNumber
+			s.Problem = "the value is neither -1 nor decimal digits"
 		}
 	case valueImage:
-		s.Problem = problemImage
+		s.Problem = "the value is none of none, standard, large"
 		for i, v := range imagePreviews {
 			if foldEqual(v, s.Value) {
 				s.number, s.Problem = int64(i), ""
@@ -198,7 +184,7 @@ func (p *listParser) value(s *Statement) {
 		if t, ok := parseDate(s.Value); ok {
 			s.number = t.Unix()
 		} else {
-			s.Problem = problemDate
+			s.Problem = "the value is not a date that can be read"
 		}
 	}
 }

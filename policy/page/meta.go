@@ -16,12 +16,6 @@ var engineNames = [...]string{
 	"googlebot", "googlebot-news", "adsbot-google", "yandex", "yandexbot", "bingbot", "msnbot", "slurp",
 }
 
-// What an element is that looks like one of rules.
-const (
-	problemEquiv    = `http-equiv="X-Robots-Tag" makes no robots rules: name="robots" does`
-	problemProperty = `property="robots" makes no robots rules: name="robots" does`
-)
-
 // meta reads one element. The problem, if any, is that of the element.
 func (p *listParser) meta(name, content string, offset int64, problem string) {
 	name = trim(name)

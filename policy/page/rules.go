@@ -239,22 +239,13 @@ func (t *total) outweighed(s *Statement) string {
 
 // effect spells out what holds.
 func (t *total) effect(incomplete bool) Effect {
-	held := t.restrictions()
 	e := Effect{
-		NoIndex:         held&noIndex != 0,
-		NoFollow:        held&noFollow != 0,
-		NoArchive:       held&noArchive != 0,
-		NoCache:         held&noCache != 0,
-		NoSnippet:       held&noSnippet != 0,
-		NoTranslate:     held&noTranslate != 0,
-		NoImageIndex:    held&noImageIndex != 0,
-		IndexIfEmbedded: held&indexIfEmbedded != 0,
-		NoAI:            held&noAI != 0,
-		NoImageAI:       held&noImageAI != 0,
-		NoML:            held&noML != 0,
 		MaxSnippet:      Limit{t.said[slotSnippet], int(t.least[slotSnippet])},
 		MaxVideoPreview: Limit{t.said[slotVideo], int(t.least[slotVideo])},
 		Incomplete:      incomplete,
+	}
+	for i, held := range e.restrictions() {
+		*held = t.restrictions()>>i&1 != 0
 	}
 	if t.said[slotImage] {
 		e.MaxImagePreview = imagePreviews[t.least[slotImage]]

@@ -19,15 +19,8 @@ const (
 
 // Why a statement has no effect.
 const (
-	problemMore       = "there is more than is read"
-	problemDictionary = "not a dictionary (RFC 9651 §3.2), so nothing is known: "
-	problemEmpty      = "states no preference"
-	problemYN         = "the value is neither y nor n"
-	problemYesNo      = "the value is neither yes nor no"
-	problemUse        = "the value is none of immediate, reference, full"
-	problemSignal     = "not of the form key=value"
-	problemBit        = "the value is neither 0 nor 1"
-	problemURL        = "not an absolute URL"
+	problemMore = "there is more than is read"
+	problemURL  = "not an absolute URL"
 )
 
 // A list collects statements that stand in one place.
@@ -79,13 +72,13 @@ func (l *list) dictionary(fields []string, from Statement) {
 	}
 	d, err := httpsfv.UnmarshalDictionary(fields)
 	if err != nil {
-		from.Problem = problemDictionary + err.Error()
+		from.Problem = "not a dictionary (RFC 9651 §3.2), so nothing is known: " + err.Error()
 		l.add(from)
 		return
 	}
 	names := d.Names()
 	if len(names) == 0 {
-		from.Problem = problemEmpty
+		from.Problem = "states no preference"
 		l.add(from)
 	}
 	l.said = slices.Grow(l.said, min(len(names), maxStatements))
@@ -93,7 +86,7 @@ func (l *list) dictionary(fields []string, from Statement) {
 		member, _ := d.Get(name)
 		from.Key, from.Value, from.Problem = name, textOf(member), ""
 		if from.Value != "y" && from.Value != "n" {
-			from.Problem = problemYN
+			from.Problem = "the value is neither y nor n"
 		}
 		l.add(from)
 	}
@@ -129,11 +122,11 @@ func (l *list) signal(s Statement) {
 		case s.Key == "" && !ok:
 			continue
 		case !ok:
-			s.Problem = problemSignal
+			s.Problem = "not of the form key=value"
 		case s.Key == "use" && s.Value != "immediate" && s.Value != "reference" && s.Value != "full":
-			s.Problem = problemUse
+			s.Problem = "the value is none of immediate, reference, full"
 		case s.Key != "use" && s.Value != "yes" && s.Value != "no":
-			s.Problem = problemYesNo
+			s.Problem = "the value is neither yes nor no"
 		}
 		l.add(s)
 	}
@@ -154,7 +147,7 @@ func (l *list) tdm(s Statement) {
 	s.Value = strings.Trim(s.Value, space)
 	switch {
 	case s.Key == reservation && s.Value != "0" && s.Value != "1":
-		s.Problem = problemBit
+		s.Problem = "the value is neither 0 nor 1"
 	case s.Key == tdmPolicy && !isAbsolute(s.Value):
 		s.Problem = problemURL
 	}
