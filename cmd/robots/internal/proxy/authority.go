@@ -16,7 +16,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 )
 
 // ErrNotPermitted says that the name constraints of an Authority leave a host out.
@@ -30,11 +29,10 @@ const (
 
 // Authority makes certificates for hosts.
 type Authority struct {
-	ca      tls.Certificate
-	key     *ecdsa.PrivateKey // of all leaves: clients tell them apart by name
-	leaves  *lru.Cache[string, *tls.Certificate]
-	flights singleflight.Group
-	roots   *x509.CertPool
+	ca     tls.Certificate
+	key    *ecdsa.PrivateKey // of all leaves: clients tell them apart by name
+	leaves *lru.Cache[string, *tls.Certificate]
+	roots  *x509.CertPool
 }
 
 // NewAuthority makes an Authority of a CA's certificate and key, in PEM.
@@ -62,17 +60,11 @@ func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	if c, ok := a.leaves.Get(host); ok && time.Until(c.Leaf.NotAfter) > min(leafLife/2, time.Until(a.ca.Leaf.NotAfter)/2) {
 		return c, nil
 	}
-	made, err, _ := a.flights.Do(host, func() (any, error) {
-		c, err := a.sign(host)
-		if err == nil {
-			a.leaves.Add(host, c)
-		}
-		return c, err
-	})
-	if err != nil {
-		return nil, err
+	c, err := a.sign(host)
+	if err == nil {
+		a.leaves.Add(host, c)
 	}
-	return made.(*tls.Certificate), nil
+	return c, err
 }
 
 func (a *Authority) sign(host string) (*tls.Certificate, error) {

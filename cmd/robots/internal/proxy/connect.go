@@ -62,7 +62,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	if err != nil {
 		return
 	}
-	in := &inner{Conn: c.Conn, rest: c.rest, target: to, leaf: leaf}
+	in := &inner{c, to, leaf}
 	in.SetReadDeadline(time.Now().Add(s.Limits.Ask))
 	first, err := in.rest.Peek(1)
 	if err != nil {
@@ -71,15 +71,22 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	}
 	in.SetReadDeadline(time.Time{})
 	const handshake = 22 // RFC 8446 §5.1: a TLS record that begins one
-	l := s.plain
-	if first[0] == handshake {
-		if l = s.ended; leaf == nil {
-			s.Log.Debug("refused", "tunnel", to, "because", "TLS on the port of HTTP, without a certificate to end it")
-			in.Close()
-			return
-		}
+	switch {
+	case first[0] != handshake:
+		s.tunnels.put(in)
+	case leaf != nil:
+		s.tunnels.put(tls.Server(in, endTLS))
+	default:
+		s.Log.Debug("refused", "tunnel", to, "because", "TLS on the port of HTTP, without a certificate to end it")
+		in.Close()
 	}
-	l.put(in)
+}
+
+var endTLS = &tls.Config{
+	NextProtos: []string{"h2", "http/1.1"},
+	GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return hello.Conn.(*inner).leaf, nil
+	},
 }
 
 // end is the client's end of a tunnel.
@@ -109,66 +116,52 @@ func (s *Server) established(w http.ResponseWriter) (*end, error) {
 
 // inner is the client's end of a tunnel whose requests are seen.
 type inner struct {
-	net.Conn
-	rest   *bufio.Reader
+	*end
 	target Target
 	leaf   *tls.Certificate
 }
 
-func (c *inner) Read(p []byte) (int, error) { return c.rest.Read(p) }
-
 // targetKey is the context key of the origin that a tunnel leads to.
 type targetKey struct{}
 
-// serveInner makes what serves the requests in tunnels.
-func (s *Server) serveInner() {
-	s.plain, s.ended = newHandover(), newHandover()
-	for l, scheme := range map[*handover]string{s.plain: "http", s.ended: "https"} {
-		server := s.server(s.inside(scheme))
-		server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-			if t, ok := c.(*tls.Conn); ok {
-				c = t.NetConn()
-			}
-			return context.WithValue(ctx, targetKey{}, c.(*inner).target)
-		}
-		server.TLSConfig = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return hello.Conn.(*inner).leaf, nil
-		}}
-		s.inner = append(s.inner, server)
-		if scheme == "https" {
-			go server.ServeTLS(l, "", "")
-		} else {
-			go server.Serve(l)
-		}
+// withTarget adds the origin to the context of a connection that came out of a tunnel.
+func withTarget(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
 	}
+	if in, ok := c.(*inner); ok {
+		return context.WithValue(ctx, targetKey{}, in.target)
+	}
+	return ctx
 }
 
-// inside answers requests in a tunnel. All of them must be for the origin that it leads to.
-func (s *Server) inside(scheme string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to := r.Context().Value(targetKey{}).(Target)
-		u := *r.URL
-		if r.Method == http.MethodOptions && u.Path == "*" {
-			u.Path = "" // RFC 9112 §3.2.4, as it comes outside of tunnels
-		}
-		if u.Host == "" {
-			u.Scheme, u.Host = scheme, r.Host
-		}
-		leads := u
-		leads.Host = to.String()
-		here, err := fetch.OriginOf(&leads)
-		asked, other := fetch.OriginOf(&u)
-		same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
-		if !same || r.Method == http.MethodConnect {
-			p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
-				to, cut(u.Scheme+"://"+u.Host))
-			s.answer(w, r, Refusal{p, "http_request_error"})
-			return
-		}
-		r = r.WithContext(r.Context())
-		r.URL = &u
-		s.pass(w, r)
-	})
+// inside answers a request in a tunnel. All of them must be for the origin that it leads to.
+func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	u := *r.URL
+	if r.Method == http.MethodOptions && u.Path == "*" {
+		u.Path = "" // RFC 9112 §3.2.4, as it comes outside of tunnels
+	}
+	if u.Host == "" {
+		u.Scheme, u.Host = scheme, r.Host
+	}
+	leads := u
+	leads.Host = to.String()
+	here, err := fetch.OriginOf(&leads)
+	asked, other := fetch.OriginOf(&u)
+	same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
+	if !same || r.Method == http.MethodConnect {
+		p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
+			to, cut(u.Scheme+"://"+u.Host))
+		s.answer(w, r, Refusal{p, "http_request_error"})
+		return
+	}
+	r = r.WithContext(r.Context())
+	r.URL = &u
+	s.pass(w, r)
 }
 
 // handover is a net.Listener of connections that were accepted by another.

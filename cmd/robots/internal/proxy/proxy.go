@@ -5,7 +5,7 @@
 //
 // The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
 // fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes
-// out of a tunnel is served by an http.Server of its own, with the bounds of any other.
+// out of a tunnel is handed to the same http.Server, as if it had been accepted.
 package proxy
 
 import (
@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,11 +84,9 @@ type Server struct {
 
 	once     sync.Once
 	reverse  httputil.ReverseProxy
-	outer    *http.Server
-	inner    []*http.Server // of what is in tunnels
-	plain    *handover      // to inner, without TLS
-	ended    *handover      // to inner, with TLS
-	underway chan struct{}  // an element for each request and tunnel
+	server   *http.Server
+	tunnels  *handover     // to server, of what is in them
+	underway chan struct{} // an element for each request and tunnel
 	ctx      context.Context
 	cut      context.CancelFunc // what is under way
 }
@@ -97,8 +94,20 @@ type Server struct {
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
 	s.underway = make(chan struct{}, s.Limits.Underway)
-	s.outer = s.server(http.HandlerFunc(s.asked))
-	s.serveInner()
+	errs := slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)
+	s.server = &http.Server{
+		Handler:           http.HandlerFunc(s.asked),
+		ReadHeaderTimeout: s.Limits.Ask,
+		IdleTimeout:       s.Limits.Idle,
+		MaxHeaderBytes:    s.Limits.Header,
+		BaseContext:       func(net.Listener) context.Context { return s.ctx },
+		ConnContext:       withTarget,
+		ErrorLog:          errs,
+
+		DisableGeneralOptionsHandler: true,
+	}
+	s.tunnels = newHandover()
+	go s.server.Serve(s.tunnels)
 	s.reverse = httputil.ReverseProxy{
 		Transport: s.Gate,
 		Rewrite:   rewrite,
@@ -113,23 +122,9 @@ func (s *Server) init() {
 			return nil
 		},
 		ErrorHandler:  s.refuse,
-		ErrorLog:      slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ErrorLog:      errs,
 		BufferPool:    new(buffers),
 		FlushInterval: -1, // half a page is worth as much as the site thought
-	}
-}
-
-// server makes a server with the bounds of s.
-func (s *Server) server(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: s.Limits.Ask,
-		IdleTimeout:       s.Limits.Idle,
-		MaxHeaderBytes:    s.Limits.Header,
-		BaseContext:       func(net.Listener) context.Context { return s.ctx },
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
-
-		DisableGeneralOptionsHandler: true,
 	}
 }
 
@@ -142,24 +137,16 @@ func (s *Server) Underway() int {
 // Serve answers what comes from l, until Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
 	s.once.Do(s.init)
-	return s.outer.Serve(l)
+	return s.server.Serve(l)
 }
 
 // Shutdown ends s when what is under way has ended, or with ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.once.Do(s.init)
-	var all sync.WaitGroup
-	errs := make([]error, 1+len(s.inner))
-	for i, server := range slices.Concat(s.inner, []*http.Server{s.outer}) {
-		all.Go(func() { errs[i] = server.Shutdown(ctx) })
+	if err := s.server.Shutdown(ctx); err != nil {
+		return err
 	}
-	all.Wait()
-	return cmp.Or(errors.Join(errs...), s.waitAll(ctx))
-}
-
-// waitAll waits for what left its server: upgraded connections and tunnels. It takes all places, so
-// that nothing new begins.
-func (s *Server) waitAll(ctx context.Context) error {
+	// Upgraded connections and tunnels have left the server. With all places taken, nothing new begins.
 	for range cap(s.underway) {
 		select {
 		case s.underway <- struct{}{}:
@@ -174,14 +161,15 @@ func (s *Server) waitAll(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.once.Do(s.init)
 	s.cut()
-	for _, server := range s.inner {
-		server.Close()
-	}
-	return s.outer.Close()
+	return s.server.Close()
 }
 
 // asked answers a request to the proxy.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
+	if to, ok := r.Context().Value(targetKey{}).(Target); ok {
+		s.inside(w, r, to)
+		return
+	}
 	if p := s.Guard.CheckProxyToken(r); p != nil {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="robotsgate", charset="UTF-8"`)
 		s.answer(w, r, Refusal{Problem: p})
