@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -79,28 +80,31 @@ func generate(pieces []repeated) ([]byte, error) {
 
 // Target returns what the record's URL is compared as in a dialect.
 func (r *Question) Target(d policy.Dialect) (string, error) {
-	switch {
-	case r.URL != nil:
-	case r.URLB64 != nil:
-		if _, err := base64.StdEncoding.DecodeString(*r.URLB64); err != nil {
-			return "", fmt.Errorf("url_b64: %w", err)
-		}
-	default:
-		return "", errNoURL
+	url, err := r.asWritten()
+	if err != nil {
+		return "", err
 	}
-	return ReadTarget(d, r.AsWritten(), true)
+	return ReadTarget(d, url, true)
 }
 
 // AsWritten is the record's URL as written; "" if there is none.
 func (r *Question) AsWritten() string {
+	url, _ := r.asWritten()
+	return url
+}
+
+func (r *Question) asWritten() (string, error) {
 	switch {
 	case r.URL != nil:
-		return *r.URL
-	case r.URLB64 != nil:
-		url, _ := base64.StdEncoding.DecodeString(*r.URLB64)
-		return string(url)
+		return *r.URL, nil
+	case r.URLB64 == nil:
+		return "", errNoURL
 	}
-	return ""
+	url, err := base64.StdEncoding.DecodeString(*r.URLB64)
+	if err != nil {
+		err = fmt.Errorf("url_b64: %w", err)
+	}
+	return string(url), err
 }
 
 // Dialect returns the record's own, or the given one if it names none.
@@ -118,21 +122,6 @@ func (r *Question) Dialect(otherwise policy.Dialect) (policy.Dialect, error) {
 // SameRobots reports whether two records hold the same text, written the same way; then
 // the policy of one serves the other. Generated texts are compared by their recipe.
 func (r *Question) SameRobots(other *Question) bool {
-	if len(r.RobotsGen) != len(other.RobotsGen) {
-		return false
-	}
-	for i, p := range r.RobotsGen {
-		if p != other.RobotsGen[i] {
-			return false
-		}
-	}
-	return sameText(r.Robots, other.Robots) && sameText(r.RobotsB64, other.RobotsB64)
-}
-
-// sameText compares fields that may be absent, which is not the same as empty.
-func sameText(a, b *string) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
+	same := func(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+	return same(r.Robots, other.Robots) && same(r.RobotsB64, other.RobotsB64) && slices.Equal(r.RobotsGen, other.RobotsGen)
 }

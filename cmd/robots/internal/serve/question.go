@@ -64,13 +64,9 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
-	u, err := answer.ReadURL(policy.RFC9309, text)
+	u, o, err := answer.ReadSite(policy.RFC9309, text)
 	if err != nil {
-		return nil, fetch.Origin{}, noOrigin(err)
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return nil, fetch.Origin{}, noOrigin(answer.NotURL(text, err))
+		return nil, o, noOrigin(err)
 	}
 	return u, o, nil
 }

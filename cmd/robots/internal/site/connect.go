@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -15,18 +16,18 @@ func (n *Network) Transport() (*http.Transport, error) {
 	if len(n.ConnectTo) == 0 {
 		return base, nil
 	}
-	var places []place
+	var all []place
 	for _, text := range n.ConnectTo {
 		p, err := parsePlace(text)
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, p)
+		all = append(all, p)
 	}
 	base.Proxy = nil
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		for _, p := range places {
+		for _, p := range all {
 			if to, ok := p.apply(address); ok {
 				address = to
 				break
@@ -40,31 +41,15 @@ func (n *Network) Transport() (*http.Transport, error) {
 // place is one --connect-to: the parts of the address asked for, and of the one to use.
 type place struct{ host, port, toHost, toPort string }
 
-// parsePlace reads HOST1:PORT1:HOST2:PORT2, in which an IPv6 address stands in brackets.
+// places is HOST1:PORT1:HOST2:PORT2, in which an IPv6 address stands in brackets.
+var places = regexp.MustCompile(`^(\[[^]]*\]|[^:[]*):([^:]*):(\[[^]]*\]|[^:[]*):([^:]*)$`)
+
 func parsePlace(text string) (place, error) {
-	var parts []string
-	for rest := text; len(parts) < 5; {
-		part, after, more := cutPart(rest)
-		parts = append(parts, part)
-		if rest = after; !more {
-			break
-		}
-	}
-	if len(parts) != 4 {
+	m := places.FindStringSubmatch(text)
+	if m == nil {
 		return place{}, shell.Usagef("--connect-to %q is not of the form HOST1:PORT1:HOST2:PORT2", text)
 	}
-	return place{strings.ToLower(parts[0]), parts[1], parts[2], parts[3]}, nil
-}
-
-// cutPart cuts text at its first colon outside the brackets of an IPv6 address.
-func cutPart(text string) (part, rest string, more bool) {
-	if inner, ok := strings.CutPrefix(text, "["); ok {
-		if host, after, closed := strings.Cut(inner, "]"); closed {
-			rest, more = strings.CutPrefix(after, ":")
-			return host, rest, more
-		}
-	}
-	return strings.Cut(text, ":")
+	return place{strings.ToLower(strings.Trim(m[1], "[]")), m[2], strings.Trim(m[3], "[]"), m[4]}, nil
 }
 
 // apply returns the address to connect to instead of address, if the place is about it.
