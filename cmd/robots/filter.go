@@ -77,7 +77,6 @@ Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a 
 was refused, 2 a line is unknown or malformed. 2 also if a file could not be read or
 written.`
 
-// filterCommand makes the subcommand.
 func filterCommand(a *shell.App) *cobra.Command {
 	f := &filterer{App: a}
 	cmd := &cobra.Command{

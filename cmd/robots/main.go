@@ -9,10 +9,19 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
@@ -24,4 +33,225 @@ func main() {
 	// of the process, so that what was fetched still reaches the cache.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], shell.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
+
+// exitHelp is what they mean, in --help and in README.md.
+const exitHelp = `Exit status, the highest that applies:
+    0  it worked, and nothing of the following is the case
+    1  check, match: a URL is refused; lint: a finding is as severe as --fail-on;
+       sign check: the site refuses the request, or the directory has a fault;
+       filter: a line is refused, with --fail-on refused
+    2  something could not be found out, read or written: robots.txt is
+       unreachable, there is no such file, match got a malformed line;
+       filter: a line is unknown or malformed, with --fail-on unknown,malformed
+   64  wrong usage: what was typed is unknown, missing, malformed, or would have
+       no effect
+  130  interrupted`
+
+// run executes the command line args and returns the exit status. It is main without the
+// process: nothing in it ends the program or reads a global.
+func run(ctx context.Context, args []string, std shell.Streams) int {
+	a := &shell.App{Streams: std}
+	root := rootCommand(a, args)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	failed, isFailure := errors.AsType[shell.Failure](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(std.Err, "robots: interrupted")
+		a.Status = shell.ExitInterrupted
+	case isFailure && errors.Is(err, syscall.EPIPE):
+		a.Worsen(shell.ExitUnknown) // the reader of our output has gone and needs no message
+	case isFailure:
+		fmt.Fprintf(std.Err, "robots: %s\n", answer.Visible(failed.Error()))
+		a.Worsen(shell.ExitUnknown)
+	default: // from the command-line library, or a UsageError
+		fmt.Fprintf(std.Err, "robots: %s\nRun '%s --help' for usage.\n", answer.Visible(err.Error()), cmd.CommandPath())
+		a.Status = shell.ExitUsage
+	}
+	return a.Status
+}
+
+// rootCommand is the command with the subcommands that args need. Completion scripts and the texts
+// of --help come from the library; errors and usage are printed by run, which knows them apart.
+func rootCommand(a *shell.App, args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "robots",
+		Short: "What robots.txt files permit, and what is wrong with them",
+		Long: `Robots answers what robots.txt files permit (RFC 9309), and finds what is
+wrong with them.
+
+` + exitHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return shell.UnknownCommand(cmd, args[0])
+			}
+			cmd.SetOut(a.Err)
+			cmd.Help()
+			fmt.Fprintln(a.Err)
+			return shell.Usagef("a subcommand is missing")
+		},
+		SuggestionsMinimumDistance: 2,
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(shell.FlagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.SetVersionTemplate("robots {{.Version}}\n")
+	root.SetHelpCommand(helpCommand(a))
+	subcommands(a, root, args)
+	return root
+}
+
+// subcommands makes the one that args begin with. Without one, --help, suggestions and completions
+// may tell of each: to make all takes longer than most files take to be read and asked.
+func subcommands(a *shell.App, root *cobra.Command, args []string) {
+	all := []struct {
+		name        string
+		make        func(*shell.App) *cobra.Command
+		json, color bool
+	}{
+		{"check", checkCommand, true, true}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
+		{"lint", lintCommand, true, true}, {"match", matchCommand, true, true}, {"page", pageCommand, true, false},
+		{"proxy", proxyCommand, false, false}, {"schema", schemaCommand, false, false}, {"serve", serveCommand, false, false},
+		{"sign", signCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
+	}
+	named := false
+	for _, s := range all {
+		named = named || len(args) > 0 && args[0] == s.name
+	}
+	for _, s := range all {
+		if named && args[0] != s.name {
+			continue
+		}
+		cmd := s.make(a)
+		if s.json {
+			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
+		}
+		if s.color {
+			a.Color = "auto"
+			cmd.Flags().Var(&a.Color, "color", "use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
+			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(shell.ColorWhen, cobra.ShellCompDirectiveNoFileComp))
+		}
+		root.AddCommand(cmd)
+	}
+	if root.CompletionOptions.DisableDefaultCmd = named; !named {
+		root.Version = version()
+		root.AddCommand(manCommand(a))
+		completion(root)
+		// What is no command has no --help.
+		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
+	}
+}
+
+// completion has the library's subcommand refuse what it does not know.
+func completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return shell.Usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
+			}
+			return shell.Usagef("name a shell: bash, fish, powershell or zsh")
+		}
+	}
+}
+
+// helpCommand makes the subcommand. The library's own takes a name it does not know for an
+// answered question.
+func helpCommand(a *shell.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show how a command is used",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return shell.UnknownCommand(cmd.Root(), args[0])
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+func manCommand(a *shell.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages to a folder",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.Root().DisableAutoGenTag = true // the same from the same version
+			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "robots"}, args[0]); err != nil {
+				return shell.Failed(err)
+			}
+			return nil
+		},
+	}
+}
+
+func schemaCommand(a *shell.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Write the JSON Schema of what --json writes",
+		Long: `Schema writes a JSON Schema (draft 2020-12) of every object that the subcommands
+write with --json. The version is in its "$id". Within a version fields may be added;
+none is renamed, removed or given another meaning.`,
+		Example: `  robots schema > robots.schema.json
+  robots schema | jq '."$defs".decision.properties | keys'`,
+		Args: shell.None("schema takes no arguments"),
+		RunE: shell.Runs(func(context.Context, []string) error {
+			_, err := a.Out.Write(answer.Schema)
+			return err
+		}),
+	}
+}
+
+func versionCommand(a *shell.App) *cobra.Command {
+	var withNotices bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Say which version this is",
+		Args:  shell.None("version takes no arguments"),
+		RunE: shell.Runs(func(context.Context, []string) error {
+			var out shell.Output
+			switch info, known := debug.ReadBuildInfo(); {
+			case withNotices && (a.JSON || !known):
+				return shell.Usagef("--notices are text, of a binary that go build made of modules: leave out --json")
+			case withNotices:
+				if err := notices(&out, info.Deps); err != nil {
+					return err
+				}
+			case a.JSON:
+				out.JSON(map[string]any{
+					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": answer.SchemaVersion,
+				})
+			default:
+				fmt.Fprintf(&out, "robots %s\n", version())
+			}
+			return a.Emit(&out)
+		}),
+	}
+	cmd.Flags().BoolVar(&withNotices, "notices", false,
+		"write the licences and notices of Go and the modules in this binary, from the module cache")
+	return cmd
+}
+
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
+func version() string {
+	return fmt.Sprintf("%s (%s, %s)", moduleVersion(), runtime.Version(), platform)
+}
+
+// moduleVersion is what the go command recorded in the binary.
+func moduleVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

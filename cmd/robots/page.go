@@ -42,7 +42,6 @@ these robots.txt hides the page, so that they do not see them, and where engines
 
 The exit status is 1 if there is a finding, and 2 if the page could not be had.`
 
-// pageCommand makes the subcommand.
 func pageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showPage)
 	cmd.Use, cmd.Long = "page URL", pageHelp
@@ -65,7 +64,6 @@ an engine, such as Googlebot, page rules also count for what that engine takes t
 The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
 be had.`
 
-// usageCommand makes the subcommand.
 func usageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showUsage)
 	cmd.Use, cmd.Long = "usage URL", usageHelp

@@ -53,7 +53,6 @@ http_proxy=http://robots:TOKEN@HOST:3128.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// proxyCommand makes the subcommand.
 func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
 
 func newProxy(a *shell.App) *proxying {

@@ -38,7 +38,6 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 	return a, nil
 }
 
-// proxyCA makes the subcommand.
 func (p *proxying) proxyCA() *cobra.Command {
 	var only []string
 	var days int

@@ -50,7 +50,6 @@ proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// serveCommand makes the subcommand.
 func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
 
 func newServer(a *shell.App) *server {

@@ -24,7 +24,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// signCommand makes the subcommand.
 func signCommand(a *shell.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign",
