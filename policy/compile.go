@@ -119,7 +119,7 @@ type compiler struct {
 	text   []byte
 	tab    []uint32
 	order  []uint64             // the rules of one block, as precedence returns them
-	slots  slots                // of its index
+	slots  slots                // of its index; a word for each
 	counts []uint8              // of its grams
 	width  int                  // bytes per line number
 	copied int                  // bytes of patterns that are kept twice
@@ -138,7 +138,7 @@ func (c *compiler) release() {
 			rules: c.rules[:0], names: c.names[:0], groups: c.groups[:0], extra: c.extra[:0], plain: c.plain[:0],
 			records: recordWriter{stream: c.records.stream[:0]}, lists: c.lists[:0],
 		},
-		text: c.text[:0], tab: c.tab[:0], order: c.order[:0], slots: c.slots[:0], counts: c.counts[:0],
+		text: c.text[:0], tab: c.tab[:0], order: c.order[:0], slots: slots{words: c.slots.words[:0]}, counts: c.counts[:0],
 	}
 	compilers.Put(c)
 }

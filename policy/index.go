@@ -33,21 +33,33 @@ const (
 
 // slots is a hash table of links. A link is 0, or from the lowest bit: linkMore, a tag of the
 // hash of the gram, 1 + the place of a rule, and more of the tag. Most other grams of the same
-// slot have another tag.
-type slots []uint32
+// slot have another tag. In the index of fewer than halfRules, only the lower half of a link is
+// kept: two of them share a word.
+type slots struct {
+	words []uint32
+	n     uint32
+	half  uint32 // 1 if only halves are kept
+}
 
 const (
 	linkMore  = 1  // links of this slot, or of one before it, stand in the next one
 	linkPlace = 6  // the bit at which the place begins
 	placeBits = 17 // a file has at most 500 KiB / len("allow:\n") rules
 	linkTag   = ^uint32((1<<placeBits-1)<<linkPlace | linkMore)
+	halfRules = 1 << (16 - linkPlace)
 )
 
-// slotsOf returns how many slots there are for so many rules.
-func slotsOf(rules int) int { return rules + rules/2 + maxProbe }
+// newSlots returns the slots of so many rules, without links.
+func newSlots(rules uint32) slots {
+	s := slots{n: rules + rules/2 + maxProbe}
+	if rules < halfRules {
+		s.half = 1
+	}
+	return s
+}
 
-// from returns the slots from the first of maxProbe on in which a link may stand.
-func (s slots) from(hash uint32) slots { return s[uint64(hash)*uint64(len(s)-maxProbe)>>32:] }
+// first returns the first of maxProbe slots in which a link may stand.
+func (s *slots) first(hash uint32) uint32 { return uint32(uint64(hash) * uint64(s.n-maxProbe) >> 32) }
 
 func newLink(hash, rule uint32) uint32 {
 	return (hash^hash<<placeBits)&linkTag | (rule+1)<<linkPlace
@@ -80,7 +92,9 @@ func addTo(words []uint32, set uint64) {
 func (c *compiler) writeIndex() {
 	head := len(c.tab)
 	c.tab = append(c.tab, make([]uint32, indexRules)...)
-	c.slots = append(c.slots[:0], make(slots, slotsOf(len(c.order)))...)
+	words := c.slots.words[:0]
+	c.slots = newSlots(uint32(len(c.order)))
+	c.slots.words = append(words, make([]uint32, c.slots.n)...)
 	c.countGrams()
 	for i, o := range c.order {
 		index := c.tab[head:]
@@ -95,13 +109,19 @@ func (c *compiler) writeIndex() {
 		} else {
 			addTo(index[indexPlaces:], 1<<(g.where-1))
 		}
-		links := c.slots.from(g.hash)
+		links := c.slots.words[c.slots.first(g.hash):]
 		for at := range g.probes {
 			links[at] |= linkMore
 		}
 		links[g.probes] = newLink(g.hash, uint32(i))
 	}
-	c.tab = append(c.tab, c.slots...)
+	for i, link := range c.slots.words {
+		if last := len(c.tab) - 1; c.slots.half&uint32(i) == 1 {
+			c.tab[last] = c.tab[last]&0xFFFF | link<<16
+		} else {
+			c.tab = append(c.tab, link)
+		}
+	}
 }
 
 // grams yields the places of a pattern at which grams begin, and each time its where, as in
@@ -178,7 +198,7 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 		if open == 0 {
 			g.cost += costOpen
 		}
-		links := c.slots.from(g.hash)
+		links := c.slots.words[c.slots.first(g.hash):]
 		for g.probes < maxProbe && links[g.probes] != 0 && g.cost < best.cost {
 			g.probes++
 			g.cost += costProbe
@@ -203,7 +223,8 @@ func (b block) search(q *question) (rule uint32, ok bool) {
 	if len(common) > patience {
 		return none, false
 	}
-	s := searched{block: b, best: none, slots: index[indexRules+len(common):][:slotsOf(int(b.len()))]}
+	s := searched{block: b, best: none, slots: newSlots(b.len())}
+	s.words = index[indexRules+len(common):]
 	for _, i := range common {
 		s.try(i, q)
 	}
@@ -242,9 +263,12 @@ type searched struct {
 
 // probe tries the rules with the gram of a hash.
 func (s *searched) probe(hash uint32, q *question) {
+	words, half := s.words, s.half&1
+	kept := ^uint32(0) >> (16 * half)
 	tag := newLink(hash, none)
-	for _, link := range s.from(hash) {
-		if (link^tag)&linkTag == 0 && s.tried <= patience {
+	for i := s.first(hash); ; i++ {
+		link := words[i>>half] >> (16 * (i & half)) & kept
+		if (link^tag)&kept&linkTag == 0 && s.tried <= patience {
 			s.try(placeOf(link), q)
 		}
 		if link&linkMore == 0 {

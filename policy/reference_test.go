@@ -153,7 +153,7 @@ func compareSearches(t *testing.T, d Dialect, file string, v inventor, patterns 
 
 // TestEachRuleIsFound asks for the last rules of blocks whose indexes are laid out differently.
 func TestEachRuleIsFound(t *testing.T) {
-	for _, n := range []int{smallBlock, smallBlock + 1, 1_000, 20_000} {
+	for _, n := range []int{smallBlock, smallBlock + 1, halfRules - 1, halfRules, halfRules + 1, 20_000} {
 		var file strings.Builder
 		file.WriteString("user-agent: *\n")
 		for i := range n {

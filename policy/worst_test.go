@@ -157,7 +157,8 @@ func TestATableTellsWhereAPieceStands(t *testing.T) {
 func TestAFullGramIsNotTriedAgain(t *testing.T) {
 	c := &compiler{builder: builder{dialect: RFC9309, reading: RFC9309.reading()}}
 	c.read([]byte("user-agent: *\ndisallow: /aaa\n")) // one gram
-	c.order, c.slots = []uint64{0}, make(slots, slotsOf(1))
+	c.order, c.slots = []uint64{0}, newSlots(1)
+	c.slots.words = make([]uint32, c.slots.n)
 	c.countGrams()
 	index, tried := make([]uint32, indexRules), 0
 	for i := range 3 * maxProbe {
@@ -166,14 +167,14 @@ func TestAFullGramIsNotTriedAgain(t *testing.T) {
 			t.Fatalf("rule %d has a place: %t", i, ok)
 		}
 		if ok {
-			c.slots.from(g.hash)[g.probes] = newLink(g.hash, 0)
+			c.slots.words[c.slots.first(g.hash)+uint32(g.probes)] = newLink(g.hash, 0)
 		}
 		tried += g.probes
 	}
 	if want := maxProbe * (maxProbe - 1) / 2; tried != want {
 		t.Errorf("%d slots tried, want %d", tried, want)
 	}
-	clear(c.slots)
+	clear(c.slots.words)
 	if g, ok := c.gram(index, c.rules[0]); ok {
 		t.Errorf("the full gram is tried again: %+v", g)
 	}

@@ -338,7 +338,7 @@ var table = []mutation{
 	{"policy/match.go", "kinds[target[1]] != isChanged && target != robots", "target != robots", "a rule is missed for an escape in a target", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/compile.go", "size |= blockOpen", "size |= 0", "a rule that begins with a wildcard is missed", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/internal/scan/field.go", "return Allow, 5", "return Disallow, 5", "a line that begins as nearly all do is taken for another", "./policy", "TestVectors TestDecidingLineOfEqualRules"},
-	{"policy/index.go", "links[at] |= linkMore", "links[at] |= 0", "an index: a link that stands behind another", "./policy", "TestEachRuleIsFound"},
+	{"policy/index.go", "if rules < halfRules {", "if rules <= halfRules {", "an index: a place that does not fit half a link", "./policy", "TestEachRuleIsFound"},
 	{"policy/index.go", "if rule < s.best {", "if true {", "an index: the last rule that matches decides", "./policy", "TestTheSearchDecidesAsBefore"},
 	{"policy/table.go", "if w == from/64 {", "if false {", "an index of a target: pieces match in any order", "./policy", "TestATableTellsWhereAPieceStands"},
 	{"policy/record.go", "w.fields |= fieldBit(len(field), field[0])\n\tif", "w.fields = fieldBit(len(field), field[0])\n\tif", "records are not found by their name", "./policy", "TestRecordsAreFoundByTheirName"},
