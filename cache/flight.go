@@ -335,7 +335,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	loaded chan<- *arrival,
 ) {
 	var a *arrival
-	why := errExited
+	why := errors.New("cache: load ended its goroutine") // unless it returns or panics
 	defer func() {
 		if p := recover(); p != nil {
 			why = fmt.Errorf("cache: load panicked: %v", p)
@@ -355,5 +355,3 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	}
 	why = nil
 }
-
-var errExited = errors.New("cache: load ended its goroutine")

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -133,7 +132,7 @@ func readCacheControl(h http.Header) (f freshness) {
 		return freshness{source: name}
 	}
 	maxAge := cacheobject.DeltaSeconds(-1)
-	for directive := range directives(h[name]) {
+	for _, directive := range directives(h[name]) {
 		d := parseDirective(directive)
 		if maxAge < 0 || d.MaxAge >= 0 && d.MaxAge < maxAge {
 			maxAge = d.MaxAge // §4.2.1 wants the first of several, or stale: the smallest is never longer than either
@@ -181,18 +180,17 @@ func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	return d
 }
 
-func directives(lines []string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, line := range lines {
-			for line != "" {
-				var d string
-				d, line = cutDirective(line)
-				if d = strings.Trim(d, " \t"); d != "" && !yield(d) {
-					return
-				}
+func directives(lines []string) (all []string) {
+	for _, line := range lines {
+		for line != "" {
+			var d string
+			d, line = cutDirective(line)
+			if d = strings.Trim(d, " \t"); d != "" {
+				all = append(all, d)
 			}
 		}
 	}
+	return all
 }
 
 // cutDirective cuts at the first comma outside quoted strings (RFC 9110 §5.6.4). A quote

@@ -36,14 +36,12 @@ type memory struct {
 func (m *memory) init(size int, limit int64) {
 	m.limit = limit
 	m.index.init()
-	m.recent, _ = simplelru.NewLRU(size, m.evicted) // errs only for a size below 1
-}
-
-// evicted is called for each entry that leaves the order of use; the lock is held. An entry
-// that was replaced has left the index before.
-func (m *memory) evicted(e *entry, _ struct{}) {
-	m.remove(e)
-	m.bytes -= int64(e.cost)
+	// For each entry that leaves the order of use; the lock is held.
+	evicted := func(e *entry, _ struct{}) {
+		m.remove(e) // unless it was replaced, and has left the index before
+		m.bytes -= int64(e.cost)
+	}
+	m.recent, _ = simplelru.NewLRU(size, evicted) // errs only for a size below 1
 }
 
 // put publishes a state that a flight for agent has found. Flights of one place follow each

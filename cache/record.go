@@ -178,7 +178,14 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 ) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
-		if r := a.read(body, d); failed(r) {
+		if !a.File || a.Written != nil && *a.Written != d {
+			body = nil // the dialect has no file, and is unreachable if it needs one
+		}
+		r := read(fetch.Result{
+			StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
+			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
+		}, d)
+		if failed(r) {
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)
@@ -200,18 +207,6 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 		return nil, whole
 	}
 	return s, whole
-}
-
-// read returns the answer in a dialect. It is unreachable if the dialect needs a file that is
-// not there.
-func (a *answerRecord) read(body []byte, d policy.Dialect) *fetch.Result {
-	if !a.File || a.Written != nil && *a.Written != d {
-		body = nil
-	}
-	return read(fetch.Result{
-		StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
-		Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
-	}, d)
 }
 
 // read finds out what a stored answer means in a dialect.

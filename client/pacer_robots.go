@@ -95,10 +95,12 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 
 // check is for fetch.WithTurns. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
-	if turn := v.current.Load(); turn != nil {
-		return v.pacer.check(turn.place)
+	turn := v.current.Load()
+	if turn == nil || !v.pacer.lapsed(turn.place) {
+		return nil
 	}
-	return nil
+	turn.place.lease.gone.Store(true)
+	return errLost
 }
 
 // lost reports whether there is no answer because of us.

@@ -144,7 +144,8 @@ func (p *Pacer) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 // name says what w asks the store for. It has a name unless it was asked for before.
 func (p *Pacer) name(w *waiter, now time.Time) {
 	if w.ask.Turn == "" {
-		w.ask = turns.Ask{Turn: rand.Text()[:turnLetters], Kind: w.kind, Places: p.places(), Lease: leaseTime}
+		// 40 bits, for the few turns at one origin at a time.
+		w.ask = turns.Ask{Turn: rand.Text()[:8], Kind: w.kind, Places: p.places(), Lease: leaseTime}
 		if w.kind == turns.Robots {
 			w.ask.Keep = p.maxDelay() // as much as the file may ask for
 		}
@@ -174,10 +175,6 @@ func (p *Pacer) drop(w *waiter) {
 	p.behind(func() { p.tell(key, n) })
 	w.ask.Turn, w.taken = "", time.Time{}
 }
-
-// turnLetters is the length of the name of a turn: 40 bits, for the few turns at one origin
-// at a time.
-const turnLetters = 8
 
 // because returns err, the end of a context, with the reason for waiting until then if that
 // was Pacer.Turns.
@@ -262,11 +259,6 @@ func (p *Pacer) renew(pl place) {
 	defer cancel()
 	begin := time.Now()
 	err := p.Turns.Tell(ctx, pl.key, turns.Report{Ask: ask, Event: turns.Renewed})
-	p.renewed(pl, begin, err)
-}
-
-// renewed takes note of how renew ended, which began at some time, and sees to the next.
-func (p *Pacer) renewed(pl place, begin time.Time, err error) {
 	p.storeDid(err, begin)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,15 +278,6 @@ var errLost = errors.New("client: not sent: this process was stopped for longer 
 
 // lost reports whether the request was not sent because the place lapsed before.
 func (pl place) lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
-
-// check returns errLost if the place has lapsed: nothing may be sent on it.
-func (p *Pacer) check(pl place) error {
-	if !p.lapsed(pl) {
-		return nil
-	}
-	pl.lease.gone.Store(true)
-	return errLost
-}
 
 // lapsed reports whether the place may have been given to another process meanwhile.
 func (p *Pacer) lapsed(pl place) bool {

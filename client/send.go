@@ -384,14 +384,12 @@ func untilCancel(req *http.Request) (context.Context, func()) {
 	go func() {
 		select {
 		case <-canceled:
-			cancel(errCanceled)
+			cancel(errors.New("client: not sent: the request's Cancel was closed"))
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() { cancel(nil) }
 }
-
-var errCanceled = errors.New("client: not sent: the request's Cancel was closed")
 
 // compareClocks tells, once, why a site may refuse what is signed: signatures are valid from
 // and until a time.

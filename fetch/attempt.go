@@ -152,7 +152,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 		if given, err = credentials(req, before); err != nil {
 			return response{err: err}
 		}
-		leash.Own(req.Header)
+		leash.Own = req.Header
 	}
 	if err := r.turns.check(); err != nil { // a base may tell httptrace nothing
 		return response{err: harden.Final(err.Error())}

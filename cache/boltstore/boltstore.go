@@ -203,25 +203,23 @@ func (s *Store) update(group []*value) error {
 		return s.damage
 	}
 	err := guard(func() error {
-		return s.db.Update(func(tx *bolt.Tx) error { return s.write(tx, group) })
+		return s.db.Update(func(tx *bolt.Tx) error {
+			b, now := tx.Bucket(bucket), time.Now()
+			for _, v := range group {
+				if err := s.forget(b, now); err != nil {
+					return err
+				}
+				if err := b.Put(v.key, v.stored); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	})
 	if errors.Is(err, ErrDamaged) {
 		s.damage = err // the transaction that broke off may hold the file's lock for ever
 	}
 	return err
-}
-
-func (s *Store) write(tx *bolt.Tx, group []*value) error {
-	b, now := tx.Bucket(bucket), time.Now()
-	for _, v := range group {
-		if err := s.forget(b, now); err != nil {
-			return err
-		}
-		if err := b.Put(v.key, v.stored); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // forget looks at the next few values and deletes those whose time has ended.

@@ -142,12 +142,10 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	if size(inputs, signatures, h.Values("Signature-Agent")) > maxFields {
 		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
-	label, input, err = tagged(inputs)
-	if err != nil {
+	if label, input, err = tagged(inputs); err != nil {
 		return "", input, nil, err
 	}
-	signature, err = bytesOf(signatures, label)
-	if err != nil {
+	if signature, err = bytesOf(signatures, label); err != nil {
 		return "", input, nil, fmt.Errorf("its Signature: %w", err)
 	}
 	return label, input, signature, nil

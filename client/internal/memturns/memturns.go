@@ -52,32 +52,28 @@ func (s *Store) Forget() {
 }
 
 // Take implements turns.Store.
-func (s *Store) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, error) {
-	if err := s.fault(ctx, key, false); err != nil {
-		return turns.Reply{}, err
-	}
-	s.mu.Lock()
-	answer := s.origin(key, a.Turn).take(a, time.Now())
-	s.mu.Unlock()
-	return answer, s.fault(ctx, key, true)
+func (s *Store) Take(ctx context.Context, key string, a turns.Ask) (answer turns.Reply, err error) {
+	err = s.do(ctx, key, a.Turn, func(o *origin) { answer = o.take(a, time.Now()) })
+	return answer, err
 }
 
 // Tell implements turns.Store.
 func (s *Store) Tell(ctx context.Context, key string, n turns.Report) error {
-	if err := s.fault(ctx, key, false); err != nil {
+	return s.do(ctx, key, n.Turn, func(o *origin) { o.tell(n, time.Now()) })
+}
+
+func (s *Store) do(ctx context.Context, key, turn string, f func(*origin)) error {
+	fault := s.Fault
+	if fault == nil {
+		fault = func(ctx context.Context, _ string, _ bool) error { return ctx.Err() }
+	}
+	if err := fault(ctx, key, false); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.origin(key, n.Turn).tell(n, time.Now())
+	f(s.origin(key, turn))
 	s.mu.Unlock()
-	return s.fault(ctx, key, true)
-}
-
-func (s *Store) fault(ctx context.Context, key string, after bool) error {
-	if s.Fault != nil {
-		return s.Fault(ctx, key, after)
-	}
-	return ctx.Err()
+	return fault(ctx, key, true)
 }
 
 // origin returns what is known of an origin, without what has lapsed.
@@ -92,11 +88,11 @@ func (s *Store) origin(key, turn string) *origin {
 		s.origins[key] = o
 	}
 	o.held = slices.DeleteFunc(o.held, func(p place) bool {
-		lapsed := !p.till.After(now)
-		if lapsed {
-			o.Last = pacing.Later(o.Last, p.till) // its process died: the request may have gone on until then
+		if p.till.After(now) {
+			return false
 		}
-		return lapsed
+		o.Last = pacing.Later(o.Last, p.till) // its process died: the request may have gone on until then
+		return true
 	})
 	o.queue = slices.DeleteFunc(o.queue, func(w waiter) bool { return w.turn != turn && !w.due.Add(grace).After(now) })
 	return o

@@ -76,10 +76,9 @@ func (s *Store) init() {
 // Close stops listening to the server. It does not close Client. The Store must not be used any
 // more: first shut down the Transports, which tells it of the last turns.
 func (s *Store) Close() error {
-	if err := s.usable(); err != nil {
+	if s.ready() != nil {
 		return nil
 	}
-	s.once.Do(s.init)
 	s.finish()
 	err := s.sub.Close()
 	<-s.heard
@@ -88,10 +87,9 @@ func (s *Store) Close() error {
 
 // Take implements turns.Store.
 func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
-	if err := s.usable(); err != nil {
+	if err := s.ready(); err != nil {
 		return turns.Reply{}, err
 	}
-	s.once.Do(s.init)
 	wake := make(chan struct{}) // closed when the turn should be asked for again
 	s.wakes.Store(nameOf(a), wake)
 	got, err := s.batch.Run(ctx, s.Client, takeScript(), s.key(origin), s.args(a, int(a.Kind), 0)...).Int64Slice()
@@ -119,10 +117,9 @@ func (s *Store) Take(ctx context.Context, origin string, a turns.Ask) (turns.Rep
 
 // Tell implements turns.Store.
 func (s *Store) Tell(ctx context.Context, origin string, n turns.Report) error {
-	if err := s.usable(); err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
-	s.once.Do(s.init)
 	if n.Event == turns.Dropped {
 		s.wakes.Delete(nameOf(n.Ask))
 	}
@@ -188,12 +185,11 @@ func (s *Store) channel() string { return s.prefix() + "turns:" }
 
 func (s *Store) prefix() string { return cmp.Or(s.Prefix, "robotsgate:") }
 
-func (s *Store) usable() error {
-	if s.Client == nil {
-		return errors.New("redisturns: Store has no Client")
-	}
+func (s *Store) ready() error {
 	deadlines := true // as far as can be seen
 	switch c := s.Client.(type) {
+	case nil:
+		return errors.New("redisturns: Store has no Client")
 	case *redis.Client:
 		deadlines = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
@@ -202,5 +198,6 @@ func (s *Store) usable() error {
 	if !deadlines {
 		return errors.New("redisturns: Client was made without ContextTimeoutEnabled; set it in its options")
 	}
+	s.once.Do(s.init)
 	return nil
 }

@@ -27,7 +27,7 @@ type Leash struct {
 	late       func() error // why the request must not be sent any more, or nil
 	proxied    atomic.Bool  // the transport's Proxy has named one
 	detour     atomic.Bool  // the connection is to another address than the URL's
-	own        http.Header  // what the request carries, but for what the transport adds
+	Own        http.Header  // what the request carries before the transport has it
 	credential atomic.Pointer[string]
 	dials      atomic.Int32
 	addresses  atomic.Int32
@@ -45,9 +45,6 @@ func (g *Guard) Leash(ctx context.Context, redirects int, addr string, plain boo
 	l.ctx, l.cancel = context.WithCancelCause(context.WithValue(ctx, leashKey{}, l)) // ends with ctx
 	return httptrace.WithClientTrace(l.ctx, l.trace(addr, plain)), l
 }
-
-// Own says what the request carries before the transport has it.
-func (l *Leash) Own(h http.Header) { l.own = h }
 
 func leashOf(ctx context.Context) *Leash {
 	return ctx.Value(leashKey{}).(*Leash)
@@ -87,7 +84,7 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 		GotConn: l.gotConn,
 		WroteHeaderField: func(name string, _ []string) {
 			field := http.CanonicalHeaderKey(name)
-			if !IsCredential(name) || l.own[field] != nil {
+			if !IsCredential(name) || l.Own[field] != nil {
 				return
 			}
 			if field == "Proxy-Authorization" && (l.proxied.Load() || plain && l.detour.Load()) {
