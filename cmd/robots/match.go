@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,6 +50,8 @@ robots.txt, in the format of the robots.txt vectors:
   agents                           product tokens; of several, all groups count as one
   url, url_b64                     a URL or a path; example.com/a is a URL
   profile                          the dialect; else that of --as
+
+Each is there once, in this spelling. All others are ignored.
 
 For each there is one line of output in the same order, as --json writes it.`,
 		Example: `  robots match --robots robots.txt --agent ExampleBot /private/page
@@ -202,7 +203,7 @@ func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (policy
 	if l.TooLong {
 		return policy.Decision{}, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
-	if err := json.Unmarshal([]byte(l.Text), r); err != nil {
+	if err := r.Read(l.Text); err != nil {
 		return policy.Decision{}, nil, err
 	}
 	d, err := r.Dialect(m.Dialect)

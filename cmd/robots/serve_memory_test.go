@@ -93,8 +93,8 @@ func TestServeAdmitsMemoryByBytes(t *testing.T) {
 		{"one long URL", "/v1/match", asJSON, `{"robots":"","urls":["` + strings.Repeat("x", 8e6) + `"]}`, clients, 400},
 		{"escapes", "/v1/match", asJSON, `{"urls":["/"],"robots":"` + strings.Repeat(`\u0061`, 1<<20) + `"}`, clients, 200},
 		{"many rules", "/v1/match", asJSON, `{"robots":"` + strings.ReplaceAll(manyRules(), "\n", `\n`) + `","urls":` + listOf(9999, `"/"`) + `}`, clients, 200},
-		{"short lines", "/v1/lint", asText, strings.Repeat("D:/n\n", 200000), 16, 200},
-		{"the page", "/", asForm, formOf("source", "text", "robots", manyRules(), "urls", manyPaths()), 32, 200},
+		{"short lines", "/v1/lint", asText, strings.Repeat("D:/n\n", 200000), clients, 200},
+		{"the page", "/", asForm, formOf("source", "text", "robots", manyRules(), "urls", manyPaths()), clients, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd, at := process(t, "--cache=none")
@@ -133,6 +133,12 @@ func slowClient(t *testing.T, addr, path, media, body string, status int) {
 	io.WriteString(c, body)
 	in := bufio.NewReaderSize(c, 256)
 	res, err := http.ReadResponse(in, nil)
+	if err == nil && res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") == "1" { // on a busy machine
+		c.Close()
+		time.Sleep(time.Second)
+		slowClient(t, addr, path, media, body, status)
+		return
+	}
 	if err != nil || res.StatusCode != status {
 		t.Errorf("%v, %v, want %d", res, err, status)
 		return
@@ -250,7 +256,9 @@ func TestServeUnderAMixedCrowd(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if peak := status(t, cmd.Process.Pid, "VmHWM"); peak > 200 {
+	peak := status(t, cmd.Process.Pid, "VmHWM")
+	t.Logf("%d MiB at the peak", peak)
+	if peak > 200 {
 		t.Errorf("%d MiB at the peak, want at most 200", peak)
 	}
 }

@@ -14,14 +14,23 @@ import (
 // Question is one line of "robots match --jsonl": a question about a robots.txt that
 // it carries. The fields are those of the robots.txt vectors; others are ignored.
 type Question struct {
-	ID        json.RawMessage `json:"id"` // given back unchanged
-	Profile   string          `json:"profile"`
-	Robots    *string         `json:"robots"`
-	RobotsB64 *string         `json:"robots_b64"`
-	RobotsGen []repeated      `json:"robots_gen"`
-	Agents    []string        `json:"agents"`
-	URL       *string         `json:"url"`
-	URLB64    *string         `json:"url_b64"`
+	ID        json.RawMessage // given back unchanged
+	Profile   string
+	Robots    *string
+	RobotsB64 *string    `json:"robots_b64"`
+	RobotsGen []repeated `json:"robots_gen"`
+	Agents    []string
+	URL       *string
+	URLB64    *string `json:"url_b64"`
+}
+
+// Read reads a line into r.
+func (r *Question) Read(line string) error {
+	if plain(line, `"id"`, `"profile"`, `"robots"`, `"robots_b64"`, `"robots_gen"`, `"agents"`, `"url"`, `"url_b64"`) {
+		return json.Unmarshal([]byte(line), r)
+	}
+	return Fields(line, map[string]any{"id": &r.ID, "profile": &r.Profile, "robots": &r.Robots, "robots_b64": &r.RobotsB64,
+		"robots_gen": &r.RobotsGen, "agents": &r.Agents, "url": &r.URL, "url_b64": &r.URLB64})
 }
 
 // repeated is a piece of a generated robots.txt: Text, Repeat times.

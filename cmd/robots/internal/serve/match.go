@@ -115,7 +115,9 @@ func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
 	if err != nil {
 		return q, nil, err
 	}
-	if err := q.read(json.NewDecoder(transform.NewReader(body, encoding.UTF8Validator))); err != nil {
+	if err := readObject(body, map[string]any{
+		"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As, "urls": q.readURLs,
+	}); err != nil {
 		return q, nil, notRead(err)
 	}
 	if !q.asked {
@@ -133,37 +135,46 @@ func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
 	return q, text, nil
 }
 
-// read reads an object whose fields come in any order.
-func (q *matchQuestion) read(d *json.Decoder) error {
+// readObject reads a body of one object, whose fields come in any order: the value of each into what fields has for its
+// name, a pointer or what reads it. A name has one spelling, and is there once.
+func readObject(from io.Reader, fields map[string]any) (err error) {
+	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
 	}
-	fields, seen := map[string]any{"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As}, map[string]bool{}
+	defer func() {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+	}()
+	seen := map[string]bool{}
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
 			return err
 		}
 		name := t.(string)
-		switch into, known := fields[name]; {
+		into, known := fields[name]
+		read, ours := into.(func(*json.Decoder) error)
+		switch {
+		case !known:
+			return fmt.Errorf("json: unknown field %s", answer.Quoted(name))
 		case seen[name]:
-			err = web.BadParameter(name, "%s is given 2 times", name)
-		case name == "urls":
-			err = q.readURLs(d)
-		case known:
-			err = readField(d, name, into)
+			return web.BadParameter(name, "%s is given 2 times", name)
+		case ours:
+			err = read(d)
 		default:
-			err = fmt.Errorf("json: unknown field %s", answer.Quoted(name))
+			err = readField(d, name, into)
 		}
-		seen[name] = true
 		if err != nil {
 			return err
 		}
+		seen[name] = true
 	}
 	if _, err := d.Token(); err != nil {
 		return err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if _, err := d.Token(); err != io.EOF {
 		return web.BadParameter("body", "the body holds more than one question")
 	}
 	return nil

@@ -175,7 +175,7 @@ func (q *streamed) own() {
 		return
 	}
 	var agent, as string
-	err, own := answer.Fields(q.Text, map[string]*string{"agent": &agent, "as": &as}), *q.as
+	err, own := answer.Fields(q.Text, map[string]any{"agent": &agent, "as": &as}), *q.as
 	if err == nil && agent != "" {
 		err = own.SetAgent(agent)
 	}

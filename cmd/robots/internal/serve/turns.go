@@ -1,18 +1,13 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -21,11 +16,7 @@ import (
 )
 
 // turnQuestion is the body of POST /v1/turns.
-type turnQuestion struct {
-	URL   string `json:"url"`
-	Agent string `json:"agent"`
-	Wait  string `json:"wait"`
-}
+type turnQuestion struct{ URL, Agent, Wait string }
 
 // turnAnswer is the answer. Every field is always there, and null if it does not apply;
 // openapi.json describes them.
@@ -40,8 +31,8 @@ type turnAnswer struct {
 
 // turnEnd is the body of POST /v1/turns/ID.
 type turnEnd struct {
-	Status     *int   `json:"status"`
-	RetryAfter string `json:"retry_after"` // as the field
+	Status     *int
+	RetryAfter string // as the field
 }
 
 const (
@@ -166,7 +157,7 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 	if _, err := parameters(r); err != nil {
 		return q, 0, err
 	}
-	if err := v.readJSON(w, r, &q, mediaJSON); err != nil {
+	if err := v.readJSON(w, r, map[string]any{"url": &q.URL, "agent": &q.Agent, "wait": &q.Wait}, mediaJSON); err != nil {
 		return q, 0, err
 	}
 	if q.Wait == "" {
@@ -201,7 +192,7 @@ func (v *Service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, 
 	if _, err := parameters(r); err != nil {
 		return end, err
 	}
-	if err := v.readJSON(w, r, &end, mediaJSON, ""); err != nil {
+	if err := v.readJSON(w, r, map[string]any{"status": &end.Status, "retry_after": &end.RetryAfter}, mediaJSON, ""); err != nil {
 		return end, err
 	}
 	if s := end.Status; s != nil && *s != 0 && (*s < 100 || *s > 599) {
@@ -211,7 +202,7 @@ func (v *Service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, 
 }
 
 // readJSON reads a small body that is one object. An empty one changes nothing, if it may be.
-func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
+func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[string]any, types ...string) error {
 	spool, err := v.body(w, r, maxJSON, types...)
 	if err != nil {
 		return err
@@ -222,23 +213,13 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 		return err
 	}
 	defer release()
-	data, err := readAll(spool)
+	body, err := spool.Reader(0)
 	if err != nil {
 		return err
 	}
-	if len(types) > 1 && len(bytes.TrimSpace(data)) == 0 {
+	err = readObject(body, fields)
+	if err == nil || err == io.EOF && len(types) > 1 {
 		return nil
 	}
-	if !utf8.Valid(data) { // a Decoder would put U+FFFD in its place (RFC 8259 §8.1)
-		return notRead(encoding.ErrInvalidUTF8)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := readField(d, "body", into); err != nil {
-		return notRead(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return web.BadParameter("body", "the body holds more than one question")
-	}
-	return nil
+	return notRead(err)
 }
