@@ -11,7 +11,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-var update = flag.Bool("update", false, "write README.md anew")
+var (
+	update = flag.Bool("update", false, "write README.md anew")
+	whole  = flag.Bool("full", false, "compare verdicts over all files, not over a third")
+)
 
 // inAFile reports whether the example of a rule is a robots.txt file. The other rules are about a
 // name, an answer or a page, or their files are too long to show.
