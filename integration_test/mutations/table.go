@@ -370,9 +370,9 @@ var table = []mutation{
 	{"cmd/robots/internal/proxy/blind.go", "\t\terr = s.begin(site, c, to)\n", "", "a tunnel carries anything", "./cmd/robots/internal/proxy", "TestTunnelsCarryTLSAlone"},
 	{"cmd/robots/internal/proxy/proxy.go", "\tif why.denies() {\n", "\tif false {\n", "a refusal looks like a wall, whatever the operator says", "./cmd/robots", "TestProxyRefusesAsItIsTold"},
 	{"cmd/robots/internal/listen/listen.go", "err == nil && ip.Is4() {", "err == nil && ip.Is6() {", "0.0.0.0 takes IPv6 too", "./cmd/robots", "TestIPv4IsIPv4Alone"},
-	{"cmd/robots/internal/listen/tls.go", "if p.current != nil && same(", "if p.current != nil || same(", "a renewed certificate is not seen", "./cmd/robots", "TestTLSFollowsItsFiles"},
+	{"cmd/robots/internal/listen/listen.go", "if p.current != nil && same(", "if p.current != nil || same(", "a renewed certificate is not seen", "./cmd/robots", "TestTLSFollowsItsFiles"},
 	{"cmd/robots/internal/proxy/blind.go", "\tuntil, err := s.Blind(r.Context(), to)\n", "\tuntil, err := time.Time{}, error(nil)\n", "any tunnel opens", "./cmd/robots", "TestProxyOpensATunnelOnlyWhereNothingIsForbidden"},
-	{"cmd/robots/internal/proxy/target.go", "return fmt.Errorf(\"port %d: %w\", port, errPort)", "return nil", "a request reaches what speaks another protocol", "./cmd/robots", "TestProxyTunnelsToWebOriginsOnly"},
+	{"cmd/robots/internal/proxy/connect.go", "return fmt.Errorf(\"port %d: %w\", port, errPort)", "return nil", "a request reaches what speaks another protocol", "./cmd/robots", "TestProxyTunnelsToWebOriginsOnly"},
 	{"cmd/robots/internal/proxy/authority.go", "x509.VerifyOptions{Roots: a.roots}); err != nil {", "x509.VerifyOptions{Roots: a.roots}); false {", "a CA is used for what it may not speak for", "./cmd/robots/internal/proxy", "TestLeaves"},
 	{"cmd/robots/internal/web/guard.go", "if (scheme == \"basic\" || scheme == \"bearer\") && g.matches(token) {", "if scheme == \"basic\" || scheme == \"bearer\" {", "any password is the token", "./cmd/robots", "TestProxyAsksForItsToken"},
 }

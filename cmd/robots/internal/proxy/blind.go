@@ -19,12 +19,10 @@ import (
 
 // blind opens a tunnel that is not looked into.
 func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
-	leave, ok := s.enter()
-	if !ok {
-		s.answer(w, r, busy())
+	if !s.enter(w, r) {
 		return
 	}
-	defer leave()
+	defer s.leave()
 	var site net.Conn
 	until, err := s.Blind(r.Context(), to)
 	if err == nil {

@@ -209,12 +209,10 @@ func checkTarget(r *http.Request) error {
 
 // pass sends a request on, if there is a place for it.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
-	leave, ok := s.enter()
-	if !ok {
-		s.answer(w, r, busy())
+	if !s.enter(w, r) {
 		return
 	}
-	defer leave()
+	defer s.leave()
 	last, err := forwards(r)
 	switch {
 	case err != nil:
@@ -227,15 +225,18 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter takes a place for a request or tunnel.
-func (s *Server) enter() (leave func(), ok bool) {
+// enter takes a place for a request or tunnel. If there is none, it answers so.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	select {
 	case s.underway <- struct{}{}:
-		return func() { <-s.underway }, true
+		return true
 	default:
-		return nil, false
+		s.answer(w, r, busy())
+		return false
 	}
 }
+
+func (s *Server) leave() { <-s.underway }
 
 // forward sends r on. Neither body may stall.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {

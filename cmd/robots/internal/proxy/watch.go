@@ -19,8 +19,7 @@ func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *htt
 	mux := http.NewServeMux()
 	web.Health(ctx, mux, "proxy", g.Ping)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if err := guard.CheckToken(r); err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer") // RFC 9110 §15.5.2
+		if err := guard.CheckToken(w, r); err != nil {
 			err.Write(w)
 			return
 		}

@@ -29,7 +29,7 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 			return p
 		}
 	}
-	if p := v.checkToken(w, r); p != nil {
+	if p := v.Guard.CheckToken(w, r); p != nil {
 		return p
 	}
 	text, p := v.Trusted.Target(r, authzPath)

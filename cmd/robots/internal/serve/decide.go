@@ -2,11 +2,15 @@ package serve
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -64,9 +68,7 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	defer release()
-	out := v.outputs.Get().(*shell.Output)
-	defer v.outputs.Put(out)
-	out.Reset()
+	var out shell.Output
 	var outcomes []string
 	for _, r := range k.Readings(res) {
 		verdict, err := k.Check(u, r, g.Answer(o, r.Result))
@@ -172,3 +174,31 @@ func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Cache-Control", "max-age=3600")
 	return v.send(w, mediaJSON, openAPI())
 }
+
+// openAPIText describes what "robots serve" answers. What the subcommands write as well, it
+// takes from schema.json.
+//
+//go:embed openapi.json
+var openAPIText []byte
+
+// openAPI is openapi.json with the definitions of schema.json that it uses among its schemas: one
+// document, which tools need not put together.
+var openAPI = sync.OnceValue(func() []byte {
+	var doc, schema map[string]any
+	defs := strings.ReplaceAll(string(answer.Schema), "#/$defs/", "#/components/schemas/")
+	if err := json.Unmarshal([]byte(defs), &schema); err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(openAPIText, &doc); err != nil {
+		panic(err)
+	}
+	own := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, name := range []string{"decision", "dialect", "engines", "fetched", "report", "robots", "ruleID", "severity", "statement"} {
+		own[name] = schema["$defs"].(map[string]any)[name]
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		panic(err)
+	}
+	return text
+})

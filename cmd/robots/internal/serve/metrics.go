@@ -10,7 +10,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// metrics are what the service tells of itself besides those of its gate.
 type metrics struct {
 	*site.Metrics
 	decisions    *prometheus.CounterVec

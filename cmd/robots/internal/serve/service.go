@@ -14,13 +14,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -40,7 +38,6 @@ type Service struct {
 	gate     *site.Gate
 	whole    *site.Gate // of files
 	files    *site.Files
-	outputs  sync.Pool // of *output, for single answers
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
@@ -58,7 +55,6 @@ func (v *Service) Open(g *site.Gate) {
 	v.underway, v.streams = make(chan struct{}, l.Questions), make(chan struct{}, l.Streams)
 	v.work, v.small = web.NewMemory(l.Work-l.Work/4), web.NewMemory(l.Work/4)
 	v.policies, v.spool = web.NewMemory(l.Policies), web.NewMemory(l.Spool)
-	v.outputs.New = func() any { return new(shell.Output) }
 	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = v.TurnTime, (*client.Turn).End, make(chan struct{}, l.Turns)
 	v.gate = g
 	g.Pacer = new(client.Pacer)
@@ -140,23 +136,13 @@ func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 		p.Write(w)
 		return
 	}
-	probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
-	if !probe {
-		if p := v.checkToken(w, r); p != nil {
+	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; !probe {
+		if p := v.Guard.CheckToken(w, r); p != nil {
 			p.Write(w)
 			return
 		}
 	}
 	next.ServeHTTP(w, r)
-}
-
-// checkToken is that of the guard, with the field that a 401 must have (RFC 9110 §15.5.2).
-func (v *Service) checkToken(w http.ResponseWriter, r *http.Request) *web.Problem {
-	p := v.Guard.CheckToken(r)
-	if p != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	return p
 }
 
 // question makes a handler of one that asks. Those under way are bounded.

@@ -136,7 +136,6 @@ func (v *Service) readAtItsPace(ctx context.Context, u *url.URL) error {
 	return nil
 }
 
-// await waits for a turn.
 func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
@@ -152,7 +151,6 @@ func inSeconds(d time.Duration) *float64 {
 	return &s
 }
 
-// readTurn reads the body of POST /v1/turns.
 func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
 	if _, err := parameters(r); err != nil {
 		return q, 0, err

@@ -40,14 +40,15 @@ func (g *Guard) CheckHost(r *http.Request) *Problem {
 	return NewProblem(http.StatusMisdirectedRequest, "host", "the Host field names another host: see --host")
 }
 
-// CheckToken is CheckHost for the token.
-func (g *Guard) CheckToken(r *http.Request) *Problem {
+// CheckToken is CheckHost for the token. It sets the field that a 401 must have (RFC 9110 §15.5.2).
+func (g *Guard) CheckToken(w http.ResponseWriter, r *http.Request) *Problem {
 	if g.Token == "" {
 		return nil
 	}
 	if scheme, token := credentials(r, "Authorization"); scheme == "bearer" && g.matches(token) {
 		return nil
 	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
 	return NewProblem(http.StatusUnauthorized, "token", "the bearer token of --token-file is missing or wrong")
 }
 
