@@ -34,7 +34,6 @@ type daemon struct {
 	file    string // the store that is the user's own
 }
 
-// register adds the flags.
 func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
 	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on, if systemd passes no socket")
@@ -131,31 +130,12 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
 }
 
-// openGate makes a gate with the settings of a program that runs on.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
-	at, own, err := s.cachePlace()
-	if err != nil {
-		log.Warn("robots.txt is kept in memory only", "error", err)
-	}
-	n := s.Network
-	n.CacheAt = at
-	g, err := n.Open(s.Err)
-	if err != nil && own {
-		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	g.RunsOn(log, s.private)
-	return g, nil
-}
-
-// cachePlace is what --cache names. own tells that it was not given, and that the place is
-// the user's own; an error, that there is no such place.
-func (s *daemon) cachePlace() (at string, own bool, err error) {
-	switch s.CacheAt {
+	n, own := s.Network, ""
+	switch n.CacheAt {
 	case "none":
-		return "", false, nil
+		n.CacheAt = ""
 	case "":
 		dir, err := os.UserCacheDir()
 		if err == nil {
@@ -163,10 +143,19 @@ func (s *daemon) cachePlace() (at string, own bool, err error) {
 			err = os.MkdirAll(dir, 0o700)
 		}
 		if err != nil {
-			return "", false, err
+			log.Warn("robots.txt is kept in memory only", "error", err)
+			break
 		}
-		return filepath.Join(dir, s.file), true, nil
-	default:
-		return s.CacheAt, false, nil
+		own = filepath.Join(dir, s.file)
+		n.CacheAt = own
 	}
+	g, err := n.Open(s.Err)
+	if err != nil && own != "" {
+		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.RunsOn(log, s.private)
+	return g, nil
 }

@@ -275,7 +275,6 @@ func (f *filterer) question(l shell.Line) question {
 	return q
 }
 
-// isOpen reports whether the origin of q has to be looked up.
 func (q *question) isOpen() bool { return q.URL != nil && q.Err == nil && q.Result == nil }
 
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
@@ -362,7 +361,6 @@ func (f *filterer) write(b *filtered) error {
 	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })
 }
 
-// tally counts lines by their answers.
 type tally struct {
 	Lines     int64 `json:"lines"` // empty ones too
 	Allowed   int64 `json:"allowed"`

@@ -26,12 +26,14 @@ import (
 type linter struct {
 	*shell.App
 	site.Network
-	fixer
-	format  string
-	least   severityFlag
-	failOn  severityFlag
-	disable []string
-	rules   bool
+	fix       string // --fix: "" for no repair, fixKeeping or fixAll
+	outputAt  string
+	overwrite bool
+	format    string
+	least     severityFlag
+	failOn    severityFlag
+	disable   []string
+	rules     bool
 }
 
 const lintHelp = `Lint reads robots.txt files and reports what crawlers will not read as it was
@@ -103,7 +105,6 @@ func lintCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// severityFlag is --severity or --fail-on.
 type severityFlag struct{ lint.Severity }
 
 func (f *severityFlag) Type() string { return "severity" }
@@ -245,13 +246,9 @@ func looksLikeHost(arg string) bool {
 // does not answer is no finding about a file but a failure to find out; a 503 is one, as it
 // closes the site to crawlers.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
-	u, err := answer.ReadURL(policy.RFC9309, text)
+	u, o, err := answer.ReadSite(policy.RFC9309, text)
 	if err != nil {
 		return r, shell.Usagef("%w", err)
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return r, err
 	}
 	g, err := l.Open(l.Err)
 	if err != nil {
@@ -282,11 +279,10 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	u.Path = "/robot.txt"
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := l.Get(ctx, u.String())
 	if err != nil {
 		return nil
 	}
-	req.Header.Set("User-Agent", l.UserAgent)
 	// A redirect is not followed: sites that answer everything with a page mostly redirect there.
 	res, err := g.Base.RoundTrip(req)
 	if err != nil {
@@ -350,4 +346,93 @@ func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	}
 	fmt.Fprintf(out, "  fix: %s\n\n%s\n", r.Advice, r.URL())
 	return nil
+}
+
+// What --fix applies.
+const (
+	fixKeeping = "keep"
+	fixAll     = "all"
+)
+
+// misuse reports flags that do not go together.
+func (l *linter) misuse(args []string, formatted bool) error {
+	switch {
+	case l.fix == "" && (l.outputAt != "" || l.overwrite):
+		return shell.Usagef("--output and --overwrite are for the file that --fix repairs")
+	case l.overwrite && l.outputAt == "":
+		return shell.Usagef("--overwrite needs --output FILE")
+	case l.fix == "":
+		return nil
+	case l.fix != fixKeeping && l.fix != fixAll:
+		return shell.Usagef("--fix=%s: write --fix, or --fix=all", l.fix)
+	case l.rules || l.JSON || formatted:
+		return shell.Usagef("--fix writes the repaired file: leave out --rules, --format and --json")
+	case len(args) != 1:
+		return shell.Usagef("--fix repairs one FILE or URL")
+	}
+	return nil
+}
+
+// repair writes the file of a report anew, and to standard error what is left to say about it.
+func (l *linter) repair(out *shell.Output, r lint.Report) error {
+	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
+	if strings.Contains(r.Name, "://") {
+		a.URL = r.Name
+	}
+	fixed, applied := a.Fix(func(f lint.Finding) bool {
+		return l.shows(f) && (f.Changes == "" || l.fix == fixAll)
+	})
+	for _, f := range applied {
+		if f.Changes != "" {
+			out.Problems = fmt.Appendf(out.Problems, "%s:%d: the replacement %s [%s %s]\n",
+				answer.Visible(r.Name), f.Line, answer.Visible(f.Changes), f.ID, f.Name)
+		}
+	}
+	a.Body = fixed
+	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
+	if l.outputAt != "" && l.outputAt != "-" {
+		left.Name = l.outputAt
+	}
+	var said shell.Output
+	if err := l.text(&said, left); err != nil {
+		return err
+	}
+	out.Problems = append(out.Problems, said.Bytes()...)
+	if l.outputAt == "" || l.outputAt == "-" {
+		out.Write(fixed)
+		return nil
+	}
+	return l.save(fixed)
+}
+
+// save writes the repaired file to a new one, or with --overwrite over an old one.
+func (l *linter) save(data []byte) error {
+	f, err := open(l.outputAt, os.O_WRONLY|replacing(l.overwrite))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// replacing is how open takes a file that may exist, or must not.
+func replacing(overwrite bool) int {
+	if overwrite {
+		return os.O_TRUNC
+	}
+	return os.O_EXCL
+}
+
+// open opens a file of --output, or makes it.
+func open(name string, how int) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s exists: add --overwrite to replace it", name)
+	}
+	return f, err
+}
+
+// shows reports whether a finding is severe enough and not disabled.
+func (l *linter) shows(f lint.Finding) bool {
+	return f.Severity >= l.least.Severity && !slices.Contains(l.disable, f.ID)
 }

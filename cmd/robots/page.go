@@ -119,11 +119,10 @@ type seen struct {
 func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
 	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
+	req, err := p.Get(within, u.String())
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", p.UserAgent)
 	resp, err := (&http.Client{Transport: g.Transport}).Do(req)
 	if err != nil {
 		return nil, err
@@ -178,7 +177,6 @@ func (p *pager) record(s *seen) seenRecord {
 	return seenRecord{v.URL, s.status, p.Agent, v.Allowed, v.Reason, answer.OrNull(v.Line), answer.OrNull(v.Rule)}
 }
 
-// pageRecord is what page writes with --json.
 type pageRecord struct {
 	seenRecord
 	Statements []pageStatement `json:"statements"`
@@ -219,7 +217,6 @@ type pageFinding struct {
 	Message string `json:"message"`
 }
 
-// showPage writes what a page says to crawlers.
 func (p *pager) showPage(out *shell.Output, s *seen) {
 	v := pageRecord{
 		seenRecord: p.record(s), Incomplete: s.rules.Incomplete(),
@@ -318,7 +315,6 @@ func (p *pager) printHead(out *shell.Output, s *seen) {
 	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(s.decision.String()))
 }
 
-// usageRecord is what usage writes with --json.
 type usageRecord struct {
 	seenRecord
 	Preferences []preferenceRecord  `json:"preferences"`
@@ -344,7 +340,6 @@ func asEngine(rules page.Rules, agent string) []usage.Statement {
 	return nil
 }
 
-// showUsage writes for which uses a page may be used.
 func (p *pager) showUsage(out *shell.Output, s *seen) {
 	table := usage.Table()
 	var tokens []string

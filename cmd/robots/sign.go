@@ -183,7 +183,7 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 		fmt.Fprintf(out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
 		out.Worsen(status)
 	}
-	req, err := c.newRequest(ctx, at)
+	req, err := c.Get(ctx, at)
 	if err != nil {
 		out.Complain(err)
 		return
@@ -222,7 +222,7 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 
 // request sends the signed request and shows what came of it.
 func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
-	req, err := c.newRequest(ctx, u.String())
+	req, err := c.Get(ctx, u.String())
 	if err == nil {
 		err = hook(req)
 	}
@@ -250,13 +250,4 @@ func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		out.Worsen(shell.ExitRefused)
 	}
-}
-
-func (c *signChecker) newRequest(ctx context.Context, at string) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", c.UserAgent)
-	return req, nil
 }

@@ -127,7 +127,6 @@ func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed 
 // IsObject reports whether the line is one of JSON.
 func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
 
-// urlOf is the URL in an object.
 func urlOf(object string) (string, error) {
 	var url string
 	var err error

@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 // it does not apply. A service writes little else, and by reflection POST /v1/decide loses more than half of its rate.
 func (v *Verdict) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"number":`...), int64(v.Number), 10)
-	b = appendRaw(append(b, `,"id":`...), v.ID)
+	b = appendUnless(append(b, `,"id":`...), v.ID == nil, v.ID)
 	b = appendString(append(b, `,"url":`...), v.URL)
 	b = appendText(append(b, `,"agent":`...), OrNull(v.Agent))
 	b = appendText(append(b, `,"dialect":`...), OrNull(v.Dialect))
@@ -23,27 +24,16 @@ func (v *Verdict) AppendJSON(b []byte) []byte {
 	b = appendInt(append(b, `,"line":`...), OrNull(v.Line))
 	b = appendText(append(b, `,"rule":`...), OrNull(v.Rule))
 	b = appendText(append(b, `,"group":`...), OrNull(v.Group))
-	b = append(b, `,"use":`...)
-	if v.By == nil {
-		b = append(b, "null"...)
-	} else {
-		b = AppendAny(b, disallowedUse{v.Use, NewStatement(*v.By)})
+	var use *disallowedUse
+	if v.By != nil {
+		use = &disallowedUse{v.Use, NewStatement(*v.By)}
 	}
-	b = append(b, `,"agreement":`...)
-	if v.Agreement == nil {
-		b = append(b, "null"...)
-	} else {
-		b = AppendAny(b, v.Agreement)
-	}
+	b = appendUnless(append(b, `,"use":`...), use == nil, use)
+	b = appendUnless(append(b, `,"agreement":`...), v.Agreement == nil, v.Agreement)
 	b = appendText(append(b, `,"error":`...), OrNull(v.Error))
 	b = v.Robots.appendJSON(append(b, `,"robots":`...))
-	b = append(b, `,"lines":`...)
-	if v.Lines == nil {
-		b = append(b, "null"...)
-	} else {
-		b = AppendAny(b, v.Lines)
-	}
-	return append(appendRaw(append(b, `,"record":`...), v.Record), '}')
+	b = appendUnless(append(b, `,"lines":`...), v.Lines == nil, v.Lines)
+	return append(appendUnless(append(b, `,"record":`...), v.Record == nil, v.Record), '}')
 }
 
 // MarshalJSON is AppendJSON, for what has a verdict in it.
@@ -100,8 +90,9 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-func appendRaw(b []byte, v json.RawMessage) []byte {
-	if v == nil {
+// appendUnless is AppendAny for what is mostly null, and then needs no reflection.
+func appendUnless[T any](b []byte, null bool, v T) []byte {
+	if null {
 		return append(b, "null"...)
 	}
 	return AppendAny(b, v)
@@ -119,3 +110,12 @@ func AppendAny(b []byte, v any) []byte {
 	}
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
+
+// SchemaVersion is that of Schema. Within a version fields may be added; none is
+// renamed, removed or given another meaning.
+const SchemaVersion = 1
+
+// Schema describes all JSON that the command writes.
+//
+//go:embed schema.json
+var Schema []byte

@@ -42,12 +42,6 @@ type repeated struct {
 // MaxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 
-// The errors name the remedy in the record's own words.
-var (
-	errNoRobots = errors.New("none of robots, robots_b64 and robots_gen is there: give one")
-	errNoURL    = errors.New("neither url nor url_b64 is there: give one")
-)
-
 // File returns the text of the record's robots.txt.
 func (r *Question) File() ([]byte, error) {
 	switch {
@@ -62,7 +56,7 @@ func (r *Question) File() ([]byte, error) {
 	case r.RobotsGen != nil:
 		return generate(r.RobotsGen)
 	default:
-		return nil, errNoRobots
+		return nil, errors.New("none of robots, robots_b64 and robots_gen is there: give one")
 	}
 }
 
@@ -107,7 +101,7 @@ func (r *Question) asWritten() (string, error) {
 	case r.URL != nil:
 		return *r.URL, nil
 	case r.URLB64 == nil:
-		return "", errNoURL
+		return "", errors.New("neither url nor url_b64 is there: give one")
 	}
 	url, err := base64.StdEncoding.DecodeString(*r.URLB64)
 	if err != nil {

@@ -121,7 +121,6 @@ func splitURL(text string, paths, sites bool) (split, error) {
 	}
 }
 
-// splitBare reads text without a scheme.
 func splitBare(text string, paths, sites bool) (split, error) {
 	authority := authorityOf(text)
 	known, possible := isSite(authority)

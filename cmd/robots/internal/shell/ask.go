@@ -46,11 +46,11 @@ func (a *App) Await(ask *Asked, all ...*Asked) {
 		select {
 		case <-ask.done:
 			if shown {
-				io.WriteString(errs, "\r\x1b[K")
+				io.WriteString(errs, EraseLine)
 			}
 			return
 		case <-tick.C:
-			fmt.Fprintf(errs, "\r\x1b[K%s", waiting(ask, all, width))
+			fmt.Fprint(errs, EraseLine, waiting(ask, all, width))
 		}
 	}
 }

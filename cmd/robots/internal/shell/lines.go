@@ -49,7 +49,6 @@ type LineFilter[A any] struct {
 	ends []lineEnd
 }
 
-// lineEnd is where a line ends in the text of its batch.
 type lineEnd struct {
 	at      int
 	tooLong bool

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -8,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
@@ -31,10 +30,7 @@ type Meter struct {
 // Show starts to draw on errs, if that is a terminal and no URLs are typed there.
 func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	m.Beside = IsTerminal(out)
-	if !IsTerminal(errs) {
-		return
-	}
-	if Typed(in, errs, "URLs") {
+	if !IsTerminal(errs) || Typed(in, errs, "URLs") {
 		return
 	}
 	m.to, _ = errs.(*os.File)
@@ -42,7 +38,6 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	go m.draw(progress{size: sizeOf(in)}, origins)
 }
 
-// draw draws until hide.
 func (m *Meter) draw(p progress, origins counter) {
 	defer close(m.ended)
 	started := time.Now()
@@ -57,10 +52,7 @@ func (m *Meter) draw(p progress, origins counter) {
 		p.took = time.Since(started)
 		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
 		p.done, p.pending, p.host, p.waits = origins()
-		width, _, err := term.GetSize(int(m.to.Fd()))
-		if err != nil || width <= 0 {
-			width = 80
-		}
+		width := cmp.Or(widthOf(m.to), 80)
 		m.mu.Lock()
 		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
 		m.mu.Unlock()
@@ -118,7 +110,6 @@ func sizeOf(in io.Reader) int64 {
 // of these.
 type counter = func() (done, pending int, host string, waits time.Duration)
 
-// progress is what a meter shows.
 type progress struct {
 	lines                int64
 	bytes, skipped, size int64 // size is 0 if it is not known

@@ -44,7 +44,6 @@ func (a *App) Palette() palette {
 	return paletteFor(a.Out)
 }
 
-// colorFlag is --color.
 type colorFlag string
 
 func (f *colorFlag) String() string { return string(*f) }

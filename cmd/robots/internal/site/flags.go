@@ -1,8 +1,11 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +16,8 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
@@ -32,7 +37,6 @@ type Network struct {
 // pass for that crawler.
 const UserAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
-// agentFlag is --agent.
 type agentFlag struct{ *answer.Asker }
 
 func (f agentFlag) String() string         { return f.Agent }
@@ -63,26 +67,18 @@ func UsesVar(cmd *cobra.Command, k *answer.Asker) {
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// agreementsFlag is --agreements.
-type agreementsFlag struct{ *answer.Asker }
-
-func (f agreementsFlag) String() string { return "" }
-func (f agreementsFlag) Type() string   { return "string" }
-
-func (f agreementsFlag) Set(name string) error {
-	if f.Agreed != nil {
-		return errors.New("it is given twice: put all agreements into one file")
-	}
-	data, err := os.ReadFile(name)
-	if err == nil {
-		f.Agreed, err = client.ParseAgreements(data)
-	}
-	return err
-}
-
-// AgreementsVar adds --agreements.
 func AgreementsVar(cmd *cobra.Command, k *answer.Asker) {
-	cmd.Flags().Var(agreementsFlag{k}, "agreements", "decide first by the rules in this `FILE` that sites have agreed to (see the README)")
+	set := func(name string) error {
+		if k.Agreed != nil {
+			return errors.New("it is given twice: put all agreements into one file")
+		}
+		data, err := os.ReadFile(name)
+		if err == nil {
+			k.Agreed, err = client.ParseAgreements(data)
+		}
+		return err
+	}
+	cmd.Flags().Func("agreements", "decide first by the rules in this `FILE` that sites have agreed to (see the README)", set)
 }
 
 // UsageLabels are the labels that the standard table of package usage has, in its order.
@@ -95,7 +91,6 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-// dialectFlag is --as.
 type dialectFlag struct {
 	*answer.Asker
 	all bool // may be given
@@ -139,9 +134,27 @@ func (n *Network) Register(cmd *cobra.Command) {
 	n.Signing.register(cmd)
 }
 
+// Get makes a request for a page, by the name of --user-agent.
+func (n *Network) Get(ctx context.Context, url string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err == nil {
+		req.Header.Set("User-Agent", n.UserAgent)
+	}
+	return req, err
+}
+
 // RegisterCache adds the flag for subcommands that need not ask the server each time.
 func (n *Network) RegisterCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.CacheAt, "cache", "",
 		"keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n"+
 			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README)")
+}
+
+// ParseSite reads a URL of an argument, counted from 0, and the origin to ask. Its error tells the argument's place.
+func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := answer.ReadSite(d, text)
+	if err != nil {
+		err = shell.Usagef("argument %d: %w", i+1, err)
+	}
+	return u, o, err
 }

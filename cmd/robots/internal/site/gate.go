@@ -9,11 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 	"weak"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -84,7 +86,6 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
 }
 
-// newCache makes the cache of a run.
 func newCache(store cache.Store, errs io.Writer) *cache.Cache {
 	return &cache.Cache{
 		Size:      maxOrigins,
@@ -205,4 +206,30 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 		o.Complain(err)
 	}
 	a.Emit(&o)
+}
+
+// openStore opens what --cache names: a Redis by its URL, else a file. The store
+// is nil for "". The file is the same store, if it is one; a connection to Redis needs no
+// closing, it ends with the process.
+func openStore(at string) (store cache.Store, file *boltstore.Store, err error) {
+	switch {
+	case at == "":
+		return nil, nil, nil
+	case strings.HasPrefix(at, "redis://"), strings.HasPrefix(at, "rediss://"), strings.HasPrefix(at, "unix://"):
+		logging.Disable() // the cache reports what fails, once
+		s, err := redisstore.Open(at)
+		if err != nil {
+			return nil, nil, shell.Usagef("%w", err)
+		}
+		return s, nil, nil
+	case strings.Contains(at, "://"):
+		scheme, _, _ := strings.Cut(at, ":") // without what follows, which may be a password
+		return nil, nil, shell.Usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
+			"%q is no such scheme", scheme)
+	}
+	file, err = boltstore.Open(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file, nil
 }

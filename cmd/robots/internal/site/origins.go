@@ -105,7 +105,6 @@ func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*Lookup, error) {
 	return k, nil
 }
 
-// find runs a lookup.
 func (s *Origins) find(o fetch.Origin, k *Lookup) {
 	defer s.slots.Release(1)
 	defer close(k.Done)
