@@ -44,8 +44,10 @@ func combine(from []Group) Group {
 	group := &b.groups[0]
 	for _, g := range from {
 		for blk := range g.p.blocks(g.name) {
-			for i := range blk.len() {
-				b.addHit(blk.at(i))
+			for i := range blk.len() { // whose pattern is in normal form already
+				h := blk.at(i)
+				b.rules = append(b.rules, ruleLine{uint32(len(b.extra)), h.octets(), uint32(h.line()), h.word.flags() | ruleExtra})
+				b.extra = append(b.extra, h.pattern()...)
 			}
 			if l := blk.groups()[0]; group.line == 0 || l < group.line {
 				group.line = l
@@ -76,14 +78,4 @@ func combine(from []Group) Group {
 		}
 	}
 	return Group{b.compile(), 1}
-}
-
-// addHit adds a rule of a compiled policy. Its pattern is in normal form already.
-func (b *builder) addHit(h hit) {
-	off := len(b.extra)
-	b.extra = append(b.extra, h.pattern()...)
-	b.rules = append(b.rules, ruleLine{
-		off: uint32(off), n: h.octets(), line: uint32(h.line()),
-		flags: h.word.flags() | ruleExtra,
-	})
 }

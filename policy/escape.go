@@ -127,15 +127,10 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 }
 
 // appendCompared appends a piece of a pattern, which is in normal form, as it is compared
-// with targets: reserved bytes are decoded that are one with their escape. Query tells
-// whether the piece begins in the query; behind a "?" it is there in any case.
-func appendCompared(dst []byte, piece string, query bool) []byte {
-	return appendOnes(dst, piece, query, false)
-}
-
-// appendOnes is appendCompared, or, if plain, has a star for each such byte. Behind a star may be
-// the query.
-func appendOnes(dst []byte, piece string, query, plain bool) []byte {
+// with targets: reserved bytes are decoded that are one with their escape. If plain, there is a
+// star for each such byte. Query tells whether the piece begins in the query; behind a "?" it is
+// there in any case, and behind a star it may be.
+func appendCompared(dst []byte, piece string, query, plain bool) []byte {
 	for i := 0; i < len(piece); i++ {
 		c := piece[i]
 		switch c {

@@ -223,7 +223,7 @@ func (q *question) matchTwofold(pattern string) bool {
 	if len(piece) > longest {
 		return false
 	}
-	stem := view(appendCompared(buf[:0], piece, false))
+	stem := view(appendCompared(buf[:0], piece, false, false))
 	if whole, ok := strings.CutSuffix(stem, "$"); ok && !more {
 		return target == whole
 	}
@@ -235,10 +235,10 @@ func (q *question) matchTwofold(pattern string) bool {
 		if len(piece) > longest {
 			return false
 		}
-		compared := appendCompared(buf[:0], piece, false)
+		compared := appendCompared(buf[:0], piece, false, false)
 		end := q.after(view(compared), at, more)
 		if n := len(compared); end < 0 {
-			if compared = appendCompared(buf[:0], piece, true); len(compared) < n {
+			if compared = appendCompared(buf[:0], piece, true, false); len(compared) < n {
 				end = q.after(view(compared), max(at, query), more)
 			}
 		}

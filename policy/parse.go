@@ -250,7 +250,7 @@ func (b *builder) pattern(r ruleLine) []byte {
 // plainPattern returns the pattern of a rule with stars for escapes that are, or may be, one with
 // the byte they stand for. It holds until the next call.
 func (b *builder) plainPattern(r ruleLine) []byte {
-	b.plain = appendOnes(b.plain[:0], view(b.pattern(r)), false, true)
+	b.plain = appendCompared(b.plain[:0], view(b.pattern(r)), false, true)
 	return b.plain
 }
 

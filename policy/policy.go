@@ -30,6 +30,7 @@ package policy
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -128,8 +129,11 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 		name = p.find(fallbacks[i])
 	}
 	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
-	if r := p.dialect.reading(); name == 0 && r.family != "" && p.inFamily(r.family, token, fallbacks) {
-		name = p.find(r.fallback)
+	if r := p.dialect.reading(); name == 0 && r.family != "" {
+		isMember := func(t string) bool { return foldPrefix(t, r.family) }
+		if isMember(token) || slices.ContainsFunc(fallbacks, isMember) {
+			name = p.find(r.fallback)
+		}
 	}
 	if name == 0 {
 		name = p.star
@@ -137,25 +141,11 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 	return name
 }
 
-func (p *Policy) inFamily(family, token string, fallbacks []string) bool {
-	isMember := func(t string) bool { return foldPrefix(t, family) }
-	return isMember(token) || slices.ContainsFunc(fallbacks, isMember)
-}
-
 // find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
 // regard to case.
 func (p *Policy) find(token string) uint32 {
-	low, high := uint32(0), p.names
-	for low < high {
-		mid := (low + high) / 2
-		switch c := foldCompare(p.nameAt(mid), token); {
-		case c == 0:
-			return mid + 1
-		case c < 0:
-			low = mid + 1
-		default:
-			high = mid
-		}
+	if i, ok := sort.Find(int(p.names), func(i int) int { return foldCompare(token, p.nameAt(uint32(i))) }); ok {
+		return uint32(i) + 1
 	}
 	// The empty token is part of every name, and "*" asks for the default group.
 	if token != "" && token != "*" && p.dialect.reading().substring {
@@ -279,7 +269,10 @@ func (g Group) lookup(target string) (place, Reason) {
 		target = originForm(target)
 	}
 	if g.name == 0 {
-		return g.lookupNone(target)
+		if r := g.p.Reason(); r == ReasonUnavailable || r == ReasonUnreachable && !isRobots(target) {
+			return place{}, r
+		}
+		return place{}, ReasonNoRule
 	}
 	seen, word := target, g.p.blockWord(g.name)
 	if b := (block{g.p, word.pos()}); !word.isList() { // nearly always
@@ -295,16 +288,6 @@ func (g Group) lookup(target string) (place, Reason) {
 		}
 	}
 	return g.lookupNormal(target, all), ReasonNoRule
-}
-
-// lookupNone is lookup if no group applies.
-func (g Group) lookupNone(target string) (place, Reason) {
-	switch r := g.p.Reason(); {
-	case r == 0 || r == ReasonUnreachable && isRobots(target):
-		return place{}, ReasonNoRule
-	default:
-		return place{}, r
-	}
 }
 
 // robots is the target that is always allowed.

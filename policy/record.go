@@ -184,17 +184,13 @@ func (p *Policy) Records(field string) iter.Seq[Record] {
 // It takes no memory, and hardly any time for fields that the file does not have.
 func (p *Policy) HasRecord(fields ...string) bool {
 	for _, field := range fields {
-		if p.mayHold(field) && p.searchRecord(field) {
-			return true
+		if !p.mayHold(field) {
+			continue
 		}
-	}
-	return false
-}
-
-func (p *Policy) searchRecord(field string) bool {
-	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-		if field == "" || p.isField(r.rec.Field, field) {
-			return true
+		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+			if field == "" || p.isField(r.rec.Field, field) {
+				return true
+			}
 		}
 	}
 	return false
@@ -214,21 +210,15 @@ func (g Group) Records(field string) iter.Seq[Record] {
 		return func(func(Record) bool) {}
 	}
 	return func(yield func(Record) bool) {
-		begins := g.lines()
+		var begins []uint32 // the lines of the groups that are combined, in order
+		for b := range g.p.blocks(g.name) {
+			begins = append(begins, b.groups()...)
+		}
 		g.p.recordsIn(field, func(line int) bool {
 			_, found := slices.BinarySearch(begins, uint32(line))
 			return found
 		})(yield)
 	}
-}
-
-// lines returns where the groups begin that are combined, in order.
-func (g Group) lines() []uint32 {
-	var lines []uint32
-	for b := range g.p.blocks(g.name) {
-		lines = append(lines, b.groups()...)
-	}
-	return lines
 }
 
 func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Record] {

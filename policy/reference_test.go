@@ -283,10 +283,10 @@ func oldMatchPieces(buf []byte, pattern, target string, at int) bool {
 		}
 		end := -1
 		if len(piece) <= 1+3*len(target) { // else it is too long, even if it is all escapes
-			compared := appendCompared(buf, piece, false)
+			compared := appendCompared(buf, piece, false, false)
 			end = oldAfter(target, at, view(compared), more)
 			if n := len(compared); end < 0 {
-				if compared = appendCompared(buf, piece, true); len(compared) < n {
+				if compared = appendCompared(buf, piece, true, false); len(compared) < n {
 					end = oldAfter(target, max(at, query), view(compared), more)
 				}
 			}

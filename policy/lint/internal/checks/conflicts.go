@@ -332,18 +332,14 @@ func (f *checker) enumerations(rules []*model.Line) {
 		d.count++
 	}
 	for _, dir := range order {
-		if d := listed[dir]; d.count >= enumeration && !closes(rules, dir) {
+		// A rule that closes the directory already makes the list superfluous (RT311).
+		closes := func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir }
+		if d := listed[dir]; d.count >= enumeration && !slices.ContainsFunc(rules, closes) {
 			f.add("RT010", d.first, d.first.ValueAt, "",
 				"%s list files of %s one by one, the last in line %d",
 				chars.Count(d.count, "rule"), chars.Quote(dir), d.last.Number)
 		}
 	}
-}
-
-// closes reports whether a rule closes the directory already, which makes the list
-// superfluous (RT311).
-func closes(rules []*model.Line, dir string) bool {
-	return slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir })
 }
 
 // documentIn returns the directory of the file that r disallows, "" if it names none. A

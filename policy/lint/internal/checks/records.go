@@ -213,13 +213,8 @@ func cleanProblem(v string) string {
 		return "has parameters that are not joined by & alone"
 	case len(words) > 2:
 		return "has more than parameters and one path"
-	case strings.TrimFunc(path, cleanPathRune) != "":
+	case strings.Trim(strings.ToLower(path), chars.Letters+"0123456789.-/*_") != "":
 		return "has characters in its path that Yandex does not take"
 	}
 	return ""
-}
-
-// cleanPathRune tells the characters of a path in a Clean-param.
-func cleanPathRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-/*_", r)
 }

@@ -86,12 +86,9 @@ func (f *checker) shouting(l *model.Line) {
 func capitals(s string) bool {
 	letters := 0
 	for _, r := range s {
-		if unicode.IsLower(r) {
-			return false
-		}
 		if unicode.IsUpper(r) {
 			letters++
 		}
 	}
-	return letters > 3
+	return letters > 3 && !strings.ContainsFunc(s, unicode.IsLower)
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -26,7 +27,6 @@ const (
 	RobotVersion  = "robot-version"
 	CommentField  = "comment"
 	RevisitAfter  = "revisit-after"
-	domain        = "domain"
 	ContentUsage  = "content-usage"
 	ContentSignal = "content-signal"
 	License       = "license"
@@ -61,14 +61,8 @@ func readField(field string) (kind, meant string) {
 // user-agent, allow and disallow all of them are other records to RFC 9309 §2.2.4,
 // which no crawler needs to read.
 func knownField(name string) bool {
-	switch name {
-	case UserAgent, Allow, Disallow, Sitemap, CrawlDelay, RequestRate, VisitTime, HostField, CleanParam,
-		Noindex, Nofollow,
-		Noarchive, Nosnippet, RobotVersion, CommentField, RevisitAfter, domain, ContentUsage, ContentSignal, License,
-		LLMPolicy, DisallowAI, AllowAI, AgentPurpose:
-		return true
-	}
-	return false
+	known, _ := (policy.Record{Field: name}).Known()
+	return known != "" || slices.Contains([]string{UserAgent, Allow, Disallow, Noarchive, Nosnippet, RevisitAfter, "domain", AgentPurpose}, name)
 }
 
 // lenientFields are the fields that the scanner recognizes, misspelt ones too.
