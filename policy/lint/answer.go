@@ -44,7 +44,10 @@ func (a Answer) Findings() []Finding {
 	f := model.Read(a.Body)
 	// What a page is called, and where it came from, is no second mistake.
 	if !f.HTML {
-		a.landing(&r, asked, last)
+		if last != asked && path.Base(last.Path) != "robots.txt" {
+			r.Whole("RT008",
+				"the answer comes from %s after a redirect, which is not a robots.txt file", chars.Quote(last.String()))
+		}
 		a.contentType(&r)
 	}
 	// The fetcher stops at the limit, so the length of the body does not show it.
@@ -72,14 +75,6 @@ func (a Answer) misnamed(r *report.Report) {
 	}
 	if f := model.Read(a.Misnamed); len(f.Groups) > 0 && !f.HTML {
 		r.Whole("RT002", "/robot.txt has rules, but crawlers ask for /robots.txt, which answers %d", a.StatusCode)
-	}
-}
-
-// landing reports redirects that end at something else than a robots.txt file (RT008).
-func (a Answer) landing(r *report.Report, asked, last *url.URL) {
-	if last != asked && path.Base(last.Path) != "robots.txt" {
-		r.Whole("RT008",
-			"the answer comes from %s after a redirect, which is not a robots.txt file", chars.Quote(last.String()))
 	}
 }
 

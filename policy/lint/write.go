@@ -59,10 +59,8 @@ func (t *text) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// severity returns the word in its colour: those of compilers.
-func (t *text) severity(s Severity) string {
-	return t.paint([...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", SeverityError: "1;31"}[s], s.String())
-}
+// colors are those of compilers.
+var colors = [...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", SeverityError: "1;31"}
 
 // finding writes the first line of a paragraph. It is wrapped before it is coloured, so that
 // colours have no width.
@@ -72,7 +70,7 @@ func (t *text) finding(name string, f Finding) {
 	wrapped := wrap(place+word+strings.Map(chars.Printable, rest), "    ", t.style.Width)
 	// A name that is wrapped stays plain.
 	if head := place + word; strings.HasPrefix(wrapped, head) {
-		wrapped = t.paint("1", place) + t.severity(f.Severity) + wrapped[len(head):]
+		wrapped = t.paint("1", place) + t.paint(colors[f.Severity], word) + wrapped[len(head):]
 	}
 	fmt.Fprintln(t, wrapped)
 }

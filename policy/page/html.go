@@ -443,7 +443,8 @@ func (e *element) Read(b []byte) (int, error) {
 // attributes returns the name and the content of the element, if it has both,
 // and what is wrong with an element that only looks like one of rules.
 func (e *element) attributes() (name, content, problem string) {
-	if !e.promising() {
+	// This saves the Tokenizer most of what a page has, and of what a hostile page may have.
+	if !bytes.Contains(bytes.ToLower(e.text), []byte("content")) {
 		return "", "", ""
 	}
 	if e.tokens == nil {
@@ -483,10 +484,4 @@ func (e *element) attributes() (name, content, problem string) {
 		return property, content, `property="robots" makes no robots rules: name="robots" does`
 	}
 	return "", "", ""
-}
-
-// promising reports whether the element can have the attribute content, which
-// saves the Tokenizer most of what a page has, and of what a hostile page may have.
-func (e *element) promising() bool {
-	return bytes.Contains(bytes.ToLower(e.text), []byte("content"))
 }

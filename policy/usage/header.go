@@ -80,10 +80,7 @@ func (l *list) link(value string, line int) {
 		return
 	}
 	for rest := value; ; {
-		_, after, ok := strings.Cut(rest, "<")
-		if !ok {
-			return
-		}
+		_, after, _ := strings.Cut(rest, "<")
 		target, params, ok := strings.Cut(after, ">")
 		if !ok {
 			return

@@ -31,18 +31,12 @@ func ParseTDMRep(file []byte, target string) []Statement {
 		locations[i] = e.Location
 	}
 	for i := range matching(locations, target) {
-		l.entry(i+1, string(entries[i].Reservation), entries[i].Policy)
+		for _, p := range [...][2]string{{reservation, string(entries[i].Reservation)}, {tdmPolicy, entries[i].Policy}} {
+			if p[1] != "" {
+				l.tdm(Statement{Line: i + 1, Key: p[0], Value: p[1], Text: p[1]})
+			}
+		}
 		break
 	}
 	return l.said
-}
-
-// entry reads what an entry says.
-func (l *list) entry(number int, reserved, policy string) {
-	if reserved != "" {
-		l.tdm(Statement{Line: number, Key: reservation, Value: reserved, Text: reserved})
-	}
-	if policy != "" {
-		l.tdm(Statement{Line: number, Key: tdmPolicy, Value: policy, Text: policy})
-	}
 }

@@ -14,7 +14,6 @@ const (
 	maxYandexRules = 2048       // Yandex help; 1024 in the older one
 	oldYandexRules = 1024
 	maxYandexRule  = 1024 // characters
-	maxGoogleLine  = scan.GoogleLine
 )
 
 // format checks the file as a whole: its encoding, line ends and size (RT008, RT106
@@ -137,9 +136,9 @@ func (f *checker) encoding(l *model.Line) {
 	}
 	// Google drops the tail and keeps the head as a rule, which then matches more;
 	// Yandex counts characters, and of the path alone.
-	if len(l.Text) > maxGoogleLine && l.Kind != "" {
+	if len(l.Text) > scan.GoogleLine && l.Kind != "" {
 		f.add("RT112", l, -1, "",
-			"the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), maxGoogleLine)
+			"the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), scan.GoogleLine)
 	} else if l.Rule() && len(l.Value) > maxYandexRule && utf8.RuneCountInString(l.Value) > maxYandexRule {
 		f.add("RT112", l, l.ValueAt, "",
 			"the path has %d characters, and Yandex refuses more than %d",

@@ -16,8 +16,7 @@ const directive = "robots-lint:"
 // ruleSet is identifiers of rules, of which there are a thousand at most.
 type ruleSet map[string]bool
 
-// silence is which rules the comments of a file switch off. The zero value switches off
-// none.
+// silence is which rules the comments of a file switch off.
 type silence struct {
 	everywhere ruleSet
 	next       ruleSet         // what a comment alone on its line says for the next record
@@ -35,14 +34,8 @@ func (s *silence) listen(comment string, number int, alone bool) {
 	verb, list, _ := chars.CutWord(text)
 	switch {
 	case verb == "ignore-file":
-		if s.everywhere == nil {
-			s.everywhere = ruleSet{}
-		}
 		s.everywhere.read(list)
 	case verb == "ignore" && alone:
-		if s.next == nil {
-			s.next = ruleSet{}
-		}
 		s.next.read(list)
 	case verb == "ignore":
 		s.of(number).read(list)
@@ -65,9 +58,6 @@ func (set ruleSet) read(list string) {
 
 // of returns the set of a line.
 func (s *silence) of(number int) ruleSet {
-	if s.at == nil {
-		s.at = map[int]ruleSet{}
-	}
 	if s.at[number] == nil {
 		s.at[number] = ruleSet{}
 	}
@@ -76,11 +66,10 @@ func (s *silence) of(number int) ruleSet {
 
 // settle gives the record in the line what the comments above it say.
 func (s *silence) settle(number int) {
-	if s.next == nil {
-		return
+	if len(s.next) > 0 {
+		maps.Copy(s.of(number), s.next)
+		clear(s.next)
 	}
-	maps.Copy(s.of(number), s.next)
-	s.next = nil
 }
 
 // Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is
