@@ -56,7 +56,6 @@ var kinds = func() (t [256]kindSet) {
 	return t
 }()
 
-// kindsOf returns the kinds of the bytes of s.
 func kindsOf(s string) (set kindSet) {
 	for len(s) >= 8 {
 		set |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]] | kinds[s[4]] | kinds[s[5]] | kinds[s[6]] | kinds[s[7]]
@@ -84,7 +83,6 @@ func (e escaping) look(value []byte) (special, changes bool) {
 	return special, changes
 }
 
-// appendTarget appends the normal form of a target.
 func (e escaping) appendTarget(dst []byte, target string) []byte {
 	if e == escapeGoogle {
 		return append(dst, target...)

@@ -68,7 +68,6 @@ func newLink(hash, rule uint32) uint32 {
 // placeOf returns the place of the rule of a link, or none.
 func placeOf(link uint32) uint32 { return link>>linkPlace&(1<<placeBits-1) - 1 }
 
-// gramAt returns the gram of s at a place.
 func gramAt(s string, i int) uint32 {
 	s = s[i : i+gramSize]
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24

@@ -26,7 +26,6 @@ type hit struct {
 	word  endWord // of the pattern
 }
 
-// at returns a rule of the block.
 func (b block) at(i uint32) hit {
 	ends := b.p.tab[b.pos+blockEnds+i:][:2]
 	return hit{b, i, endWord(ends[0]).end(), endWord(ends[1])}
@@ -39,7 +38,6 @@ func (h hit) pattern() string { return h.p.text[h.start:h.end()] }
 func (h hit) allow() bool     { return h.word&ruleAllow != 0 }
 func (h hit) derived() bool   { return h.word&ruleDerived != 0 }
 
-// line returns the line number of the rule.
 func (h hit) line() int {
 	width := uint32(h.p.lineWidth)
 	at := endWord(h.p.tab[h.pos+blockEnds+h.len()]).end() + h.rule*width
@@ -145,7 +143,6 @@ func (q *question) has(word endWord) bool {
 	return set>>(word>>flagBits&63)&1 != 0
 }
 
-// matches reports whether a rule with the pattern matches.
 func (q *question) matches(pattern string, word endWord) bool {
 	if word&ruleWild != 0 {
 		return q.matchesWild(pattern, word)
@@ -294,7 +291,6 @@ func (p *Policy) begin(name uint32) (line uint32) {
 	return 0
 }
 
-// delay returns the Crawl-delay of the block.
 func (b block) delay() (time.Duration, bool) {
 	if b.size()&blockDelay == 0 {
 		return 0, false

@@ -134,7 +134,6 @@ type recordReader struct {
 	rec    Record
 }
 
-// next reads a record into rec.
 func (r *recordReader) next() bool { return r.stream != "" && r.read() && r.rec.Field != "" }
 
 // read reads a record, or what addNames has written. The stream is ours, so it is not checked.

@@ -105,30 +105,19 @@ func (p *Policy) String() string {
 	})
 	lines = slices.Compact(lines) // rules that two blocks share
 	var w strings.Builder
-	for len(lines) > 0 {
-		n := 1
-		for n < len(lines) && lines[n].group == lines[0].group {
-			n++
-		}
-		if w.Len() > 0 {
+	rules := false // the group has some
+	for i, l := range lines {
+		if i > 0 && lines[i-1].group != l.group {
 			w.WriteByte('\n')
+			rules = false
 		}
-		writeGroup(&w, lines[:n])
-		lines = lines[n:]
+		w.WriteString(l.text + "\n")
+		rules = rules || l.rule
+		if ends := i == len(lines)-1 || lines[i+1].group != l.group; ends && !rules && l.group > 0 {
+			w.WriteString("Disallow:\n") // else the next group's names would join
+		}
 	}
 	return w.String()
-}
-
-func writeGroup(w *strings.Builder, lines []textLine) {
-	rules := false
-	for _, l := range lines {
-		w.WriteString(l.text)
-		w.WriteByte('\n')
-		rules = rules || l.rule
-	}
-	if !rules && lines[0].group > 0 {
-		w.WriteString("Disallow:\n") // else the next group's names would join
-	}
 }
 
 func (p *Policy) textLines() []textLine {

@@ -70,7 +70,7 @@ func (a Answer) asked() *url.URL {
 // /robots.txt exists the other file does no harm. Many sites answer every path with some
 // page: only a file that names a crawler is an attempt at robots.txt.
 func (a Answer) misnamed(r *report.Report) {
-	if !a.unavailable() || a.Misnamed == nil {
+	if a.StatusCode < 400 || a.StatusCode > 499 || a.Misnamed == nil {
 		return
 	}
 	if f := model.Read(a.Misnamed); len(f.Groups) > 0 && !f.HTML {
@@ -78,15 +78,12 @@ func (a Answer) misnamed(r *report.Report) {
 	}
 }
 
-// hosted returns u if it has a host, else nil.
 func hosted(u *url.URL) *url.URL {
 	if u.Host == "" {
 		return nil
 	}
 	return u
 }
-
-func (a Answer) unavailable() bool { return a.StatusCode >= 400 && a.StatusCode < 500 }
 
 // status checks the status code (RFC 9309 §2.3.1). The trap is that 401 and 403,
 // which were meant to lock crawlers out, are to them as if there were no file,

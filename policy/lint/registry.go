@@ -74,7 +74,6 @@ func (r Rule) URL() string {
 // Rules returns the registry in the order of the identifiers.
 func Rules() []Rule { return slices.Clone(rules()) }
 
-// ruleIndex returns the place of a rule in the registry.
 func ruleIndex(id string) (int, bool) {
 	return slices.BinarySearchFunc(rules(), id, func(r Rule, id string) int { return strings.Compare(r.ID, id) })
 }

@@ -229,7 +229,6 @@ func encodingOf(b [4]byte, contentType string) encoding {
 	return octets
 }
 
-// charset returns the charset parameter of a Content-Type.
 func charset(contentType string) string {
 	for _, parameter := range strings.Split(contentType, ";")[1:] {
 		if name, value, _ := strings.Cut(parameter, "="); foldEqual(trim(name), "charset") {

@@ -63,11 +63,7 @@ func (l *list) fits(by Mechanism, n int, s Statement) bool {
 // one dictionary, whose last member of a name counts.
 func (l *list) dictionary(fields []string, from Statement) {
 	from.By = ContentUsage
-	size := 0
-	for _, f := range fields {
-		size += len(f)
-	}
-	if !l.fits(ContentUsage, size, from) {
+	if !l.fits(ContentUsage, len(strings.Join(fields, "")), from) {
 		return
 	}
 	d, err := httpsfv.UnmarshalDictionary(fields)

@@ -103,7 +103,6 @@ func (l *list) longest(lines []policy.Record, target string) {
 	}
 }
 
-// usageLine reads a Content-Usage line.
 func (l *list) usageLine(r policy.Record) {
 	_, dictionary := splitUsage(r.Value)
 	l.dictionary([]string{dictionary}, Statement{Line: r.Line, Text: r.Value})

@@ -15,8 +15,12 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 	switch {
 	// Google reads the line if it has exactly two words, RFC 9309 §2.2 never.
 	case l.NoColon:
+		misspelt := ""
+		if l.Meant != strings.ToLower(l.Field) { // one line is one finding
+			misspelt = ", and is a misspelling of " + model.FieldName(l.Meant)
+		}
 		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value),
-			"%s is not followed by a colon%s", chars.Quote(l.Field), alsoMisspelt(l))
+			"%s is not followed by a colon%s", chars.Quote(l.Field), misspelt)
 		return
 	case l.Meant != "" && l.Meant == strings.ToLower(l.Field):
 		return
@@ -38,8 +42,12 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 		}
 		return
 	}
+	readers := "no crawler is known to read"
+	if l.Kind != "" {
+		readers = "only Google reads"
+	}
 	f.add("RT102", l, l.FieldAt(), l.With(l.Value),
-		"%s is a misspelling of %s%s", chars.Quote(l.Field), model.FieldName(l.Meant), whoReads(l))
+		"%s is a misspelling of %s that %s", chars.Quote(l.Field), model.FieldName(l.Meant), readers)
 }
 
 // sitemapLine returns the record that a lone URL was meant to be, "" if that is not sure.
@@ -49,22 +57,6 @@ func sitemapLine(l *model.Line) string {
 		return ""
 	}
 	return "Sitemap: " + u
-}
-
-// alsoMisspelt ends the message on a missing colon. One line is one finding.
-func alsoMisspelt(l *model.Line) string {
-	if l.Meant == strings.ToLower(l.Field) {
-		return ""
-	}
-	return ", and is a misspelling of " + model.FieldName(l.Meant)
-}
-
-// whoReads ends the message on a misspelling.
-func whoReads(l *model.Line) string {
-	if l.Kind != "" {
-		return " that only Google reads"
-	}
-	return " that no crawler is known to read"
 }
 
 // shouting remarks on fields and well-known product tokens in capitals (RT009). Names and

@@ -22,7 +22,6 @@ type Line struct {
 	AfterBlank bool   // a blank line lies between this line and the one before
 }
 
-// readLine returns the line that s stands at.
 func readLine(s *scan.Scanner, text string) Line {
 	l := Line{Number: s.Number, Text: text, CommentAt: s.CommentAt - s.Start}
 	l.Field, l.ValueAt = text[s.FieldAt-s.Start:s.FieldEnd-s.Start], s.ValueAt-s.Start

@@ -56,7 +56,6 @@ func (set ruleSet) read(list string) {
 	}
 }
 
-// of returns the set of a line.
 func (s *silence) of(number int) ruleSet {
 	if s.at[number] == nil {
 		s.at[number] = ruleSet{}

@@ -54,7 +54,6 @@ type tally struct {
 	lines  []int // the first of those
 }
 
-// of returns the tally of a rule.
 func (r *Report) of(id string) *tally {
 	if r.rules == nil {
 		r.rules = map[string]*tally{}
