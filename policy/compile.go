@@ -21,18 +21,18 @@ import (
 //
 // A block holds the rules of one group, or of several that are combined:
 //
-//	before       the lines at which its groups begin;
-//	             the Crawl-delay, if there is one, as two words
-//	blockSize    a sizeWord
-//	blockGroups  how many groups it has
-//	blockNext    the second bytes of patterns, as a set of their five lower bits
-//	blockEnds    an endWord for where the first pattern begins, then one for each rule
+//	before     the lines at which its groups begin, if there is more than one;
+//	           the Crawl-delay, if there is one, as two words
+//	blockSize  a sizeWord
+//	blockFrom  a fromWord
+//	blockNext  the second bytes of patterns, as a set of their five lower bits
+//	blockEnds  an endWord for where the first pattern begins, then one for each rule
 //
 // The rules stand in the order of precedence: the first that matches decides. More than
 // smallBlock are followed by an index: see index.go.
 const (
 	blockSize = iota
-	blockGroups
+	blockFrom
 	blockNext
 	blockEnds
 
@@ -80,6 +80,15 @@ func (w sizeWord) seen(target string) string {
 	}
 	return target
 }
+
+// A fromWord is the line at which the only group of a block begins, or how many groups it
+// combines.
+type fromWord uint32
+
+func newLineWord(line uint32) fromWord { return fromWord(line << 1) }
+func newGroupsWord(n int) fromWord     { return fromWord(n<<1 | 1) }
+func (w fromWord) number() uint32      { return uint32(w >> 1) }
+func (w fromWord) isGroups() bool      { return w&1 != 0 }
 
 // An endWord is the offset in text at which the pattern of a rule ends, what a target must
 // have in any case (a key), and flags of the rule: the lowest flagBits of them.
@@ -281,9 +290,12 @@ func (c *compiler) combine(groups []uint32) blockWord {
 // block writes the rules of the groups as one block and returns its position.
 func (c *compiler) block(groups []uint32) uint32 {
 	delay, hasDelay := c.gather(groups)
-	size := sizeWord(len(c.order) << sizeBits)
-	for _, g := range groups {
-		c.tab = append(c.tab, c.groups[g].line)
+	size, from := sizeWord(len(c.order)<<sizeBits), newLineWord(c.groups[groups[0]].line)
+	if len(groups) > 1 {
+		from = newGroupsWord(len(groups))
+		for _, g := range groups {
+			c.tab = append(c.tab, c.groups[g].line)
+		}
 	}
 	if hasDelay {
 		size |= blockDelay
@@ -293,7 +305,7 @@ func (c *compiler) block(groups []uint32) uint32 {
 		size |= blockIndexed
 	}
 	pos := uint32(len(c.tab))
-	c.tab = append(c.tab, uint32(size), uint32(len(groups)), 0, uint32(newEndWord(uint32(len(c.text)), 0, 0)))
+	c.tab = append(c.tab, uint32(size), uint32(from), 0, uint32(newEndWord(uint32(len(c.text)), 0, 0)))
 	c.writeRules(int(pos))
 	if size&blockIndexed != 0 {
 		c.writeIndex()

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -109,41 +110,40 @@ const (
 	ReasonAgreement
 )
 
-// reasons has the text and the words of each. Programs may rely on the texts.
-var reasons = [...]struct{ text, words string }{
-	ReasonNoRule:      {"no-rule", "no rule matches"},
-	ReasonRule:        {"rule", "a rule matches"},
-	ReasonUnavailable: {"unavailable", "robots.txt is unavailable"},
-	ReasonUnreachable: {"unreachable", "robots.txt is unreachable"},
-	ReasonUse:         {"use", "a use is disallowed"},
-	ReasonAgreement:   {"agreement", "an agreement decides"},
-}
-
 // String describes the reason in a few words.
 func (r Reason) String() string {
-	if r == 0 || int(r) >= len(reasons) {
+	if r == 0 || int(r) >= len(reasonNames) {
 		return fmt.Sprintf("Reason(%d)", uint8(r))
 	}
-	return reasons[r].words
+	return [...]string{
+		ReasonNoRule: "no rule matches", ReasonRule: "a rule matches", ReasonUnavailable: "robots.txt is unavailable",
+		ReasonUnreachable: "robots.txt is unreachable", ReasonUse: "a use is disallowed",
+		ReasonAgreement: "an agreement decides",
+	}[r]
+}
+
+// reasonNames are the texts of the reasons. Programs may rely on them.
+var reasonNames = [...]string{
+	ReasonNoRule: "no-rule", ReasonRule: "rule", ReasonUnavailable: "unavailable", ReasonUnreachable: "unreachable",
+	ReasonUse: "use", ReasonAgreement: "agreement",
 }
 
 // MarshalText returns "no-rule", "rule", "unavailable", "unreachable", "use" or "agreement". For the zero
 // Reason it returns an empty text.
 func (r Reason) MarshalText() ([]byte, error) {
-	if int(r) >= len(reasons) {
+	if int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("policy: no Reason has the number %d", uint8(r))
 	}
-	return []byte(reasons[r].text), nil
+	return []byte(reasonNames[r]), nil
 }
 
 // UnmarshalText reads what MarshalText writes.
 func (r *Reason) UnmarshalText(text []byte) error {
-	for i := range reasons { // an empty text is the zero Reason
-		if reasons[i].text == string(text) {
-			*r = Reason(i)
-			return nil
-		}
+	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
+	if i < 0 {
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable, unreachable, use or agreement",
+			printable(string(text)))
 	}
-	return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable, unreachable, use or agreement",
-		printable(string(text)))
+	*r = Reason(i)
+	return nil
 }

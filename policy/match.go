@@ -121,13 +121,12 @@ type question struct {
 	target string
 	second kindSet // the kind of its second byte
 	all    kindSet // the kinds of all bytes
-	steps  int     // of searching it; see index
-	table  *table  // of the target, once it was searched often
+	*effort
 }
 
 // newQuestion returns the question for a target whose bytes are of the kinds in all.
-func newQuestion(target string, all kindSet) question {
-	q := question{target: target, all: all}
+func newQuestion(target string, all kindSet, e *effort) question {
+	q := question{target: target, all: all, effort: e}
 	if len(target) > 1 {
 		q.second = kinds[target[1]]
 	}
@@ -300,9 +299,12 @@ func (b block) delay() (time.Duration, bool) {
 
 // groups returns the lines at which the groups of the block begin.
 func (b block) groups() []uint32 {
-	end := b.pos
+	from, end := fromWord(b.p.tab[b.pos+blockFrom]), b.pos
+	if !from.isGroups() {
+		return []uint32{from.number()}
+	}
 	if b.size()&blockDelay != 0 {
 		end -= 2
 	}
-	return b.p.tab[end-b.p.tab[b.pos+blockGroups] : end]
+	return b.p.tab[end-from.number() : end]
 }

@@ -112,13 +112,6 @@ func (b *builder) read(data []byte) {
 	}
 	b.endGroup()
 	for _, l := range b.lists {
-		first, last := b.groups[l.group].firstName, uint32(len(b.names))
-		if next := int(l.group) + 1; next < len(b.groups) {
-			last = b.groups[next].firstName
-		}
-		if l.last > last || l.first == first && l.last == last {
-			continue // it has no name that counts, or, as nearly always, all names of its group
-		}
 		var names []byte
 		for _, n := range b.names[l.first:l.last] {
 			names = append(append(names, b.body[n.off:n.off+n.n]...), '\n')
@@ -170,17 +163,34 @@ func (b *builder) endGroup() {
 		if b.needsRule && g.first == g.last {
 			b.names = b.names[:g.firstName]
 		}
+		b.keepLists(g)
 	}
 	b.inGroup, b.inAgents = false, false
 }
 
+// keepLists keeps the lists of a group that are not all of its names, which is rare.
+func (b *builder) keepLists(g *fileGroup) {
+	n := len(b.lists)
+	for n > 0 && b.lists[n-1].group == g.line {
+		n--
+	}
+	part := b.lists[n:]
+	b.lists = b.lists[:n]
+	for _, l := range part { // of a group without names, none is kept
+		if l.first > g.firstName && int(l.last) <= len(b.names) || int(l.last) < len(b.names) {
+			b.lists = append(b.lists, l)
+		}
+	}
+}
+
 // listOf returns the names that a record which ends a list of names stands under.
-func (b *builder) listOf(line int) nameList {
-	group := len(b.groups) - 1
-	l := nameList{line: uint32(line), group: uint32(group), first: b.groups[group].firstName, last: uint32(len(b.names))}
+func (b *builder) listOf(g *fileGroup, line int) nameList {
+	l := nameList{line: uint32(line), group: g.line, first: g.firstName, last: uint32(len(b.names))}
 	if n := len(b.lists); n > 0 && b.lists[n-1].group == l.group {
-		if l.first = b.lists[n-1].last; l.first == l.last {
-			l.first = b.lists[n-1].first // no name has come since
+		if before := b.lists[n-1]; before.last < l.last {
+			l.first = before.last
+		} else {
+			l.first = before.first // no name has come since
 		}
 	}
 	return l
@@ -269,7 +279,7 @@ func (b *builder) record(s *scan.Scanner) {
 	if isFieldName(s.Field()) {
 		b.records.add(s.Number, group, s.Field(), s.Value())
 		if group > 0 && foldEqual(s.Field(), "content-usage") {
-			b.lists = append(b.lists, b.listOf(s.Number))
+			b.lists = append(b.lists, b.listOf(&b.groups[len(b.groups)-1], s.Number))
 		}
 	}
 }

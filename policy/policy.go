@@ -331,14 +331,15 @@ func (g Group) lookupNormal(target string, all kindSet) place {
 	if target == robots {
 		return place{}
 	}
-	q := newQuestion(target, all)
+	var e effort
+	q := newQuestion(target, all, &e)
 	var at place
 	if word := g.p.blockWord(g.name); word.isList() {
 		at = g.findInAny(&q)
 	} else {
 		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
 	}
-	q.done()
+	e.done()
 	return at
 }
 

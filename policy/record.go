@@ -108,9 +108,10 @@ func (w *recordWriter) put(line, group int, field, value []byte) bool {
 	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
 		return false
 	}
-	for _, n := range [...]int{line - w.line, group - w.group, len(field), len(value)} { // addNames begins at the top again
-		w.stream = binary.AppendVarint(w.stream, int64(n))
-	}
+	w.stream = binary.AppendVarint(w.stream, int64(line-w.line)) // addNames begins at the top again
+	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
 	w.stream = append(append(w.stream, field...), value...)
 	w.line, w.group = line, group
 	return true
@@ -140,16 +141,27 @@ func (r *recordReader) next() bool { return r.stream != "" && r.read() && r.rec.
 func (r *recordReader) read() bool {
 	r.rec.Line += r.varint()
 	r.rec.Group += r.varint() // a record after the groups goes back to 0
-	field, value := r.varint(), r.varint()
+	field, value := int(r.uvarint()), int(r.uvarint())
 	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
 	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
 	return true
 }
 
+// varint reads a signed number (zigzag).
 func (r *recordReader) varint() int {
-	v, n := binary.Varint([]byte(r.stream))
-	r.stream = r.stream[n:]
-	return int(v)
+	v := r.uvarint()
+	return int(v>>1) ^ -int(v&1)
+}
+
+func (r *recordReader) uvarint() (v uint64) {
+	for shift := 0; ; shift += 7 {
+		c := r.stream[0]
+		r.stream = r.stream[1:]
+		v |= uint64(c&0x7F) << shift
+		if c < 0x80 {
+			return v
+		}
+	}
 }
 
 // isFieldName tells a field from prose and markup that happens to have a colon.

@@ -7,6 +7,12 @@ import (
 	"sync"
 )
 
+// An effort counts the steps of searching a target.
+type effort struct {
+	steps int    // see question.index
+	table *table // of the target, once it was searched often
+}
+
 // A table tells where in a target each byte stands, for the bytes below 0x80: patterns have no
 // others. An element has 64 places as bits. With a table, finding a piece of a pattern takes as
 // long as comparing it with a 64th of the target, whatever the two consist of.
@@ -35,9 +41,9 @@ func newTable(target string) *table {
 }
 
 // done gives the table back.
-func (q *question) done() {
-	if q.table != nil {
-		tables.Put(q.table)
+func (e *effort) done() {
+	if e.table != nil {
+		tables.Put(e.table)
 	}
 }
 

@@ -46,8 +46,9 @@ func (g Group) Matching(target string) []Rule {
 	if target == robots {
 		return nil
 	}
-	q := newQuestion(target, kindsOf(target))
-	defer q.done()
+	var e effort
+	defer e.done()
+	q := newQuestion(target, kindsOf(target), &e)
 	var rules []Rule
 	for b := range g.p.blocks(g.name) {
 		rules = b.appendMatching(rules, &q)
@@ -55,18 +56,25 @@ func (g Group) Matching(target string) []Rule {
 	return distinct(rules)
 }
 
-// appendMatching appends the rules of the block that match: those of the lines on which one does,
-// for a derived rule has none of its own.
+// appendMatching appends the rules of the block that match. For a derived rule that is the one
+// of the same line.
 func (b block) appendMatching(rules []Rule, q *question) []Rule {
-	lines := map[int]bool{}
+	derived := map[int]bool{} // lines
 	for i := range b.len() {
-		if h := b.at(i); h.octets() > 0 && q.has(h.word) && q.matches(h.pattern(), h.word) {
-			lines[h.line()] = true
+		switch h := b.at(i); {
+		case h.octets() == 0 || !q.has(h.word) || !q.matches(h.pattern(), h.word):
+		case h.derived():
+			derived[h.line()] = true
+		default:
+			rules = append(rules, h.asRule())
 		}
 	}
-	for i := range b.len() {
-		if h := b.at(i); !h.derived() && lines[h.line()] {
-			rules = append(rules, h.asRule())
+	if len(derived) == 0 {
+		return rules
+	}
+	for _, r := range b.appendRules(nil) {
+		if derived[r.Line] {
+			rules = append(rules, r)
 		}
 	}
 	return rules

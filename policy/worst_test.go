@@ -38,13 +38,13 @@ func (s shape) target(n int) string {
 	return "/" + strings.Repeat(s.unit, n/len(s.unit)+1)[:n-1-len(s.end)] + s.end
 }
 
-// ask returns a question that was asked, with what it cost.
-func (s shape) ask(p *Policy, n int) question {
+// steps returns what a question costs, in comparisons of 64 places at once and tries.
+func (s shape) steps(p *Policy, n int) (e effort) {
 	target := s.target(n)
-	q := newQuestion(target, kindsOf(target))
+	q := newQuestion(target, kindsOf(target), &e)
 	block{p, p.blockWord(p.star).pos()}.find(&q)
-	q.done()
-	return q
+	e.done()
+	return e
 }
 
 // change returns the shape with one thing altered.
@@ -87,16 +87,16 @@ func TestTheWorstQuestion(t *testing.T) {
 		head: "a", tail: "c", letters: "aab", random: 11, end: "aaabbaa",
 		unit: "aaaaaaaabaaaaaaaaaabababbaaaabbababaabbaabaababaaababbbabacabaabaab",
 	}
-	most := best.ask(Parse(best.file()), 8<<10).steps
+	most := best.steps(Parse(best.file()), 8<<10).steps
 	until := time.Now().Add(*climb)
 	for tries := 0; tries < 5 || time.Now().Before(until); tries++ {
 		s := best.change(r)
-		if e := s.ask(Parse(s.file()), 8<<10); e.steps > most {
+		if e := s.steps(Parse(s.file()), 8<<10); e.steps > most {
 			best, most = s, e.steps
 			t.Logf("%d steps: %+v", most, s)
 		}
 	}
-	if best.ask(Parse(best.file()), 8<<10).table == nil {
+	if best.steps(Parse(best.file()), 8<<10).table == nil {
 		t.Error("the worst is searched without a table")
 	}
 	bound := hostileFile * (8<<10/64 + 1)
@@ -104,7 +104,7 @@ func TestTheWorstQuestion(t *testing.T) {
 		t.Errorf("%d steps for %+v, want at most %d", most, best, bound)
 	}
 	p := Parse(best.file())
-	if twice := best.ask(p, 16<<10).steps; float64(twice) > 2.2*float64(most) {
+	if twice := best.steps(p, 16<<10).steps; float64(twice) > 2.2*float64(most) {
 		t.Errorf("%d steps for a target of 16 KiB, %d for 8 KiB: %+v", twice, most, best)
 	}
 	if *climb == 0 {
@@ -139,16 +139,16 @@ func TestATableTellsWhereAPieceStands(t *testing.T) {
 			at := r.IntN(len(target))
 			piece = target[at:min(at+n, len(target))]
 		}
-		q := newQuestion(target, kindsOf(target))
-		q.steps = manySteps
+		e := effort{steps: manySteps}
+		q := newQuestion(target, kindsOf(target), &e)
 		want := strings.Index(target[from:], piece)
 		if want >= 0 {
 			want += from
 		}
-		if got := q.index(piece, from); got != want || q.table == nil {
+		if got := q.index(piece, from); got != want || e.table == nil {
 			t.Fatalf("%q from %d in %q: got %d, want %d", piece, from, target, got, want)
 		}
-		q.done()
+		e.done()
 	}
 }
 
