@@ -57,10 +57,11 @@ func Lines(d policy.Dialect, data []byte) iter.Seq[Line] {
 		reading = scan.Google
 	}
 	return func(yield func(Line) bool) {
-		for s := scan.New(reading, data); s.Next(); {
+		s := scan.New(reading, data)
+		for text := string(s.Data); s.Next(); { // one copy for all lines
 			l := Line{
-				Number: s.Number, Kind: LineKind(s.Kind), Text: string(s.Data[s.Start:s.End]),
-				Field: string(s.Field()), Value: string(s.Value()),
+				Number: s.Number, Kind: LineKind(s.Kind), Text: text[s.Start:s.End],
+				Field: text[s.FieldAt:s.FieldEnd], Value: text[s.ValueAt:s.ValueEnd],
 				Comment: s.Comment, Misspelt: s.Misspelt, NoColon: s.NoColon, Cut: s.Cut,
 			}
 			if !yield(l) {
