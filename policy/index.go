@@ -186,10 +186,10 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 	for i, where := range grams(p, stem) {
 		g := gram{hash: gramHash(gramAt(view(p), i), where), where: where, first: kinds[p[i]]}
 		count := c.countOf(g.hash)
-		if *count == countFull {
+		g.cost = costShared * int(*count-1)
+		if *count == countFull || g.cost >= best.cost {
 			continue // else a file of rules that are all alike would be slow
 		}
-		g.cost = costShared * int(*count-1)
 		open := uint64(g.first) & setAt(index[indexFirsts:])
 		if where > 0 {
 			open = 1 << i & setAt(index[indexPlaces:])

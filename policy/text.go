@@ -21,7 +21,7 @@ func (g Group) Rules() iter.Seq[Rule] {
 
 // distinct brings rules in the order of the file, and drops repeated ones.
 func distinct(rules []Rule) []Rule {
-	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
+	slices.SortFunc(rules, func(a, b Rule) int { return a.Line - b.Line })
 	seen := make(map[Rule]struct{}, len(rules))
 	return slices.DeleteFunc(rules, func(r Rule) bool {
 		n := len(seen)
@@ -46,9 +46,8 @@ func (g Group) Matching(target string) []Rule {
 	if target == robots {
 		return nil
 	}
-	var e effort
-	defer e.done()
-	q := newQuestion(target, kindsOf(target), &e)
+	q := newQuestion(target, kindsOf(target))
+	defer q.done()
 	var rules []Rule
 	for b := range g.p.blocks(g.name) {
 		rules = b.appendMatching(rules, &q)
@@ -60,21 +59,21 @@ func (g Group) Matching(target string) []Rule {
 // of the same line.
 func (b block) appendMatching(rules []Rule, q *question) []Rule {
 	derived := map[int]bool{} // lines
-	for i := range b.len() {
-		switch h := b.at(i); {
-		case h.octets() == 0 || !q.has(h.word) || !q.matches(h.pattern(), h.word):
-		case h.derived():
+	text, ends := b.p.text, b.p.tab[b.pos+blockEnds:][:1+b.len()]
+	for i, word := range ends[1:] {
+		pattern := text[endWord(ends[i]).end():endWord(word).end()]
+		if pattern == "" || !q.has(endWord(word)) || !q.matches(pattern, endWord(word)) {
+			continue
+		}
+		if h := b.at(uint32(i)); h.derived() {
 			derived[h.line()] = true
-		default:
+		} else {
 			rules = append(rules, h.asRule())
 		}
 	}
-	if len(derived) == 0 {
-		return rules
-	}
-	for _, r := range b.appendRules(nil) {
-		if derived[r.Line] {
-			rules = append(rules, r)
+	for i := uint32(0); len(derived) > 0 && i < b.len(); i++ {
+		if h := b.at(i); !h.derived() && derived[h.line()] {
+			rules = append(rules, h.asRule())
 		}
 	}
 	return rules
@@ -82,6 +81,7 @@ func (b block) appendMatching(rules []Rule, q *question) []Rule {
 
 // appendRules appends the rules of the block that stand in a line of their own.
 func (b block) appendRules(rules []Rule) []Rule {
+	rules = slices.Grow(rules, int(b.len()))
 	for i := range b.len() {
 		if h := b.at(i); !h.derived() {
 			rules = append(rules, h.asRule())
