@@ -20,26 +20,24 @@ type Bound struct {
 	group  policy.Group
 	Agents []lint.Line // the user-agent lines above its rules; none without the file (a cache keeps none)
 	Rules  []lint.Line
+	Last   lint.Line // of the file
 }
 
 // Bound picks the lines that bind a crawler.
 func (r Reading) Bound(token string) *Bound {
 	b := &Bound{group: r.Result.Policy.Group(token)}
-	rules := slices.Collect(b.group.Rules())
-	b.Rules = make([]lint.Line, 0, len(rules))
-	if r.Result.Body == nil {
-		for _, rule := range rules {
-			field := "Disallow"
-			if rule.Allow {
-				field = "Allow"
-			}
-			b.Rules = append(b.Rules, lint.Line{Number: rule.Line, Field: field, Value: rule.Pattern})
+	for rule := range b.group.Rules() {
+		field := "Disallow"
+		if rule.Allow {
+			field = "Allow"
 		}
-		return b
+		b.Rules = append(b.Rules, lint.Line{Number: rule.Line, Field: field, Value: rule.Pattern})
 	}
+	rules := b.Rules // that are not written as the file has them yet
 	var agents []lint.Line
 	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
 	for l := range lint.Lines(r.Dialect, r.Result.Body) {
+		b.Last = l
 		switch l.Kind {
 		case lint.LineUserAgent:
 			if closed {
@@ -48,12 +46,9 @@ func (r Reading) Bound(token string) *Bound {
 			agents = append(agents, l)
 		case lint.LineAllow, lint.LineDisallow:
 			closed = true
-			for len(rules) > 0 && rules[0].Line < l.Number {
-				rules = rules[1:]
-			}
-			if len(rules) > 0 && rules[0].Line == l.Number {
+			if len(rules) > 0 && rules[0].Number == l.Number {
 				b.Agents, agents = append(b.Agents, agents...), agents[:0]
-				b.Rules = append(b.Rules, l)
+				rules[0], rules = l, rules[1:]
 			}
 		}
 	}
@@ -76,7 +71,10 @@ func (b *Bound) Explain(target string, d policy.Decision) []FileLine {
 	if d.Reason == policy.ReasonAgreement {
 		d.Rule = policy.Rule{} // of another file
 	}
-	matching := b.group.Matching(target)
+	var matching []policy.Rule
+	if d.Reason == policy.ReasonAgreement || d.Rule.Line > 0 { // else none does
+		matching = b.group.Matching(target)
+	}
 	if d.Rule.Line > 0 && d.Rule.Pattern == "" { // an empty rule may decide, and matches nothing
 		matching = append(matching, d.Rule)
 	}

@@ -128,7 +128,7 @@ func (a *pageAnswer) cell(d policy.Decision) pageCell {
 	c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 	if c.Line > 0 {
 		c.Rule = answer.Visible(d.Rule.String())
-		a.kept[c.Line] = true
+		a.kept[chunkOf(c.Line)] = true
 	}
 	return c
 }

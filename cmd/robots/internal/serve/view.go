@@ -93,7 +93,7 @@ type pageAnswer struct {
 	also     string // the group that the crawler obeys if none names it
 	readings []answer.Reading
 	robots   map[policy.Dialect]*answer.Answer // of a site
-	kept     map[int]bool                      // lines that are shown in any case
+	kept     map[int]bool                      // chunks of the file that are shown in any case
 
 	Pasted   bool
 	Link     string // empty: the question is too long for one
@@ -517,12 +517,8 @@ type pageLine struct {
 // show keeps the file as r reads it, with what is marked in it.
 func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*pageMark) {
 	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.Result.Body), Unread: len(r.Result.Body) > fetch.MaxBytes}
-	for l := range lint.Lines(r.Dialect, r.Result.Body) {
-		if l.Text != "" {
-			f.Lines = l.Number
-		} else {
-			f.Lines = max(f.Lines, l.Number-1) // perhaps what follows the last line end
-		}
+	if f.Lines = b.Last.Number; b.Last.Text == "" {
+		f.Lines-- // it follows the last line end
 	}
 	f.bound = make([]bool, f.Lines+1)
 	for i, l := range b.Agents {
@@ -551,7 +547,7 @@ func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*page
 // Chunks divides the lines. Of a longer file only the chunks remain in which something decides.
 func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	return func(yield func(pageChunk) bool) {
-		var left, c pageChunk
+		var c pageChunk
 		var plain []byte
 		flush := func() {
 			if len(plain) > 0 {
@@ -559,39 +555,36 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 				plain = plain[:0]
 			}
 		}
-		keep := false
-		end := func() bool {
-			flush()
-			if keep = keep || c.First <= maxPageLines; !keep {
-				left = pageChunk{First: cmp.Or(left.First, c.First), Last: c.Last}
-			}
-			more := true
-			if left.First > 0 && (keep || c.Last == f.Lines) {
-				more = yield(left)
-				left = pageChunk{}
-			}
-			more = more && (!keep || yield(c))
-			c, keep = pageChunk{}, false
-			return more
-		}
 		for l := range lint.Lines(f.reading.Dialect, f.reading.Result.Body) {
 			if l.Number > f.Lines {
 				break
 			}
 			c.First, c.Last = cmp.Or(c.First, l.Number), l.Number
-			if line := f.line(l); line.Mark == nil && line.Cut == 0 {
-				plain = page.AppendLine(plain, line.Number, line.Bound, line.Text, line.Comment)
-			} else {
-				flush()
-				c.Pieces = append(c.Pieces, pagePiece{Line: line})
-				keep = keep || line.Mark != nil && len(line.Mark.Decides) > 0
+			keep := f.keeps(l.Number)
+			if keep {
+				if line := f.line(l); line.Mark == nil && line.Cut == 0 {
+					plain = page.AppendLine(plain, line.Number, line.Bound, line.Text, line.Comment)
+				} else {
+					flush()
+					c.Pieces = append(c.Pieces, pagePiece{Line: line})
+				}
 			}
-			keep = keep || f.kept[l.Number]
-			if (l.Number%chunkLines == 0 || l.Number == f.Lines) && !end() {
-				return
+			if l.Number == f.Lines || l.Number%chunkLines == 0 && (keep || f.keeps(l.Number+1)) {
+				flush()
+				if !yield(c) {
+					return
+				}
+				c = pageChunk{}
 			}
 		}
 	}
+}
+
+// chunkOf numbers the chunk of a line.
+func chunkOf(line int) int { return (line - 1) / chunkLines }
+
+func (f *pageFile) keeps(line int) bool {
+	return chunkOf(line) < maxPageLines/chunkLines || f.kept[chunkOf(line)]
 }
 
 func (f *pageFile) line(l lint.Line) *pageLine {
