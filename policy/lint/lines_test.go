@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -52,5 +53,17 @@ func TestLineKindsAreThoseOfTheScanner(t *testing.T) {
 				t.Errorf("%q: got %v, want %v", text, l.Kind, want)
 			}
 		}
+	}
+}
+
+// The page of "robots serve" reads the lines of 500 KiB twice: a text of its own for each is half of that.
+func TestLinesCopyAFileOnce(t *testing.T) {
+	data := bytes.Repeat([]byte("Disallow: /a # b\n"), 1000)
+	n := testing.AllocsPerRun(10, func() {
+		for range Lines(policy.RFC9309, data) {
+		}
+	})
+	if n > 10 {
+		t.Errorf("%v allocations for 1,000 lines", n)
 	}
 }
