@@ -46,8 +46,9 @@ func (g Group) Matching(target string) []Rule {
 	if target == robots {
 		return nil
 	}
-	q := newQuestion(target, kindsOf(target))
-	defer q.done()
+	var e effort
+	defer e.done()
+	q := newQuestion(target, kindsOf(target), &e)
 	var rules []Rule
 	for b := range g.p.blocks(g.name) {
 		rules = b.appendMatching(rules, &q)
