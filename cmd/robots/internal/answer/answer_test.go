@@ -209,6 +209,12 @@ disalow: /a`},
 			if got := r.Bound(c.token).Explain(c.target, d); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
+			for i := range want {
+				want[i].Decides = false
+			}
+			if got := r.Bound(c.token).Explain(c.target, policy.Decision{Reason: policy.ReasonUse}); d.Rule.Pattern != "" && !slices.Equal(got, want) {
+				t.Errorf("a use that is disallowed: got %v, want %v", got, want)
+			}
 			r.Result.Body = nil // from a cache: the rules only
 			want = slices.DeleteFunc(want, func(l FileLine) bool {
 				return !bytes.Contains(bytes.ToLower([]byte(l.Text)), []byte("allow")) && !strings.HasPrefix(l.Text, "disalow")

@@ -72,7 +72,7 @@ func (b *Bound) Explain(target string, d policy.Decision) []FileLine {
 		d.Rule = policy.Rule{} // of another file
 	}
 	var matching []policy.Rule
-	if d.Reason == policy.ReasonAgreement || d.Rule.Line > 0 { // else none does
+	if d.Reason != policy.ReasonNoRule { // else none does
 		matching = b.group.Matching(target)
 	}
 	if d.Rule.Line > 0 && d.Rule.Pattern == "" { // an empty rule may decide, and matches nothing
