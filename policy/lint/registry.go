@@ -38,7 +38,8 @@ var manual string
 
 // rules reads the manual. A test proves that it has no section in another form.
 var rules = sync.OnceValue(func() (all []Rule) {
-	for _, section := range strings.Split(manual, "\n## ")[1:] {
+	text := strings.ReplaceAll(manual, "\r", "") // a checkout for Windows may have its line ends
+	for _, section := range strings.Split(text, "\n## ")[1:] {
 		var r Rule
 		heading, text, _ := strings.Cut(section, "\n\n")
 		r.ID, r.Name, _ = strings.Cut(heading, " ")
