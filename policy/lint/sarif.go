@@ -34,7 +34,11 @@ func WriteSARIF(w io.Writer, reports ...Report) error {
 	}
 	e := newEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": []object{{ // §3.14
+	return e.Encode(struct { // the version should come first (§3.13.2), and an object is in the order of its names
+		Schema  string   `json:"$schema"`
+		Version string   `json:"version"`
+		Runs    []object `json:"runs"`
+	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []object{{ // §3.14
 		"tool": object{"driver": object{
 			"name": "robotsgate lint", "informationUri": "https://" + home, "version": version(), "rules": registry,
 		}},
