@@ -92,8 +92,11 @@ func (j *Judge) Effect(edits ...Edit) Effect {
 		j.before = j.parse(nil)
 	}
 	tokens := j.tokens(edits)
+	if len(tokens) > maxTokens {
+		return Effect{}
+	}
 	after := j.parse(edits)
-	if j.budget < 0 || len(tokens) > maxTokens {
+	if j.budget < 0 {
 		return Effect{}
 	}
 	j.unsure = false
