@@ -4,10 +4,8 @@ import (
 	"iter"
 	"math"
 	"math/bits"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,16 +22,11 @@ type Rate struct {
 }
 
 const (
+	day          = 24 * time.Hour
 	minutesOfDay = 24 * 60
 
 	maxRates = 32 // records of one group that are read: each costs its readers time for every turn
 )
-
-// rateForm is pages "/" period and perhaps a window "hhmm-hhmm". The period is in s, m, h or d;
-// without a unit, as in most files, in seconds.
-var rateForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*(\d+)\s*/\s*(\d+)([smhdSMHD]?)(?:\s+(\d\d)([0-5]\d)-(\d\d)([0-5]\d))?\s*$`)
-})
 
 // RequestRates yields the Request-rate records of the group, in the order of the file. Of
 // several that hold at the same time, a crawler should keep the slowest. Records that are
@@ -52,29 +45,65 @@ func (g Group) RequestRates() iter.Seq[Rate] {
 	}
 }
 
-// periods are never written to.
-var periods = map[string]time.Duration{
-	"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
-}
-
-func parseRate(value string) (Rate, bool) {
-	part := rateForm().FindStringSubmatch(value)
-	if part == nil {
+// parseRate reads pages "/" period and perhaps a window "hhmm-hhmm". The period is in s, m,
+// h or d; without a unit, as in most files, in seconds.
+func parseRate(value string) (r Rate, ok bool) {
+	pages, rest, found := strings.Cut(value, "/")
+	fields := strings.Fields(rest)
+	if !found || len(fields) == 0 || len(fields) > 2 {
 		return Rate{}, false
 	}
-	// What is too large for an int64 becomes the largest: it stands for "many", not for nothing.
-	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(part[i], 10, 64) // 0 for a part that is not there
-		return n
+	r.To = minutesOfDay
+	var okPages, okPeriod bool
+	r.Pages, okPages = parseCount(strings.TrimSpace(pages))
+	r.Period, okPeriod = parsePeriod(fields[0])
+	ok = okPages && okPeriod
+	if ok && len(fields) == 2 {
+		r.From, r.To, ok = parseWindow(fields[1])
 	}
-	over, period := bits.Mul64(uint64(number(2)), uint64(periods[strings.ToLower(part[3])]))
-	if over != 0 || period > math.MaxInt64 {
-		period = math.MaxInt64
+	return r, ok
+}
+
+// parsePeriod reads "10", "10s", "15m", "1h" or "1d".
+func parsePeriod(s string) (time.Duration, bool) {
+	unit := time.Second
+	if i := strings.IndexByte("smhd", lower(s[len(s)-1])); i >= 0 {
+		s, unit = s[:len(s)-1], [...]time.Duration{time.Second, time.Minute, time.Hour, day}[i]
 	}
-	r := Rate{Pages: number(1), Period: time.Duration(period), To: minutesOfDay}
-	if part[4] != "" {
-		r.From, r.To = int(60*number(4)+number(5)), int(60*number(6)+number(7))
+	n, ok := parseCount(s)
+	// As in parseCount, what is too large becomes the largest.
+	hi, lo := bits.Mul64(uint64(n), uint64(unit))
+	if hi != 0 || lo > math.MaxInt64 {
+		lo = math.MaxInt64
 	}
+	return time.Duration(lo), ok
+}
+
+// parseCount reads a positive decimal number without a sign. A number too large for an
+// int64 becomes the largest: it stands for "many", not for nothing.
+func parseCount(s string) (int64, bool) {
+	if !isDigits(s) {
+		return 0, false
+	}
+	n, _ := strconv.ParseInt(s, 10, 64) // the largest int64 if it does not fit
+	return n, n > 0
+}
+
+// parseWindow reads "1800-1900", in minutes after midnight.
+func parseWindow(s string) (from, to int, ok bool) {
+	a, b, _ := strings.Cut(s, "-")
+	from, okFrom := parseClock(a)
+	to, okTo := parseClock(b)
 	// An empty window, and one that starts at 2400, cannot be what was meant.
-	return r, r.Pages > 0 && r.Period > 0 && r.From != r.To && r.From < minutesOfDay && r.To <= minutesOfDay
+	return from, to, okFrom && okTo && from != to && from < minutesOfDay
+}
+
+// parseClock reads "0000" to "2400".
+func parseClock(s string) (minute int, ok bool) {
+	if len(s) != 4 || !isDigits(s) {
+		return 0, false
+	}
+	hhmm, _ := strconv.Atoi(s)
+	minute = hhmm/100*60 + hhmm%100
+	return minute, hhmm%100 < 60 && minute <= minutesOfDay
 }
