@@ -83,7 +83,7 @@ func Open(path string) (*Store, error) {
 		return nil, fmt.Errorf("boltstore: %s is open in another process; "+
 			"give each its own file, or share one Redis", path)
 	}
-	if err != nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) {
+	if err != nil && db == nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) { // of a write, bbolt tells no cause
 		err = damaged("%w", err)
 	}
 	if err != nil {
