@@ -128,8 +128,9 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 			agent, apart := flown.Err.(elsewhere)
 			switch e := c.memory.find(o); {
 			case apart && (r == nil || string(agent) != src.agent()):
-				if o = o.of(src.agent()); c.memory.find(o) != nil {
-					return c.look(ctx, c.memory.find(o), src)
+				o = o.of(src.agent())
+				if e = c.memory.find(o); e != nil {
+					return c.look(ctx, e, src)
 				}
 				return c.wait(ctx, o, nil, src)
 			case apart:
