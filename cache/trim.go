@@ -10,11 +10,11 @@ import (
 )
 
 // keptFields are the header fields that later decisions need: validators (RFC 9110
-// §8.8), and what freshness is made of.
+// §8.8), and what freshness is made of. Cache-Control is before those that may replace it.
 var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
 
 const (
-	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped
+	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
 	maxLines    = 32      // lines of one field, and redirects; more of them are dropped, too
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
 	maxError    = 1 << 10 // bytes of an error's text
