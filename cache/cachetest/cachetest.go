@@ -22,9 +22,9 @@ import (
 func TestStore(t *testing.T, open func(t *testing.T) cache.Store) {
 	for _, c := range claims() {
 		t.Run(c.name, func(t *testing.T) {
+			store, err := open(t), error(nil)
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
-			store, err := open(t), error(nil)
 			if locker, locks := store.(cache.Locker); c.ofStore != nil {
 				err = c.ofStore(ctx, store)
 			} else if locks {
