@@ -17,7 +17,7 @@ const (
 	// A caller that waits for another process's result looks for it less and less often, and
 	// for its lock even less: hundreds of origins may be waited for at once.
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
-	pollLock            = time.Second
+	lockFirst           = time.Second
 	maxCrowded          = 15 * time.Second // a Store that is busy for longer is no help
 )
 
@@ -50,7 +50,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 	defer func() { found.took = time.Since(start) }()
 	end := start.Add(max(maxCrowded, c.patience))
 	last := end.Add(-c.patience / 2) // a later look would have no fair chance
-	p := poll{wait: pollFirst}
+	p := poll{wait: pollFirst, lockWait: lockFirst}
 	offered := false
 	for now := start; ; {
 		turn := c.backing.Turn(now, end)
@@ -68,7 +68,7 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 				return c.locked(o, found, turn, end, src)
 			}
 			if err == nil {
-				p.nextLock = found.at.Add(pollLock)
+				p.lockTaken(found.at)
 			}
 		}
 		wait := p.next(found.at)
@@ -86,8 +86,13 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 // poll decides when to look for another process's result, and for its lock. Its waits are
 // random, so callers that came together do not stay together.
 type poll struct {
-	wait     time.Duration
-	nextLock time.Time // zero: no other process has had the lock
+	wait, lockWait time.Duration
+	nextLock       time.Time // zero: no other process has had the lock
+}
+
+func (p *poll) lockTaken(now time.Time) {
+	p.nextLock = now.Add(p.lockWait)
+	p.lockWait = min(2*p.lockWait, backing.LockTTL/4)
 }
 
 func (p *poll) next(now time.Time) time.Duration {
