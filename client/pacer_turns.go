@@ -274,7 +274,7 @@ func (p *Pacer) renew(pl place) {
 }
 
 // errLost is why a request was not sent whose place lapsed while it was being connected.
-var errLost = errors.New("client: not sent: this process was stopped for longer than its turn lasts")
+var errLost = errors.New("client: turn lost: this process was stopped for longer than it lasts")
 
 // lost reports whether the request was not sent because the place lapsed before.
 func (pl place) lost() bool { return pl.lease != nil && pl.lease.gone.Load() }

@@ -332,7 +332,7 @@ func (s *sending) signAnew() error {
 	if hasBody(s.req) {
 		body, err := s.req.GetBody()
 		if err != nil {
-			return mistake{fmt.Errorf("client: not sent: %w", err)}
+			return mistake{fmt.Errorf("client: Request.GetBody, to sign it anew: %w", err)}
 		}
 		defer body.Close()
 		bare.Body = body
@@ -384,7 +384,7 @@ func untilCancel(req *http.Request) (context.Context, func()) {
 	go func() {
 		select {
 		case <-canceled:
-			cancel(errors.New("client: not sent: the request's Cancel was closed"))
+			cancel(errors.New("client: the request's Cancel was closed"))
 		case <-ctx.Done():
 		}
 	}()
