@@ -353,7 +353,7 @@ var table = []mutation{
 	{"cmd/robots/internal/site/gate.go", "Cache: c, Sign: f.Sign,", "Cache: c,", "what passes is not signed", "./cmd/robots", "TestProxySigns"},
 	{"cmd/robots/internal/serve/question.go", "site != \"\" && site != \"same-origin\" && site != \"none\"", "site == \"nothing\"", "any web page has the service work", "./cmd/robots", "TestPageIsNotStartedByAnotherSite"},
 	{"cmd/robots/internal/serve/page.go", "who.Dialect = c.dialect", "_ = c.dialect", "Googlebot is not read as Google reads", "./cmd/robots", "TestPageAnswersForEachCrawler"},
-	{"cmd/robots/internal/serve/page.go", "context.WithTimeout(r.Context(), v", "context.WithTimeout(context.WithoutCancel(r.Context()), v", "the page answers for a client that has left", "./cmd/robots/internal/serve", "TestNothingIsDecidedForAClientThatHasLeft"},
+	{"cmd/robots/internal/serve/page.go", "release = func() {}\n\tctx, cancel := context.WithTimeout(r.Context()", "release = func() {}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context())", "the page answers for a client that has left", "./cmd/robots/internal/serve", "TestNothingIsDecidedForAClientThatHasLeft"},
 	{"cmd/robots/internal/serve/match.go", "case seen[name]:", "case false:", "the last of two fields is what is asked", "./cmd/robots", "TestServeProblems"},
 	{"cmd/robots/internal/answer/asker.go", "n > 1 || n == 1 && !strings.Contains(object, name)", "n > 1", "a field counts in any spelling", "./cmd/robots/internal/answer", "TestTheURLOfAnObject"},
 	{"cmd/robots/internal/web/spool.go", "if release == nil {", "if false {", "spools have no bound", "./cmd/robots", "TestServeIsAsItsOpenAPIDocumentSays"},
