@@ -37,17 +37,17 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"plain", &client.Transport{}, "http://a.example/page?q=1", true, 0},
 		{"without any User-Agent", &client.Transport{}, "http://a.example/page", false, 0},
 		{"Transport.UserAgent", &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}, "http://a.example/page", false, 1}, // the request
-		{"an escape", &client.Transport{}, "http://a.example/caf%C3%A9", true, 1},
-		{"%2F", &client.Transport{}, "http://a.example/a%2Fb", true, 1},
+		{"an escape", &client.Transport{}, "http://a.example/caf%C3%A9", true, 0},
+		{"%2F", &client.Transport{}, "http://a.example/a%2Fb", true, 0},
 		{"capitals", &client.Transport{}, "http://A.Example/page", true, 1},
-		{"a Pacer", &client.Transport{Pacer: &client.Pacer{Delay: -1}}, "http://a.example/page", true, 2},
+		{"a Pacer", &client.Transport{Pacer: &client.Pacer{Delay: -1}}, "http://a.example/page", true, 1},
 		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, "http://a.example/page", true, 6}, // one of them its own
 		{"Uses, and a file that says nothing of them", &client.Transport{Uses: []string{"train-ai"}}, "http://a.example/page", true, 0},
 		{"Fetcher.PublicOnly", &client.Transport{Fetcher: &fetch.Fetcher{PublicOnly: true}}, "http://a.example/page", true, 10},
-		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 18},
+		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 10},
 		{"a dot segment", &client.Transport{}, "http://a.example/a/../b", true, 230},
 		{"a name in Unicode", &client.Transport{}, "http://bücher.example/page", true, 5},
-		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]/page", true, 1},
+		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]:8080/page", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.gate.Base = roundTrip(base)

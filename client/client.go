@@ -427,9 +427,11 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 		if o == (fetch.Origin{}) {
 			return new(Turn), nil
 		}
-		turn, err := g.turn(ctx, u, o, recheck{g: g, req: req, by: by})
-		if err != errAgain {
-			return turn, err
+		turn := new(Turn)
+		if err := turn.wait(ctx, g, u, o, recheck{g: g, req: req, by: by}); err == nil {
+			return turn, nil
+		} else if err != errAgain {
+			return nil, err
 		}
 	}
 }

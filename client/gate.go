@@ -108,16 +108,17 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) error {
 	if r.origin, err = originOf(req); err != nil {
 		return err
 	}
-	if req.URL.RawQuery == "" {
-		return g.decideTarget(ctx, req, r, nil)
+	path := plainPath(req.URL)
+	if path != "" && req.URL.RawQuery == "" {
+		return g.decideTarget(ctx, req, r, nil, path)
 	}
-	var buf [targetBuffer]byte // cleared, which a path alone need not pay for
-	return g.decideTarget(ctx, req, r, buf[:0])
+	var buf [targetBuffer]byte // cleared, which a plain path need not pay for
+	return g.decideTarget(ctx, req, r, buf[:0], path)
 }
 
-// decideTarget is decide once the origin is known. The target may live in buf.
-func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, buf []byte) error {
-	target, err := requestTarget(buf, req.URL)
+// decideTarget is decide once the origin and plainPath are known. The target may live in buf.
+func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, buf []byte, path string) error {
+	target, err := targetAfter(buf, path, req.URL)
 	switch {
 	case err != nil:
 		return err

@@ -117,6 +117,7 @@ type sending struct {
 	req     *http.Request   // the caller's, which is decided on
 	bare    *http.Request   // before it was signed
 	signed  *http.Request   // nil: it is not
+	own     Turn            // what turn points to
 	turn    *Turn           // nil: it keeps no pace
 	origin  fetch.Origin    // zero: no robots.txt was asked
 	by      *Agreement      // that let it through, or nil
@@ -150,9 +151,9 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	s.turn, err = s.gate.turn(ctx, s.req.URL, s.origin, recheck{g: s.gate, req: s.req, by: s.by})
-	returned = true
-	if err == nil {
+	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{g: s.gate, req: s.req, by: s.by})
+	if returned = true; err == nil {
+		s.turn = &s.own
 		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)
 	}
 	return err

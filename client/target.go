@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -120,12 +121,16 @@ const maxTarget = 16 << 10
 // or a "#", which may end the target early. net/http itself refuses control characters. A
 // target longer than maxTarget is refused as well: a redirect can be a megabyte.
 func requestTarget(buf []byte, u *url.URL) (string, error) {
-	path := u.EscapedPath()
+	return targetAfter(buf, plainPath(u), u)
+}
+
+// targetAfter is requestTarget if plainPath is known.
+func targetAfter(buf []byte, path string, u *url.URL) (string, error) {
 	if path == "" {
-		path = "/"
+		path, buf = escapedPath(buf, u)
 	}
 	if path[0] != '/' {
-		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(path))
+		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(u.EscapedPath())) // path stays on the stack
 	}
 	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
 		if target := u.RequestURI(); len(target) > maxTarget {
@@ -143,10 +148,76 @@ func requestTarget(buf []byte, u *url.URL) (string, error) {
 	if n := len(path) + 1 + len(u.RawQuery); n > cap(buf) {
 		return path + "?" + u.RawQuery, nil
 	}
-	buf = append(append(append(buf, path...), '?'), u.RawQuery...)
-	// No byte is written again while the string is in use: each caller passes its own
-	// buffer, and keeps the string no longer than that.
-	return unsafe.String(unsafe.SliceData(buf), len(buf)), nil
+	if len(buf) == 0 {
+		buf = append(buf, path...)
+	}
+	return view(append(append(buf, '?'), u.RawQuery...)), nil
+}
+
+// view returns the bytes of a buffer as a string. No byte is written again while the string is
+// in use: each caller of requestTarget passes its own buffer, and keeps the string no longer.
+func view(buf []byte) string { return unsafe.String(unsafe.SliceData(buf), len(buf)) }
+
+// plainPath returns u.EscapedPath if that stands in u, or else nothing. No path at all is "/".
+func plainPath(u *url.URL) string {
+	switch {
+	case u.RawPath != "" && isEscaped(u.RawPath, u.Path):
+		return u.RawPath
+	case u.Path == "":
+		return "/"
+	}
+	for i := range len(u.Path) {
+		if !isPlain(u.Path[i]) {
+			return ""
+		}
+	}
+	return u.Path
+}
+
+// escapedPath is u.EscapedPath if that does not stand in u. It stands in buf, if that has room for it.
+func escapedPath(buf []byte, u *url.URL) (string, []byte) {
+	if len(u.Path) > cap(buf)/len("%FF") {
+		return u.EscapedPath(), buf
+	}
+	const digits = "0123456789ABCDEF"
+	for i := range len(u.Path) {
+		if c := u.Path[i]; isPlain(c) {
+			buf = append(buf, c)
+		} else {
+			buf = append(buf, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return view(buf), buf
+}
+
+// isPlain reports whether net/url writes a byte of a path as it is.
+func isPlain(c byte) bool {
+	const below, above = 0x2FFFF85000000000, 0x47FFFFFE87FFFFFF // letters, digits and $&+,-./:;=@_~
+	return c < 64 && below>>c&1 != 0 || c&^63 == 64 && above>>(c&63)&1 != 0
+}
+
+// isEscaped reports whether raw is a form of path (RFC 3986 §2.1) that net/url takes.
+func isEscaped(raw, path string) bool {
+	n := 0
+	for i := 0; i < len(raw); i, n = i+1, n+1 {
+		c := raw[i]
+		if c == '%' {
+			if i+2 >= len(raw) {
+				return false
+			}
+			octet, err := strconv.ParseUint(raw[i+1:i+3], 16, 8)
+			if err != nil {
+				return false
+			}
+			c, i = byte(octet), i+2
+		} else if !isPlain(c) && strings.IndexByte("!'()*[]", c) < 0 {
+			return false
+		}
+		if n == len(path) || path[n] != c {
+			return false
+		}
+	}
+	return n == len(path)
 }
 
 // hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3)

@@ -22,19 +22,18 @@ type Turn struct {
 	once  sync.Once // gives the place back
 }
 
-// turn waits for a turn at o, the origin of u, and tells Trace of it. The error is errAgain if
+// wait waits for the turn at o, the origin of u, and tells Trace of it. The error is errAgain if
 // the request needs a new decision.
-func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) (*Turn, error) {
+func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r recheck) error {
 	p := g.pacer
 	l, held, err := p.turn(ctx, o, turns.Page, r)
-	turn := new(Turn)
 	if err == nil {
-		turn.pacer, turn.place = p, l
+		t.pacer, t.place = p, l
 	}
 	given := false
 	defer func() { // a hook that ends the goroutine must not keep it either
 		if !given {
-			turn.End()
+			t.End()
 		}
 	}()
 	if held > 0 && g.trace.Waited != nil {
@@ -46,12 +45,12 @@ func (g *gate) turn(ctx context.Context, u *url.URL, o fetch.Origin, r recheck) 
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case p.lapsed(l): // this process slept meanwhile
-		return nil, errAgain
+		return errAgain
 	}
 	given = true
-	return turn, nil
+	return nil
 }
 
 // Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with

@@ -66,7 +66,7 @@ func canonicalAuthority(scheme scheme, authority string) (string, error) {
 		return "", err
 	case port == "":
 		return host, nil
-	case authority == host+":"+port:
+	case strings.HasPrefix(authority, host) && authority[len(host):] == ":"+port:
 		return authority, nil
 	}
 	return host + ":" + port, nil
@@ -109,8 +109,9 @@ func canonicalIPv6(host string) (string, error) {
 	if err != nil || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
 		return "", fmt.Errorf("host %q is not an IPv6 address in brackets", cut(host))
 	}
-	if canonical := addr.String(); canonical != host[1:len(host)-1] {
-		return "[" + canonical + "]", nil
+	var buf [64]byte
+	if canonical := addr.AppendTo(buf[:0]); string(canonical) != host[1:len(host)-1] {
+		return "[" + string(canonical) + "]", nil
 	}
 	return host, nil
 }

@@ -33,7 +33,7 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 	}
 	own := p.Group(token)
 	l := list{in: InRobots}
-	l.usageOf(own, target)
+	l.usageOf(p, own, target)
 	lines, inherited := signalsOf(p, own)
 	for _, r := range lines {
 		l.signal(Statement{Line: r.Line, Inherited: inherited, Text: r.Value})
@@ -65,7 +65,10 @@ func ParseRecord(r policy.Record) (path string, said []Statement) {
 }
 
 // usageOf reads the Content-Usage lines of a group that hold for the target.
-func (l *list) usageOf(g policy.Group, target string) {
+func (l *list) usageOf(p *policy.Policy, g policy.Group, target string) {
+	if !p.HasRecord(string(ContentUsage)) {
+		return
+	}
 	lines := slices.Collect(g.Records(string(ContentUsage)))
 	if lines == nil || !g.Decide(target).Allowed {
 		return
@@ -132,6 +135,9 @@ func signalsOf(p *policy.Policy, own policy.Group) (lines []policy.Record, inher
 
 // ownOrLoose returns the records of a crawler's group, or else those outside of groups.
 func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []policy.Record) {
+	if !p.HasRecord(field) {
+		return nil
+	}
 	if lines = slices.Collect(own.Records(field)); lines != nil {
 		return lines
 	}
