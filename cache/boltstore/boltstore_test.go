@@ -104,6 +104,27 @@ func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
 	}
 }
 
+// Nobody is to remove a file because the disk is full.
+func TestAFullDiskIsNoDamage(t *testing.T) {
+	if full := os.Getenv("BOLTSTORE_FULL"); full != "" { // in a process that may write little
+		_, err := boltstore.Open(full)
+		fmt.Println(err, errors.Is(err, boltstore.ErrDamaged))
+		os.Exit(0)
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell to bound the size of a file")
+	}
+	for _, blocks := range []string{"8", "32"} { // of 512 bytes: the first pages do not fit; the first transaction does not
+		little := exec.Command(sh, "-c", `ulimit -f "$0" && exec "$1" "$2"`, blocks, os.Args[0], "-test.run=TestAFullDiskIsNoDamage$")
+		little.Env = append(os.Environ(), "BOLTSTORE_FULL="+file(t))
+		out, err := little.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "file too large false") {
+			t.Errorf("%s blocks: %s, %v", blocks, out, err)
+		}
+	}
+}
+
 // Whatever is in the file that bbolt did not write is ErrDamaged: to remove the file is the remedy.
 func TestEachDamageIsErrDamaged(t *testing.T) {
 	whole := file(t)

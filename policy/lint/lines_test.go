@@ -2,6 +2,8 @@ package lint
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -65,5 +67,12 @@ func TestLinesCopyAFileOnce(t *testing.T) {
 	})
 	if n > 10 {
 		t.Errorf("%v allocations for 1,000 lines", n)
+	}
+}
+
+// Git may write the manual with the line ends of Windows, and it is part of the program.
+func TestTheManualHasAnyLineEnds(t *testing.T) {
+	if got := readManual(strings.ReplaceAll(manual, "\n", "\r\n")); !slices.Equal(got, rules()) {
+		t.Errorf("%d rules, %d with the line ends of Windows, or others", len(rules()), len(got))
 	}
 }

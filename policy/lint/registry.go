@@ -36,9 +36,11 @@ type Rule struct {
 //go:embed README.md
 var manual string
 
-// rules reads the manual. A test proves that it has no section in another form.
-var rules = sync.OnceValue(func() (all []Rule) {
-	text := strings.ReplaceAll(manual, "\r", "") // a checkout for Windows may have its line ends
+var rules = sync.OnceValue(func() []Rule { return readManual(manual) })
+
+// readManual reads a manual. A test proves that ours has no section in another form.
+func readManual(text string) (all []Rule) {
+	text = strings.ReplaceAll(text, "\r", "") // a checkout for Windows may have its line ends
 	for _, section := range strings.Split(text, "\n## ")[1:] {
 		var r Rule
 		heading, text, _ := strings.Cut(section, "\n\n")
@@ -65,7 +67,7 @@ var rules = sync.OnceValue(func() (all []Rule) {
 		all = append(all, r)
 	}
 	return all
-})
+}
 
 // URL returns where the rule is explained.
 func (r Rule) URL() string {
