@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -166,8 +167,8 @@ func plainPath(u *url.URL) string {
 	case u.Path == "":
 		return "/"
 	}
-	for i := range len(u.Path) {
-		if !isPlain(u.Path[i]) {
+	for set, i := pathBytes(), 0; i < len(u.Path); i++ {
+		if set[u.Path[i]]&isPlain == 0 {
 			return ""
 		}
 	}
@@ -180,8 +181,8 @@ func escapedPath(buf []byte, u *url.URL) (string, []byte) {
 		return u.EscapedPath(), buf
 	}
 	const digits = "0123456789ABCDEF"
-	for i := range len(u.Path) {
-		if c := u.Path[i]; isPlain(c) {
+	for set, i := pathBytes(), 0; i < len(u.Path); i++ {
+		if c := u.Path[i]; set[c]&isPlain != 0 {
 			buf = append(buf, c)
 		} else {
 			buf = append(buf, '%', digits[c>>4], digits[c&15])
@@ -190,15 +191,30 @@ func escapedPath(buf []byte, u *url.URL) (string, []byte) {
 	return view(buf), buf
 }
 
-// isPlain reports whether net/url writes a byte of a path as it is.
-func isPlain(c byte) bool {
-	const below, above = 0x2FFFF85000000000, 0x47FFFFFE87FFFFFF // letters, digits and $&+,-./:;=@_~
-	return c < 64 && below>>c&1 != 0 || c&^63 == 64 && above>>(c&63)&1 != 0
-}
+// pathBytes tells, in isPlain and inRaw, of each byte whether net/url keeps it as it is in a Path, and in a RawPath.
+// It is asked, because what it does decides what is sent.
+var pathBytes = sync.OnceValue(func() *[256]uint8 {
+	set := new([256]uint8)
+	for c := range set {
+		path := "/" + string([]byte{byte(c)})
+		if (&url.URL{Path: path}).EscapedPath() == path {
+			set[c] |= isPlain
+		}
+		if (&url.URL{Path: path, RawPath: path}).EscapedPath() == path {
+			set[c] |= inRaw
+		}
+	}
+	return set
+})
+
+const (
+	isPlain = 1 << iota
+	inRaw
+)
 
 // isEscaped reports whether raw is a form of path (RFC 3986 §2.1) that net/url takes.
 func isEscaped(raw, path string) bool {
-	n := 0
+	set, n := pathBytes(), 0
 	for i := 0; i < len(raw); i, n = i+1, n+1 {
 		c := raw[i]
 		if c == '%' {
@@ -210,7 +226,7 @@ func isEscaped(raw, path string) bool {
 				return false
 			}
 			c, i = byte(octet), i+2
-		} else if !isPlain(c) && strings.IndexByte("!'()*[]", c) < 0 {
+		} else if set[c]&inRaw == 0 {
 			return false
 		}
 		if n == len(path) || path[n] != c {
