@@ -57,7 +57,11 @@ func Until(r *fetch.Result) time.Time {
 		return r.Time.Add(max(defaultMinRetry, min(r.RetryAfter, maxRetryAfter)))
 	}
 	d, _ := lifetimeOf(r)
-	return r.Time.Add(min(max(d, defaultMinTTL), defaultTTL))
+	most := defaultTTL
+	if refused(r) {
+		most = defaultRefusedTTL
+	}
+	return r.Time.Add(min(max(d, defaultMinTTL), most))
 }
 
 func lifetimeOf(r *fetch.Result) (d time.Duration, source string) {
@@ -111,14 +115,18 @@ func readFreshness(h http.Header, received time.Time) freshness {
 	if expires := h["Expires"]; f.source == "" && len(expires) > 0 {
 		f.source = "Expires" // §5.3: any value that is no date is a time in the past
 		if t, ok := parseDate(expires[0]); ok {
-			f.lifetime = t.Sub(dateOf(h, received))
+			f.lifetime = min(t.Sub(dateOf(h, received)), maxDelta*time.Second)
 		}
 	}
 	if varyAny(h) {
-		f.source, f.lifetime = "Vary", 0 // §4.1: never matches another request
+		f.source, f.lifetime, f.whileRevalidate = "Vary", 0, 0 // §4.1: never matches another request
 	}
 	age := max(0, declaredAge(h), received.Sub(dateOf(h, received))) // §4.2.3: what caches declared, or the Date implies
-	f.lifetime = max(0, max(0, f.lifetime)-age)                      // in two steps: neither can overflow
+	left := max(0, f.lifetime) - age                                 // which cannot overflow
+	if f.source != "" {
+		f.whileRevalidate = max(0, f.whileRevalidate+min(0, left)) // RFC 5861 §3: the time after it became stale
+	}
+	f.lifetime = max(0, left)
 	return f
 }
 
@@ -128,24 +136,29 @@ func readFreshness(h http.Header, received time.Time) freshness {
 // beside it, an unquoted field list swallows its neighbours, and the last of two max-age counts.
 func readCacheControl(h http.Header) (f freshness) {
 	const name = "Cache-Control"
-	if size := len(strings.Join(h[name], ",")); size > maxFieldBytes {
-		return freshness{source: name}
+	if all := strings.Join(h[name], ","); len(all) > maxFieldBytes {
+		return freshness{source: name, noStore: strings.Contains(strings.ToLower(all), "no-store")}
 	}
-	maxAge := cacheobject.DeltaSeconds(-1)
+	maxAge, revalidate, ifError := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
+	// §4.2.1 wants the first of several, or stale: the smallest is never longer than either.
+	least := func(d *cacheobject.DeltaSeconds, said cacheobject.DeltaSeconds) {
+		if *d < 0 || said >= 0 && said < *d {
+			*d = said
+		}
+	}
 	for _, directive := range directives(h[name]) {
 		d := parseDirective(directive)
-		if maxAge < 0 || d.MaxAge >= 0 && d.MaxAge < maxAge {
-			maxAge = d.MaxAge // §4.2.1 wants the first of several, or stale: the smallest is never longer than either
-		}
+		least(&maxAge, d.MaxAge)
+		least(&revalidate, d.StaleWhileRevalidate)
+		least(&ifError, d.StaleIfError)
 		f.noStore = f.noStore || d.NoStore
 		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
 		delete(d.NoCache, "")                        // no-cache="" names none
 		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
 			f.source, f.mustRevalidate = name, true
 		}
-		f.whileRevalidate = max(f.whileRevalidate, seconds(d.StaleWhileRevalidate))
-		f.ifError = max(f.ifError, seconds(d.StaleIfError))
 	}
+	f.whileRevalidate, f.ifError = seconds(revalidate), seconds(ifError)
 	switch {
 	case f.noStore:
 		f.source, f.mustRevalidate = name, true
@@ -199,7 +212,7 @@ func cutDirective(s string) (directive, rest string) {
 	quoted, hidden := false, -1
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '"':
+		case s[i] == '"' && (quoted || i > 0 && s[i-1] == '='): // elsewhere it begins no string
 			quoted = !quoted
 		case s[i] == '\\' && quoted:
 			i++

@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,11 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 		"no lifetime of the file":  {silent, []http.Header{cacheControl("max-age=3600")}, time.Hour, true},
 		"nor a longer one":         {silent, []http.Header{cacheControl("max-age=864000")}, day, true},
 		"more than such a header":  {aDay, []http.Header{cacheControl("max-age=86400, x=" + strings.Repeat("x", 4000))}, 0, true},
+		"no-store in a long one":   {aDay, []http.Header{cacheControl("no-store, x=" + strings.Repeat("x", 4000))}, 0, false},
+		"in a very long one":       {aDay, []http.Header{cacheControl("x=" + strings.Repeat("x", 9000) + ", No-Store")}, 0, false},
+		"no-store, and long Vary":  {aDay, []http.Header{header("Cache-Control", "no-store", "Vary", strings.Repeat("x", 4000))}, 0, false},
+		"and many of them":         {aDay, []http.Header{{"Cache-Control": {"no-store"}, "Vary": slices.Repeat([]string{"x"}, 33)}}, 0, false},
+		"no-store after a quote":   {aDay, []http.Header{cacheControl(`max-age=3600", no-store, ext="`)}, 0, false},
 		"stale-while-revalidate":   {rules("/private", "Cache-Control", "max-age=86400, stale-while-revalidate=9999"), []http.Header{cacheControl("max-age=600")}, 10 * time.Minute, true},
 		"must-revalidate on a way": {rules("/private", "Cache-Control", "max-age=600, stale-while-revalidate=9999"), []http.Header{cacheControl("must-revalidate")}, 10 * time.Minute, true},
 	} {

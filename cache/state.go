@@ -78,7 +78,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 	if !t.noRefresh {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
 		if !f.mustRevalidate {
-			s.revising = max(s.lifetime, min(s.lifetime+f.whileRevalidate, f.redirectStale, t.maxTTL))
+			s.revising = max(s.lifetime, min(t.stated(r, f)+f.whileRevalidate, f.redirectStale, t.longest(r)))
 		}
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
@@ -93,15 +93,23 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 // or a date in the past would otherwise mean one fetch for every request. The spread,
 // at most 1, keeps origins first met together from expiring together.
 func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Duration {
+	return max(t.minTTL, time.Duration(float64(t.stated(r, f))*spread))
+}
+
+func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
 	ttl := t.defaultTTL
 	if f.source != "" {
 		ttl = f.lifetime
 	}
-	ttl = min(ttl, f.redirect, t.maxTTL)
+	return min(ttl, f.redirect, t.longest(r))
+}
+
+// longest is how long a result may hold, whatever it states.
+func (t *terms) longest(r *fetch.Result) time.Duration {
 	if refused(r) {
-		ttl = min(ttl, defaultRefusedTTL)
+		return min(t.maxTTL, defaultRefusedTTL)
 	}
-	return max(t.minTTL, time.Duration(float64(ttl)*spread))
+	return t.maxTTL
 }
 
 // failed reports whether r says nothing about the file: it is unreachable, or of the moment.

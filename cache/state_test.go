@@ -42,6 +42,16 @@ func TestLifetimesAreBounded(t *testing.T) {
 		{"not with must-revalidate", &cache.Cache{}, rules("/", "Cache-Control", "max-age=600, must-revalidate, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
 		{"not with no-cache", &cache.Cache{}, rules("/", "Cache-Control", "no-cache, stale-while-revalidate=600"), time.Minute, false, 1},
 		{"not beyond a day", &cache.Cache{}, rules("/", "Cache-Control", "max-age=80000, stale-while-revalidate=86400"), day, false, 1},
+		{"for a 403, within the hour", &cache.Cache{}, unavailable(403, "Cache-Control", "max-age=60, stale-while-revalidate=86400"), 59 * time.Minute, true, 1},
+		{"for a 403, beyond it", &cache.Cache{}, unavailable(403, "Cache-Control", "max-age=60, stale-while-revalidate=86400"), time.Hour, false, 1},
+		{"it begins by the age", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=300", "Age", "100"), 259 * time.Second, true, 1},
+		{"its end by the age", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=300", "Age", "100"), 260 * time.Second, false, 1},
+		{"over before it came", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=300", "Age", "600"), time.Minute, false, 1},
+		{"it begins where freshness ends, not the minute", &cache.Cache{}, rules("/", "Cache-Control", "stale-while-revalidate=30", "Expires", "0"), time.Minute, false, 1},
+		{"not with Vary: *", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=600", "Vary", "*"), time.Minute, false, 1},
+		{"the least of two", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=5, stale-while-revalidate=8000"), 65 * time.Second, false, 1},
+		{"a redirect's, by its age", &cache.Cache{}, over(rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=300"),
+			header("Cache-Control", "max-age=60, stale-while-revalidate=300", "Age", "600")), time.Minute, false, 1},
 		{"not in the foreground", &cache.Cache{NoRefresh: true}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

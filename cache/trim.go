@@ -52,7 +52,7 @@ func trimHeader(h http.Header) http.Header {
 	for _, name := range keptFields {
 		lines := trimStrings(h[name])
 		if len(lines) < len(h[name]) && name != "Etag" && name != "Last-Modified" {
-			name, lines = "Cache-Control", []string{"no-cache"} // read again, it must not make the answer hold for longer
+			name, lines = "Cache-Control", strictest(h) // read again, it must not make the answer hold for longer
 		}
 		if len(lines) == 0 {
 			continue
@@ -69,10 +69,10 @@ func trimHeader(h http.Header) http.Header {
 // that is longer than it need be counts as stale, like a Cache-Control that is too long.
 func trimRedirects(headers []http.Header) (kept []http.Header) {
 	if len(headers) > maxLines {
-		return []http.Header{{"Cache-Control": {"no-cache"}}}
+		return []http.Header{{"Cache-Control": {"no-store"}}} // as one of them may say
 	}
-	for _, h := range headers {
-		h = trimHeader(h)
+	for _, full := range headers {
+		h := trimHeader(full)
 		if h["Cache-Control"] == nil && h["Expires"] == nil && !varyAny(h) {
 			continue // states no lifetime
 		}
@@ -81,11 +81,19 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 			size += stringsCost(lines)
 		}
 		if size > maxRedirect {
-			h = http.Header{"Cache-Control": {"no-cache"}}
+			h = http.Header{"Cache-Control": strictest(full)}
 		}
 		kept = append(kept, h)
 	}
 	return kept
+}
+
+// strictest stands for a header that is too long to be kept.
+func strictest(h http.Header) []string {
+	if readCacheControl(h).noStore {
+		return []string{"no-store"}
+	}
+	return []string{"no-cache"}
 }
 
 // trimStrings copies all strings, or none if they are too long or too many together.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -38,6 +39,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"without any User-Agent", &client.Transport{}, "http://a.example/page", false, 0},
 		{"Transport.UserAgent", &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}, "http://a.example/page", false, 1}, // the request
 		{"an escape", &client.Transport{}, "http://a.example/caf%C3%A9", true, 0},
+		{"512 bytes of escapes", &client.Transport{}, "http://a.example/" + strings.Repeat("a", 505) + "%C3%A9", true, 0},
 		{"%2F", &client.Transport{}, "http://a.example/a%2Fb", true, 0},
 		{"capitals", &client.Transport{}, "http://A.Example/page", true, 1},
 		{"a Pacer", &client.Transport{Pacer: &client.Pacer{Delay: -1}}, "http://a.example/page", true, 1},

@@ -175,13 +175,20 @@ func plainPath(u *url.URL) string {
 	return u.Path
 }
 
-// escapedPath is u.EscapedPath if that does not stand in u. It stands in buf, if that has room for it.
+// escapedPath is u.EscapedPath of a path that begins with a slash and does not stand in u. It stands in buf, if that
+// has room for it.
 func escapedPath(buf []byte, u *url.URL) (string, []byte) {
-	if len(u.Path) > cap(buf)/len("%FF") {
+	set, n := pathBytes(), len(u.Path)
+	for i := range len(u.Path) {
+		if set[u.Path[i]]&isPlain == 0 {
+			n += len("FF")
+		}
+	}
+	if n > cap(buf) {
 		return u.EscapedPath(), buf
 	}
 	const digits = "0123456789ABCDEF"
-	for set, i := pathBytes(), 0; i < len(u.Path); i++ {
+	for i := range len(u.Path) {
 		if c := u.Path[i]; set[c]&isPlain != 0 {
 			buf = append(buf, c)
 		} else {

@@ -22,8 +22,8 @@ type Turn struct {
 	once  sync.Once // gives the place back
 }
 
-// wait waits for the turn at o, the origin of u, and tells Trace of it. The error is errAgain if
-// the request needs a new decision.
+// wait makes t, which must be new, the turn at o, the origin of u, and tells Trace of the wait for it. The error is
+// errAgain if the request needs a new decision, and another Turn.
 func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r recheck) error {
 	p := g.pacer
 	l, held, err := p.turn(ctx, o, turns.Page, r)
