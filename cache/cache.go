@@ -69,8 +69,8 @@ type Cache struct {
 	// none.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest time a result holds while the origin can be reached. A 401 or
-	// 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4
+	// MaxTTL is the longest time a result holds while the origin can be reached, but for a status of the
+	// moment. A 401 or 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4
 	// recommends. If negative, there is none.
 	MaxTTL time.Duration
 

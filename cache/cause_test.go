@@ -14,14 +14,18 @@ import (
 // The kind of a failure is kept in memory and in a Store, a bad certificate no less than a status.
 func TestTheCauseOfAFailureIsKept(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	for cause, kept := range map[string]string{"tls_certificate_error": "tls_certificate_error", "": "", long: long[:32]} {
+	for cause, kept := range map[string]string{"tls_certificate_error": "tls_certificate_error", "http_request_denied": "http_request_denied", "": "", long: long[:32]} {
 		store := &memStore{}
 		for _, from := range []string{"the origin", "the Store"} {
 			c, fetches := &cache.Cache{Store: store}, 0
 			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				fetches++
 				failure := &fetch.Failure{Text: "down", Cause: cause}
-				return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: failure}, nil
+				status := 0
+				if cause == "http_request_denied" { // by ObeyWalls: without it, this status would open the site
+					status = 403
+				}
+				return &fetch.Result{Policy: policy.Unreachable(), StatusCode: status, Time: time.Now(), Err: failure}, nil
 			}}
 			for range 2 { // the second time from memory
 				r, err := c.Get(t.Context(), fetch.Origin{}, src)

@@ -117,7 +117,7 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	patience := time.NewTimer(maxBridged)
+	start, patience := time.Now(), time.NewTimer(maxBridged)
 	defer patience.Stop()
 	landed := c.fly(o, seen, src)
 	var again <-chan time.Time // when to start another, if that had no turn
@@ -150,6 +150,9 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*f
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
 		case <-ctx.Done():
+			if landed != nil { // the copy is for all who come later, even if no one has waited so long
+				time.AfterFunc(maxBridged-time.Since(start), func() { c.bridge(o, landed, time.Now(), src) })
+			}
 			return nil, ctx.Err()
 		}
 	}
@@ -258,7 +261,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 		stored.release()
 		return nil, err
 	}
-	if ofAProxy(a.result) {
+	if unasked(a.result) {
 		c.flights.running.run(stored.release)
 		return c.terms.newest(a.state, a.at), nil
 	}

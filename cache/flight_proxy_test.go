@@ -1,7 +1,12 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +19,35 @@ import (
 // A proxy that wants credentials is no outage of the origin: a copy goes on to hold, and the
 // first answer after it counts at once, here and in other processes.
 func TestA407OfAProxyIsKeptNowhere(t *testing.T) {
-	refused := func() *fetch.Result {
+	keptNowhere(t, func() *fetch.Result {
 		return &fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Time: time.Now(), Err: errors.New("of a proxy")}
+	})
+}
+
+// Nor is a Fetcher that cannot read an origin at all, or a process that is out of descriptors.
+func TestOurOwnFailuresAreKeptNowhere(t *testing.T) {
+	for _, f := range []*fetch.Fetcher{
+		{UserAgent: "a\nb"},
+		{Retries: -1, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		})},
+	} {
+		keptNowhere(t, func() *fetch.Result {
+			r, err := f.Fetch(context.Background(), origin(t, "https://a.example"), nil)
+			if err != nil || r.Err == nil {
+				t.Fatal(r, err)
+			}
+			return r
+		})
 	}
+	ftp := new(fetch.Fetcher)
+	if r, err := ftp.Fetch(t.Context(), origin(t, "ftp://a.example"), nil); err != nil || fetch.CauseOf(r.Err) != "proxy_configuration_error" {
+		t.Errorf("ftp by a Fetcher that does not read it: %v, %v", r, err)
+	}
+}
+
+func keptNowhere(t *testing.T, refused func() *fetch.Result) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &memStore{}
 		c := &cache.Cache{Store: store, Logger: quiet}

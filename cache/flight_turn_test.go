@@ -214,6 +214,31 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 	}
 }
 
+// So it is for callers who never have so much time.
+func TestAUsableCopyIsThereForCallersInAHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
+		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), rules("/new"))}
+		get(t, c, s, "https://a.example")
+		time.Sleep(time.Hour)
+		s.delay = 20 * time.Second
+		for start := time.Now(); time.Since(start) < 20*time.Second; {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			late := time.Since(start) >= 3*time.Second
+			if _, err := c.Get(ctx, origin(t, "https://a.example"), &cache.Source{Load: s.load}); late != (err == nil) {
+				t.Errorf("%v: %v", time.Since(start), err)
+			}
+			cancel()
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/new").Allowed || s.count() != 2 {
+			t.Errorf("the old rules, after %d fetches", s.count())
+		}
+		closeCache(t, c)
+	})
+}
+
 // After a stall that has become an outage, and where the refresh had no turn, the next one is
 // waited for again.
 func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {

@@ -260,8 +260,17 @@ func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }
 
-// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8). It says nothing about the
-// origin: the callers that waited get it, and it is kept nowhere.
+// unasked reports whether r is a failure that says nothing about the origin: of a proxy, of how the Fetcher is made, or
+// of a process that has no descriptors left (RFC 9209 §2.3). The callers that waited get it, and it is kept nowhere.
+func unasked(r *fetch.Result) bool {
+	cause := ""
+	if r.Err != nil {
+		cause = fetch.CauseOf(r.Err)
+	}
+	return ofAProxy(r) || cause == "proxy_configuration_error" || cause == "proxy_internal_error"
+}
+
+// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8).
 func ofAProxy(r *fetch.Result) bool {
 	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }

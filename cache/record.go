@@ -212,7 +212,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 // read finds out what a stored answer means in a dialect.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 	said := r.Err
-	if r.StatusCode/100 == 4 && !ofAProxy(&r) { // any error was about the status
+	if r.StatusCode/100 == 4 && !ofAProxy(&r) && fetch.CauseOf(r.Err) == "" { // any error was about the status
 		r.Err = nil
 	}
 	n := r.In(d)

@@ -83,6 +83,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"golang.org/x/net/http/httpguts"
 )
 
 // Transport is an http.RoundTripper that sends only what robots.txt allows.
@@ -369,6 +370,8 @@ func (t *Transport) misuse(g *gate) error {
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
 		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
 			f.Dialect, t.Dialect)
+	case !httpguts.ValidHeaderFieldValue(f.UserAgent):
+		return fmt.Errorf("client: the UserAgent %q cannot be sent: take out its control characters", cut(f.UserAgent))
 	}
 	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }

@@ -161,6 +161,16 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 			t.Errorf("%q answered with %q: %s after %d requests, want %d (%v)", c.stored, c.sent, verdict(r), *n, c.requests, err)
 		}
 	}
+	// A 412 is about the validators (RFC 9110 §15.5.13), and gives no permission.
+	for _, again := range []int{200, 412} {
+		rt, n := answers(response(412, ""), response(again, file))
+		f := fetch.Fetcher{Transport: rt}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored("ETag", tag))
+		check(t, r, err, map[int]string{200: "rules", 412: "allow"}[again])
+		if *n != 2 {
+			t.Errorf("412, and then %d: %d requests", again, *n)
+		}
+	}
 	// A server that goes on so is not asked for ever.
 	rt, n := answers(response(304, "", "ETag", `"v2"`))
 	f := fetch.Fetcher{Transport: rt}

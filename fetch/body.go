@@ -20,8 +20,11 @@ import (
 // none of it may be used: what is missing could forbid what the rest permits. Before it reads
 // more than a usual file, it calls more.
 func readFile(res *http.Response, more func() error) (body []byte, err error) {
-	if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {
-		return nil, harden.Final("status 206 with a part of the file, which was not asked for")
+	said := int64(-1)
+	if res.StatusCode == http.StatusPartialContent {
+		if said = wholeLength(res.Header); said == 0 {
+			return nil, errPart
+		}
 	}
 	coded, err := isGzip(res.Header)
 	if err != nil {
@@ -29,7 +32,8 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	}
 	// A connection of ours has the same limit. This one holds for any transport: empty gzip
 	// members could go on for ever without one decoded byte.
-	var r io.Reader = &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
+	sent := &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
+	var r io.Reader = sent
 	length := res.ContentLength
 	if coded {
 		length = 0 // that of the coded file says little
@@ -38,8 +42,11 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 		}
 	}
 	body, err = readAll(io.LimitReader(r, MaxBytes+1), length, more)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, corrupt(err)
+	case said > 0 && len(body) <= MaxBytes && harden.MaxConn-sent.Left != said:
+		return nil, errPart
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
 		return nil, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
@@ -73,21 +80,26 @@ func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
 	return bytes.Clone(long.Bytes()), nil
 }
 
-// isPart reports whether a 206 may hold less than the file (RFC 9110 §15.3.7): half of the
-// rules permits what the others forbid. Every part has a Content-Range. We asked for no
-// range, so a 206 without that field is the whole file under the wrong status.
-func isPart(h http.Header) bool {
+const errPart = harden.Final("status 206 with a part of the file, which was not asked for")
+
+// wholeLength returns how long the file is by the header of a 206 that holds all of it, -1 if that does not say, and 0
+// if it may hold less (RFC 9110 §15.3.7): half of the rules permits what the others forbid. Every part has a
+// Content-Range. We asked for no range, so a 206 without that field is the whole file under the wrong status.
+func wholeLength(h http.Header) int64 {
 	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges") {
-		return true
+		return 0
 	}
 	said := strings.ToLower(strings.Join(h.Values("Content-Range"), ","))
 	if said == "" {
-		return false
+		return -1
 	}
 	said, fromStart := strings.CutPrefix(said, "bytes 0-")
 	last, length, _ := strings.Cut(said, "/")
-	end, err := strconv.ParseUint(last, 10, 63)
-	return !fromStart || err != nil || length != strconv.FormatUint(end+1, 10)
+	end, err := strconv.ParseInt(last, 10, 63)
+	if !fromStart || err != nil || end < 0 || length != strconv.FormatInt(end+1, 10) {
+		return 0
+	}
+	return end + 1
 }
 
 // beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty

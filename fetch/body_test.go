@@ -148,6 +148,8 @@ func TestA206CountsIfItHoldsTheWholeFile(t *testing.T) {
 		{[]string{"Content-Range", "bytes 0-32/33"}, "rules"},
 		{[]string{"Content-Range", "Bytes 0-32/33"}, "rules"},
 		{[]string{"Content-Range", "bytes 0-32/99"}, "disallow"},
+		{[]string{"Content-Range", "bytes 0-98/99"}, "disallow"}, // it says so, and has 33
+		{[]string{"Content-Range", "bytes 0-9/10"}, "disallow"},
 		{[]string{"Content-Range", "bytes 1-32/33"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-32/*"}, "disallow"},
 		{[]string{"Content-Range", "bytes */33"}, "disallow"},

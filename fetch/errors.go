@@ -20,6 +20,13 @@ type Failure struct {
 	Cause string // see CauseOf; empty for a status
 }
 
+// Causes that this package gives itself, by RFC 9209 §2.3.
+const (
+	misconfigured = "proxy_configuration_error" // nothing was asked
+	exhausted     = "proxy_internal_error"      // nothing was asked: this process has no descriptor or memory left
+	denied        = "http_request_denied"       // by ObeyWalls
+)
+
 func (f *Failure) Error() string { return f.Text }
 
 // CauseOf returns what kind of failure err is, as the error types of RFC 9209 §2.3 have it, such as
@@ -44,6 +51,8 @@ func CauseOf(err error) string {
 		return "destination_ip_prohibited"
 	case certificate != nil:
 		return "tls_certificate_error"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+		return exhausted
 	case dns != nil && dns.IsTimeout:
 		return "dns_timeout"
 	case dns != nil:

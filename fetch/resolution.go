@@ -80,10 +80,11 @@ func (r *resolution) run(ctx context.Context) *Result {
 	h := hop{r.asked, r.asked.RobotsURL()}
 	switch {
 	case !r.Reads(r.asked.scheme.String()):
-		return r.unreachable(h, response{}, errors.New("only the robots.txt of an http or https Origin, as OriginOf makes it, "+
-			"can be fetched, and that of an ftp Origin if Fetcher.FTP is set"))
+		return r.unreachable(h, response{}, &Failure{"only the robots.txt of an http or https Origin, as OriginOf makes it, " +
+			"can be fetched, and that of an ftp Origin if Fetcher.FTP is set", misconfigured})
 	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
-		return r.unreachable(h, response{}, fmt.Errorf("the UserAgent %q cannot be sent: take out its control characters", cut(r.UserAgent)))
+		return r.unreachable(h, response{}, &Failure{fmt.Sprintf("the UserAgent %q cannot be sent: take out its control characters",
+			cut(r.UserAgent)), misconfigured})
 	}
 	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
@@ -98,6 +99,10 @@ func (r *resolution) run(ctx context.Context) *Result {
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
 			return r.open(h, a, res)
 		case unavailable:
+			if a.asked && a.status == http.StatusPreconditionFailed {
+				r.stored = "" // it is about our validators (RFC 9110 §15.5.13), not about the file: ask for that
+				continue
+			}
 			return r.open(h, a, r.conclude(a, policy.Unavailable()))
 		case redirect:
 			next, res := r.redirected(h, a)
@@ -147,7 +152,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	name := next.String()
 	first := hop{r.asked, r.asked.RobotsURL()}
 	if len(r.chain) == maxRedirects || name == first.String() || slices.Contains(r.chain, name) {
-		return hop{}, r.conclude(a, policy.Unavailable())
+		return hop{}, r.open(h, a, r.conclude(a, policy.Unavailable()))
 	}
 	r.chain = append(r.chain, name)
 	r.headers = append(r.headers, cachingFields(a.header))
@@ -161,6 +166,9 @@ func (h hop) follow(header http.Header) (hop, error) {
 	location := header.Get("Location")
 	if location == "" {
 		return hop{}, errors.New("redirect without Location")
+	}
+	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // whoever changed the answer, it is not clear
+		return hop{}, fmt.Errorf("redirect to %d places, %q first", len(lines), cut(location))
 	}
 	if len(location) > maxLocation {
 		return hop{}, fmt.Errorf("redirect to a URL of %d bytes", len(location))
@@ -205,7 +213,7 @@ const maxLocation = 8000
 func (r *resolution) open(h hop, a response, res *Result) *Result {
 	if r.ObeyWalls {
 		if wall := res.Wall(); wall != "" {
-			return r.unreachable(h, a, errors.New("no robots.txt but a wall: "+wall))
+			return r.unreachable(h, a, &Failure{"no robots.txt but a wall: " + wall, denied})
 		}
 	}
 	return res

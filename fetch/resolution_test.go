@@ -146,3 +146,13 @@ func TestAStatusMeansTheSameBehindRedirects(t *testing.T) {
 		}
 	}
 }
+
+// Which of two places is meant, nobody knows: an answer that cannot be used is no permission.
+func TestARedirectLeadsToOnePlace(t *testing.T) {
+	for _, c := range []struct{ second, want string }{{"/a", "allow"}, {"/b", "disallow"}} {
+		send, _ := answers(response(302, "", "Location", "/a", "Location", c.second), response(404, ""))
+		f := fetch.Fetcher{Transport: send}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		check(t, r, err, c.want)
+	}
+}

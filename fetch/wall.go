@@ -29,7 +29,7 @@ func (r *Result) Wall() string {
 		return "a login, status 401"
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
-	case bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:"):
+	case bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:"):
 		return "a page and no file of rules"
 	}
 	return ""

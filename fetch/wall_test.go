@@ -42,6 +42,9 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			switch wall := r.Wall(); {
 			case obey && row.wall != "":
 				check(t, r, err, "disallow")
+				if cause := fetch.CauseOf(r.Err); cause != "http_request_denied" {
+					t.Errorf("%v: cause %q", row, cause)
+				}
 				if r.Err == nil || wall != "" || !strings.Contains(r.Err.Error(), row.wall) || r.StatusCode != row.status {
 					t.Errorf("%v: got %v, %q", row, r.Err, wall)
 				}
@@ -53,4 +56,12 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A redirect that leads nowhere may be the wall's.
+func TestAWallAtTheEndOfRedirectsIsObeyed(t *testing.T) {
+	send, _ := answers(response(302, "", "Location", "/robots.txt", "Cf-Mitigated", "challenge"))
+	f := fetch.Fetcher{Transport: send, ObeyWalls: true}
+	r, err := f.Fetch(t.Context(), originOf(t, "http://a.example"), nil)
+	check(t, r, err, "disallow")
 }

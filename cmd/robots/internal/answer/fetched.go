@@ -117,11 +117,13 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 	if unaged, _ := cache.FreshnessLifetime(without(res, "Age")); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
-	switch {
-	case lifetime < MinTTL:
-		text += fmt.Sprintf("; caches keep it for %s at least", MinTTL)
-	case lifetime > maxTTL:
-		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", maxTTL)
+	switch held := cache.Until(res).Sub(res.Time); {
+	case lifetime < held:
+		text += fmt.Sprintf("; caches keep it for %s at least", held)
+	case lifetime > maxTTL && held == maxTTL:
+		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", held)
+	case lifetime > held:
+		text += fmt.Sprintf("; caches keep it for %s at most", held)
 	}
 	return text
 }
