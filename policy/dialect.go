@@ -46,7 +46,7 @@ type reading struct {
 	blankEnds   bool // a blank line ends the group
 	oversizeOK  bool // a file above the parsing limit permits everything; else it is cut
 	ruleLimit   int  // rules of a file that count; 0: all
-	ruleOctets  int  // bytes a pattern may have to count, in normal form; 0: any
+	ruleRunes   int  // characters a pattern may have to count, as the file writes them; 0: any
 	needsRule   bool // a group without rules is not a group
 	firstRecord bool // only the first group of a name counts; else they are combined
 
@@ -84,7 +84,7 @@ var readings = [...]reading{
 		escape: escapeGoogle, indexHTML: true,
 	},
 	Yandex: {
-		name: "Yandex", lines: scan.RFC9309, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleOctets: 1024,
+		name: "Yandex", lines: scan.RFC9309, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleRunes: 1024,
 		substring: true, family: "yandex", fallback: "yandex", escape: escapeRFC,
 	},
 	Bing: {

@@ -58,14 +58,17 @@ func TestOversizeForYandexIsPermission(t *testing.T) {
 
 func TestYandexLimitsRules(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("user-agent: *\ndisallow: /" + strings.Repeat("x", 1023) + "\ndisallow: /" + strings.Repeat("y", 1024) + "\n")
-	for i := 3; i <= 2049; i++ {
+	b.WriteString("user-agent: *\ndisallow: /" + strings.Repeat("x", 1023) + "\ndisallow: /" + strings.Repeat("y", 1024) +
+		"\ndisallow: /" + strings.Repeat("é", 1023) + "\ndisallow: /" + strings.Repeat("ö", 1024) + "\n")
+	for i := 5; i <= 2049; i++ {
 		fmt.Fprintf(&b, "disallow: /rule%d$\n", i)
 	}
 	p := policy.Yandex.Parse([]byte(b.String()))
 	for target, allowed := range map[string]bool{
 		"/" + strings.Repeat("x", 1023): false,
-		"/" + strings.Repeat("y", 1024): true, // longer than 1,024 bytes
+		"/" + strings.Repeat("y", 1024): true, // longer than 1,024 characters
+		"/" + strings.Repeat("é", 1023): false,
+		"/" + strings.Repeat("ö", 1024): true,
 		"/rule2048":                     false,
 		"/rule2049":                     true, // the 2,049th
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"time"
+	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
@@ -216,7 +217,7 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 			r.flags |= ruleTwofold | ruleWild
 		}
 	}
-	if !b.counts(r) {
+	if !b.counts(r, value) {
 		return
 	}
 	b.rules = append(b.rules, r)
@@ -226,11 +227,11 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 }
 
 // counts reports whether a rule is within the limits of the dialect.
-func (b *builder) counts(r ruleLine) bool {
+func (b *builder) counts(r ruleLine, value []byte) bool {
 	if r.n > 0 {
 		b.counted++
 	}
-	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) && (b.ruleOctets == 0 || int(r.n) <= b.ruleOctets)
+	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) && (b.ruleRunes == 0 || len(value) <= b.ruleRunes || utf8.RuneCount(value) <= b.ruleRunes)
 }
 
 // index adds to an allow rule for .../index.htm, or whatever begins so, one for

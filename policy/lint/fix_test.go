@@ -107,6 +107,26 @@ func sameVerdicts(t *testing.T, name string, data, fixed []byte, random *rand.Ra
 	return n
 }
 
+// Whoever else the group names, and whoever Yandex takes a name for, is told what it was told.
+func TestFixIsForAllNamesOfAGroup(t *testing.T) {
+	for _, c := range []struct{ file, agent, target string }{
+		{"User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Bytespider\nDisallow: /shop*\n\nUser-agent: Googlebot\nDisallow:\n\n" +
+			"User-agent: bingbot\nDisallow:\n\nUser-agent: GPTBot\nAllow: /shop\n", "GPTBot", "/shop/1"},
+		{"User-agent: MJ12bot\nUser-agent:\nUser-agent: é\nDisallow: /a\u200b\n", "MJ12bot", "/a"},
+		{"User-agent: \"YandexBot\"\nDisallow: /shop*\nAllow: /shop\n", "YandexBot", "/shop"},
+		{"User-agent: \"YandexBot\"\nDisalow: /a\n", "YandexBot", "/a"},
+		{"User-agent: http://yandex.com/bots\nDisallow: /a\n", "YandexBot", "/a"},
+		{"User-agent: \"GPTBot\"\nDisallow: /shop*\nAllow: /shop\n", "GPTBot", "/shop"},
+	} {
+		fixed, _ := lint.Fix([]byte(c.file), nil)
+		for _, d := range promised {
+			if was, is := d.Parse([]byte(c.file)).Decide(c.agent, c.target), d.Parse(fixed).Decide(c.agent, c.target); was.Allowed != is.Allowed {
+				t.Errorf("%q became %q: %v, %s: %v, and not %v", c.file, fixed, d, c.agent, is, was)
+			}
+		}
+	}
+}
+
 func TestFixOfAnAnswerKnowsItsURL(t *testing.T) {
 	a := lint.Answer{URL: "https://example.com/robots.txt", StatusCode: 200, Body: []byte("Sitemap: /s.xml\n")}
 	if fixed, applied := a.Fix(nil); string(fixed) != "Sitemap: https://example.com/s.xml\n" || len(applied) != 1 {

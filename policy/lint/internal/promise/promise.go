@@ -47,7 +47,6 @@ func (e Effect) Harmless() bool { return e.Known && !e.Lost }
 // A Judge answers for one file, within a budget.
 type Judge struct {
 	file   *model.File
-	agents []*model.Line
 	before [len(dialects)]*policy.Policy
 	budget int
 	unsure bool // the present question has too many answers
@@ -70,11 +69,7 @@ const (
 
 // New returns a judge of the file.
 func New(file *model.File, budget int) *Judge {
-	j := &Judge{file: file, budget: budget}
-	for i := range file.Groups {
-		j.agents = append(j.agents, file.Groups[i].Agents...)
-	}
-	return j
+	return &Judge{file: file, budget: budget}
 }
 
 // Keeps reports whether edits of different lines together change no verdict, and whether that
@@ -163,25 +158,29 @@ func (j *Judge) tokens(edits []Edit) []string {
 			}
 		}
 	}
+	add("yandexbot", false) // which Yandex finds by a part of a name
 	for _, e := range edits {
-		near := 2 // those of the group, one of the group before, and one after
 		if e.Line.Meant == model.UserAgent {
-			near = 6
 			for line := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
 				_, value, _ := strings.Cut(line, ":")
 				add(value, true)
 			}
 		}
-		i := sort.Search(len(j.agents), func(i int) bool { return j.agents[i].Number >= e.Line.Number })
-		for _, l := range j.agents[max(0, i-near):min(len(j.agents), i+near)] {
-			add(l.Value, false)
+		// All names of the group, and of those that it may become one with.
+		i := sort.Search(len(j.file.Groups), func(i int) bool { return j.file.Groups[i].Agents[0].Number > e.Line.Number })
+		for _, g := range j.file.Groups[max(0, i-2):min(len(j.file.Groups), i+1)] {
+			for _, l := range g.Agents {
+				add(l.Value, false)
+			}
 		}
 	}
 	return all
 }
 
 // isMark tells what parts names in the value of a user-agent line.
-func isMark(r rune) bool { return strings.ContainsRune(chars.Blanks+",;*()", r) || chars.Invisible(r) }
+func isMark(r rune) bool {
+	return strings.ContainsRune(chars.Blanks+",;*()<>\"'“”‘’", r) || chars.Invisible(r)
+}
 
 // had reports whether one of the crawlers minds the lines as they are written: whether a
 // verdict would change without them. A user-agent line stays, for a crawler that there is
