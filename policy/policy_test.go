@@ -296,11 +296,15 @@ func TestProductToken(t *testing.T) {
 		"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.0; +https://x/)": "GPTBot",
 		"mozilla/4.0 (compatible;bingbot/2.0)":                                                    "bingbot",
 		"Mozilla/5.0 (compatible; ; compatible; b)":                                               "b",
-		"Mozilla/5.0 (compatible; )":                                                              "Mozilla",
-		"":                                                                                        "",
-		"/1.0":                                                                                    "",
-		"\xff\xfe":                                                                                "",
-		"бот/1.0":                                                                                 "",
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/600.2.5 (KHTML, like Gecko) Safari/600.2.5 (Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot)": "Amazonbot",
+		"Mozilla/5.0 (X11; Linux x86_64; +https://example.com)": "Mozilla",
+		"Mozilla/5.0 (Chrome/1.0)":                              "Mozilla",
+		"Mozilla/5.0 (compatible; )":                            "Mozilla",
+		"":                                                      "",
+		"/1.0":                                                  "",
+		"\xff\xfe":                                              "",
+		"бот/1.0":                                               "",
 	} {
 		if got := policy.ProductToken(userAgent); got != want {
 			t.Errorf("%q: got %q, want %q", userAgent, got, want)

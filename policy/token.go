@@ -4,7 +4,8 @@ import "strings"
 
 // ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent header value. It
 // returns "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)", and also for the form
-// that browsers use, "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)".
+// that browsers use, "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)", with
+// or without the word "compatible".
 //
 // The RFC permits letters, "-" and "_" only. ProductToken keeps digits too, because files
 // name MJ12bot that way. The result is empty if the value names no product.
@@ -14,16 +15,18 @@ func ProductToken(userAgent string) string {
 		return first
 	}
 	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
-	for rest := userAgent; ; {
-		_, after, found := strings.Cut(rest, "compatible;")
-		if !found {
-			return first
-		}
+	for _, after := range strings.Split(userAgent, "compatible;")[1:] {
 		if t := leadingProduct(after); t != "" {
 			return t
 		}
-		rest = after
 	}
+	// Or a comment has their name, version and address, and nothing else.
+	for _, comment := range strings.Split(userAgent, "(")[1:] {
+		if t := leadingProduct(comment); t != "" && strings.HasPrefix(comment, t+"/") && strings.Contains(comment, "; +http") {
+			return t
+		}
+	}
+	return first
 }
 
 // leadingProduct returns the run of token characters that s begins with, white space aside.

@@ -183,18 +183,17 @@ func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
 	if len(body) > maxDirectory {
 		return nil, fmt.Errorf("sign: a directory of more than %d bytes", maxDirectory)
 	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
+	var set map[string]json.RawMessage // a struct would take "Keys", too
+	var list []json.RawMessage
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("sign: the directory is no JSON Web Key Set: %w", err)
 	}
-	if set.Keys == nil {
+	if json.Unmarshal(set["keys"], &list) != nil || list == nil {
 		return nil, errors.New(`sign: the directory is no JSON Web Key Set: it has no list of "keys" (RFC 7517 §5)`)
 	}
 	keys := make(map[string]crypto.PublicKey)
 	var problems []error
-	for i, raw := range set.Keys {
+	for i, raw := range list {
 		var k members
 		err := json.Unmarshal(raw, &k)
 		id, key, wrong := k.key()

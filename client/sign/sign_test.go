@@ -496,6 +496,8 @@ func TestKeySetsFromStrangers(t *testing.T) {
 		{`null`, 0, "no JSON Web Key Set"},
 		{`{"keys":null}`, 0, "no JSON Web Key Set"},
 		{`{"keys":{}}`, 0, "no JSON Web Key Set"},
+		{`{"Keys":[]}`, 0, "no JSON Web Key Set"},
+		{`{"keys":[` + good + `],"KEYS":[]}`, 1, ""},
 		{`{"keys":[{"kty":"EC","crv":"P-256"}]}`, 0, ""},
 		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}`, 0, "key 1"},
 		{`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, 0, "key 1"},

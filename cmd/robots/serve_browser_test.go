@@ -21,13 +21,13 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
-	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // chromium starts a browser without a window, and skips the test if there is none.
@@ -110,7 +110,7 @@ func (p *tab) listen(event any) {
 
 func (p *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute) // of a busy machine
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		p.t.Fatal(err)
@@ -120,7 +120,7 @@ func (p *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 // call gives the browser a command of its protocol.
 func call[P, R any](p *tab, c cdp.Command[P, R], params P) R {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute) // of a busy machine
 	defer cancel()
 	r, err := chromedp.Call(ctx, c, params)
 	if err != nil {
@@ -132,7 +132,7 @@ func call[P, R any](p *tab, c cdp.Command[P, R], params P) R {
 // eval returns the value of a JavaScript expression, and waits for it if it is a promise.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute) // of a busy machine
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *tab) await(expression string) {
 	p.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for last := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for last := time.Now().Add(time.Minute); ; <-tick.C {
 		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && is {
 			return
@@ -554,6 +554,7 @@ func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
 func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 1400)
 	p.run(chromedp.Navigate(at))
+	call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
 	start := time.Now()
 	p.run(chromedp.Navigate(at + "?site=http://big.example/directory-8/page-8641"))
 	loaded := time.Since(start)
@@ -582,9 +583,16 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 	})()`)
 	t.Logf("10,000 lines: loaded in %v; a jump: %.0f ms; %.0f steps of 3000 pixels: %.0f ms, the slowest %.0f ms",
 		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
-	late := loaded > 10*time.Second || took["jump"] > 2000 || took["worst"] > 1000
-	if late && !proc.UnderRace() || took["seen"] != 1 || took["frames"] < 50 {
-		t.Errorf("loaded in %v, %v", loaded, took)
+	// The time that a machine takes says how busy it is. What the page asks of its processor is counted.
+	var busy float64
+	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "TaskDuration" {
+			busy = m.Value
+		}
+	}
+	t.Logf("%.2f s of the page's thread", busy)
+	if busy == 0 || busy > 10 || took["seen"] != 1 || took["frames"] < 50 {
+		t.Errorf("%.2f s of the page's thread, %v", busy, took)
 	}
 	eval[bool](p, `scrollTo(0, 0) === undefined`) // the form stays in view, and would be far down
 	p.shoot("big-1400")
@@ -605,7 +613,7 @@ func pageHasRolesAndNames(t *testing.T, browser context.Context, at string) {
 	var missing []string
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for last := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for last := time.Now().Add(time.Minute); ; <-tick.C {
 		missing = nil
 		found := spokenOn(p)
 		for _, want := range []string{

@@ -217,6 +217,8 @@ func encodingOf(b [4]byte, contentType string) encoding {
 	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
 	label := charset(contentType)
 	switch {
+	case b[0] == 0xEF && b[1] == 0xBB && b[2] == 0xBF: // UTF-8, whatever the label
+		return octets
 	case b[0] == 0xFF && b[1] == 0xFE, odd && !even:
 		return littleEndian
 	case b[0] == 0xFE && b[1] == 0xFF, even && !odd:

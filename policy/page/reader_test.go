@@ -168,6 +168,7 @@ func TestReaderUTF16(t *testing.T) {
 		{"BE", "", encode("be", false, text), 2 * 11},
 		{"LE by charset", `text/html; charset="UTF-16LE"`, encode("le", false, "é"+text), 2 * 12},
 		{"BE by charset", "text/html;charset=utf-16be", encode("be", false, "é"+text), 2 * 12},
+		{"UTF-8 by its mark, whatever it claims", "text/html;charset=utf-16be", "\ufeff" + text, int64(len("\ufeff<p>é€😀</p>"))},
 		{"UTF-8 that claims to be UTF-16", "text/html;charset=utf-16", text, int64(len("<p>é€😀</p>"))},
 		{"UTF-8 with a mark", "text/html", "\xef\xbb\xbf" + text, int64(3 + len("<p>é€😀</p>"))},
 	} {

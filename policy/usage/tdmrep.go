@@ -12,11 +12,7 @@ import (
 // which is one more request for each origin.
 func ParseTDMRep(file []byte, target string) []Statement {
 	l := list{in: InTDMRep}
-	var entries []struct {
-		Location    string          `json:"location"`
-		Reservation json.RawMessage `json:"tdm-reservation"`
-		Policy      string          `json:"tdm-policy"`
-	}
+	var entries []map[string]json.RawMessage // a struct would take names in any case, and the last of them
 	if len(file) > maxFile {
 		l.add(Statement{By: TDMRep, Problem: problemMore})
 		return l.said
@@ -28,10 +24,12 @@ func ParseTDMRep(file []byte, target string) []Statement {
 	}
 	locations := make([]string, len(entries))
 	for i, e := range entries {
-		locations[i] = e.Location
+		json.Unmarshal(e["location"], &locations[i])
 	}
 	for i := range matching(locations, target) {
-		for _, p := range [...][2]string{{reservation, string(entries[i].Reservation)}, {tdmPolicy, entries[i].Policy}} {
+		address := ""
+		json.Unmarshal(entries[i][tdmPolicy], &address)
+		for _, p := range [...][2]string{{reservation, string(entries[i][reservation])}, {tdmPolicy, address}} {
 			if p[1] != "" {
 				l.tdm(Statement{Line: i + 1, Key: p[0], Value: p[1], Text: p[1]})
 			}

@@ -265,3 +265,16 @@ func TestNoAllocationWhereNothingIsSaid(t *testing.T) {
 		t.Errorf("got %v allocations, want 0", n)
 	}
 }
+
+// RFC 8259 §8.3: names are compared by their characters. Another spelling takes nothing away.
+func TestNamesOfTDMRepHaveOneSpelling(t *testing.T) {
+	for _, file := range []string{
+		`[{"location":"/","tdm-reservation":1,"TDM-Reservation":0}]`,
+		`[{"location":"/","Location":"/zzz","tdm-reservation":1}]`,
+	} {
+		what, _, err := usage.For(usage.ParseTDMRep([]byte(file), "/x"), usage.TrainAI)
+		if err != nil || what != usage.Disallow {
+			t.Errorf("%s: %v, %v", file, what, err)
+		}
+	}
+}

@@ -39,6 +39,12 @@ type repeated struct {
 	Repeat int    `json:"repeat"`
 }
 
+// UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said.
+func (r *repeated) UnmarshalJSON(data []byte) error {
+	r.Repeat = 1
+	return Fields(string(data), map[string]any{"text": &r.Text, "repeat": &r.Repeat})
+}
+
 // MaxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 

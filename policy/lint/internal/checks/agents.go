@@ -3,6 +3,7 @@ package checks
 import (
 	"strings"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
@@ -59,7 +60,7 @@ func (f *checker) token(l *model.Line, name, written string) {
 	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
 	// somewhere in it is the name.
 	token := ""
-	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) {
+	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) && !strings.Contains(l.Value, "://") {
 		token = l.With(written)
 	}
 	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && model.IsHeader(l.Value) {
@@ -75,7 +76,11 @@ func (f *checker) token(l *model.Line, name, written string) {
 		return
 	}
 	if i := strings.IndexByte(l.Value, '*'); i >= 0 {
-		f.add("RT209", l, l.ValueAt+i, l.With(strings.ReplaceAll(l.Value, "*", "")),
+		replacement := ""
+		if bare := strings.ReplaceAll(l.Value, "*", ""); policy.ProductToken(bare) != "" {
+			replacement = l.With(bare)
+		}
+		f.add("RT209", l, l.ValueAt+i, replacement,
 			"a * beside other characters in %s is no wildcard", chars.Quote(l.Value))
 	}
 	// Of the name itself only: versions are RT206. One real file in ten has such a
@@ -113,7 +118,11 @@ func (f *checker) shape(g *model.Group, last bool) {
 	// everything to it.
 	if len(g.Rules) == 0 && last {
 		a := g.Agents[len(g.Agents)-1]
-		f.add("RT012", a, -1, a.Text+"\nDisallow:",
+		replacement := a.Text + "\nDisallow:"
+		if strings.Contains(a.Value, ":") {
+			replacement = "" // the rule may be there, in the same line
+		}
+		f.add("RT012", a, -1, replacement,
 			"the group of %s has no allow or disallow line, so it allows everything", chars.Quote(g.Agents[0].Value))
 	}
 	record := 0 // the first of g.records that may lie after the current agent
