@@ -116,6 +116,7 @@ func TestFixIsForAllNamesOfAGroup(t *testing.T) {
 		{"User-agent: \"YandexBot\"\nDisallow: /shop*\nAllow: /shop\n", "YandexBot", "/shop"},
 		{"User-agent: \"YandexBot\"\nDisalow: /a\n", "YandexBot", "/a"},
 		{"User-agent: http://yandex.com/bots\nDisallow: /a\n", "YandexBot", "/a"},
+		{"User-agent: bot/yandex-1.0\nDisallow: /a\n", "YandexBot", "/a"},
 		{"User-agent: \"GPTBot\"\nDisallow: /shop*\nAllow: /shop\n", "GPTBot", "/shop"},
 	} {
 		fixed, _ := lint.Fix([]byte(c.file), nil)
