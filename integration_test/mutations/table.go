@@ -26,6 +26,7 @@ var table = []mutation{
 	{"client/target.go", "return n == len(path)", "return true", "a path is decided on that is not sent", "./client", "TestTargetIsWhatIsSent"},
 	{"client/target.go", "if len(buf) == 0 {\n", "if true {\n", "an escaped path is decided on twice over", "./client", "TestTargetIsWhatIsSent"},
 	{"client/target.go", "if !u.ForceQuery && u.RawQuery == \"\" {", "if u.RawQuery == \"\" {", "a lone question mark is not decided on", "./client", "TestTheTargetIsDecidedAsSent"},
+	{"fetch/body.go", "harden.MaxConn-sent.Left != said", "false", "a 206 is whole because it says so", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
 	{"fetch/resolution.go", "if a.asked && a.status == http.StatusPreconditionFailed {", "if false {", "a 412 to our validators opens a site", "./fetch", "TestRFC9111_A304OfAnotherCopyIsAskedAgain"},
 	{"fetch/resolution.go", "return hop{}, r.open(h, a, r.conclude(a, policy.Unavailable()))", "return hop{}, r.conclude(a, policy.Unavailable())", "a wall at the end of redirects is not obeyed", "./fetch", "TestAWallAtTheEndOfRedirectsIsObeyed"},
 	{"fetch/sign.go", "if err := sign(its); err != nil {", "if err := sign(its); false {", "what cannot be signed goes out", "./integration_test", "TestNothingGoesOutUnsigned"},
@@ -150,8 +151,8 @@ var table = []mutation{
 	{"policy/parse.go", "if r.oversizeOK && len(data) > scan.Limit {", "if len(data) > scan.Limit {", "a file that is too long allows everything", "./fetch", "TestExtension_AFileThatIsTooLongIsOpenForYandex TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/resolution.go", "case r.Err != nil && (was != unreachable || is == unreachable):", "case false:", "an answer that broke off permits something in another dialect", "./fetch", "TestABrokenAnswerIsUnreachableInEveryDialect"},
 	{"fetch/resolution.go", "case is == rules && r.Body != nil && (", "case is == rules && (", "a file that was dropped permits everything in another dialect", "./fetch", "TestRulesInAnotherDialectNeedTheFile"},
-	{"fetch/body.go", "if res.StatusCode == http.StatusPartialContent && isPart(res.Header) {", "if false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
-	{"fetch/body.go", "MaxBytes+1), length, more)\n\tif err != nil {", "MaxBytes+1), length, more)\n\tif err != nil && len(body) == 0 {", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
+	{"fetch/body.go", "if said = wholeLength(res.Header); said == 0 {", "if said = -1; false {", "a part is taken for the file", "./fetch", "TestA206CountsIfItHoldsTheWholeFile"},
+	{"fetch/body.go", "case err != nil:\n\t\treturn nil, corrupt(err)", "case err != nil && len(body) == 0:\n\t\treturn nil, corrupt(err)", "half a file is taken for the file", "./fetch", "TestContentCodings TestWhatIsWorthARetry"},
 	{"policy/internal/scan/scan.go", "\tif cut {\n\t\tdata = wholeLines(data)", "\tif false {\n\t\tdata = wholeLines(data)", "half a line is taken for a rule", "./fetch", "TestRFC9309_TheLineThatTheLimitCutsIsDropped"},
 	{"fetch/resolution.go", "if r.varies || a.varies {", "if a.varies {", "the Vary of a redirect does not count", "./fetch", "TestForWhomAnAnswerIs"},
 	{"fetch/resolution.go", "res.UserAgent = r.agent()", "res.UserAgent = r.UserAgent", "without a UserAgent an answer that varies is for all", "./fetch", "TestForWhomAnAnswerIs"},
@@ -174,7 +175,7 @@ var table = []mutation{
 	{"fetch/internal/harden/guard.go", "case isLocalhost(host):\n\t\taddr = netip.IPv6Loopback()", "case false:\n\t\taddr = netip.IPv6Loopback()", "localhost is a name like others", "./fetch", "TestAnOriginWithoutAnAddressIsJudgedByItsName"},
 
 	// Freshness and outages.
-	{"cache/freshness.go", "max(0, f.lifetime)-age) ", "max(0, f.lifetime)-0*age) ", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/freshness.go", "left := max(0, f.lifetime) - age ", "left := max(0, f.lifetime) - 0*age ", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "if *d < 0 || said >= 0 && said < *d {", "if *d < 0 || said > *d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/freshness.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(t.stated(r, f))*spread))", "return time.Duration(float64(t.stated(r, f)) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
