@@ -108,7 +108,7 @@ func TestFaultVectors(t *testing.T) {
 			}
 			timeout := 6 * time.Second
 			if want != origins.Disallow {
-				timeout = 30 * time.Second // patience for a busy machine
+				timeout = unhurried
 			}
 			for _, r := range retries {
 				name := fmt.Sprintf("%s.d%d.r%d", f.ID, d, r+1)
