@@ -197,6 +197,11 @@ func TestTurnIsOfAPlaceThatHasNotLapsed(t *testing.T) {
 			t.Error("another process has a turn beside it")
 		}
 		turn.End()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := (&client.Pacer{Turns: store}).Wait(ctx, parse("http://a.example/")); err != nil {
+			t.Errorf("the place is kept after End: %v", err)
+		}
 		time.Sleep(time.Minute)
 	})
 }
