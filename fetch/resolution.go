@@ -167,7 +167,7 @@ func (h hop) follow(header http.Header) (hop, error) {
 	if location == "" {
 		return hop{}, errors.New("redirect without Location")
 	}
-	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // whoever changed the answer, it is not clear
+	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // no way to tell which one is meant
 		return hop{}, fmt.Errorf("redirect to %d places, %q first", len(lines), cut(location))
 	}
 	if len(location) > maxLocation {

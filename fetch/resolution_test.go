@@ -147,7 +147,7 @@ func TestAStatusMeansTheSameBehindRedirects(t *testing.T) {
 	}
 }
 
-// Which of two places is meant, nobody knows: an answer that cannot be used is no permission.
+// With two different Locations, no one can tell which is meant. Such an answer gives no permission.
 func TestARedirectLeadsToOnePlace(t *testing.T) {
 	for _, c := range []struct{ second, want string }{{"/a", "allow"}, {"/b", "disallow"}} {
 		send, _ := answers(response(302, "", "Location", "/a", "Location", c.second), response(404, ""))

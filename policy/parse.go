@@ -231,7 +231,8 @@ func (b *builder) counts(r ruleLine, value []byte) bool {
 	if r.n > 0 {
 		b.counted++
 	}
-	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) && (b.ruleRunes == 0 || len(value) <= b.ruleRunes || utf8.RuneCount(value) <= b.ruleRunes)
+	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) &&
+		(b.ruleRunes == 0 || len(value) <= b.ruleRunes || utf8.RuneCount(value) <= b.ruleRunes)
 }
 
 // index adds to an allow rule for .../index.htm, or whatever begins so, one for

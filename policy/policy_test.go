@@ -299,6 +299,7 @@ func TestProductToken(t *testing.T) {
 		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
 		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/600.2.5 (KHTML, like Gecko) Safari/600.2.5 (Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot)": "Amazonbot",
 		"Mozilla/5.0 (X11; Linux x86_64; +https://example.com)": "Mozilla",
+		"Mozilla/5.0 (Chrome/1.0) x; +http://x":                 "Mozilla",
 		"Mozilla/5.0 (Chrome/1.0)":                              "Mozilla",
 		"Mozilla/5.0 (compatible; )":                            "Mozilla",
 		"":                                                      "",
@@ -308,6 +309,9 @@ func TestProductToken(t *testing.T) {
 	} {
 		if got := policy.ProductToken(userAgent); got != want {
 			t.Errorf("%q: got %q, want %q", userAgent, got, want)
+		}
+		if n := testing.AllocsPerRun(1, func() { policy.ProductToken(userAgent) }); n > 0 { // it is asked for each request
+			t.Errorf("%q: %v allocations", userAgent, n)
 		}
 	}
 	// google-token.jsonl: what is a valid token is its own product token, but digits are kept.

@@ -15,15 +15,17 @@ func ProductToken(userAgent string) string {
 		return first
 	}
 	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
-	for _, after := range strings.Split(userAgent, "compatible;")[1:] {
-		if t := leadingProduct(after); t != "" {
+	for _, rest, ok := strings.Cut(userAgent, "compatible;"); ok; _, rest, ok = strings.Cut(rest, "compatible;") {
+		if t := leadingProduct(rest); t != "" {
 			return t
 		}
 	}
-	// Or a comment has their name, version and address, and nothing else.
-	for _, comment := range strings.Split(userAgent, "(")[1:] {
-		if t := leadingProduct(comment); t != "" && strings.HasPrefix(comment, t+"/") && strings.Contains(comment, "; +http") {
-			return t
+	// Some leave out that word: a comment then begins with name and version, and has an address.
+	for _, rest, ok := strings.Cut(userAgent, "("); ok; _, rest, ok = strings.Cut(rest, "(") {
+		comment, _, _ := strings.Cut(rest, ")")
+		name, _, versioned := strings.Cut(comment, "/")
+		if versioned && name != "" && leadingProduct(name) == name && strings.Contains(comment, "; +http") {
+			return name
 		}
 	}
 	return first

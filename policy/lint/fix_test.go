@@ -107,7 +107,7 @@ func sameVerdicts(t *testing.T, name string, data, fixed []byte, random *rand.Ra
 	return n
 }
 
-// Whoever else the group names, and whoever Yandex takes a name for, is told what it was told.
+// A fix changes no verdict, neither for the other names of a group nor for robots that Yandex finds by a part of a name.
 func TestFixIsForAllNamesOfAGroup(t *testing.T) {
 	for _, c := range []struct{ file, agent, target string }{
 		{"User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Bytespider\nDisallow: /shop*\n\nUser-agent: Googlebot\nDisallow:\n\n" +
