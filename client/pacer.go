@@ -77,9 +77,9 @@ import (
 // than a minute ahead of its own clock. Requests of one process start in the order in which they
 // came; the processes alternate. A process that dies keeps its places for five seconds, and so may
 // one that exits before [Transport.Shutdown] has returned. A process that was stopped for longer
-// than that asks again before it sends. While Turns fails, requests wait until their contexts end;
-// the error of one that waited for its own turn, and not for robots.txt, then names the failure
-// too. See RunAlone.
+// than that asks again before it sends, unless that was between its last look and the write. While
+// Turns fails, requests wait until their contexts end; the error of one that waited for its own
+// turn, and not for robots.txt, then names the failure too. See RunAlone.
 //
 // With MaxUnderway above one, the delay between two starts is only as exact as Turns is fast; so is
 // that between robots.txt and a page in flight. A process that waits longer than 250 ms for Turns
