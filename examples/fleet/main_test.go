@@ -30,7 +30,7 @@ func TestTheFleetProvesWhatItSays(t *testing.T) {
 	}
 	for _, want := range []string{
 		`(?m)^ *\d+ s: [1-9]\d* sites met, 1\.00 robots\.txt fetches each, .* of \d+ URLs done$`,
-		`(?m)^     2 +\d+ +\d+ +0 +0  killed$`,
+		`(?m)^     2 +\d+ +\d+ +\d+ +\d+  killed$`,
 		`(?m)^     [134] +\d+ +\d+ +[1-9]\d* +\d+$`, // claimed what that had
 		`2220 of 2220 pages that are allowed`,
 		`  0 requests for a page that is not\n`,

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,12 +92,14 @@ func newCluster(t *testing.T, n int) string {
 			t.Fatal("a NATS server does not start")
 		}
 		urls = append(urls, s.ClientURL())
-		for !s.JetStreamIsCurrent() { // until the servers have a leader
-			select {
-			case <-t.Context().Done():
-				t.Fatal("the cluster finds no leader")
-			case <-time.After(50 * time.Millisecond):
-			}
+	}
+	// The leader alone knows with whom it can share a queue.
+	whole := func(s *server.Server) bool { return len(s.JetStreamClusterPeers()) == n }
+	for !slices.ContainsFunc(all, whole) {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the cluster finds no leader, or not each other")
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return strings.Join(urls, ",")
