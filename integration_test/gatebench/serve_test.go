@@ -66,19 +66,40 @@ func start(b *testing.B, bin string, args ...string) (addr string, pid int) {
 }
 
 // plain is what a net/http server costs that writes fixed bytes, with the time limits of the
-// service: without them it could not be left running.
+// service: without them it could not be left running. With a robots.txt it does by hand what the
+// service does: it reads the question, decides, and writes an answer of the same length as JSON. It
+// bounds nothing, and knows one site.
 const plain = `package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
+
+type answer struct {
+	URL     string      ` + "`json:\"url\"`" + `
+	Agent   string      ` + "`json:\"agent\"`" + `
+	Allowed bool        ` + "`json:\"allowed\"`" + `
+	Rule    policy.Rule ` + "`json:\"rule\"`" + `
+	Until   time.Time   ` + "`json:\"until\"`" + `
+	Rest    string      ` + "`json:\"rest\"`" + `
+}
 
 func main() {
 	body, _ := os.ReadFile(os.Args[1])
+	policies := map[string]*policy.Policy{}
+	if len(os.Args) > 2 {
+		policies["www.site.example"] = policy.Parse([]byte(os.Args[2]))
+	}
+	rest := strings.Repeat("x", max(len(body)-200, 0))
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	fmt.Printf("http://%s\n", l.Addr())
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 3 * time.Minute, IdleTimeout: 2 * time.Minute}
@@ -86,7 +107,19 @@ func main() {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(body)
+		if len(policies) == 0 {
+			w.Write(body)
+			return
+		}
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		u, err2 := url.Parse(q.Get("url"))
+		if err != nil || err2 != nil {
+			http.Error(w, "no question", 400)
+			return
+		}
+		d := policies[u.Host].Decide("ExampleBot", u.RequestURI())
+		text, _ := json.Marshal(answer{u.String(), "ExampleBot", d.Allowed, d.Rule, time.Now().Add(time.Hour), rest})
+		w.Write(text)
 	})
 	s.Serve(l)
 }
@@ -189,7 +222,10 @@ func BenchmarkServeDecide(b *testing.B) {
 	}
 	build(b, ".", bin, src)
 	addr, _ := start(b, bin, body)
-	sides.Compare(b, n, load(b, n, crowd(b, 16, s.addr, path), 200), load(b, n, crowd(b, 16, addr, path), 200))
+	hand, _ := start(b, bin, body, robots)
+	bare := load(b, n, crowd(b, 16, addr, path), 200)
+	b.Run("service", func(b *testing.B) { sides.Compare(b, n, load(b, n, crowd(b, 16, s.addr, path), 200), bare) })
+	b.Run("floor", func(b *testing.B) { sides.Compare(b, n, load(b, n, crowd(b, 16, hand, path), 200), bare) })
 }
 
 // list writes a list of URLs of 2,000 origins.
