@@ -771,8 +771,12 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 	}
 	t.Logf("%d bytes, gone in %v", size, left)
 
-	// What a user sees is used_memory, which has the tables of keys and of expiries too.
-	before, stores := s.number(t, "memory", "used_memory"), make([]*redisturns.Store, 5)
+	// What a user sees is used_memory, which has the tables of keys and of expiries too, and the buffers of
+	// connections: how many there are is a matter of how busy the machine is.
+	used := func() float64 {
+		return s.number(t, "memory", "used_memory") - s.number(t, "memory", "mem_clients_normal")
+	}
+	before, stores := used(), make([]*redisturns.Store, 5)
 	for i := range stores {
 		stores[i] = openTurns(t, s.url, "")
 	}
@@ -791,9 +795,9 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if used := (s.number(t, "memory", "used_memory") - before) / origins; used > 350 {
-		t.Errorf("%.0f bytes of used_memory an origin, want 350 at most", used)
+	if each := (used() - before) / origins; each > 320 {
+		t.Errorf("%.0f bytes of used_memory an origin, want 320 at most", each)
 	} else {
-		t.Logf("%.0f bytes of used_memory an origin", used)
+		t.Logf("%.0f bytes of used_memory an origin", each)
 	}
 }

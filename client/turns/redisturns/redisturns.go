@@ -2,7 +2,7 @@
 // scripts: all processes that use the server keep one pace at each origin.
 //
 // Each call is one script and one round trip, which it shares with those of the same moment.
-// Times are by the server's clock, so the clocks of the processes may differ. An origin takes some 350 bytes of
+// Times are by the server's clock, so the clocks of the processes may differ. An origin takes some 270 bytes of
 // used_memory while four processes wait for it, and nothing when its delay and pauses have passed, and
 // MaxDelay of the Pacer since its robots.txt was read. Thousands may wait.
 //
