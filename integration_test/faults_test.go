@@ -209,7 +209,7 @@ func TestAFaultThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 2 * time.Second, Retries: -1}
+	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 6 * time.Second, Retries: -1}
 	seen := 0
 	for i, fault := range origins.Faults() {
 		if fault.Then == "" {
