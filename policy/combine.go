@@ -46,7 +46,7 @@ func combine(from []Group) Group {
 		for blk := range g.p.blocks(g.name) {
 			for i := range blk.len() { // whose pattern is in normal form already
 				h := blk.at(i)
-				b.rules = append(b.rules, ruleLine{uint32(len(b.extra)), h.octets(), uint32(h.line()), h.word.flags() | ruleExtra})
+				b.rules = append(b.rules, ruleLine{off: uint32(len(b.extra)), n: h.octets(), line: uint32(h.line()), flags: h.word.flags() | ruleExtra})
 				b.extra = append(b.extra, h.pattern()...)
 			}
 			if l := blk.groups()[0]; group.line == 0 || l < group.line {

@@ -308,7 +308,7 @@ func (c *compiler) block(groups []uint32) uint32 {
 	c.tab = append(c.tab, uint32(size), uint32(from), 0, uint32(newEndWord(uint32(len(c.text)), 0, 0)))
 	c.writeRules(int(pos))
 	if size&blockIndexed != 0 {
-		c.writeIndex()
+		c.tab = append(c.tab, make([]uint32, indexSize(uint32(len(c.order))))...) // written when it pays
 	}
 	return pos
 }
@@ -346,9 +346,14 @@ func (c *compiler) writeRules(pos int) {
 	size, next, seen := sizeWord(0), uint32(0), len(robots)
 	for _, o := range c.order {
 		r := c.rules[uint32(o)]
-		c.text = append(c.text, c.pattern(r)...)
-		p, stem := c.compared(r)
-		k := keyAnywhere | rarest(p[min(stem, 2, len(p)):])
+		p := c.pattern(r)
+		c.text = append(c.text, p...)
+		stem := len(p)
+		if r.flags&(ruleWild|ruleExtra) != 0 {
+			p, stem = c.compared(r)
+			r.rare = rarest(p[min(stem, 2, len(p)):])
+		}
+		k := keyAnywhere | r.rare
 		switch {
 		case stem < 2:
 			size |= blockOpen
@@ -393,13 +398,12 @@ func (c *compiler) compared(r ruleLine) (p []byte, stem int) {
 	return p, len(p)
 }
 
-// rarest returns the key of the rarest byte of a pattern, or else of "/".
+// rarest returns the key of the rarest kind in a piece of a pattern, or else of "/". Stars are of the same
+// kind as "%", which they must not pass for.
 func rarest(p []byte) key {
-	set := kinds['/']
-	for _, b := range p {
-		if b != '*' {
-			set |= kinds[b]
-		}
+	set := kindsOf(view(p))
+	if set&isChanged != 0 && bytes.IndexByte(p, '%') < 0 {
+		set &^= isChanged
 	}
-	return set.key()
+	return (set | kinds['/']).key()
 }

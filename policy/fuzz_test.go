@@ -50,6 +50,7 @@ func FuzzParse(f *testing.F) {
 			if len(text) > 10_000 {
 				continue // may grow beyond the limit of lines or of the file
 			}
+			indexed := d.Parse(file).WriteIndexes()
 			q := d.Parse([]byte(text))
 			if again := q.String(); again != text {
 				t.Errorf("%v: canonical text %q of %q became %q", d, text, file, again)
@@ -58,6 +59,9 @@ func FuzzParse(f *testing.F) {
 				want := p.Decide(token, target)
 				if again := p.Group(token); again != p.Group(token, token) {
 					t.Errorf("%v: %q gets %q when it asks again\nfile %q", d, token, again.Token(), file)
+				}
+				if got := indexed.Decide(token, target); got != want {
+					t.Errorf("%v: %q asks for %q: got %v with an index, want %v\nfile %q", d, token, target, got, want, file)
 				}
 				if copied := p.Combined(token).Decide(target); copied != want {
 					t.Errorf("%v: %q asks for %q: got %v of a copied group, want %v\nfile %q", d, token, target, copied, want, file)
@@ -117,7 +121,11 @@ func FuzzDecide(f *testing.F) {
 		want := naive(rules, target)
 		for _, file := range []string{small, large} {
 			// Google compares as given, so that the reference needs no normal form.
-			d := policy.Google.Parse([]byte(file)).Decide("a", target)
+			p := policy.Google.Parse([]byte(file))
+			d := p.Decide("a", target)
+			if again := p.WriteIndexes().Decide("a", target); again != d {
+				t.Errorf("%q: got %v without an index, %v with one\n%s", target, d, again, file)
+			}
 			if d.Rule != want || d.Allowed != (want.Line == 0 || want.Allow) {
 				t.Errorf("%q: got %v, want %v (line %d)\n%s", target, d, want, want.Line, file)
 			}

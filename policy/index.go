@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"iter"
 	"math/bits"
+	"sync/atomic"
+	"unsafe"
 )
 
 // This file finds the few rules of a large block that a target can match. Each rule is found
@@ -12,24 +14,42 @@ import (
 // have it anywhere. So the time depends on the length of the target, not on the number of
 // rules.
 //
-// The index follows the words of the rules:
+// The index has its room behind the words of the rules:
 //
+//	how many questions came before it was written, or indexWritten
 //	the places at which fixed grams begin, a set of two words
 //	the kinds of the bytes with which floating grams begin, a set of two words
 //	the number of rules that have no gram of their own: all targets try them
-//	the places of these rules
+//	room for the places of mostCommon of these rules
 //	a hash table of links to the others: see slots
+//
+// It is written by the question that it pays for: to write it takes as long as some twenty
+// questions without it, and crawlers ask most files once. All other words of a policy are
+// never written to.
 const (
-	indexPlaces = 2 * iota
-	indexFirsts
-	indexCommon
-	indexRules = indexCommon + 1
+	indexAsked  = 0
+	indexPlaces = 1
+	indexFirsts = 3
+	indexCommon = 5
+	indexRules  = 6
+
+	indexPays    = 20      // questions
+	indexWritten = 1 << 31 // more than any number of callers could add
 
 	gramSize = 4
 	maxFixed = 64 // fixed grams begin before it
 	maxGrams = 32 // bytes of a pattern in which a gram is sought
 	maxProbe = 16 // slots in which a link may stand
 )
+
+// mostCommon is how many of the rules of an index may have no gram of their own: with more, a search would give up.
+func mostCommon(rules uint32) uint32 { return min(rules/8, patience) }
+
+// indexSize is how many words the index of so many rules takes.
+func indexSize(rules uint32) uint32 {
+	s := newSlots(rules)
+	return indexRules + mostCommon(rules) + (s.n+s.half)>>s.half
+}
 
 // slots is a hash table of links. A link is 0, or from the lowest bit: linkMore, a tag of the
 // hash of the gram, 1 + the place of a rule, and more of the tag. Most other grams of the same
@@ -87,25 +107,49 @@ func addTo(words []uint32, set uint64) {
 	words[1] |= uint32(set >> 32)
 }
 
-// writeIndex writes the index of the block whose rules were written last.
-func (c *compiler) writeIndex() {
-	head := len(c.tab)
-	c.tab = append(c.tab, make([]uint32, indexRules)...)
+func (b block) index() []uint32 { return b.p.tab[b.pos+blockEnds+1+b.len():] }
+
+// mayIndex reports whether the index is written. It counts the questions that come before, and the one that
+// makes it pay writes it. An index that would be of no use never is.
+func (b block) mayIndex() bool {
+	asked := &b.index()[indexAsked]
+	switch n := atomic.LoadUint32(asked); {
+	case n >= indexWritten:
+		return true
+	case n >= indexPays || atomic.AddUint32(asked, 1) != indexPays || !b.writeIndex():
+		return false
+	default:
+		atomic.StoreUint32(asked, indexWritten)
+		return true
+	}
+}
+
+// writeIndex writes the index, unless too many rules have no gram of their own.
+func (b block) writeIndex() bool {
+	c := compilers.Get().(*compiler)
+	defer c.release()
+	c.body = unsafe.Slice(unsafe.StringData(b.p.text), len(b.p.text)) // only to read
+	for i := range b.len() {
+		h := b.at(i)
+		c.rules = append(c.rules, ruleLine{off: h.start, n: h.octets(), flags: h.word.flags()})
+	}
 	words := c.slots.words[:0]
-	c.slots = newSlots(uint32(len(c.order)))
+	c.slots = newSlots(b.len())
 	c.slots.words = append(words, make([]uint32, c.slots.n)...)
 	c.countGrams()
-	for i, o := range c.order {
-		index := c.tab[head:]
-		g, ok := c.gram(index, c.rules[uint32(o)])
-		if !ok {
-			c.tab = append(c.tab, uint32(i))
-			c.tab[head+indexCommon]++
+	index, most := b.index(), mostCommon(b.len())
+	for i, r := range c.rules {
+		g, ok := c.gram(index, r)
+		switch common := index[indexCommon]; {
+		case !ok && common == most:
+			return false
+		case !ok:
+			index[indexRules+common] = uint32(i)
+			index[indexCommon]++
 			continue
-		}
-		if g.where == 0 {
+		case g.where == 0:
 			addTo(index[indexFirsts:], uint64(g.first))
-		} else {
+		default:
 			addTo(index[indexPlaces:], 1<<(g.where-1))
 		}
 		links := c.slots.words[c.slots.first(g.hash):]
@@ -114,13 +158,15 @@ func (c *compiler) writeIndex() {
 		}
 		links[g.probes] = newLink(g.hash, uint32(i))
 	}
+	half, links := c.slots.half, index[indexRules+most:]
 	for i, link := range c.slots.words {
-		if last := len(c.tab) - 1; c.slots.half&uint32(i) == 1 {
-			c.tab[last] = c.tab[last]&0xFFFF | link<<16
+		if half&uint32(i) == 1 {
+			links[i>>1] = links[i>>1]&0xFFFF | link<<16
 		} else {
-			c.tab = append(c.tab, link)
+			links[i>>half] = link
 		}
 	}
+	return true
 }
 
 // grams yields the places of a pattern at which grams begin, and each time its where, as in
@@ -147,10 +193,10 @@ const countFull = 255
 
 // countGrams counts which grams how many rules of the block have. Grams may share a count.
 func (c *compiler) countGrams() {
-	n := min(bits.Len(uint(len(c.order)))+3, 18)
+	n := min(bits.Len(uint(len(c.rules)))+3, 18)
 	c.counts = append(c.counts[:0], make([]uint8, 1<<n)...)
-	for _, o := range c.order {
-		p, stem := c.compared(c.rules[uint32(o)])
+	for _, r := range c.rules {
+		p, stem := c.compared(r)
 		for i, where := range grams(p, stem) {
 			if at := c.countOf(gramHash(gramAt(view(p), i), where)); *at < countFull-1 {
 				*at++
@@ -214,17 +260,16 @@ func (c *compiler) gram(index []uint32, r ruleLine) (best gram, ok bool) {
 	return best, best.cost < costAll
 }
 
-// search returns the place of the rule that decides. It gives up if the target has the grams
-// of more than a few rules.
+// search returns the place of the rule that decides. It gives up if there is no index, or if the
+// target has the grams of more than a few rules.
 func (b block) search(q *question) (rule uint32, ok bool) {
-	index := b.p.tab[b.pos+blockEnds+1+b.len():]
-	common := index[indexRules:][:index[indexCommon]]
-	if len(common) > patience {
+	if !b.mayIndex() {
 		return none, false
 	}
+	index := b.index()
 	s := searched{block: b, best: none, slots: newSlots(b.len())}
-	s.words = index[indexRules+len(common):]
-	for _, i := range common {
+	s.words = index[indexRules+mostCommon(b.len()):]
+	for _, i := range index[indexRules:][:index[indexCommon]] {
 		s.try(i, q)
 	}
 	places := setAt(index[indexPlaces:])

@@ -57,6 +57,7 @@ type ruleLine struct {
 	off, n uint32 // in body, or in extra
 	line   uint32
 	flags  uint8
+	rare   key // rarest of its pattern behind the second byte, if ruleWild and ruleExtra are not set
 }
 
 // Flags of a rule.
@@ -205,6 +206,23 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 	b.inAgents = false
 	value := s.Value()
 	r := ruleLine{off: uint32(s.ValueAt), n: uint32(len(value)), line: uint32(s.Number), flags: flags}
+	second := min(2, len(value))
+	set := kindsOf(view(value[second:]))
+	r.rare = (set | kinds['/']).key()
+	if (set|kindsOf(view(value[:second])))&isChanged != 0 {
+		b.special(&r, value)
+	}
+	if !b.counts(r, value) {
+		return
+	}
+	b.rules = append(b.rules, r)
+	if b.indexHTML && flags&ruleAllow != 0 {
+		b.index(r)
+	}
+}
+
+// special looks at a value that is not its own normal form, or has special characters.
+func (b *builder) special(r *ruleLine, value []byte) {
 	special, changes := b.escape.look(value)
 	if special && !b.literal {
 		r.flags |= ruleWild
@@ -213,16 +231,9 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 		r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
 		b.extra = appendNormal(b.escape, b.extra, value, false)
 		r.n = uint32(len(b.extra)) - r.off
-		if b.escape == escapeRFC && len(b.plainPattern(r)) < int(r.n) {
+		if b.escape == escapeRFC && len(b.plainPattern(*r)) < int(r.n) {
 			r.flags |= ruleTwofold | ruleWild
 		}
-	}
-	if !b.counts(r, value) {
-		return
-	}
-	b.rules = append(b.rules, r)
-	if b.indexHTML && flags&ruleAllow != 0 {
-		b.index(r)
 	}
 }
 

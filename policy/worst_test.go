@@ -157,7 +157,7 @@ func TestATableTellsWhereAPieceStands(t *testing.T) {
 func TestAFullGramIsNotTriedAgain(t *testing.T) {
 	c := &compiler{builder: builder{dialect: RFC9309, reading: RFC9309.reading()}}
 	c.read([]byte("user-agent: *\ndisallow: /aaa\n")) // one gram
-	c.order, c.slots = []uint64{0}, newSlots(1)
+	c.slots = newSlots(1)
 	c.slots.words = make([]uint32, c.slots.n)
 	c.countGrams()
 	index, tried := make([]uint32, indexRules), 0
