@@ -11,7 +11,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
-	github.com/spf13/cobra v1.10.2 // subcommands, help, completion, manual pages
+	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
 	github.com/spf13/pflag v1.1.0 // what is wrong with a flag
 	golang.org/x/net v0.62.0 // public suffixes, header field values
 	golang.org/x/sync v0.25.0 // a bound on lines under way
@@ -38,7 +38,6 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -50,7 +49,6 @@ require (
 	github.com/pb33f/ordered-map/v2 v2.3.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
-	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect

@@ -8,18 +8,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -186,13 +187,41 @@ func manCommand(a *shell.App) *cobra.Command {
 		Short: "Write the manual pages to a folder",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cmd.Root().DisableAutoGenTag = true // the same from the same version
-			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "robots"}, args[0]); err != nil {
+			if err := manual(args[0], cmd.Root(), nil); err != nil {
 				return shell.Failed(err)
 			}
 			return nil
 		},
 	}
+}
+
+// manual writes the manual pages of a command and those below it: their help, as it is laid out. The library would
+// take it for Markdown, which runs tables together, through modules that cost each process half a millisecond.
+func manual(dir string, cmd *cobra.Command, see []string) error {
+	page := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+	var help bytes.Buffer
+	cmd.SetOut(&help)
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.Help(); err != nil {
+		return err
+	}
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		see = append(see, page(c)+"(1)")
+		if err := manual(dir, c, []string{page(cmd) + "(1)"}); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf(".TH %s 1 \"\" robots\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n.in 0\n%s\n.in\n.fi\n.SH SEE ALSO\n%s\n",
+		strings.ToUpper(page(cmd)), page(cmd), roff(cmd.Short), roff(help.String()), strings.Join(see, ", "))
+	return os.WriteFile(filepath.Join(dir, page(cmd)+".1"), []byte(text), 0o666)
+}
+
+// roff returns text as a manual page shows it.
+func roff(text string) string {
+	return strings.TrimSpace(strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace("\n" + text))
 }
 
 func schemaCommand(a *shell.App) *cobra.Command {
