@@ -267,17 +267,19 @@ func (p *Policy) blockWord(name uint32) blockWord { return blockWord(p.tab[2*nam
 
 // blocks yields the blocks of a name, counted from 1.
 func (p *Policy) blocks(name uint32) iter.Seq[block] {
-	return func(yield func(block) bool) {
-		word := p.blockWord(name)
-		if !word.isList() {
-			yield(block{p, word.pos()})
+	return func(yield func(block) bool) { p.eachBlock(name, yield) } // inlined, it takes no memory
+}
+
+func (p *Policy) eachBlock(name uint32, yield func(block) bool) {
+	word := p.blockWord(name)
+	if !word.isList() {
+		yield(block{p, word.pos()})
+		return
+	}
+	list := p.tab[word.pos():]
+	for _, pos := range list[1 : 1+list[0]] {
+		if !yield(block{p, pos}) {
 			return
-		}
-		list := p.tab[word.pos():]
-		for _, pos := range list[1 : 1+list[0]] {
-			if !yield(block{p, pos}) {
-				return
-			}
 		}
 	}
 }
@@ -285,7 +287,7 @@ func (p *Policy) blocks(name uint32) iter.Seq[block] {
 // begin returns the line at which the first group of a name begins.
 func (p *Policy) begin(name uint32) (line uint32) {
 	for b := range p.blocks(name) {
-		return b.groups()[0] // both are in the order of the file
+		return b.appendGroups(nil)[0] // both are in the order of the file
 	}
 	return 0
 }
@@ -297,14 +299,14 @@ func (b block) delay() (time.Duration, bool) {
 	return time.Duration(b.p.tab[b.pos-2]) | time.Duration(b.p.tab[b.pos-1])<<32, true
 }
 
-// groups returns the lines at which the groups of the block begin.
-func (b block) groups() []uint32 {
+// appendGroups appends the lines at which the groups of the block begin.
+func (b block) appendGroups(lines []uint32) []uint32 {
 	from, end := fromWord(b.p.tab[b.pos+blockFrom]), b.pos
 	if !from.isGroups() {
-		return []uint32{from.number()}
+		return append(lines, from.number())
 	}
 	if b.size()&blockDelay != 0 {
 		end -= 2
 	}
-	return b.p.tab[end-from.number() : end]
+	return append(lines, b.p.tab[end-from.number():end]...)
 }

@@ -185,10 +185,7 @@ func isFieldName(field []byte) bool {
 // A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
 // 256 KiB of records are kept of a file.
 func (p *Policy) Records(field string) iter.Seq[Record] {
-	if !p.mayHold(field) {
-		return func(func(Record) bool) {}
-	}
-	return p.recordsIn(field, func(int) bool { return true })
+	return func(yield func(Record) bool) { p.eachRecord(field, nil, yield) } // inlined, it takes no memory
 }
 
 // HasRecord reports whether the file has a record with one of the field names, in any case.
@@ -217,29 +214,37 @@ func (p *Policy) mayHold(field string) bool {
 // combined groups are combined. Sitemap records are for every crawler and belong to no
 // group.
 func (g Group) Records(field string) iter.Seq[Record] {
-	if g.name == 0 || !g.p.mayHold(field) {
-		return func(func(Record) bool) {}
-	}
-	return func(yield func(Record) bool) {
-		var begins []uint32 // the lines of the groups that are combined, in order
-		for b := range g.p.blocks(g.name) {
-			begins = append(begins, b.groups()...)
-		}
-		g.p.recordsIn(field, func(line int) bool {
-			_, found := slices.BinarySearch(begins, uint32(line))
-			return found
-		})(yield)
-	}
+	return func(yield func(Record) bool) { g.eachRecord(field, yield) }
 }
 
-func (p *Policy) recordsIn(field string, in func(group int) bool) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		names := p.listed()
-		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-			r.rec.names = names[r.rec.Line]
-			if (field == "" || p.isField(r.rec.Field, field)) && in(r.rec.Group) && !yield(r.rec) {
-				return
-			}
+func (g Group) eachRecord(field string, yield func(Record) bool) {
+	if g.name == 0 || !g.p.mayHold(field) {
+		return
+	}
+	var few [16]uint32
+	begins := few[:0] // the lines of the groups that are combined, in order
+	for b := range g.p.blocks(g.name) {
+		begins = b.appendGroups(begins)
+	}
+	g.p.eachRecord(field, begins, yield)
+}
+
+// eachRecord yields the records in the groups that begin at the lines, or, if that is nil, all.
+func (p *Policy) eachRecord(field string, begins []uint32, yield func(Record) bool) {
+	if !p.mayHold(field) {
+		return
+	}
+	names := p.listed()
+	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
+		if field != "" && !p.isField(r.rec.Field, field) {
+			continue
+		}
+		if _, in := slices.BinarySearch(begins, uint32(r.rec.Group)); !in && begins != nil {
+			continue
+		}
+		r.rec.names = names[r.rec.Line]
+		if !yield(r.rec) {
+			return
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (p *Policy) textLines() []textLine {
 	named := map[int]bool{}   // groups
 	for i := range p.names {
 		for b := range p.blocks(i + 1) {
-			groups := b.groups()
+			groups := b.appendGroups(nil)
 			for _, g := range groups {
 				lines = append(lines, textLine{group: int(g), text: "User-agent: " + p.nameAt(i)})
 				named[int(g)] = true

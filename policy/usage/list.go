@@ -111,6 +111,7 @@ func (l *list) signal(s Statement) {
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
+	l.said = slices.Grow(l.said, min(strings.Count(s.Text, ",")+1, maxStatements))
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
 		s.Key, s.Value, s.Problem = lower(key), lower(value), ""
