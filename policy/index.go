@@ -43,7 +43,7 @@ const (
 )
 
 // mostCommon is how many of the rules of an index may have no gram of their own: with more, a search would give up.
-func mostCommon(rules uint32) uint32 { return min(rules/8, patience) }
+func mostCommon(rules uint32) uint32 { return min(rules/16, patience) }
 
 // indexSize is how many words the index of so many rules takes.
 func indexSize(rules uint32) uint32 {
