@@ -101,6 +101,11 @@ func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 // as the last one the error that ended reading.
 func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *Batch[A], held *semaphore.Weighted) {
 	in := bufio.NewReaderSize(r, BatchBytes)
+	if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
+		if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
+			in.Discard(len(mark)) // a byte order mark, as some editors save a list
+		}
+	}
 	number := 1
 	var err error
 	if f.Skip != nil {
