@@ -49,7 +49,7 @@ func combine(from []Group) Group {
 				b.rules = append(b.rules, ruleLine{off: uint32(len(b.extra)), n: h.octets(), line: uint32(h.line()), flags: h.word.flags() | ruleExtra})
 				b.extra = append(b.extra, h.pattern()...)
 			}
-			if l := blk.appendGroups(nil)[0]; group.line == 0 || l < group.line {
+			if l, _ := blk.groups(); group.line == 0 || l < group.line {
 				group.line = l
 			}
 		}

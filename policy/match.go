@@ -287,7 +287,8 @@ func (p *Policy) eachBlock(name uint32, yield func(block) bool) {
 // begin returns the line at which the first group of a name begins.
 func (p *Policy) begin(name uint32) (line uint32) {
 	for b := range p.blocks(name) {
-		return b.appendGroups(nil)[0] // both are in the order of the file
+		line, _ := b.groups() // both are in the order of the file
+		return line
 	}
 	return 0
 }
@@ -299,14 +300,24 @@ func (b block) delay() (time.Duration, bool) {
 	return time.Duration(b.p.tab[b.pos-2]) | time.Duration(b.p.tab[b.pos-1])<<32, true
 }
 
-// appendGroups appends the lines at which the groups of the block begin.
-func (b block) appendGroups(lines []uint32) []uint32 {
+// groups returns the line at which the first group of the block begins and, if there are several, the lines of all.
+func (b block) groups() (first uint32, several []uint32) {
 	from, end := fromWord(b.p.tab[b.pos+blockFrom]), b.pos
 	if !from.isGroups() {
-		return append(lines, from.number())
+		return from.number(), nil
 	}
 	if b.size()&blockDelay != 0 {
 		end -= 2
 	}
-	return append(lines, b.p.tab[end-from.number():end]...)
+	several = b.p.tab[end-from.number() : end]
+	return several[0], several
+}
+
+// appendGroups appends the lines at which the groups of the block begin.
+func (b block) appendGroups(lines []uint32) []uint32 {
+	first, several := b.groups()
+	if several == nil {
+		return append(lines, first)
+	}
+	return append(lines, several...)
 }

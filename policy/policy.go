@@ -239,9 +239,10 @@ func (g Group) Token() string {
 //
 // Decide allocates nothing for a target in origin form of up to 8 KiB, except what later questions
 // use again: space to write the index of a large group, and a table if a hostile file searches a
-// long target often. Its time grows with the length of the target, hardly with the number of rules:
-// from the twentieth question about a group, that is; the first go through its rules. Bound that
-// length if the target is untrusted, as package client does.
+// long target often. Its time grows with the length of the target, hardly with the number of rules.
+// The first questions about a large group go through its rules, and the twentieth writes the index:
+// a quarter of a microsecond for each rule. Bound the length of a target that is untrusted, as
+// package client does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable

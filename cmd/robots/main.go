@@ -202,6 +202,7 @@ func manual(dir string, cmd *cobra.Command, see []string) error {
 	var help bytes.Buffer
 	cmd.SetOut(&help)
 	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
 	if err := cmd.Help(); err != nil {
 		return err
 	}
@@ -214,14 +215,15 @@ func manual(dir string, cmd *cobra.Command, see []string) error {
 			return err
 		}
 	}
-	text := fmt.Sprintf(".TH %s 1 \"\" robots\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n.in 0\n%s\n.in\n.fi\n.SH SEE ALSO\n%s\n",
-		strings.ToUpper(page(cmd)), page(cmd), roff(cmd.Short), roff(help.String()), strings.Join(see, ", "))
+	text := fmt.Sprintf(".TH %s 1 \"\" robots\n.nh\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n.in 0\n%s\n.in\n.fi\n.SH SEE ALSO\n%s\n",
+		strings.ToUpper(page(cmd)), roff(page(cmd)), roff(cmd.Short), roff(help.String()), roff(strings.Join(see, ", ")))
 	return os.WriteFile(filepath.Join(dir, page(cmd)+".1"), []byte(text), 0o666)
 }
 
-// roff returns text as a manual page shows it.
+// roff returns text so that a manual page shows it as it is: what is typed can be copied from there.
 func roff(text string) string {
-	return strings.TrimSpace(strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace("\n" + text))
+	as := strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "        ", "\n.", "\n\\&.")
+	return strings.TrimSpace(as.Replace("\n" + text))
 }
 
 func schemaCommand(a *shell.App) *cobra.Command {

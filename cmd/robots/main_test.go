@@ -137,3 +137,20 @@ func TestASubcommandIsMadeAlone(t *testing.T) {
 		t.Errorf("an unknown name is compared with %d of %d", n, len(all))
 	}
 }
+
+// What groff would take for a request, an escape or a typographer's quote is shown as it is.
+func TestManualPagesShowWhatIsTyped(t *testing.T) {
+	for text, want := range map[string]string{
+		".so x":           `\&.so x`,
+		"a\n.b":           "a\n\\&.b",
+		"'a'":             `\(aqa\(aq`,
+		`a\n`:             `a\en`,
+		"--a `b` ^c ~d":   `\-\-a \(gab\(ga \(hac \(tid`,
+		"a\tb":            "a        b",
+		"\nin the middle": "in the middle",
+	} {
+		if got := roff(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
