@@ -111,7 +111,7 @@ func (l *list) signal(s Statement) {
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
-	l.said = slices.Grow(l.said, min(strings.Count(s.Text, ",")+1, maxStatements))
+	members := min(strings.Count(s.Text, ",")+1, maxStatements)
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
 		s.Key, s.Value, s.Problem = lower(key), lower(value), ""
@@ -125,6 +125,7 @@ func (l *list) signal(s Statement) {
 		case s.Key != "use" && s.Value != "yes" && s.Value != "no":
 			s.Problem = "the value is neither yes nor no"
 		}
+		l.said, members = slices.Grow(l.said, members), 0 // no list of nothing
 		l.add(s)
 	}
 }
