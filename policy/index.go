@@ -14,7 +14,7 @@ import (
 // have it anywhere. So the time depends on the length of the target, not on the number of
 // rules.
 //
-// The index has its room behind the words of the rules:
+// The index stands behind the words of the rules, where Parse keeps room for it:
 //
 //	how many questions came before it was written, or indexWritten
 //	the places at which fixed grams begin, a set of two words
@@ -111,22 +111,24 @@ func addTo(words []uint32, set uint64) {
 
 func (b block) index() []uint32 { return b.p.tab[b.pos+blockEnds+1+b.len():] }
 
-// mayIndex reports whether the index is written. It counts the questions that come before, and the one that
-// makes it pay writes it. An index that would be of no use never is.
+// mayIndex reports whether the index can be searched. It counts the questions until it pays to write the index,
+// and then writes it, unless it would be of no use.
 func (b block) mayIndex() bool {
 	asked := &b.index()[indexAsked]
-	switch n := atomic.LoadUint32(asked); {
-	case n >= indexWritten:
-		return true
-	case n >= indexPays || atomic.AddUint32(asked, 1) != indexPays || !b.writeIndex():
-		return false
-	default:
-		atomic.StoreUint32(asked, indexWritten)
-		return true
+	if n := atomic.LoadUint32(asked); n >= indexPays {
+		return n >= indexWritten
 	}
+	if atomic.AddUint32(asked, 1) != indexPays {
+		return false
+	}
+	written := b.writeIndex()
+	if written {
+		atomic.StoreUint32(asked, indexWritten)
+	}
+	return written
 }
 
-// writeIndex writes the index, unless too many rules have no gram of their own.
+// writeIndex writes the index. It reports false if too many rules have no gram of their own.
 func (b block) writeIndex() bool {
 	c := compilers.Get().(*compiler)
 	defer c.release()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// WriteIndexes writes all indexes of p that may be of use, whoever has asked.
+// WriteIndexes writes the indexes of p now, as its twentieth question would.
 func (p *Policy) WriteIndexes() *Policy {
 	for name := range p.names {
 		for b := range p.blocks(name + 1) {

@@ -24,8 +24,8 @@
 // records with their lines. They decide nothing: they are about the use of a page, not about
 // fetching it. Package page reads what pages say.
 //
-// All types are safe for concurrent use. A Policy never changes what it says, or its size. It keeps what makes
-// later questions faster.
+// All types are safe for concurrent use. What a Policy says never changes, nor does its size. Inside, it
+// remembers what makes later questions faster.
 // No file makes Parse fail or panic. Time and memory grow in proportion to its size.
 package policy
 
