@@ -19,9 +19,10 @@ import (
 // concurrent use. If nil, there are none.
 //
 // Where no rule of an agreement matches, robots.txt decides as usual. It is read in any case, for
-// its delays and for what it says about use (see Transport.Uses). If it is unreachable, what was
-// agreed on holds, unless uses are declared: what it says about them is not known then, and the
-// answer is no.
+// its delays and for what it says about use (see Transport.Uses); but a Content-Usage line says
+// nothing about what robots.txt itself disallows (draft-ietf-aipref-attach). If robots.txt is
+// unreachable, what was agreed on holds, unless uses are declared: what it says about them is not
+// known then, and the answer is no.
 //
 // The first decision by each agreement is logged to slog.Default, and so is the first that it would
 // have made, had it not ended.

@@ -299,8 +299,8 @@ func (p *Policy) Sitemaps() iter.Seq[string] {
 // isAbsoluteURL reports whether s begins with a scheme (RFC 3986 §3.1) and an authority.
 func isAbsoluteURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || rest == "" || scheme == "" || !isLetter(scheme[0]) {
-		return false
+	if !ok || rest == "" || strings.IndexByte("/?#", rest[0]) >= 0 || scheme == "" || !isLetter(scheme[0]) {
+		return false // no scheme, or no host
 	}
 	for _, c := range []byte(scheme) {
 		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {

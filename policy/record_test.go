@@ -133,7 +133,8 @@ func TestRecordsAreFoundByTheirName(t *testing.T) {
 }
 
 func TestSitemapsAreAbsoluteAndNamedOnce(t *testing.T) {
-	got := slices.Collect(policy.Parse([]byte(recordsFile)).Sitemaps())
+	const without = "Sitemap: https:///no-host.xml\nSitemap: https://?q\nSitemap: ://example.com/no-scheme.xml\n"
+	got := slices.Collect(policy.Parse([]byte(without + recordsFile)).Sitemaps())
 	if want := []string{"https://example.com/first.xml", "https://example.com/second.xml"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
