@@ -21,7 +21,8 @@ import (
 // DecideWith returns the gate's answer for u under the policy p: for the target as net/http sends
 // it, and for each target that a server may make of its dot segments. The uses are like
 // Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times.
-// The error says why u or token cannot be decided on.
+// An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says why u or token
+// cannot be decided on.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	return decideWith(nil, p, token, u, uses)
 }
@@ -30,7 +31,8 @@ func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, 
 	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
 		return Answer{}, err
 	}
-	if isOther(u) {
+	ftp := isOther(u)
+	if ftp && !strings.EqualFold(u.Scheme, "ftp") {
 		return Answer{}, schemeError(u)
 	}
 	o, err := originOf(&http.Request{URL: u})
@@ -44,7 +46,7 @@ func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, 
 	case target == robotsTarget:
 		return Answer{Decision: unruled, Token: token}, nil
 	}
-	q := question{policy: p, group: p.Group(token), token: token, uses: uses, agreed: agreed.of(o)}
+	q := question{policy: p, group: p.Group(token), token: token, uses: uses, ftp: ftp, agreed: agreed.of(o)}
 	if err = q.decide(context.Background(), target); err != nil {
 		return Answer{}, err
 	}
@@ -414,7 +416,7 @@ func ftpMisuse(u *url.URL) error {
 	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
 		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
 	case u.ForceQuery || u.RawQuery != "":
-		return fmt.Errorf("client: URL %q has a query, which FTP does not know: write the question mark as %%3F",
+		return fmt.Errorf("client: URL %q: FTP knows no query, so write the question mark as %%3F",
 			cut(u.Redacted()))
 	}
 	return nil

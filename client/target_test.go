@@ -16,6 +16,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -307,12 +308,14 @@ func TestEscapedSlashNextToDots(t *testing.T) {
 func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 	const robots = "User-agent: *\nDisallow: /private\nDisallow: /*?a$\nAllow: /private/press\n"
 	p := policy.Parse([]byte(robots))
-	rt := &client.Transport{Base: &web{robots: robots}, Token: "ExampleBot"}
+	rt := &client.Transport{Base: &web{robots: robots}, Token: "ExampleBot", Fetcher: &fetch.Fetcher{FTP: true}}
 	for _, text := range []string{
 		"http://a.example", "http://a.example/", "http://a.example/private", "http://a.example/private/press/1",
 		"http://a.example/public/../private", "http://a.example/public%2f..%2fprivate", "http://a.example/?a", "http://a.example/?",
 		"http://a.example/robots.txt", "HTTP://A.example:80/private", "http://a.example/?" + strings.Repeat("x", 20<<10),
-		"ftp://a.example/", "mailto:a@b.example", "http://a..example/", "/private", "http:private",
+		"ftp://a.example/", "FTP://a.example/private/press;type=i", "ftp://a.example//public//..//private", "ftp://a.example/x;y=1/../private",
+		"ftp://a.example/x%5C..%5Cprivate", "ftp://a.example/%2Fprivate", "ftp://a.example/?x", "ftp://a.example/%0Ax",
+		"mailto:a@b.example", "http://a..example/", "/private", "http:private",
 	} {
 		u := mustParse(t, text)
 		want, wantErr := rt.Decide(t.Context(), u)

@@ -352,7 +352,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	for _, label := range site.UsageLabels() {
 		// What a server may make of dot segments counts too, as it does for the gate.
-		if a, _ := answer.Decide(nil, s.policy, agent, s.url, []string{label}); a.By != nil && !slices.Contains(said, *a.By) {
+		if a, _ := client.DecideWith(s.policy, agent, s.url, label); a.By != nil && !slices.Contains(said, *a.By) {
 			said = append(said, *a.By)
 		}
 	}

@@ -9,6 +9,7 @@ var table = []mutation{
 	{"client/gate.go", "case target == robotsTarget:", "case strings.HasPrefix(target, robotsTarget):", "any target that begins like robots.txt is allowed", "./client", "TestOnlyRobotsTxtItselfIsAllowedUnasked"},
 	{"client/target.go", "q.Allowed && (q.ftp || hasDotSegment(target)) {", "q.Allowed && q.ftp {", "dot segments are not looked at", "./client", "TestTheTargetIsDecidedAsSent"},
 	{"client/gate.go", "res.Policy, res.Policy.Group(r.token), g.uses", "res.Policy, res.Policy.Group(\"\"), g.uses", "the group of the token is not looked for", "./client", "TestTheTokenIsThatOfTheUserAgentToBeSent"},
+	{"client/target.go", "uses: uses, ftp: ftp, agreed", "uses: uses, agreed", "an ftp URL is decided on as it is written alone", "./client", "TestDecideIsTheVerdictOfTheGate"},
 	{"client/target.go", "forms = appendResolved(forms, forms[i], first)", "_ = first", "dot segments are decided as sent alone", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/target.go", "for i := 0; i < len(forms); i++ {", "for i := range 1 {", "what is resolved is not resolved again", "./client", "TestDotSegmentsAreDecidedAsAnyServerResolvesThem"},
 	{"client/agreement.go", "!time.Now().Add(freshTime).Before(a.Until)", "!time.Now().Before(a.Until)", "an agreement outlives its date by what sending takes", "./client", "TestNoAgreementOutlivesItsDate"},

@@ -62,7 +62,7 @@ func (k *Asker) Readings(res *fetch.Result) []Reading {
 // r.Result.Policy would be wrong at times: only package client knows the target that goes on the wire, and what holds
 // for dot segments.
 func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
-	a, err := Decide(k.Agreed, r.Result.Policy, k.Agent, u, k.Uses)
+	a, err := k.Agreed.Decide(r.Result.Policy, k.Agent, u, k.Uses...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func Fields(object string, into map[string]any) error {
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.
 func (k *Asker) Decide(l *Listed) (a client.Answer) {
 	if l.Err == nil { // or it is a URL that net/http would not send
-		a, l.Err = Decide(k.Agreed, l.Result.Policy, k.Agent, l.URL, k.Uses)
+		a, l.Err = k.Agreed.Decide(l.Result.Policy, k.Agent, l.URL, k.Uses...)
 	}
 	return a
 }

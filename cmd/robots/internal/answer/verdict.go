@@ -2,9 +2,7 @@ package answer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -62,35 +60,6 @@ func (v *Verdict) Answered(a client.Answer) {
 	if a.Rule.Line > 0 {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
 	}
-}
-
-// Decide is that of agreed, which knows no FTP and may be nil.
-func Decide(agreed *client.Agreements, p *policy.Policy, agent string, u *url.URL, uses []string) (client.Answer, error) {
-	if strings.EqualFold(u.Scheme, "ftp") {
-		return decideFTP(p, agent, u, uses)
-	}
-	return agreed.Decide(p, agent, u, uses...)
-}
-
-// decideFTP decides on all that an FTP client may make of the path: "/%2Fa", "//a" and
-// "/a;type=i" can mean "/a", as for client.Transport.
-func decideFTP(p *policy.Policy, agent string, u *url.URL, uses []string) (a client.Answer, err error) {
-	if u.RawQuery != "" || u.ForceQuery {
-		return a, errors.New("FTP knows no query: write the question mark as %3F")
-	}
-	path := u.EscapedPath()
-	file, _, _ := strings.Cut(path, ";type=")
-	plain := strings.NewReplacer("%2F", "/", "%2f", "/").Replace(file)
-	for _, form := range []string{path, file, plain, "/" + strings.TrimLeft(plain, "/")} {
-		page, err := url.Parse("http://" + u.Host + form)
-		if err != nil {
-			return a, err
-		}
-		if a, err = Decide(nil, p, agent, page, uses); err != nil || !a.Allowed {
-			break
-		}
-	}
-	return a, err
 }
 
 // Outcome is the verdict in one word.

@@ -228,7 +228,7 @@ func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) 
 	case u.url == nil:
 		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
 	}
-	return answer.Decide(nil, p, token, u.url, nil)
+	return client.DecideWith(p, token, u.url)
 }
 
 // Against names the readers whose verdict is another one.
