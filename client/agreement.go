@@ -169,11 +169,6 @@ func (r *agreementReader) end() error {
 	return nil
 }
 
-// Decide is [DecideWith], but what was agreed on with the site of u decides before p.
-func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
-	return decideWith(all, p, token, u, uses)
-}
-
 // of returns the agreements with the site of o, those that have ended too.
 func (all *Agreements) of(o fetch.Origin) []*Agreement {
 	if all == nil {
@@ -182,33 +177,12 @@ func (all *Agreements) of(o fetch.Origin) []*Agreement {
 	return all.sites[o]
 }
 
+// freshTime is how old a decision or a signature may be when the request is sent.
+const freshTime = time.Second
+
 // over reports whether a has ended, or will have when what it decides on now is sent.
 func (a *Agreement) over() bool { return a != nil && !time.Now().Add(freshTime).Before(a.Until) }
 
 func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {
 	once.Do(func() { say(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })
-}
-
-// agree has the first agreement that has a rule for the target decide in place of q.group, which has.
-func (q *question) agree(target string) {
-	for _, a := range q.agreed {
-		d := a.rules.Decide(q.token, target)
-		switch {
-		case d.Reason != policy.ReasonRule:
-			continue
-		case a.over():
-			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
-			continue
-		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:
-			return // what robots.txt says about use is not known
-		}
-		a.log(&a.used, slog.LevelInfo, "client: an agreement decides")
-		d.Reason = policy.ReasonAgreement
-		d.Rule.Line += a.above
-		if q.Decision = d; q.agreement == nil || !d.Allowed || a.Until.Before(q.agreement.Until) {
-			settled := d
-			q.agreement, q.settled = a, &settled
-		}
-		return
-	}
 }

@@ -2,8 +2,6 @@ package client
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -14,52 +12,6 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 )
-
-// pacedBody is a response body that gives the place of its request back. It does so when
-// it is closed, read to its end, or fails, or when the request's context ends. In that
-// case net/http has closed the connection, even if the caller forgets to close the body.
-type pacedBody struct {
-	io.ReadCloser
-	sending *sending
-	stop    func() bool // ends the watch on the context; nil: there is none
-}
-
-// hold wraps body: the sending ends when the body is done with.
-func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
-	b := &pacedBody{ReadCloser: body, sending: s}
-	if s.turn != nil {
-		b.stop = context.AfterFunc(cmp.Or(s.watched, s.req.Context()), s.turn.End) // Base hears of it first
-	}
-	return b
-}
-
-func (b *pacedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.done()
-	}
-	return n, err
-}
-
-func (b *pacedBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.done()
-	return err
-}
-
-// WriteTo lets io.Copy choose between the wrapped body and w, as it would without us.
-func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.Copy(w, b.ReadCloser)
-	b.done()
-	return n, err
-}
-
-func (b *pacedBody) done() {
-	if b.stop != nil {
-		b.stop()
-	}
-	b.sending.end()
-}
 
 // blames reports whether a request that failed says something about the site. It does not
 // if its caller gave up, or if it could not have been sent whatever the site does. reading
@@ -185,3 +137,12 @@ func (b *watchedBody) Close() error {
 }
 
 func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
+
+// shallowCopy returns a copy of req, or out if that is one already.
+func shallowCopy(out, req *http.Request) *http.Request {
+	if out == req {
+		out = new(http.Request)
+		*out = *req
+	}
+	return out
+}

@@ -431,7 +431,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 			return new(Turn), nil
 		}
 		turn := new(Turn)
-		if err := turn.wait(ctx, g, u, o, recheck{g: g, req: req, by: by}); err == nil {
+		if err := turn.wait(ctx, g, u, o, recheck{judge: g, req: req, by: by}); err == nil {
 			return turn, nil
 		} else if err != errAgain {
 			return nil, err

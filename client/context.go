@@ -73,26 +73,6 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// tokenFor returns the product token to decide for, given the request's own gating and
-// its User-Agent field, if it has one.
-func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
-	switch {
-	case own.hasToken:
-		return own.token
-	case g.token != "":
-		return g.token
-	case !ok && g.agent == "":
-		return netHTTPToken
-	case !ok:
-		return g.agentToken
-	case len(agent) == 0: // net/http sends none
-		return ""
-	case agent[0] == g.agent:
-		return g.agentToken
-	}
-	return policy.ProductToken(agent[0])
-}
-
 // netHTTPToken is the product token in the User-Agent that net/http sends by itself.
 const netHTTPToken = "Go-http-client"
 

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // ErrNotSent is wrapped by, or matches with errors.Is, every error of a request that the gate held
@@ -30,107 +27,6 @@ type notSent string
 func (e notSent) Error() string        { return string(e) }
 func (e notSent) Is(target error) bool { return target == ErrNotSent }
 
-// Answer is a Decision and what it rests on.
-type Answer struct {
-	policy.Decision
-
-	// Token is the product token that the decision was made for. Decision.Group is the
-	// name of the group that was found for it.
-	Token string
-
-	// With policy.ReasonUse: the first of Transport.Uses that is disallowed, and the statement
-	// that does it, with its mechanism, line and text. Else empty and nil.
-	Use string
-	By  *usage.Statement
-
-	// With policy.ReasonAgreement: the agreement that decided, in place of robots.txt. Rule and
-	// Group are its own, and Rule.Line counts the lines that ParseAgreements was given. Else nil.
-	Agreement *Agreement
-
-	// Unreachable says why robots.txt is unreachable, or is nil.
-	Unreachable error
-
-	// Received is when the robots.txt that decides was received. It is zero if none was
-	// asked for.
-	Received time.Time
-
-	// Until is when the answer stops holding without another fetch. For an unreachable
-	// robots.txt, it is when the site will be asked again. It is zero if unknown.
-	Until time.Time
-}
-
-// LogValue returns the answer in one line: for which token, why, and Unreachable as text, all cut.
-// The errors that embed an Answer are logged as errors.
-func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
-
-func (a *Answer) text() string {
-	if a.By != nil {
-		by := *a.By
-		by.Text = cut(by.Text)
-		return fmt.Sprintf("%v, disallows the use %q for %q", by, cut(a.Use), cut(a.Token))
-	}
-	d := a.Decision
-	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
-	said := d.String()
-	if d.Rule.Line > 0 && a.Agreement == nil {
-		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
-	}
-	text := fmt.Sprintf("%q: %s", cut(a.Token), said)
-	if a.Agreement != nil {
-		text += fmt.Sprintf(", until %s: %s", a.Agreement.Until.Format(time.RFC3339), cut(a.Agreement.Reason))
-	} else if a.Unreachable != nil {
-		text += ": " + cut(a.Unreachable.Error())
-	}
-	return text
-}
-
-func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-func (e *UseError) LogValue() slog.Value        { return slog.StringValue(e.Error()) }
-
-// DisallowedError says that a request was not sent because of robots.txt.
-// http.Client wraps it in a *url.Error, so ask with errors.As or errors.AsType:
-//
-//	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok { … }
-//
-// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out"
-// (policy.ReasonUnreachable: ask again after Until).
-//
-// There is no Unwrap: if robots.txt timed out, Unreachable would look like the caller's own
-// deadline.
-type DisallowedError struct {
-	URL *url.URL // what was asked for; shared with the request, must not be modified
-	Answer
-}
-
-// Error says for which product token and by which line the request is disallowed, or why robots.txt
-// is unreachable. It leaves out the URL, which http.Client puts in front. Text from the network is
-// cut and made printable, so it is safe in a log line.
-func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
-
-// UseError says that a request was not sent because robots.txt disallows a use that
-// Transport.Uses declares: Reason is policy.ReasonUse. Its rules allow the target, so it may be
-// fetched for another use.
-//
-// There is no Unwrap, as in DisallowedError.
-type UseError struct {
-	URL *url.URL // what was asked for; shared with the request, must not be modified
-	Answer
-}
-
-// Error says which statement disallows which use, and for which product token. It leaves
-// out the URL, which http.Client puts in front. Text from the network is quoted and cut, so
-// it is safe in a log line.
-func (e *UseError) Error() string { return "client: not sent: " + e.text() }
-
-// The refusals are ErrNotSent, and wrap nothing.
-
-func (e *DisallowedError) Is(target error) bool {
-	return target == ErrNotSent || target == ErrNotPublic && fetch.CauseOf(e.Unreachable) == "destination_ip_prohibited"
-}
-func (e *UseError) Is(target error) bool   { return target == ErrNotSent }
-func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
-func (e *LateError) Is(target error) bool  { return target == ErrNotSent }
-
 // DelayError says that a request was not sent because robots.txt asks for more delay
 // than Pacer.MaxDelay, and Pacer.RefuseLongDelays is set.
 type DelayError struct {
@@ -144,6 +40,9 @@ func (e *DelayError) Error() string {
 	return fmt.Sprintf("client: not sent: %s asks for %v between requests, more than the Pacer's MaxDelay of %v",
 		e.Origin, e.Delay, e.Max)
 }
+
+// Is makes it ErrNotSent.
+func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from
 // [Pacer.Try], that it has not come yet. It wraps context.DeadlineExceeded, and is a net.Error
@@ -167,6 +66,9 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("client: not sent: no turn at %s for %v, and the request's deadline is sooner",
 		e.Origin, e.wait.Round(time.Millisecond))
 }
+
+// Is makes it ErrNotSent.
+func (e *LateError) Is(target error) bool { return target == ErrNotSent }
 
 // Unwrap returns context.DeadlineExceeded.
 func (e *LateError) Unwrap() error { return context.DeadlineExceeded }
@@ -218,4 +120,16 @@ func textOf(p any) (text string) {
 		}
 	}()
 	return fmt.Sprint(p)
+}
+
+// errAgain says that a request has to be decided on from the start: the rules that let it through may
+// forbid it by now, and its turn and its signature are used.
+var errAgain = errors.New("client: decide again")
+
+// ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of Fetcher.PublicOnly: it,
+// or robots.txt before it, leads to an address that is not public, or is not known to be.
+var ErrNotPublic error = notSent("the address is not public")
+
+func notPublic(host string) error {
+	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
 }

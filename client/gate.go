@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strings"
@@ -44,9 +45,6 @@ type gate struct {
 	clockTold atomic.Bool
 	panicked  sync.Map // names of the hooks whose panic is logged
 }
-
-// load is the signature of (*fetch.Fetcher).Fetch.
-type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 // ruling is a question and what the gate finds. It is filled through a pointer: returned
 // by value it would be copied at every step of the warm path.
@@ -163,6 +161,12 @@ func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, 
 	return r, g.decide(ctx, req, &r)
 }
 
+// holds is rule for a [recheck].
+func (g *gate) holds(ctx context.Context, req *http.Request, by *Agreement, held bool) (allowed, known bool) {
+	r, err := g.rule(ctx, req, held)
+	return g.refusal(req, &r, by, err) == nil, !errors.Is(err, context.Canceled)
+}
+
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
 // Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is, unless by an
 // agreement that has ended.
@@ -249,5 +253,45 @@ func (g *gate) call(name string, hook func()) (err error) {
 		}
 	}()
 	hook()
+	return nil
+}
+
+// tokenFor returns the product token to decide for, given the request's own gating and
+// its User-Agent field, if it has one.
+func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
+	switch {
+	case own.hasToken:
+		return own.token
+	case g.token != "":
+		return g.token
+	case !ok && g.agent == "":
+		return netHTTPToken
+	case !ok:
+		return g.agentToken
+	case len(agent) == 0: // net/http sends none
+		return ""
+	case agent[0] == g.agent:
+		return g.agentToken
+	}
+	return policy.ProductToken(agent[0])
+}
+
+// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
+// resolves names itself, so this is all that can be seen of what is behind one.
+func (g *gate) checkPublic(out *http.Request) error {
+	if !g.publicOnly {
+		return nil
+	}
+	if isOther(out.URL) {
+		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
+			cut(out.URL.Scheme), ErrNotPublic)}
+	}
+	for _, u := range []*url.URL{out.URL, {Host: out.Host}} { // either may be what a proxy is asked for
+		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+		addr, err := netip.ParseAddr(host)
+		if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
+			return notPublic(u.Host)
+		}
+	}
 	return nil
 }

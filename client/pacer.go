@@ -204,7 +204,3 @@ func (p *Pacer) maxDelay() time.Duration {
 
 // places is how many requests may be in flight, as turns.Ask has it: zero is any number.
 func (p *Pacer) places() int { return max(cmp.Or(p.MaxUnderway, 1), 0) }
-
-// day bounds every wait that a site can cause, so one absurd value freezes no origin for
-// ever. The horizon of RFC 9309 §2.4 is a day as well.
-const day = 24 * time.Hour

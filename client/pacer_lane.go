@@ -483,3 +483,41 @@ func (p *Pacer) tooSlow(o fetch.Origin, l *lane, k turns.Kind, now time.Time) er
 	}
 	return nil
 }
+
+// recheck asks about a request once more when its turn has come: robots.txt may have
+// changed, or be unreachable, since it was let through. The zero recheck lets all pass.
+type recheck struct {
+	judge  judge
+	req    *http.Request
+	by     *Agreement // that let it through, or nil
+	looked time.Time  // when robots.txt was looked up again, or zero
+	pause  time.Time  // that was known after that: its end
+	visit  uint64     // the target that Pacer.Wait waits for; with try, the only one of these
+	try    bool       // of Pacer.Try
+}
+
+// holds reports whether the request is still allowed, by what the cache holds. It is
+// called for the first in line when its time has come, before it takes a place: so it
+// does not hold up the reading of robots.txt, which goes first.
+//
+// If the cache holds nothing usable, holds looks robots.txt up anew, and the request has
+// to keep its distance to that. If robots.txt expires sooner than the delay, that could
+// go on for ever. So a request causes one such look-up, and another only if robots.txt
+// was read for another request since (newest).
+func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
+	if r.judge == nil {
+		return true
+	}
+	allowed, known := r.judge.holds(ctx, r.req, r.by, true)
+	if !known && (r.looked.IsZero() || newest.After(r.looked)) {
+		allowed, _ = r.judge.holds(ctx, r.req, r.by, false)
+		r.looked = time.Now()
+	}
+	return allowed
+}
+
+// judge is what a Pacer knows of a gate. The request is allowed if nothing is known that forbids it; with held, only
+// what the cache holds is known.
+type judge interface {
+	holds(ctx context.Context, req *http.Request, by *Agreement, held bool) (allowed, known bool)
+}

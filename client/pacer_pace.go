@@ -206,3 +206,7 @@ func (a *pace) more(b pace, t time.Time) bool {
 	others, _ := b.at(t)
 	return mine > others || !b.asks() && a.asks()
 }
+
+// day bounds every wait that a site can cause, so one absurd value freezes no origin for
+// ever. The horizon of RFC 9309 §2.4 is a day as well.
+const day = 24 * time.Hour

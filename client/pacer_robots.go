@@ -192,3 +192,6 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 func pausedRobots(late *LateError) *fetch.Result {
 	return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: time.Until(late.At)}
 }
+
+// load is the signature of (*fetch.Fetcher).Fetch.
+type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)

@@ -2,12 +2,11 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
+	"sync/atomic"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -15,11 +14,8 @@ import (
 // With Fetcher.PublicOnly, no request reaches an address that is not public. What counts is the address
 // that is connected to: a name may have another one each time it is asked for.
 
-// ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of Fetcher.PublicOnly: it,
-// or robots.txt before it, leads to an address that is not public, or is not known to be.
-var ErrNotPublic error = notSent("the address is not public")
-
-type sendingKey struct{}
+// proxiedKey is of an *atomic.Bool: whether the connection of a request is to a proxy.
+type proxiedKey struct{}
 
 // publicTransport returns a copy of base that connects to public addresses only, or to its proxy: that is
 // the operator's own.
@@ -28,8 +24,8 @@ func publicTransport(base *http.Transport) *http.Transport {
 	if proxy := t.Proxy; proxy != nil {
 		t.Proxy = func(req *http.Request) (*url.URL, error) {
 			u, err := proxy(req)
-			if s, ok := req.Context().Value(sendingKey{}).(*sending); ok {
-				s.proxied.Store(u != nil)
+			if proxied, ok := req.Context().Value(proxiedKey{}).(*atomic.Bool); ok {
+				proxied.Store(u != nil)
 			}
 			return u, err
 		}
@@ -61,7 +57,7 @@ func publicDialer(dial dialer, old func(network, addr string) (net.Conn, error))
 		if err != nil || conn == nil {
 			return conn, err
 		}
-		if s, ok := ctx.Value(sendingKey{}).(*sending); ok && s.proxied.Load() || reachesPublic(conn) {
+		if proxied, ok := ctx.Value(proxiedKey{}).(*atomic.Bool); ok && proxied.Load() || reachesPublic(conn) {
 			return conn, nil
 		}
 		conn.Close()
@@ -79,28 +75,4 @@ func reachesPublic(conn net.Conn) bool {
 	}
 	addr, err := netip.ParseAddrPort(to.String())
 	return err == nil && fetch.Public(addr.Addr())
-}
-
-// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
-// resolves names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(out *http.Request) error {
-	if !g.publicOnly {
-		return nil
-	}
-	if isOther(out.URL) {
-		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
-			cut(out.URL.Scheme), ErrNotPublic)}
-	}
-	for _, u := range []*url.URL{out.URL, {Host: out.Host}} { // either may be what a proxy is asked for
-		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-		addr, err := netip.ParseAddr(host)
-		if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
-			return notPublic(u.Host)
-		}
-	}
-	return nil
-}
-
-func notPublic(host string) error {
-	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
 }

@@ -1,21 +1,25 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/internal/pacing"
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -30,22 +34,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		paced := g.pacer != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
-			if g.sign != nil {
-				start := time.Now()
-				if out, err = g.signed(out); err != nil {
-					return nil, err
-				}
-				if o != (fetch.Origin{}) && time.Since(start) >= freshTime { // what forbids it by the end of a slow Sign counts
-					if err := g.stillAllowed(req.Context(), req, by); err != nil {
-						return refuse(out, err)
-					}
-				}
-			}
-			res, err := g.hand(out)
-			if out != req {
-				res = g.takeBack(req, out, res)
-			}
-			return res, err
+			return g.sendAtOnce(req, out, o, by)
 		}
 		s := &sending{gate: g, req: req, origin: o, by: by, fresh: time.Now(), sent: sent}
 		if paced {
@@ -64,6 +53,27 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// sendAtOnce signs and sends what waits for nothing after it was decided on, but perhaps for Sign.
+func (g *gate) sendAtOnce(req, out *http.Request, o fetch.Origin, by *Agreement) (*http.Response, error) {
+	if g.sign != nil {
+		start := time.Now()
+		var err error
+		if out, err = g.signed(out); err != nil {
+			return nil, err
+		}
+		if o != (fetch.Origin{}) && time.Since(start) >= freshTime { // what forbids it by the end of a slow Sign counts
+			if err := g.stillAllowed(req.Context(), req, by); err != nil {
+				return refuse(out, err)
+			}
+		}
+	}
+	res, err := g.hand(out)
+	if out != req {
+		res = g.takeBack(req, out, res)
+	}
+	return res, err
 }
 
 // watches reports whether what becomes of a request within Base has to be watched: what was decided on,
@@ -103,10 +113,6 @@ func (g *gate) signed(req *http.Request) (*http.Request, error) {
 	return out, err
 }
 
-// errAgain says that a request has to be decided on from the start: the rules that let it through may
-// forbid it by now, and its turn and its signature are used.
-var errAgain = errors.New("client: decide again")
-
 // sending is one request on its way. An *http.Transport may let it wait for a connection, and may hand it
 // to several of them: to the next if a kept one has died, and up to seven times if an HTTP/2 server
 // refuses the stream. A permission is as old as its sending, so each time is looked at.
@@ -125,21 +131,18 @@ type sending struct {
 	cancel  context.CancelCauseFunc
 	proxied atomic.Bool // its connection is to a proxy
 
-	mu      sync.Mutex // guards what follows, while Base has the request
-	fresh   time.Time  // when robots.txt was asked, and before it was signed
-	sent    int        // times that it may have been sent, by earlier sendings of the RoundTrip too
-	times   int        // times that Base has had a connection for it
-	stopped error      // why it went no further, or nil
-	over    bool       // Base has returned: it sends nothing more
+	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
+	// may wait for a turn, or for robots.txt: until it is over, Base must not go on, so nothing else is held up.
+	looking sync.Mutex
+	fresh   time.Time // when robots.txt was asked, and before it was signed
+	sent    int       // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int       // times that Base has had a connection for it
+	stopped error     // why it went no further, or nil
+	over    bool      // Base has returned: it sends nothing more
 }
 
-const (
-	// freshTime is how old a decision or a signature may be when the request is sent.
-	freshTime = time.Second
-
-	// mostSendings is how often one request is sent, as in net/http.
-	mostSendings = 7
-)
+// mostSendings is how often one request is sent, as in net/http.
+const mostSendings = 7
 
 // wait waits for its turn. If a hook ends the goroutine, it closes the body.
 func (s *sending) wait() (err error) {
@@ -151,7 +154,7 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{g: s.gate, req: s.req, by: s.by})
+	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{judge: s.gate, req: s.req, by: s.by})
 	if returned = true; err == nil {
 		s.turn = &s.own
 		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)
@@ -228,13 +231,13 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(signed.Context())
 	s.watched, s.cancel = ctx, cancel
 	if g.publicOnly {
-		ctx = context.WithValue(ctx, sendingKey{}, s)
+		ctx = context.WithValue(ctx, proxiedKey{}, &s.proxied)
 	}
 	watched := signed.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: s.gotConn}))
 	res, err := g.hand(watched)
-	s.mu.Lock()
+	s.looking.Lock()
 	s.over = true
-	s.mu.Unlock()
+	s.looking.Unlock()
 	if err == nil && res.Request == watched {
 		res.Request = signed
 	}
@@ -244,8 +247,8 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 // gotConn looks at the request once more when Base has a connection for it, right before it writes. It
 // stops what must not be sent: HTTP/2 looks at the context before it writes, HTTP/1 writes first.
 func (s *sending) gotConn(got httptrace.GotConnInfo) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.looking.Lock()
+	defer s.looking.Unlock()
 	if !s.over && s.stopped == nil {
 		s.times++
 		s.stopped = s.mayGo(got.Conn)
@@ -494,15 +497,6 @@ func (g *gate) takeBack(req, out *http.Request, res *http.Response) *http.Respon
 	return res
 }
 
-// shallowCopy returns a copy of req, or out if that is one already.
-func shallowCopy(out, req *http.Request) *http.Request {
-	if out == req {
-		out = new(http.Request)
-		*out = *req
-	}
-	return out
-}
-
 // sameHost reports whether written and canonical identify the same host, both when
 // dialing and in the Host field. ASCII case and the scheme's own port change neither, so
 // they may stay as written, unless they are signed: then the canonical form is (RFC 9421 §2.2.3), and not all
@@ -518,4 +512,81 @@ func (g *gate) sameHost(written, canonical, scheme string) bool {
 	}
 	// canonical is ASCII: with equal lengths no other letter can fold to one of its own.
 	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
+}
+
+// hold wraps body: the sending ends when the body is done with.
+func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
+	b := &pacedBody{ReadCloser: body, sending: s}
+	if s.turn != nil {
+		b.stop = context.AfterFunc(cmp.Or(s.watched, s.req.Context()), s.turn.End) // Base hears of it first
+	}
+	return b
+}
+
+// wait makes t, which must be new, the turn at o, the origin of u, and tells Trace of the wait for it. The error is
+// errAgain if the request needs a new decision, and another Turn.
+func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r recheck) error {
+	p := g.pacer
+	l, held, err := p.turn(ctx, o, turns.Page, r)
+	if err == nil {
+		t.pacer, t.place = p, l
+	}
+	given := false
+	defer func() { // a hook that ends the goroutine must not keep it either
+		if !given {
+			t.End()
+		}
+	}()
+	if held > 0 && g.trace.Waited != nil {
+		w := WaitedInfo{URL: u, Err: err, Took: held}
+		if err == errAgain {
+			w.Err = nil // the turn did come
+		}
+		g.call("Waited", func() { g.trace.Waited(ctx, w) })
+	}
+	switch {
+	case err != nil:
+		return err
+	case p.lapsed(l): // this process slept meanwhile
+		return errAgain
+	}
+	given = true
+	return nil
+}
+
+// pacedBody is a response body that gives the place of its request back. It does so when
+// it is closed, read to its end, or fails, or when the request's context ends. In that
+// case net/http has closed the connection, even if the caller forgets to close the body.
+type pacedBody struct {
+	io.ReadCloser
+	sending *sending
+	stop    func() bool // ends the watch on the context; nil: there is none
+}
+
+func (b *pacedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.done()
+	return err
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.done()
+	}
+	return n, err
+}
+
+// WriteTo lets io.Copy choose between the wrapped body and w, as it would without us.
+func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.Copy(w, b.ReadCloser)
+	b.done()
+	return n, err
+}
+
+func (b *pacedBody) done() {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.sending.end()
 }

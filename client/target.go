@@ -3,17 +3,13 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"unsafe"
 
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -97,152 +93,6 @@ func (q *question) decideForm(target string) {
 			q.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
 		}
 	}
-}
-
-var errConnect = errors.New("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
-	"use a dialer, or the Proxy of an http.Transport")
-
-// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
-// if it is unreachable.
-const robotsTarget = "/robots.txt"
-
-// targetBuffer is how long a path with a query may be to be decided on without an
-// allocation.
-const targetBuffer = 512
-
-// maxTarget is how long a target may be that is decided on. The time of a decision grows
-// with the length of the target multiplied by that of the file. Few servers take a target
-// half as long.
-const maxTarget = 16 << 10
-
-// requestTarget returns the origin-form request target (RFC 9112 §3.2.1) that net/http
-// sends for u: the escaped path, and the query unchanged. The result may live in buf and
-// must not outlast it.
-//
-// It is u.RequestURI without the allocation, but refuses what servers read differently: a
-// path without a leading slash (the asterisk of "OPTIONS *" too), and a query with a space
-// or a "#", which may end the target early. net/http itself refuses control characters. A
-// target longer than maxTarget is refused as well: a redirect can be a megabyte.
-func requestTarget(buf []byte, u *url.URL) (string, error) {
-	return targetAfter(buf, plainPath(u), u)
-}
-
-// targetAfter is requestTarget if plainPath is known.
-func targetAfter(buf []byte, path string, u *url.URL) (string, error) {
-	if path == "" {
-		path, buf = escapedPath(buf, u)
-	}
-	if path[0] != '/' {
-		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(u.EscapedPath())) // path stays on the stack
-	}
-	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
-		if target := u.RequestURI(); len(target) > maxTarget {
-			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
-				"the most that is decided on", cut(target), len(target), maxTarget)
-		}
-	}
-	if !u.ForceQuery && u.RawQuery == "" {
-		return path, nil
-	}
-	if strings.IndexByte(u.RawQuery, ' ') >= 0 || strings.IndexByte(u.RawQuery, '#') >= 0 {
-		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23",
-			cut(u.RawQuery))
-	}
-	if n := len(path) + 1 + len(u.RawQuery); n > cap(buf) {
-		return path + "?" + u.RawQuery, nil
-	}
-	if len(buf) == 0 {
-		buf = append(buf, path...)
-	}
-	return view(append(append(buf, '?'), u.RawQuery...)), nil
-}
-
-// view returns the bytes of a buffer as a string. No byte is written again while the string is
-// in use: each caller of requestTarget passes its own buffer, and keeps the string no longer.
-func view(buf []byte) string { return unsafe.String(unsafe.SliceData(buf), len(buf)) }
-
-// plainPath returns u.EscapedPath if that stands in u, or else nothing. No path at all is "/".
-func plainPath(u *url.URL) string {
-	switch {
-	case u.RawPath != "" && isEscaped(u.RawPath, u.Path):
-		return u.RawPath
-	case u.Path == "":
-		return "/"
-	}
-	for set, i := pathBytes(), 0; i < len(u.Path); i++ {
-		if set[u.Path[i]]&isPlain == 0 {
-			return ""
-		}
-	}
-	return u.Path
-}
-
-// escapedPath is u.EscapedPath of a path that begins with a slash and does not stand in u. It stands in buf, if that
-// has room for it.
-func escapedPath(buf []byte, u *url.URL) (string, []byte) {
-	set, n := pathBytes(), len(u.Path)
-	for i := range len(u.Path) {
-		if set[u.Path[i]]&isPlain == 0 {
-			n += len("FF")
-		}
-	}
-	if n > cap(buf) {
-		return u.EscapedPath(), buf
-	}
-	const digits = "0123456789ABCDEF"
-	for i := range len(u.Path) {
-		if c := u.Path[i]; set[c]&isPlain != 0 {
-			buf = append(buf, c)
-		} else {
-			buf = append(buf, '%', digits[c>>4], digits[c&15])
-		}
-	}
-	return view(buf), buf
-}
-
-// pathBytes tells, in isPlain and inRaw, of each byte whether net/url keeps it as it is in a Path, and in a RawPath.
-// It is asked, because what it does decides what is sent.
-var pathBytes = sync.OnceValue(func() *[256]uint8 {
-	set := new([256]uint8)
-	for c := range set {
-		path := "/" + string([]byte{byte(c)})
-		if (&url.URL{Path: path}).EscapedPath() == path {
-			set[c] |= isPlain
-		}
-		if (&url.URL{Path: path, RawPath: path}).EscapedPath() == path {
-			set[c] |= inRaw
-		}
-	}
-	return set
-})
-
-const (
-	isPlain = 1 << iota
-	inRaw
-)
-
-// isEscaped reports whether raw is a form of path (RFC 3986 §2.1) that net/url takes.
-func isEscaped(raw, path string) bool {
-	set, n := pathBytes(), 0
-	for i := 0; i < len(raw); i, n = i+1, n+1 {
-		c := raw[i]
-		if c == '%' {
-			if i+2 >= len(raw) {
-				return false
-			}
-			octet, err := strconv.ParseUint(raw[i+1:i+3], 16, 8)
-			if err != nil {
-				return false
-			}
-			c, i = byte(octet), i+2
-		} else if set[c]&inRaw == 0 {
-			return false
-		}
-		if n == len(path) || path[n] != c {
-			return false
-		}
-	}
-	return n == len(path)
 }
 
 // hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3)
@@ -409,54 +259,34 @@ func withoutEmptySegments(path string) string {
 	return path
 }
 
-// ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of
-// commands, which a line break ends, and it has no query (RFC 1738 §3.2, §3.2.2).
-func ftpMisuse(u *url.URL) error {
-	switch {
-	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
-		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
-	case u.ForceQuery || u.RawQuery != "":
-		return fmt.Errorf("client: URL %q: FTP knows no query, so write the question mark as %%3F",
-			cut(u.Redacted()))
-	}
-	return nil
-}
-
-func schemeError(u *url.URL) error {
-	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt does not cover it", cut(u.Redacted()))
-}
-
 // unruled is the Decision about what no rule can forbid.
 var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
-// isOther reports whether u has another scheme than http and https. A URL built by hand may
-// have "HTTP" or no scheme at all; neither is a way around the gate.
-func isOther(u *url.URL) bool {
-	return u != nil && u.Scheme != "http" && u.Scheme != "https" && isOtherScheme(u.Scheme)
+// Decide is [DecideWith], but what was agreed on with the site of u decides before p.
+func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	return decideWith(all, p, token, u, uses)
 }
 
-// isOtherScheme is what seldom has to be looked at, apart so that isOther is inlined.
-func isOtherScheme(scheme string) bool {
-	return scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
-}
-
-// originOf returns the origin that req names on the wire: its Host counts before the URL's.
-func originOf(req *http.Request) (fetch.Origin, error) {
-	switch {
-	case req.URL == nil:
-		return fetch.Origin{}, errors.New("client: request has no URL")
-	case req.URL.Opaque != "":
-		return fetch.Origin{}, fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(req.URL.Redacted()))
-	case req.URL.Host == "":
-		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
-	case isOther(req.URL):
-		if err := ftpMisuse(req.URL); err != nil {
-			return fetch.Origin{}, err
+// agree has the first agreement that has a rule for the target decide in place of q.group, which has.
+func (q *question) agree(target string) {
+	for _, a := range q.agreed {
+		d := a.rules.Decide(q.token, target)
+		switch {
+		case d.Reason != policy.ReasonRule:
+			continue
+		case a.over():
+			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
+			continue
+		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:
+			return // what robots.txt says about use is not known
 		}
+		a.log(&a.used, slog.LevelInfo, "client: an agreement decides")
+		d.Reason = policy.ReasonAgreement
+		d.Rule.Line += a.above
+		if q.Decision = d; q.agreement == nil || !d.Allowed || a.Until.Before(q.agreement.Until) {
+			settled := d
+			q.agreement, q.settled = a, &settled
+		}
+		return
 	}
-	o, err := fetch.OriginOfRequest(req)
-	if err != nil {
-		return fetch.Origin{}, fmt.Errorf("client: %w", err)
-	}
-	return o, nil
 }
