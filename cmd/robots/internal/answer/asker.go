@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func urlOf(object string) (string, error) {
 	var err error
 	if plain(object, `"url"`) {
 		record := struct{ URL *string }{&url}
-		err = json.Unmarshal([]byte(object), &record)
+		err = misfit("", json.Unmarshal([]byte(object), &record))
 	} else {
 		err = Fields(object, map[string]any{"url": &url})
 	}
@@ -166,7 +167,7 @@ func plain(object string, names ...string) bool {
 // find the same: a name has one spelling ("URL" is not "url", as it is to encoding/json), and is there once.
 func Fields(object string, into map[string]any) error {
 	if err := json.Unmarshal([]byte(object), &struct{}{}); err != nil {
-		return err
+		return misfit("", err)
 	}
 	d, seen := json.NewDecoder(strings.NewReader(object)), map[string]bool{}
 	d.Token() // its brace: from here on it is known to be well-formed
@@ -181,10 +182,23 @@ func Fields(object string, into map[string]any) error {
 		}
 		seen[name] = true
 		if err := d.Decode(value); err != nil {
-			return fmt.Errorf("the field %q: %w", name, err)
+			return misfit(name, fmt.Errorf("the field %q: %w", name, err))
 		}
 	}
 	return nil
+}
+
+// misfit says which field a JSON value of a wrong type stands in, if err tells of one, without the names of Go's types.
+// name is that of the field; empty: the value is all there is.
+func misfit(name string, err error) error {
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	if name = cmp.Or(strings.ToLower(e.Field), name); name == "" {
+		return fmt.Errorf("a JSON %s is no question: write an object", e.Value)
+	}
+	return fmt.Errorf("the field %q: a JSON %s does not fit here", name, e.Value)
 }
 
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.

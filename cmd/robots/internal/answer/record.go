@@ -27,7 +27,7 @@ type Question struct {
 // Read reads a line into r.
 func (r *Question) Read(line string) error {
 	if plain(line, `"id"`, `"profile"`, `"robots"`, `"robots_b64"`, `"robots_gen"`, `"agents"`, `"url"`, `"url_b64"`) {
-		return json.Unmarshal([]byte(line), r)
+		return misfit("", json.Unmarshal([]byte(line), r))
 	}
 	return Fields(line, map[string]any{"id": &r.ID, "profile": &r.Profile, "robots": &r.Robots, "robots_b64": &r.RobotsB64,
 		"robots_gen": &r.RobotsGen, "agents": &r.Agents, "url": &r.URL, "url_b64": &r.URLB64})
