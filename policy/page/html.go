@@ -35,6 +35,7 @@ type scanner struct {
 
 	pos   int64 // of the piece in the body
 	width int   // bytes of the body for one of the piece: 2 in UTF-16
+	moves *[len(steps)][256]state
 	state state
 	done  bool // no meta element that follows is wanted
 
@@ -42,69 +43,15 @@ type scanner struct {
 	name   [len("plaintext")]byte // in lower case, as far as it fits
 	length int                    // of the whole name
 	end    bool                   // </p>
-	empty  bool                   // <p/>, if nothing but ">" follows
-	key    int                    // bytes of an attribute's name so far
 	offset int64
 	inMeta bool // it is a meta element, which buf collects
 	buf    element
 
-	foreign int  // svg and math elements that are open
-	mixed   bool // HTML may stand in them
-
-	// Comments, and raw text up to its end tag.
-	dashes  int
-	opening bool // nothing but dashes since "<!--"
-	raw     string
-	matched int // bytes of raw
+	foreign int    // svg and math elements that are open
+	mixed   bool   // HTML may stand in them
+	raw     string // the name that ends raw text
+	matched int    // bytes of raw
 }
-
-// A state is where in the markup the scanner is. The states behind a "<" are
-// entered with that byte passed over.
-type state uint8
-
-const (
-	inText state = iota
-	afterLess
-	afterLessSlash
-	afterLessBang
-	afterLessBangDash
-	inBogus // a declaration or a broken tag, up to ">"
-	inComment
-	afterCommentBang
-
-	inTagName
-	beforeKey
-	inKey
-	afterKey
-	beforeValue
-	inBare
-	inSingle
-	inDouble
-	afterTag
-
-	inPlain // <plaintext>: the rest of the page
-	inRaw
-	inRawLess
-	inRawEnd
-
-	// The content of script, which may hide an end tag in a comment.
-	inScript
-	scriptLess
-	scriptEnd
-	scriptBang
-	scriptBangDash
-	escaped
-	escapedDash
-	escapedDashes
-	escapedLess
-	escapedEnd
-	doubleStart
-	double
-	doubleDash
-	doubleDashes
-	doubleLess
-	doubleEnd
-)
 
 // rawElements are the elements whose content is no markup.
 var rawElements = [...]string{"style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"}
@@ -117,130 +64,54 @@ func (s *scanner) scan(piece []byte) {
 	s.pos += int64(len(piece)) * int64(s.width)
 }
 
-// step goes on from a place in the piece, as far as one state leads, and returns where that
-// is. It looks at no byte behind that place, so that the time for a page is that of its bytes
+// step goes on from a place in the piece to the next name or the end of a tag, and returns where
+// that is. It looks at no byte behind that place, so that the time for a page is that of its bytes
 // and steps.
 func (s *scanner) step(piece []byte, i int) int {
-	switch {
-	case s.state == inText:
-		return s.find(piece, i, '<', afterLess)
-	case s.state == inTagName:
-		return s.tagName(piece, i)
-	case inTagName < s.state && s.state < afterTag:
-		from := i
-		i = s.attributes(piece, i)
-		if s.inMeta {
-			s.buf.keep(piece[from:i])
-		}
-		if s.state == afterTag {
-			s.closeTag()
-		}
-		return i
-	case s.state == inComment:
-		return s.comment(piece, i)
-	case s.state >= inPlain:
-		return s.rawText(piece, i)
-	}
-	return s.markup(piece, i)
-}
-
-// find goes on behind the next c, in the state then, or to the end of the piece.
-func (s *scanner) find(piece []byte, i int, c byte, then state) int {
-	n := bytes.IndexByte(piece[i:], c)
-	if n < 0 {
-		return len(piece)
-	}
-	s.state = then
-	return i + n + 1
-}
-
-// markup passes over what begins with "<" and is neither tag name nor comment.
-func (s *scanner) markup(piece []byte, i int) int {
-	c := piece[i]
 	switch s.state {
-	case afterLess, afterLessSlash:
-		return s.open(c, i)
-	case afterLessBang, afterLessBangDash:
-		switch {
-		case c != '-':
-			s.passedOver(c == '[') // CDATA, whose end is not the next ">"
-			s.state = inBogus
-			return i
-		case s.state == afterLessBang:
-			s.state = afterLessBangDash
-		default:
-			s.state, s.dashes, s.opening = inComment, 0, true
-		}
-	case inBogus:
-		return s.find(piece, i, '>', inText)
-	case afterCommentBang:
-		s.dashes, s.opening = 0, false
-		switch c {
-		case '>':
-			s.state = inText
-		case '-':
-			s.state, s.dashes = inComment, 1
-		default:
-			s.state = inComment
-		}
+	case inTagName:
+		return s.tagName(piece, i)
+	case inRawEnd, scriptEnd, escapedEnd, doubleStart, doubleEnd:
+		return s.endOfRaw(piece[i], i)
 	}
-	return i + 1
-}
-
-// open looks at the byte behind "<" or "</".
-func (s *scanner) open(c byte, i int) int {
-	end := s.state == afterLessSlash
-	switch {
-	case isLetter(c):
-		s.state, s.length, s.end = inTagName, 0, end
-		s.offset = s.pos + int64(i-1)*int64(s.width) // of a start tag
-		return i
-	case end && c == '>':
-		s.state = inText
-	case end || c == '?':
-		s.state = inBogus
-	case c == '/':
-		s.state = afterLessSlash
-	case c == '!':
-		s.state = afterLessBang
-	default:
-		s.state = inText
-		return i
-	}
-	return i + 1
-}
-
-// comment passes over the text of a comment and its end: "-->", "--!>", or ">"
-// where nothing but dashes precedes it.
-func (s *scanner) comment(piece []byte, i int) int {
-	for ; i < len(piece); i++ {
-		switch c := piece[i]; {
-		case c == '-':
-			s.dashes++
+	from, at := i, s.state
+	for row := &steps[at]; row.other != 0 && i < len(piece); row = &steps[at] {
+		if row.only != 0 {
+			n := bytes.IndexByte(piece[i:], row.only)
+			if n < 0 {
+				i = len(piece)
+				break
+			}
+			i += n
+		}
+		to := s.moves[at][piece[i]]
+		if to&again == 0 {
+			at = to
+			i++
 			continue
-		case c == '>' && (s.dashes >= 2 || s.opening):
-			s.state = inText
-			return i + 1
-		case c == '!' && s.dashes >= 2:
-			s.state = afterCommentBang
-			return i + 1
 		}
-		s.dashes, s.opening = 0, false
-		n := bytes.IndexByte(piece[i+1:], '-')
-		if n < 0 {
-			return len(piece)
+		s.passedOver(row.hides != 0 && row.hides == lower(piece[i]))
+		if to &^= again; to == inTagName {
+			s.length, s.end = 0, at == afterLessSlash
+			s.offset = s.pos + int64(i-1)*int64(s.width) // of a start tag
 		}
-		i += n
+		at = to
+	}
+	s.state, s.matched = at, 0
+	if s.inMeta {
+		s.buf.keep(piece[from:i])
+	}
+	if s.state == afterTag || s.state == afterEmptyTag {
+		s.closeTag(s.state == afterEmptyTag)
 	}
 	return i
 }
 
-// tagName collects the name of a tag. The byte behind it is left to attributes.
+// tagName collects the name of a tag. The byte behind it is left to the next step.
 func (s *scanner) tagName(piece []byte, i int) int {
 	for ; i < len(piece); i++ {
-		c := piece[i]
-		if isBlank(c) || c == '/' || c == '>' {
-			s.state, s.empty = beforeKey, false
+		if endsName(piece[i]) {
+			s.state = beforeKey
 			if !s.end && s.named("meta") {
 				s.inMeta = true
 				s.buf.open()
@@ -248,11 +119,37 @@ func (s *scanner) tagName(piece []byte, i int) int {
 			return i
 		}
 		if s.length < len(s.name) {
-			s.name[s.length] = lower(c)
+			s.name[s.length] = lower(piece[i])
 		}
 		s.length++
 	}
 	return i
+}
+
+// endOfRaw compares the next byte with the name that ends the raw text, or that
+// hides its end, and goes on where the comparison leads.
+func (s *scanner) endOfRaw(c byte, i int) int {
+	switch {
+	case s.matched < len(s.raw) && lower(c) == s.raw[s.matched]:
+		s.matched++
+		return i + 1
+	case s.matched < len(s.raw) || !endsName(c):
+		s.state = missed[s.state]
+	case s.state == doubleStart:
+		s.state = double
+		return i + 1
+	case s.state == doubleEnd:
+		s.state = escaped
+		return i + 1
+	default: // an end tag; its attributes begin with c
+		s.state, s.end, s.length = beforeKey, true, 0
+	}
+	return i
+}
+
+// endsName reports whether c ends the name of a tag.
+func endsName(c byte) bool {
+	return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' || c == '/' || c == '>'
 }
 
 // named reports whether the tag is one of an element.
@@ -260,106 +157,26 @@ func (s *scanner) named(name string) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == name
 }
 
-// isBlank reports whether c is white space of HTML.
-func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' }
-
-// attributes passes over the rest of a tag. At its ">" the state is afterTag.
-func (s *scanner) attributes(piece []byte, i int) int {
-	for i < len(piece) && s.state != afterTag {
-		switch c := piece[i]; s.state {
-		case beforeKey:
-			switch {
-			case c == '>':
-				s.state = afterTag
-			case isBlank(c):
-				s.empty = false
-			default:
-				s.state, s.key, s.empty = inKey, 0, false
-				continue
-			}
-		case inKey:
-			i = s.attributeName(piece, i)
-			continue
-		case afterKey, beforeValue:
-			if !isBlank(c) && !s.behindKey(c) {
-				continue
-			}
-		case inBare:
-			if isBlank(c) || c == '>' {
-				s.state = beforeKey
-				continue
-			}
-		case inSingle, inDouble:
-			i = s.find(piece, i, quotes[s.state], beforeKey)
-			continue
-		}
-		i++
-	}
-	return i
-}
-
-// attributeName passes over the name of an attribute, of which a first "=" is part.
-func (s *scanner) attributeName(piece []byte, i int) int {
-	if s.key == 0 && piece[i] == '=' {
-		s.key++
-		return i + 1
-	}
-	from := i
-	for i < len(piece) && !endsKey[piece[i]] {
-		i++
-	}
-	if s.key += i - from; i < len(piece) {
-		s.state = afterKey
-	}
-	return i
-}
-
-// behindKey looks at what stands between the name of an attribute and its value, if it has
-// one, and reports whether c is passed over.
-func (s *scanner) behindKey(c byte) bool {
-	switch value := s.state == beforeValue; {
-	case value && c == '\'':
-		s.state = inSingle
-	case value && c == '"':
-		s.state = inDouble
-	case value && c != '>':
-		s.state = inBare
-	case !value && c == '/':
-		s.state, s.empty = beforeKey, true
-	case !value && c == '=':
-		s.state = beforeValue
-	default:
-		s.state = beforeKey
-		return false
-	}
-	return true
-}
-
-// endsKey holds the bytes that end the name of an attribute.
-var endsKey = [256]bool{' ': true, '\t': true, '\n': true, '\f': true, '\r': true, '/': true, '>': true, '=': true}
-
-var quotes = [...]byte{inSingle: '\'', inDouble: '"'}
-
-// closeTag looks at the tag that has been passed over.
-func (s *scanner) closeTag() {
+// closeTag looks at the tag that has been passed over, which is empty if it ends in "/>".
+func (s *scanner) closeTag(empty bool) {
 	s.state = inText
 	if s.inMeta {
 		s.inMeta = false
 		s.element()
 		return
 	}
-	s.inForeign()
+	s.inForeign(empty)
 	switch {
 	case s.end:
 		s.done = s.headOnly && s.named("head")
 	case s.headOnly && s.named("body"):
 		s.done = true
-	case s.xhtml && s.empty:
-	case s.empty && s.foreign > 0: // which is closed, in svg and math (HTML §13.2.6.5)
+	case s.xhtml && empty:
+	case empty && s.foreign > 0: // which is closed, in svg and math (HTML §13.2.6.5)
 		s.passedOver(s.mixed && s.isRaw())
 	case s.named("plaintext"):
 		s.passedOver(true)
-		s.state = inPlain
+		s.done = true // the rest of the page is text
 	case s.named("script"):
 		s.state, s.raw = inScript, "script"
 	default:
@@ -374,12 +191,12 @@ var drawing = [...]string{"svg", "math", "g", "path", "rect", "circle", "ellipse
 
 // inForeign counts the open svg and math elements. A DOM parser reads these by other rules,
 // unless HTML stands in them; what that is, the scanner does not follow.
-func (s *scanner) inForeign() {
+func (s *scanner) inForeign(empty bool) {
 	outer := s.named("svg") || s.named("math")
 	switch {
 	case outer && s.end:
 		s.foreign = max(0, s.foreign-1)
-	case outer && !s.empty:
+	case outer && !empty:
 		s.foreign++
 	}
 	s.mixed = s.foreign > 0 && (s.mixed || !s.isRaw() && !slices.ContainsFunc(drawing[:], s.named))

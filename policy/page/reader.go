@@ -131,7 +131,7 @@ func (r *Reader) start() {
 	r.started = true
 	r.passing = !isHTML(r.ContentType)
 	r.ended = r.passing
-	r.scan = scanner{hook: r.Meta, headOnly: r.HeadOnly, xhtml: isXHTML(r.ContentType), width: 1}
+	r.scan = scanner{hook: r.Meta, headOnly: r.HeadOnly, xhtml: isXHTML(r.ContentType), width: 1, moves: moves(), state: inText}
 }
 
 // look scans what has been read.
