@@ -152,9 +152,7 @@ func (c *checker) free(meta uint64) error {
 	return nil
 }
 
-// tree checks a page and what is below it. Its first key has to be low, the one that its
-// parent has for it (bbolt finds the place of a changed page by that), and all of them
-// less than high; a nil one is no bound.
+// tree checks a page and what is below it.
 func (c *checker) tree(id uint64, depth int, low, high []byte, hold contents) error {
 	if depth > deepest {
 		return damaged("page %d is %d pages deep", id, depth)
@@ -163,92 +161,106 @@ func (c *checker) tree(id uint64, depth int, low, high []byte, hold contents) er
 	if err != nil {
 		return err
 	}
-	if p.flags == leafPage {
-		return c.leaf(p, depth, low, high, hold)
-	}
-	if p.flags != branchPage || p.count == 0 {
-		return damaged("page %d has flags %#x and %d elements", id, p.flags, p.count)
-	}
-	elements, err := p.bytes(pageHeader, elementSize*uint64(p.count))
-	if err != nil {
-		return err
-	}
-	keys := p.keys(low, high)
-	key, err := keys.next(order.Uint32(elements), order.Uint32(elements[4:]), 0)
-	if err != nil {
-		return err
-	}
-	for ; len(elements) > 0; elements = elements[elementSize:] {
-		child, next := order.Uint64(elements[8:]), high
-		if len(elements) > elementSize {
-			e := elements[elementSize:]
-			if next, err = keys.next(order.Uint32(e), order.Uint32(e[4:]), 0); err != nil {
-				return err
-			}
-		}
-		if err := c.tree(child, depth+1, key, next, hold); err != nil {
-			return err
-		}
-		key = next
-	}
-	return nil
+	return p.elements(depth, low, high, hold)
 }
 
-// leaf checks a leaf page, and the buckets that begin there.
-func (c *checker) leaf(p *page, depth int, low, high []byte, hold contents) error {
-	if p.count == 0 && low != nil {
+// elements checks the elements of a page and what is below them. Its first key has to be low, the
+// one that its parent has for it (bbolt finds the place of a changed page by that), and all of them
+// less than high; a nil one is no bound. bbolt writes each key and its value right behind the one
+// before, and the first behind the elements.
+func (p *page) elements(depth int, low, high []byte, hold contents) error {
+	isBranch := p.flags == branchPage
+	switch {
+	case !isBranch && p.flags != leafPage, isBranch && p.count == 0:
+		return damaged("page %d has flags %#x and %d elements", p.id, p.flags, p.count)
+	case p.count == 0 && low != nil:
 		return damaged("page %d is empty", p.id)
 	}
 	elements, err := p.bytes(pageHeader, elementSize*uint64(p.count))
 	if err != nil {
 		return err
 	}
-	keys := p.keys(low, high)
-	for ; len(elements) > 0; elements = elements[elementSize:] {
-		flags, size := order.Uint32(elements), order.Uint32(elements[12:])
-		key, err := keys.next(order.Uint32(elements[4:]), order.Uint32(elements[8:]), size)
+	var before []byte
+	var child uint64
+	end := uint64(pageHeader + len(elements))
+	for at := uint64(pageHeader); len(elements) > 0; at, elements = at+elementSize, elements[elementSize:] {
+		flags, pos, size, value := order.Uint32(elements), order.Uint32(elements[4:]), order.Uint32(elements[8:]), order.Uint32(elements[12:])
+		if isBranch {
+			flags, pos, size, value = 0, flags, pos, 0
+		}
+		if at+uint64(pos) != end {
+			return damaged("page %d has a key at %d and not at %d", p.id, at+uint64(pos), end)
+		}
+		key, err := p.key(end, size, value)
 		if err != nil {
 			return err
 		}
-		isBucket := flags == 1
-		if flags > 1 || isBucket && hold == values || !isBucket && hold == buckets {
-			return damaged("page %d has an element with flags %#x", p.id, flags)
+		end += uint64(size) + uint64(value)
+		switch {
+		case before == nil && low != nil && !bytes.Equal(key, low):
+			err = damaged("page %d begins with another key than its parent has", p.id)
+		case before != nil && bytes.Compare(key, before) <= 0, high != nil && bytes.Compare(key, high) >= 0:
+			err = damaged("page %d has a key out of order", p.id)
+		case !isBranch:
+			err = p.entry(flags, key, end-uint64(value), uint64(value), depth, hold)
+		case before != nil:
+			err = p.tree(child, depth+1, before, key, hold)
 		}
-		if !isBucket {
-			continue
-		}
-		inside := anything
-		if hold == buckets && bytes.Equal(key, bucket) {
-			inside = values
-		}
-		if err := c.bucket(p, keys.end-uint64(size), uint64(size), depth, inside); err != nil {
+		if err != nil {
 			return err
 		}
+		before, child = key, order.Uint64(elements[8:])
+	}
+	if isBranch {
+		return p.tree(child, depth+1, before, high, hold)
 	}
 	return nil
 }
 
-// bucket checks the bucket that begins at an offset of a leaf page: the id of its root, or
-// 0 and all of it as a page within the page.
-func (c *checker) bucket(p *page, at, size uint64, depth int, hold contents) error {
+// key returns the key at an offset of a page. What is behind it has to be in the page, too.
+func (p *page) key(at uint64, size, value uint32) ([]byte, error) {
+	if size == 0 || size > bolt.MaxKeySize {
+		return nil, damaged("page %d has a key of %d bytes", p.id, size)
+	}
+	key, err := p.bytes(at, uint64(size))
+	if end := at + uint64(size) + uint64(value); err == nil && end > p.size {
+		err = damaged("page %d of %d bytes has a value up to %d", p.id, p.size, end)
+	}
+	return key, err
+}
+
+// entry checks an element of a leaf page. A bucket begins at its offset: the id of its root, or 0 and
+// all of it as a page within the page.
+func (p *page) entry(flags uint32, key []byte, at, size uint64, depth int, hold contents) error {
+	isBucket := flags == 1
+	switch {
+	case flags > 1, isBucket && hold == values, !isBucket && hold == buckets:
+		return damaged("page %d has an element with flags %#x", p.id, flags)
+	case !isBucket:
+		return nil
+	case hold == buckets && bytes.Equal(key, bucket):
+		hold = values
+	default:
+		hold = anything
+	}
 	header, err := p.bytes(at, bucketSize)
 	if err != nil {
 		return err
 	}
 	if root := order.Uint64(header); root != 0 {
-		return c.tree(root, depth+1, nil, nil, hold)
+		return p.tree(root, depth+1, nil, nil, hold)
 	}
 	if size < bucketSize+pageHeader {
 		return damaged("page %d has a bucket of %d bytes", p.id, size)
 	}
-	inline := &page{checker: c, id: p.id, at: p.at + at + bucketSize, size: size - bucketSize}
+	inline := &page{checker: p.checker, id: p.id, at: p.at + at + bucketSize, size: size - bucketSize}
 	if err := inline.header(0); err != nil {
 		return err
 	}
 	if inline.flags != leafPage || inline.overflow != 0 || depth >= deepest {
 		return damaged("page %d has a bucket with flags %#x", p.id, inline.flags)
 	}
-	return c.leaf(inline, depth+1, nil, nil, hold)
+	return inline.elements(depth+1, nil, nil, hold)
 }
 
 // page is one of the tree, or one within a leaf page.
@@ -315,43 +327,4 @@ func (c *checker) read(b []byte, at uint64) error {
 		return damaged("it ends within page %d", at/c.pageSize)
 	}
 	return err
-}
-
-// keys reads the keys of a page in turn. bbolt writes each key and its value right behind
-// the one before, and the first behind the elements.
-type keys struct {
-	*page
-	element, end uint64 // where the next element is, and the next key
-	before       []byte
-	low, high    []byte
-}
-
-func (p *page) keys(low, high []byte) keys {
-	return keys{page: p, element: pageHeader, end: pageHeader + elementSize*uint64(p.count), low: low, high: high}
-}
-
-// next returns the key of the next element, which says where it is and what is behind it.
-func (k *keys) next(pos, size, value uint32) ([]byte, error) {
-	if k.element+uint64(pos) != k.end {
-		return nil, damaged("page %d has a key at %d and not at %d", k.id, k.element+uint64(pos), k.end)
-	}
-	if size == 0 || size > bolt.MaxKeySize {
-		return nil, damaged("page %d has a key of %d bytes", k.id, size)
-	}
-	key, err := k.bytes(k.end, uint64(size))
-	if err != nil {
-		return nil, err
-	}
-	k.element += elementSize
-	k.end += uint64(size) + uint64(value)
-	switch {
-	case k.end > k.size:
-		return nil, damaged("page %d of %d bytes has a value up to %d", k.id, k.size, k.end)
-	case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):
-		return nil, damaged("page %d begins with another key than its parent has", k.id)
-	case k.before != nil && bytes.Compare(key, k.before) <= 0, k.high != nil && bytes.Compare(key, k.high) >= 0:
-		return nil, damaged("page %d has a key out of order", k.id)
-	}
-	k.before = key
-	return key, nil
 }

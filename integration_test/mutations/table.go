@@ -237,7 +237,7 @@ var table = []mutation{
 	{"cache/boltstore/boltstore.go", "if err != nil && db == nil && ", "if err != nil && ", "a full disk is damage, and the file is removed", "./cache/boltstore", "TestAFullDiskIsNoDamage"},
 	{"cache/boltstore/boltstore.go", "if err != nil && db == nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) {", "if false {", "a file that was cut is not known for damaged", "./cache/boltstore", "TestEachDamageIsErrDamaged"},
 	{"cache/boltstore/boltstore.go", "if isOpenHere(path) {", "if false {", "this process is called another", "./cache/boltstore", "TestAFileInUseOrInTheWayIsAClearError"},
-	{"cache/boltstore/check.go", "case k.before == nil && k.low != nil && !bytes.Equal(key, k.low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
+	{"cache/boltstore/check.go", "case before == nil && low != nil && !bytes.Equal(key, low):", "case false:", "a page need not begin with its parent's key", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 	{"cache/boltstore/check.go", "if c.used[id/64]&(1<<(id%64)) != 0 {", "if false {", "a page of the file may be used twice", "./cache/boltstore", "TestADamagedTreeIsRefused"},
 
 	// The Pacer.
