@@ -72,8 +72,8 @@ type candidate struct {
 // candidates returns the findings that would be accepted if they changed nothing.
 func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (all []candidate) {
 	lines := map[int]*model.Line{}
-	for i := range doc.Lines {
-		lines[doc.Lines[i].Number] = &doc.Lines[i]
+	for _, l := range doc.Lines {
+		lines[l.Number] = l
 	}
 	for _, f := range found {
 		if l := lines[f.Line]; l != nil && f.Replacement != l.Text && accept(f) {

@@ -19,8 +19,8 @@ func TestLinesAreReadAsTheGoogleDialectReadsThem(t *testing.T) {
 	for name, data := range vectors.Corpus(t) {
 		ours := map[int]*model.Line{}
 		f := model.Read(data)
-		for i := range f.Lines {
-			if l := &f.Lines[i]; l.Kind == model.UserAgent || l.Rule() || l.Kind == model.Sitemap {
+		for _, l := range f.Lines {
+			if l.Kind == model.UserAgent || l.Rule() || l.Kind == model.Sitemap {
 				ours[l.Number] = l
 			}
 		}

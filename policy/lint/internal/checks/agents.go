@@ -18,12 +18,11 @@ func (f *checker) agentChecks() {
 				"no user-agent line stands above this rule, so it binds no crawler")
 		}
 	}
-	for i := range f.Groups {
-		g := &f.Groups[i]
+	for _, g := range f.Groups {
 		for _, a := range g.Agents {
 			f.agent(a)
 		}
-		f.shape(g, i == len(f.Groups)-1)
+		f.shape(g, g == f.Groups[len(f.Groups)-1])
 	}
 	f.repeated()
 	f.lostStarRules()
@@ -197,10 +196,9 @@ func (f *checker) blankLines(g *model.Group) {
 // Google merge them; Yandex calls several groups for * an error, and the robots of
 // 1994 read the first alone. Files that a proxy prepends its own to look so.
 func (f *checker) repeated() {
-	type seen struct{ group, line int }
-	first := map[string]seen{}
-	for i := range f.Groups {
-		for _, a := range f.Groups[i].Agents {
+	first := map[string]*model.Line{}
+	for _, g := range f.Groups {
+		for _, a := range g.Agents {
 			name := model.AgentName(a)
 			if model.IsHeader(a.Value) {
 				continue // begins as those of other crawlers do
@@ -209,17 +207,17 @@ func (f *checker) repeated() {
 			switch {
 			case name == "":
 			case !ok:
-				first[name] = seen{i, a.Number}
-			case was.group == i: // twice in one group does no harm
+				first[name] = a
+			case was.Group == g: // twice in one group does no harm
 			case name == "*":
 				f.once("RT204", a, -1, "",
 					"line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
-						"and old ones never come to these rules", was.line)
+						"and old ones never come to these rules", was.Number)
 			default:
 				f.once("RT205", a, -1, "",
 					"another group for %s begins at line %d: most readers merge them, "+
 						"old ones never come to these rules",
-					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.line)
+					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.Number)
 			}
 		}
 	}

@@ -42,8 +42,7 @@ func (f *checker) check() []report.Finding {
 // is reported once for each spelling is remembered over the lines.
 func (f *checker) lineChecks() {
 	unknown := map[string]bool{}
-	for i := range f.Lines {
-		l := &f.Lines[i]
+	for _, l := range f.Lines {
 		f.encoding(l)
 		f.spelling(l, unknown)
 		f.shouting(l)

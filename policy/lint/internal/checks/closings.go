@@ -71,8 +71,8 @@ func (f *checker) common(pattern string) bool {
 func (f *checker) has(paths ...string) bool {
 	if f.paths == nil {
 		f.paths = map[string]bool{}
-		for i := range f.Lines {
-			if l := &f.Lines[i]; l.Rule() {
+		for _, l := range f.Lines {
+			if l.Rule() {
 				f.paths[strings.ToLower(strings.Trim(l.Value, "/*$"))] = true
 			}
 		}

@@ -80,8 +80,7 @@ func (f *checker) size() {
 	var lost int
 	var past *model.Line
 	var rules []*model.Line
-	for i := range f.Lines {
-		l := &f.Lines[i]
+	for _, l := range f.Lines {
 		cut := l.Offset+len(l.Text) > maxBytes
 		if cut && past == nil {
 			past = l

@@ -15,8 +15,8 @@ import (
 // was meant.
 func (f *checker) lostStarRules() {
 	var star []string
-	for i := range f.Groups {
-		if g := &f.Groups[i]; g.Star != nil { // several of them are one (§2.2.1)
+	for _, g := range f.Groups {
+		if g.Star != nil { // several of them are one (§2.2.1)
 			// What matches no path closes nothing, so nothing of it can be lost.
 			matching := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.Matches() })
 			star = append(star, model.Closed(matching)...)
@@ -86,8 +86,7 @@ var forgotten = [...]string{"Applebot", "Amzn-SearchBot"}
 func (f *checker) allowlistGap() {
 	named := map[string]bool{}
 	var star *model.Line
-	for i := range f.Groups {
-		g := &f.Groups[i]
+	for _, g := range f.Groups {
 		for _, a := range g.Agents {
 			named[model.AgentName(a)] = true
 		}

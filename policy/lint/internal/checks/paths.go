@@ -78,8 +78,8 @@ func (f *checker) elsewhere(host string) bool {
 		return bareHost(f.url.Host) != host
 	}
 	sitemaps := 0
-	for i := range f.Lines {
-		if l := &f.Lines[i]; l.Kind == model.Sitemap && chars.AbsoluteURL(l.Value) {
+	for _, l := range f.Lines {
+		if l.Kind == model.Sitemap && chars.AbsoluteURL(l.Value) {
 			rest, _ := chars.CutScheme(l.Value)
 			at, _, _ := strings.Cut(rest, "/")
 			if sitemaps++; bareHost(at) == host || sitemaps > maxSitemaps {

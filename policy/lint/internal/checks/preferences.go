@@ -15,14 +15,13 @@ import (
 func (f *checker) preferenceChecks() {
 	c := &preferences{checker: f, drafts: map[string]bool{}, said: map[string]signal{}, table: usage.Table()}
 	for _, l := range f.Loose {
-		c.record(l, nil)
+		c.record(l)
 	}
-	for i := range f.Groups {
-		g := &f.Groups[i]
+	for _, g := range f.Groups {
 		c.usages = map[preference]*model.Line{}
 		c.signals = nil
 		for _, r := range g.Records {
-			c.record(r, g)
+			c.record(r)
 		}
 		c.groupSignals(g)
 	}
@@ -57,12 +56,11 @@ type signal struct {
 	line       *model.Line
 }
 
-// record checks a line of group g, nil before the first group. What is a draft is
-// said once for each field (RT510), whatever else is right or wrong about it.
-func (c *preferences) record(l *model.Line, g *model.Group) {
+// record checks a line. What is a draft is said once for each field (RT510), whatever else is right or wrong about it.
+func (c *preferences) record(l *model.Line) {
 	switch l.Kind {
 	case model.ContentUsage:
-		c.contentUsage(l, g)
+		c.contentUsage(l)
 	case model.ContentSignal:
 		c.contentSignal(l)
 	case model.License:
@@ -89,7 +87,7 @@ func read(l *model.Line, value string) (path string, said []usage.Statement) {
 // contentUsage checks a value of the form [path] label=y, label=n. Whatever does
 // not begin with a slash belongs to the dictionary (RT502 is the trap in that), and
 // a dictionary that does not parse says nothing at all.
-func (c *preferences) contentUsage(l *model.Line, g *model.Group) {
+func (c *preferences) contentUsage(l *model.Line) {
 	path, said := read(l, l.Value)
 	dictionary := strings.Trim(l.Value[len(path):], chars.Blanks)
 	word, rest, _ := chars.CutWord(l.Value)
@@ -109,7 +107,7 @@ func (c *preferences) contentUsage(l *model.Line, g *model.Group) {
 	default:
 		c.add("RT501", l, l.ValueAt, "", "%s: %s", chars.Quote(dictionary), s.Problem)
 	}
-	c.onDisallowed(l, g, path)
+	c.onDisallowed(l, path)
 }
 
 // usage checks one member of the dictionary.
@@ -216,14 +214,14 @@ func (c *preferences) yesNo(l *model.Line, path, label, value string) string {
 // onDisallowed reports preferences for what may not be crawled (RT504): they attach
 // only to what is acquired. A path with wildcards, and one of which a part is
 // allowed, are left alone.
-func (c *preferences) onDisallowed(l *model.Line, g *model.Group, path string) {
-	if g == nil || strings.ContainsAny(path, "*$") {
+func (c *preferences) onDisallowed(l *model.Line, path string) {
+	if l.Group == nil || strings.ContainsAny(path, "*$") {
 		return
 	}
 	if path == "" {
 		path = "/"
 	}
-	c.enter(g)
+	c.enter(l.Group)
 	i, _ := slices.BinarySearch(c.allowed, path)
 	if c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
 		return // a part is open, or may be
@@ -348,8 +346,7 @@ func (c *preferences) disagreements() {
 			"%s grants the training of models, and %s in line %d refuses it",
 			model.FieldName(granted.Kind), model.FieldName(refused.Kind), refused.Number)
 	}
-	for i := range c.Groups {
-		g := &c.Groups[i]
+	for _, g := range c.Groups {
 		a := g.Train
 		switch {
 		case a == nil || g.Star != nil:

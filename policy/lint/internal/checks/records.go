@@ -15,19 +15,20 @@ import (
 // effectChecks checks what the file does to a site, and the records besides the
 // rules (RT4xx, RT006, RT011).
 func (f *checker) effectChecks() {
-	for i := range f.Groups {
-		g := &f.Groups[i]
+	for _, g := range f.Groups {
 		f.closings(g)
-		for _, r := range g.Records {
-			f.pacing(r, g)
+	}
+	hosts := 0 // Yandex read the first Host of the file, whichever group it was in
+	for _, l := range f.Lines {
+		if l.Kind == model.HostField {
+			hosts++
+			f.hostRecord(l, hosts)
+		}
+		f.loneRecord(l)
+		if l.Group != nil {
+			f.pacing(l)
 		}
 	}
-	// These hold wherever the line stands: Sitemap and Host were never bound to a
-	// group, and what is misspelt is so in any.
-	for i := range f.Lines {
-		f.loneRecord(&f.Lines[i])
-	}
-	f.ownRecords()
 	for _, l := range f.Loose {
 		if l.Kind == model.CrawlDelay {
 			f.add("RT409", l, -1, "",
@@ -39,10 +40,11 @@ func (f *checker) effectChecks() {
 
 // pacing checks a delay inside a group (RT212, RT409, RT410). Crawl-delay for * is as it should be:
 // it slows down each crawler that reads it.
-func (f *checker) pacing(l *model.Line, g *model.Group) {
+func (f *checker) pacing(l *model.Line) {
+	g := l.Group
 	switch l.Kind {
 	case model.CrawlDelay:
-		f.delay(l, g)
+		f.delay(l)
 		// Each of them says so in its documentation; Yandex since 22 February 2018.
 		if g.Hasty != nil {
 			f.once("RT410", l, -1, "",
@@ -57,31 +59,8 @@ func (f *checker) pacing(l *model.Line, g *model.Group) {
 	}
 }
 
-// ownRecords checks the records of one engine's own, each for one thing: a form that it
-// never had (RT006), a group for all (RT011, mistake 11), or that it is read no more.
-func (f *checker) ownRecords() {
-	// By number and not by group: Yandex read the first Host of the file, whichever group it
-	// was in.
-	hosts := 0
-	inStar := map[*model.Line]bool{}
-	for i := range f.Groups {
-		for _, r := range f.Groups[i].Records {
-			inStar[r] = f.Groups[i].Star != nil && (r.Kind == model.HostField || r.Kind == model.CleanParam)
-		}
-	}
-	for i := range f.Lines {
-		l := &f.Lines[i]
-		if l.Kind == model.HostField {
-			hosts++
-			f.hostRecord(l, hosts, inStar[l])
-		} else if inStar[l] {
-			f.add("RT011", l, -1, "",
-				"Yandex alone reads %s, and this group is for all crawlers", model.FieldName(l.Kind))
-		}
-	}
-}
-
-// loneRecord checks the records whose meaning does not depend on their group.
+// loneRecord checks the records that hold wherever they stand: Sitemap was never bound to a group, and what
+// is misspelt is so in any.
 func (f *checker) loneRecord(l *model.Line) {
 	switch l.Kind {
 	// Google ended its unofficial support on 1 September 2019; the others never had
@@ -105,6 +84,9 @@ func (f *checker) loneRecord(l *model.Line) {
 		if problem := cleanProblem(l.Value); problem != "" {
 			f.add("RT412", l, l.ValueAt, "", "%s %s", chars.Quote(l.Value), problem)
 		}
+		if inStar(l) {
+			f.add("RT011", l, -1, "", "Yandex alone reads Clean-param, and this group is for all crawlers")
+		}
 	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant
 	// for pages, and read by none even there. Host, which Yandex read until 2018, is RT006.
 	case model.RobotVersion, model.CommentField, model.RevisitAfter:
@@ -112,10 +94,13 @@ func (f *checker) loneRecord(l *model.Line) {
 	}
 }
 
+// inStar reports whether a record stands in a group for all crawlers (mistake 11).
+func inStar(l *model.Line) bool { return l.Group != nil && l.Group.Star != nil }
+
 // hostRecord checks a Host line, the nth of the file (RT006). The line is reported
 // however it is written: what it was for has not worked since 20 March 2018. So the advice is
 // to remove it, also where it has a form that it never had.
-func (f *checker) hostRecord(l *model.Line, nth int, inStar bool) {
+func (f *checker) hostRecord(l *model.Line, nth int) {
 	const obsolete = "; no engine reads Host any more"
 	name := strings.ToLower(l.Value)
 	if l.Value == "" {
@@ -124,7 +109,7 @@ func (f *checker) hostRecord(l *model.Line, nth int, inStar bool) {
 		f.add("RT006", l, l.ValueAt, "", "Host takes a name, and %s %s%s", chars.Quote(l.Value), problem, obsolete)
 	} else if nth > 1 {
 		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read%s", nth, obsolete)
-	} else if inStar {
+	} else if inStar(l) {
 		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
 	} else {
 		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
@@ -165,7 +150,7 @@ func paced(l *model.Line) policy.Group {
 // delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
 // means the pause between two fetches to some and to Bing a window of 1 to 30
 // seconds with at most one fetch in it.
-func (f *checker) delay(l *model.Line, g *model.Group) {
+func (f *checker) delay(l *model.Line) {
 	delay, ok := paced(l).CrawlDelay()
 	switch {
 	// Readers skip the line then, the strict ones also for "5s" or "[5]".
@@ -173,10 +158,10 @@ func (f *checker) delay(l *model.Line, g *model.Group) {
 		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", chars.Quote(l.Value))
 	case delay == 0:
 		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
-	case delay > maxCommonsDelay*time.Second && g.Names("*", "ccbot"):
+	case delay > maxCommonsDelay*time.Second && l.Group.Names("*", "ccbot"):
 		f.add("RT409", l, l.ValueAt, "",
 			"a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
-	case delay > maxBingDelay*time.Second && g.Names("*", "bingbot", "msnbot", "adidxbot"):
+	case delay > maxBingDelay*time.Second && l.Group.Names("*", "bingbot", "msnbot", "adidxbot"):
 		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says",
 			maxBingDelay)
 	}

@@ -98,8 +98,7 @@ func (f *checker) ownSitemaps() []siteMap {
 	if f.url != nil {
 		only = f.url.Host
 	}
-	for i := range f.Lines {
-		l := &f.Lines[i]
+	for _, l := range f.Lines {
 		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
 			continue
 		}

@@ -21,8 +21,8 @@ type File struct {
 	HTML   bool   // a page, not a list of records
 	Ends   [3]int // how many lines end in LF, CRLF, CR
 	Odd    int    // number of the first line that ends otherwise than line 1; 0: none
-	Lines  []Line
-	Groups []Group
+	Lines  []*Line
+	Groups []*Group
 	Loose  []*Line // before the first group
 }
 

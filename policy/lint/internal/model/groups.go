@@ -23,30 +23,27 @@ type Group struct {
 // of user-agent lines. Misspellings that no engine accepts are other records here,
 // as they are to the engines: the group under "Desallow" has no rule.
 func (f *File) group() {
-	for i := range f.Lines {
-		l := &f.Lines[i]
-		var g *Group
-		if n := len(f.Groups); n > 0 {
-			g = &f.Groups[n-1]
-		}
+	var g *Group
+	for _, l := range f.Lines {
 		switch {
 		case l.Kind == UserAgent:
 			if g == nil || len(g.Rules) > 0 {
-				f.Groups = append(f.Groups, Group{})
-				g = &f.Groups[len(f.Groups)-1]
+				g = &Group{}
+				f.Groups = append(f.Groups, g)
 			}
 			g.Agents = append(g.Agents, l)
 		case l.Kind == "" && (l.Field == "" || l.NoColon): // prose (RT104), no record
 		case g == nil:
 			f.Loose = append(f.Loose, l)
-		case l.Kind == Allow || l.Kind == Disallow:
+		case l.Rule():
 			g.Rules = append(g.Rules, l)
 		default:
 			g.Records = append(g.Records, l)
 		}
+		l.Group = g
 	}
-	for i := range f.Groups {
-		f.Groups[i].describe()
+	for _, g := range f.Groups {
+		g.describe()
 	}
 }
 
@@ -96,7 +93,7 @@ func Closing(rules []*Line) (rule *Line, exceptions int) {
 
 // Welcomes reports whether some group lets a crawler in that it names.
 func (f *File) Welcomes() bool {
-	return slices.ContainsFunc(f.Groups, func(g Group) bool {
+	return slices.ContainsFunc(f.Groups, func(g *Group) bool {
 		return !g.Blocked && len(g.Rules) > 0 &&
 			slices.ContainsFunc(g.Agents, func(a *Line) bool { return AgentName(a) != "*" })
 	})
@@ -131,8 +128,7 @@ type Audience struct {
 func (f *File) Audiences() []Audience {
 	var all []Audience
 	index := map[string]int{}
-	for i := range f.Groups {
-		g := &f.Groups[i]
+	for _, g := range f.Groups {
 		name, first := AgentName(g.Agents[0]), g.Agents[0]
 		if g.Star != nil {
 			name, first = "*", g.Star

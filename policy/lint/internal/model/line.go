@@ -20,10 +20,11 @@ type Line struct {
 	CommentAt  int    // byte offset of '#' in text, or len(text)
 	NoColon    bool   // blanks stand where the colon should
 	AfterBlank bool   // a blank line lies between this line and the one before
+	Group      *Group // nil before the first
 }
 
-func readLine(s *scan.Scanner, text string) Line {
-	l := Line{Number: s.Number, Text: text, CommentAt: s.CommentAt - s.Start}
+func readLine(s *scan.Scanner, text string) *Line {
+	l := &Line{Number: s.Number, Text: text, CommentAt: s.CommentAt - s.Start}
 	l.Field, l.ValueAt = text[s.FieldAt-s.Start:s.FieldEnd-s.Start], s.ValueAt-s.Start
 	l.Value = text[l.ValueAt : s.ValueEnd-s.Start]
 	if s.Kind != scan.Invalid && !s.NoColon {

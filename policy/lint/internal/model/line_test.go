@@ -75,8 +75,8 @@ func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl") {
 		f := Read([]byte(r.Robots + string(r.Bytes)))
 		ours := map[int]*Line{}
-		for i := range f.Lines {
-			ours[f.Lines[i].Number] = &f.Lines[i]
+		for _, l := range f.Lines {
+			ours[l.Number] = l
 		}
 		for _, want := range r.Lines {
 			l := ours[want.Line]
