@@ -35,7 +35,7 @@ type queue struct {
 	dropped  uint64
 	cause    error         // why a value could not be written since
 	room     chan struct{} // closed when there may be room; nil unless a put waits for it
-	settled  chan struct{} // closed when the last writer ends; nil unless close waits for it
+	settled  chan struct{} // closed when the last writer ends; nil unless a Flush waits for it
 }
 
 // write is the latest value of a key that is yet to be written.
@@ -55,15 +55,39 @@ func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func(
 	if data == nil {
 		data, ttl = []byte(void), voidTTL // a Store has no Delete
 	}
+	enough := time.NewTimer(wait)
+	defer enough.Stop()
+	for over := wait <= 0; ; {
+		room := q.add(key, data, ttl, then, over)
+		if room == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-enough.C:
+			over = true
+		}
+	}
+}
+
+// add takes a value in. Without room for it, it returns a channel that is closed when there may
+// be some. If the wait for that is over, or no room would come in time, the value is dropped.
+func (q *queue) add(key string, data []byte, ttl time.Duration, then func(), over bool) (room <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.makeRoom(key, len(data))
-	if fits := q.await(key, len(data), wait); !fits {
+	if q.makeRoom(key, len(data)); !q.fits(key, len(data)) {
+		// Without a writer, or with a Store that fails, no room would come in time.
+		if !over && q.writers > 0 && q.writes.ready() {
+			if q.room == nil {
+				q.room = make(chan struct{})
+			}
+			return q.room
+		}
 		q.dropped++
 		if q.waiting[key] == nil {
 			// The new value gives way, not the oldest: what waits longest is due next.
 			q.calls.Go(then)
-			return
+			return nil
 		}
 		data, ttl = []byte(void), voidTTL // what it replaces is out of date, too
 	}
@@ -81,6 +105,7 @@ func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func(
 	if q.start(); q.writers == 0 {
 		q.giveUp()
 	}
+	return nil
 }
 
 // ready makes a write due; the lock is held. While another value of its key is being written
@@ -112,31 +137,6 @@ func (q *queue) fits(key string, size int) bool {
 		return len(q.waiting) < maxQueue && q.bytes+size <= maxQueueBytes
 	}
 	return q.bytes+size-len(w.data) <= maxQueueBytes
-}
-
-// await waits until a value fits, while the Store is well, and no longer than wait. The lock
-// is held, but not while it waits.
-func (q *queue) await(key string, size int, wait time.Duration) bool {
-	if q.fits(key, size) || wait <= 0 {
-		return q.fits(key, size)
-	}
-	enough := time.NewTimer(wait)
-	defer enough.Stop()
-	// Without a writer, or with a Store that fails, no room would come in time.
-	for waits := true; waits && !q.fits(key, size) && q.writers > 0 && q.writes.ready(); {
-		if q.room == nil {
-			q.room = make(chan struct{})
-		}
-		room := q.room
-		q.mu.Unlock()
-		select {
-		case <-room:
-		case <-enough.C:
-			waits = false
-		}
-		q.mu.Lock()
-	}
-	return q.fits(key, size)
 }
 
 // roomy wakes the puts that wait for room; the lock is held.
@@ -229,31 +229,11 @@ func (q *queue) done(w *write, err error) {
 // Flush writes what is queued, trying each value once, and waits no longer than ctx. What is
 // not written then stays queued for another Flush; the error says how much that is.
 func (q *queue) Flush(ctx context.Context) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	// All that waits becomes due, once: what has failed, and what was due before.
-	q.flushing, q.stopped, q.cause, q.due = true, false, nil, nil
-	for _, w := range q.waiting {
-		q.ready(w)
+	select {
+	case <-q.flush():
+	case <-ctx.Done():
 	}
-	if q.start(); q.writers > 0 {
-		settled := make(chan struct{})
-		q.settled = settled
-		q.mu.Unlock()
-		select {
-		case <-settled:
-		case <-ctx.Done():
-		}
-		q.mu.Lock()
-	}
-	q.stopped, q.settled = true, nil
-	q.giveUp()
-	missing := len(q.waiting)
-	for key := range q.writing {
-		if q.waiting[key] == nil {
-			missing++
-		}
-	}
+	missing, cause := q.stop()
 	values := fmt.Sprint(missing, " values are")
 	switch missing {
 	case 0:
@@ -261,7 +241,40 @@ func (q *queue) Flush(ctx context.Context) error {
 	case 1:
 		values = "1 value is"
 	}
-	return fmt.Errorf("cache: %s not in the store: %w", values, cmp.Or(ctx.Err(), q.cause, errDown))
+	return fmt.Errorf("cache: %s not in the store: %w", values, cmp.Or(ctx.Err(), cause, errDown))
+}
+
+// flush makes all that waits due, once: what has failed, and what was due before. The channel is
+// closed when all of it was tried.
+func (q *queue) flush() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flushing, q.stopped, q.cause, q.due = true, false, nil, nil
+	for _, w := range q.waiting {
+		q.ready(w)
+	}
+	settled := make(chan struct{})
+	if q.start(); q.writers == 0 {
+		close(settled)
+		return settled
+	}
+	q.settled = settled
+	return settled
+}
+
+// stop lets nothing more be written, and returns how many values are not, and the last error.
+func (q *queue) stop() (missing int, cause error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped, q.settled = true, nil
+	q.giveUp()
+	missing = len(q.waiting)
+	for key := range q.writing {
+		if q.waiting[key] == nil {
+			missing++
+		}
+	}
+	return missing, q.cause
 }
 
 // Has reports whether a value of the key is yet to be written.
