@@ -34,7 +34,7 @@ type consultation struct {
 	holds  bool          // the Store has a value, or may have one
 }
 
-// release gives the lock back, if there is one.
+// release gives the lock back behind the caller, if there is one.
 func (f *consultation) release() {
 	if f.unlock != nil {
 		f.unlock()
@@ -109,7 +109,7 @@ func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.
 	for ; ; turn = c.backing.Turn(found.at, end) {
 		again, err := c.compare(o, found.state, turn, src)
 		if again.enough {
-			c.flights.running.run(found.release)
+			found.release()
 			return again
 		}
 		if !errors.Is(err, backing.ErrBusy) || !again.at.Before(end) {
@@ -190,7 +190,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 	if r.OfTheMoment() || r.Err != nil && stored.unread {
 		// What is in the Store goes on to hold. A failure must not displace a copy that just
 		// could not be read.
-		c.flights.running.run(stored.release)
+		stored.release()
 		return
 	}
 	file := r
@@ -205,7 +205,7 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		// origin has replaced them since: a 304 only renews them.
 		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
 		if !superseded || !stored.holds && !c.backing.Has(key) {
-			c.flights.running.run(stored.release)
+			stored.release()
 			return
 		}
 		data = nil

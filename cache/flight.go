@@ -262,7 +262,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 		return nil, err
 	}
 	if unasked(a.result) {
-		c.flights.running.run(stored.release)
+		stored.release()
 		return c.terms.newest(a.state, a.at), nil
 	}
 	var landed error

@@ -225,7 +225,7 @@ var table = []mutation{
 	{"cache/record.go", "f.Since, f.Count", "f.Since, 1", "an outage begins anew with each restart", "./cache", "TestStore"},
 	{"cache/consult.go", "if r.OfTheMoment() || r.Err != nil && stored.unread {", "if r.OfTheMoment() {", "an outage displaces a copy that could not be read", "./cache", "TestStore"},
 	{"cache/cache.go", "case left != nil:", "case false:", "a Store is closed while a fetch uses it", "./cache", "TestCloseLeavesAStoreInUseOpen"},
-	{"cache/flight.go", "\tt.add()\n\tgo func() {\n\t\tdefer t.done()\n", "\tgo func() {\n", "a Store is closed before it got its lock back", "./cache", "TestALockIsGivenBackBeforeTheStoreIsClosed"},
+	{"cache/internal/backing/backing.go", "b.unlocks.Wait()", "", "a Store is closed before it got its lock back", "./cache", "TestALockIsGivenBackBeforeTheStoreIsClosed"},
 	{"cache/internal/backing/backing.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
 	{"cache/internal/backing/queue.go", "w.then, w.failed = nil, true", "return", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
 	{"cache/internal/backing/queue.go", "if w.failed && other != key {", "if false {", "values that the Store refuses leave no room for others", "./cache/internal/backing", "TestValuesThatFailedGiveWay"},

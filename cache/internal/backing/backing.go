@@ -60,6 +60,7 @@ type Backing struct {
 	reading chan struct{} // holds one element for each Get under way
 	locks   breaker       // its own: that values are read and written says nothing about locks
 	locking chan struct{} // holds one element for each Lock under way
+	unlocks sync.WaitGroup
 	queue
 
 	closing sync.Once
@@ -123,7 +124,7 @@ func (b *Backing) close() {
 			slots <- struct{}{}
 		}
 	}
-	b.calls.Wait()
+	b.unlocks.Wait()
 	defer func() {
 		if p := recover(); p != nil {
 			b.lost = fmt.Errorf("cache: the store panicked: %v", p)
@@ -166,9 +167,9 @@ func (t Turn) Get(key string) ([]byte, error) {
 	return data, err
 }
 
-// Lock tries to take the lock of a key; unlock is nil if another process has it. An error
-// means that there is none to be had: the Store has no locks, fails, or is busy. Going on
-// without can only cost a fetch.
+// Lock tries to take the lock of a key. unlock gives it back behind its caller; it is nil if
+// another process has the lock. An error means that there is none to be had: the Store has no
+// locks, fails, or is busy. Going on without can only cost a fetch.
 func (t Turn) Lock(key string) (unlock func(), err error) {
 	if t.locker == nil {
 		return nil, errDown
@@ -179,8 +180,10 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 			return nil, err
 		}
 		return func() {
-			defer func() { _ = recover() }() // it runs where a panic would end the process
-			unlock()
+			t.unlocks.Go(func() {
+				defer func() { _ = recover() }() // it runs where a panic would end the process
+				unlock()
+			})
 		}, err
 	}, func(unlock func()) { // granted after we have left, it would be renewed for ever
 		if unlock != nil {

@@ -21,8 +21,7 @@ const (
 type queue struct {
 	store  Store
 	writes breaker
-	slots  chan struct{}  // holds one element for each call of a writer
-	calls  sync.WaitGroup // of what is to be called after writes that were given up
+	slots  chan struct{} // holds one element for each call of a writer
 
 	mu       sync.Mutex        // guards what follows
 	waiting  map[string]*write // by key
@@ -49,8 +48,8 @@ type write struct {
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there. One
 // of the same key that still waits gives way to it: only the latest matters. It waits for room no
-// longer than wait; without room the value is dropped. It calls then once: when the value is
-// written, or will not be soon.
+// longer than wait; without room the value is dropped. It calls then once, perhaps with the lock
+// held: when the value is written, or will not be soon.
 func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
 	if data == nil {
 		data, ttl = []byte(void), voidTTL // a Store has no Delete
@@ -86,7 +85,7 @@ func (q *queue) add(key string, data []byte, ttl time.Duration, then func(), ove
 		q.dropped++
 		if q.waiting[key] == nil {
 			// The new value gives way, not the oldest: what waits longest is due next.
-			q.calls.Go(then)
+			then()
 			return nil
 		}
 		data, ttl = []byte(void), voidTTL // what it replaces is out of date, too
@@ -152,7 +151,7 @@ func (q *queue) roomy() {
 func (q *queue) giveUp() {
 	for _, w := range q.waiting {
 		for _, then := range w.then {
-			q.calls.Go(then) // it may call the Store, and the lock is held
+			then()
 		}
 		w.then = nil
 	}
