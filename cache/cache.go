@@ -149,35 +149,37 @@ var ErrClosed = errors.New("cache: Get after Close")
 // Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
-	e := c.memory.lookup(o, src)
+	all := c.memory.lookup(o, src)
+	e := all
 	if e == nil || e.is(apart) {
-		all := e
-		if e = c.memory.own(o, src, all); e == nil {
-			return c.wait(ctx, src.place(o), all.seen(), src)
-		}
+		e = c.memory.own(o, src, all)
 	}
-	if c.clock.now() < time.Duration(e.until.Load()) {
+	if e != nil && c.clock.now() < time.Duration(e.until.Load()) {
 		c.memory.used(e)
 		return e.result.Load(), nil
 	}
-	return c.look(ctx, e, src)
+	now := time.Now()
+	if e == nil {
+		return c.wait(ctx, src.place(o), all.seen(), now, src)
+	}
+	return c.look(ctx, e, now, src)
 }
 
 // look answers from an entry whose time may be up, and sends for something newer if it is.
-func (c *Cache) look(ctx context.Context, e *entry, src *Source) (*fetch.Result, error) {
-	s, now := e.state.Load(), time.Now()
+func (c *Cache) look(ctx context.Context, e *entry, now time.Time, src *Source) (*fetch.Result, error) {
+	s := e.state.Load()
 	r, period, due := c.terms.at(s, now)
 	if due == awaited {
-		if r = c.terms.bridge(s, now); r == nil || !e.is(overdue) {
-			return c.wait(ctx, e.place(), s, src)
+		if r = c.terms.bridge(s, now); r == nil || !c.flights.isOverdue(e.place(), now) {
+			return c.wait(ctx, e.place(), s, now, src)
 		}
 		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
 		return r, nil
 	}
-	if due == inBackground {
-		c.renew(e, s, src)
-	}
 	c.memory.extend(e, s, r, c.until(s, now, period, due))
+	if due == inBackground {
+		c.renew(e, s, now, src)
+	}
 	return r, nil
 }
 
@@ -305,7 +307,7 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.flights.close()
 	c.memory.clear()
-	left := c.flights.running.wait(ctx) // what they bring is to be written, too
+	left := c.flights.wait(ctx, func() int { return len(c.flights.running) }) // what they bring is to be written, too
 	var lost error
 	switch {
 	case c.backing == nil:
@@ -314,7 +316,7 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 	default:
 		lost = c.backing.Close(ctx)
 	}
-	return errors.Join(lost, cmp.Or(left, c.flights.loads.wait(ctx)))
+	return errors.Join(lost, cmp.Or(left, c.flights.wait(ctx, func() int { return c.flights.loads })))
 }
 
 // Stats is a snapshot of the counters of a Cache.

@@ -134,9 +134,9 @@ func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stor
 }
 
 // readOwn returns what the Store has of a User-Agent's place; nil if that is of no use.
-func (c *Cache) readOwn(o place, turn backing.Turn) (*state, error) {
+func (c *Cache) readOwn(o place, turn backing.Turn, now time.Time) (*state, error) {
 	rec, body, _, err := c.read(o, turn)
-	if rec == nil || !rec.usable(o, time.Now()) {
+	if rec == nil || !rec.usable(o, now) {
 		return nil, err
 	}
 	s, _ := rec.state(&c.terms, body, o.dialect, c.draw)
@@ -165,8 +165,8 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (foun
 	// What the same User-Agent was told last, and is still fresh, need not be compared.
 	same := found.enough && rec != nil && rec.Agent == src.agent() && rec.Failure == nil
 	if o.agent == "" && !same && err == nil {
-		if found.own, err = c.readOwn(o.of(src.agent()), turn); found.own != nil {
-			found.at, found.enough = time.Now(), true
+		if found.own, err = c.readOwn(o.of(src.agent()), turn, found.at); found.own != nil {
+			found.enough = true
 			return found, nil
 		}
 		found.unread = found.unread || err != nil

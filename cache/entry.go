@@ -19,7 +19,7 @@ type entry struct {
 	turn   atomic.Int64 // of memory, from which a use is to be noted again
 	origin fetch.Origin
 	kind
-	flags atomic.Uint32 // apart, varies, renewing, overdue, single
+	flags atomic.Uint32 // apart, varies, single
 	name  [32]byte      // the text of origin, if it fits
 	own   fetch.Result  // state.own, as a copy
 
@@ -34,11 +34,9 @@ type entry struct {
 
 // The flags of an entry. Those of a place for all change under memory.mu.
 const (
-	apart    = 1 << iota // a caller's own place may be another one: of an entry that varies, or with a Store
-	varies               // memory has had single places beside this one for all
-	renewing             // a fetch that no reader waits for is under way, or has just had no turn
-	overdue              // a fetch is under way that readers have waited for long enough
-	single               // its place is that of one User-Agent; never changes
+	apart  = 1 << iota // a caller's own place may be another one: of an entry that varies, or with a Store
+	varies             // memory has had single places beside this one for all
+	single             // its place is that of one User-Agent; never changes
 )
 
 func (e *entry) is(flag uint32) bool { return e.flags.Load()&flag != 0 }

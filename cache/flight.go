@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -35,32 +34,72 @@ const (
 // errNoTurn ends a flight whose Load did not get to ask the origin, mostly because of a queue.
 var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
 
-// flights are the fetches under way, one per origin.
+// flights are the fetches under way, one for each place.
 type flights struct {
-	group    singleflight.Group
-	renewals chan struct{} // holds one element for each fetch in the background
-	closed   context.Context
-	end      context.CancelFunc
+	group  singleflight.Group
+	closed context.Context
+	end    context.CancelFunc
 
-	mu      sync.Mutex // keeps running from growing once closed
-	running tally      // with those that only give back their lock
-	loads   tally      // grows only in flights that run: a load may outlive its flight
+	mu       sync.Mutex          // guards what follows
+	ended    sync.Cond           // a flight or a load has
+	running  map[place]time.Time // since when callers have waited for each who have given up; zero: none has
+	renewals map[place]bool      // those of them that began behind their callers
+
+	// Loads are counted apart: one that hangs outlives its flight, and must not keep open the
+	// Store, which the flights use.
+	loads int
 }
 
 func (f *flights) init() {
-	f.renewals = make(chan struct{}, maxRenewals)
 	f.closed, f.end = context.WithCancel(context.Background())
+	f.ended.L = &f.mu
+	f.running, f.renewals = make(map[place]time.Time), make(map[place]bool)
 }
 
-// enter reports whether a flight may start. If so, it must call running.done.
-func (f *flights) enter() bool {
+// begin reports whether a flight may start, which is to call land.
+func (f *flights) begin(o place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed.Err() != nil {
 		return false
 	}
-	f.running.add()
+	f.running[o] = time.Time{}
 	return true
+}
+
+// land ends a flight: under the lock, so who finds it here may still join it.
+func (f *flights) land(o place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.group.Forget(o.flight())
+	delete(f.running, o)
+	delete(f.renewals, o)
+	f.ended.Broadcast()
+}
+
+// loading counts the loads under way.
+func (f *flights) loading(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loads += more
+	f.ended.Broadcast()
+}
+
+// giveUp notes that a caller who has waited for a flight since a moment does so no more.
+func (f *flights) giveUp(o place, since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first, flies := f.running[o]; flies && (first.IsZero() || since.Before(first)) {
+		f.running[o] = since
+	}
+}
+
+// isOverdue reports whether a flight is under way that callers have waited for long enough.
+func (f *flights) isOverdue(o place, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := f.running[o]
+	return !first.IsZero() && now.Sub(first) >= maxBridged
 }
 
 func (f *flights) close() {
@@ -69,43 +108,21 @@ func (f *flights) close() {
 	f.end()
 }
 
-type tally struct {
-	group sync.WaitGroup
-	n     atomic.Int64
-}
-
-func (t *tally) add() {
-	t.group.Add(1)
-	t.n.Add(1)
-}
-
-func (t *tally) done() {
-	t.n.Add(-1)
-	t.group.Done()
-}
-
-// run runs f behind the callers.
-func (t *tally) run(f func()) {
-	t.add()
-	go func() {
-		defer t.done()
-		f()
-	}()
-}
-
-// wait waits until nothing is under way, no longer than ctx. The error says how much is left.
-func (t *tally) wait(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() {
-		t.group.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		if n := t.n.Load(); n > 0 {
+// wait waits until none of what count counts is under way, no longer than ctx. The error says
+// how much is left.
+func (f *flights) wait(ctx context.Context, count func() int) error {
+	defer context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.ended.Broadcast()
+	})()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for n := count(); n > 0; n = count() {
+		if ctx.Err() != nil {
 			return fmt.Errorf("cache: robots.txt is still being read for %d origins: %w", n, ctx.Err())
 		}
+		f.ended.Wait()
 	}
 	return nil
 }
@@ -113,122 +130,98 @@ func (t *tally) wait(ctx context.Context) error {
 // wait joins the flight for o, or starts it, and waits no longer than ctx. If the last good copy
 // would serve in an outage, it waits no longer than maxBridged. seen is what the caller found
 // in memory, and was not enough; nil: nothing.
-func (c *Cache) wait(ctx context.Context, o place, seen *state, src *Source) (*fetch.Result, error) {
+func (c *Cache) wait(ctx context.Context, o place, seen *state, start time.Time, src *Source) (*fetch.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	start, patience := time.Now(), time.NewTimer(maxBridged)
+	patience := time.NewTimer(maxBridged)
 	defer patience.Stop()
-	landed := c.fly(o, seen, src)
+	landed := c.fly(o, seen, start, src)
 	var again <-chan time.Time // when to start another, if that had no turn
 	for {
 		select {
 		case flown := <-landed:
-			r, _ := flown.Val.(*fetch.Result)
+			l, _ := flown.Val.(landing)
 			agent, apart := flown.Err.(elsewhere)
 			switch e := c.memory.find(o); {
-			case apart && (r == nil || string(agent) != src.agent()):
+			case apart && (l.result == nil || string(agent) != src.agent()):
 				o = o.of(src.agent())
 				if e = c.memory.find(o); e != nil {
-					return c.look(ctx, e, src)
+					return c.look(ctx, e, l.at, src)
 				}
-				return c.wait(ctx, o, nil, src)
+				return c.wait(ctx, o, nil, l.at, src)
 			case apart:
-				return r, nil
+				return l.result, nil
 			case flown.Err == nil && e != nil && !e.isFor(src.agent()): // whose own place was not looked at
-				landed = c.fly(o, e.seen(), src)
+				landed = c.fly(o, e.seen(), l.at, src)
 			case flown.Err != errNoTurn:
-				return r, flown.Err
+				return l.result, flown.Err
 			default:
 				landed, again = nil, time.After(turnPause)
 			}
-		case <-again:
-			landed = c.fly(o, c.memory.find(o).seen(), src)
+		case now := <-again:
+			landed = c.fly(o, c.memory.find(o).seen(), now, src)
 		case now := <-patience.C:
-			if r := c.bridge(o, landed, now, src); r != nil {
+			e := c.memory.find(o)
+			if r := c.terms.bridge(e.seen(), now); r != nil && e.isFor(src.agent()) {
+				c.flights.giveUp(o, start) // no other caller waits for it so long
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
 		case <-ctx.Done():
-			if landed != nil { // the copy is for all who come later, even if no one has waited so long
-				time.AfterFunc(maxBridged-time.Since(start), func() { c.bridge(o, landed, time.Now(), src) })
-			}
+			c.flights.giveUp(o, start) // the copy is for all who come later, even if no one has waited so long
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// bridge returns the copy of o that stands in for a refresh that has taken too long, or nil. No
-// other caller then waits for the refresh until it has landed. A nil landed is a refresh that
-// is still to be started.
-func (c *Cache) bridge(o place, landed <-chan singleflight.Result, now time.Time, src *Source) *fetch.Result {
-	e := c.memory.find(o)
-	if e == nil || !e.isFor(src.agent()) {
-		return nil
+// renew starts a flight for an entry behind its readers, unless there is one, or there are
+// too many. An origin that hangs, and is asked for again and again, must not take the places of
+// others.
+func (c *Cache) renew(e *entry, seen *state, now time.Time, src *Source) {
+	o, f := e.place(), &c.flights
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, flies := f.running[o]; !flies && !f.renewals[o] && len(f.renewals) < maxRenewals {
+		f.renewals[o] = true
+		c.fly(o, seen, now, src)
 	}
-	r := c.terms.bridge(e.state.Load(), now)
-	if r != nil && landed != nil && e.flags.Or(overdue)&overdue == 0 {
-		go func() {
-			<-landed // it does: a flight has a deadline
-			e.flags.And(^uint32(overdue))
-		}()
-	}
-	return r
 }
 
-// renew starts a flight for an entry behind its readers, unless the entry has one, or there are
-// too many. An origin that hangs or has no turn, and is asked for again and again, must not take the
-// places of others.
-func (c *Cache) renew(e *entry, seen *state, src *Source) {
-	if e.flags.Or(renewing)&renewing != 0 {
-		return
-	}
-	select {
-	case c.flights.renewals <- struct{}{}:
-	default:
-		e.flags.And(^uint32(renewing))
-		return
-	}
-	landed := c.fly(e.place(), seen, src)
-	// Not in the flight: this may have joined one that was under way.
-	go func() {
-		flown := <-landed // it does: a flight has a deadline
-		<-c.flights.renewals
-		if flown.Err == errNoTurn {
-			time.AfterFunc(turnPause, func() { e.flags.And(^uint32(renewing)) })
-			return
-		}
-		e.flags.And(^uint32(renewing))
-	}()
+// landing is what a flight brings to those who wait for it.
+type landing struct {
+	result *fetch.Result
+	at     time.Time
 }
 
-func (c *Cache) fly(o place, seen *state, src *Source) <-chan singleflight.Result {
+// fly joins the flight for o, or starts it now.
+func (c *Cache) fly(o place, seen *state, now time.Time, src *Source) <-chan singleflight.Result {
 	return c.flights.group.DoChan(o.flight(), func() (landed any, err error) {
-		if !c.flights.enter() {
+		if !c.flights.begin(o) {
 			return nil, ErrClosed
 		}
-		defer c.flights.running.done()
+		defer c.flights.land(o)
 		defer func() {
 			// The group would repeat the panic where nothing can recover it.
 			if p := recover(); p != nil {
-				landed, err = unreachable(src.Dialect, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
+				landed, err = landing{unreachable(src.Dialect, now, fmt.Errorf("cache: the fetch panicked: %v", p)), now}, nil
 			}
 		}()
-		return c.flight(o, seen, src)
+		return c.flight(o, seen, now, src)
 	})
 }
 
 // flight determines what holds for o and publishes it before it lands, so callers that arrive
 // later find it in memory. A caller that just missed the last flight gets its result here.
-func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
-	now, own := time.Now(), o.of(src.agent())
+func (c *Cache) flight(o place, s *state, now time.Time, src *Source) (landing, error) {
+	own := o.of(src.agent())
 	if o != own && c.memory.find(own) != nil {
-		return nil, elsewhere(own.agent)
+		return landing{at: now}, elsewhere(own.agent)
 	}
 	if e := c.memory.find(o); e != nil {
 		known := e.state.Load()
 		if known != s && e.isFor(own.agent) {
-			return c.terms.newest(known, now), nil
+			return landing{c.terms.newest(known, now), now}, nil
 		}
 		s = known
 	}
@@ -239,31 +232,34 @@ func (c *Cache) flight(o place, s *state, src *Source) (*fetch.Result, error) {
 		stored = c.consult(o, s, now, src)
 		if stored.own != nil {
 			c.publish(own, stored.own, stored.at, src)
-			return nil, elsewhere(own.agent)
+			return landing{at: stored.at}, elsewhere(own.agent)
 		}
-		if s, now = stored.state, stored.at; stored.enough {
-			c.publish(o, s, now, src)
-			return c.terms.newest(s, now), nil
+		if s = stored.state; stored.enough {
+			c.publish(o, s, stored.at, src)
+			return landing{c.terms.newest(s, stored.at), stored.at}, nil
 		}
 	}
 	return c.fetch(o, s, src, stored)
 }
 
 // fetch is flight for an origin that has to be asked.
-func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fetch.Result, error) {
+func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (landing, error) {
 	// With the file itself, a 304 gives it back to be stored again; without, only the rules.
 	prev := stored.file
 	if prev == nil {
 		prev = s.validatable()
 	}
-	a, err := c.call(o.Origin, s, prev, src)
-	if err != nil {
+	a := c.call(o.Origin, s, prev, src)
+	switch {
+	case a.err != nil:
 		stored.release()
-		return nil, err
-	}
-	if unasked(a.result) {
+		if a.err == errNoTurn {
+			c.rest(o, a.at)
+		}
+		return landing{at: a.at}, a.err
+	case unasked(a.result):
 		stored.release()
-		return c.terms.newest(a.state, a.at), nil
+		return landing{c.terms.newest(a.state, a.at), a.at}, nil
 	}
 	var landed error
 	if own := o.of(src.agent()); a.result.UserAgent != "" && o != own {
@@ -273,7 +269,17 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	if c.backing != nil {
 		c.keep(o, a.state, a.result, prev, stored, a.at, src)
 	}
-	return c.terms.newest(a.state, a.at), landed
+	return landing{c.terms.newest(a.state, a.at), a.at}, landed
+}
+
+// rest puts off the next refresh of o that no caller waits for: it would have no turn either.
+func (c *Cache) rest(o place, now time.Time) {
+	if e := c.memory.find(o); e != nil {
+		s := e.state.Load()
+		if r, period, due := c.terms.at(s, now); due == inBackground {
+			c.memory.extend(e, s, r, c.clock.at(now)+min(period, turnPause))
+		}
+	}
 }
 
 // arrival is a result, and what is known of its origin from then on.
@@ -281,8 +287,7 @@ type arrival struct {
 	result *fetch.Result
 	state  *state
 	at     time.Time
-
-	mistake error // of the caller: nothing was asked, and nothing is kept
+	err    error // ErrClosed, errNoTurn or the caller's mistake: there is no result, and nothing is kept
 }
 
 // arrived returns r as it comes after s.
@@ -306,31 +311,32 @@ func (c *Cache) publish(o place, s *state, now time.Time, src *Source) {
 
 // call runs Load with a context of its own: the end of one caller's must not fail the others,
 // and its trace must not be called for them. If Load returns nothing, the result is
-// unreachable. The error is ErrClosed or errNoTurn.
-func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) (*arrival, error) {
+// unreachable.
+func (c *Cache) call(o fetch.Origin, s *state, prev *fetch.Result, src *Source) *arrival {
 	if c.flights.closed.Err() != nil {
-		return nil, ErrClosed
+		return &arrival{err: ErrClosed}
 	}
 	o = o.Clone() // which load may keep: this one may be part of an entry, or of a caller's URL
 	ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)
 	defer cancel()
 	// A goroutine of its own, because a load may panic, exit, or not heed its context. It makes
 	// the next state too, because its stack has grown already.
-	loaded := make(chan *arrival, 1) // nil: the origin was not asked
-	c.flights.loads.run(func() { c.load(ctx, o, s, prev, src, loaded) })
+	loaded := make(chan *arrival, 1)
+	c.flights.loading(1)
+	go func() {
+		defer c.flights.loading(-1)
+		c.load(ctx, o, s, prev, src, loaded)
+	}()
 	hangs := time.NewTimer(flightTimeout)
 	defer hangs.Stop()
 	select {
 	case a := <-loaded:
-		if a == nil {
-			return nil, errNoTurn
-		}
-		return a, a.mistake
-	case <-hangs.C:
+		return a
+	case now := <-hangs.C:
 		err := fmt.Errorf("cache: no robots.txt within %v", flightTimeout)
-		return c.arrived(s, unreachable(src.Dialect, err), time.Now()), nil
+		return c.arrived(s, unreachable(src.Dialect, now, err), now)
 	case <-c.flights.closed.Done():
-		return nil, ErrClosed
+		return &arrival{err: ErrClosed}
 	}
 }
 
@@ -344,18 +350,20 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 		if p := recover(); p != nil {
 			why = fmt.Errorf("cache: load panicked: %v", p)
 		}
-		if why != nil {
-			a = c.arrived(s, unreachable(src.Dialect, why), time.Now())
+		if a == nil {
+			now := time.Now()
+			a = c.arrived(s, unreachable(src.Dialect, now, why), now)
 		}
 		loaded <- a
 	}()
 	res, err := src.Load(ctx, o, prev)
+	now := time.Now()
 	switch {
 	case errors.Is(err, fetch.ErrBusy):
+		a = &arrival{at: now, err: errNoTurn}
 	case errors.Is(err, fetch.ErrSign):
-		a = &arrival{mistake: err}
+		a = &arrival{at: now, err: err}
 	default:
-		a = c.arrived(s, src.checked(res, err), time.Now())
+		a = c.arrived(s, src.checked(res, err, now), now)
 	}
-	why = nil
 }

@@ -104,7 +104,7 @@ func TestWhoComesTooLateForAFlightGetsItsResult(t *testing.T) {
 	if _, err := c.Get(t.Context(), o, &Source{Load: load}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.wait(t.Context(), place{Origin: o}, nil, &Source{Load: load}) // has seen nothing
+	r, err := c.wait(t.Context(), place{Origin: o}, nil, time.Now(), &Source{Load: load}) // has seen nothing
 	if err != nil || r.StatusCode != 404 || fetches != 1 {
 		t.Errorf("status %d, %v after %d fetches, want the one", r.StatusCode, err, fetches)
 	}

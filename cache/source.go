@@ -46,12 +46,12 @@ func (src *Source) agent() string {
 }
 
 // checked holds Load to its contract.
-func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
+func (src *Source) checked(r *fetch.Result, err error, now time.Time) *fetch.Result {
 	switch {
 	case err != nil:
-		return unreachable(src.Dialect, errors.New(err.Error()))
+		return unreachable(src.Dialect, now, errors.New(err.Error()))
 	case r == nil || r.Policy == nil:
-		return unreachable(src.Dialect, errors.New("cache: load returned neither a policy nor an error"))
+		return unreachable(src.Dialect, now, errors.New("cache: load returned neither a policy nor an error"))
 	}
 	if r.Err != nil {
 		text := *r
@@ -61,6 +61,6 @@ func (src *Source) checked(r *fetch.Result, err error) *fetch.Result {
 	return r.In(src.Dialect)
 }
 
-func unreachable(d policy.Dialect, err error) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: time.Now()}
+func unreachable(d policy.Dialect, now time.Time, err error) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: err, Time: now}
 }

@@ -205,11 +205,12 @@ var table = []mutation{
 
 	// Flights.
 	{"cache/flight.go", "DoChan(o.flight(), ", "DoChan(o.HostField(), ", "origins of one host share a fetch", "./cache", "TestOriginsOfOneHostAreFetchedApart"},
-	{"cache/flight.go", "\t\t\t}\n\t\t\treturn nil, ctx.Err()", "\t\t\t}\n\t\t\ttime.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNoCallerIsKeptBeyondTheDeadline"},
+	{"cache/flight.go", "return nil, ctx.Err()", "time.Sleep(300 * time.Millisecond)\n\t\t\treturn nil, ctx.Err()", "a caller is 300 ms late", "./client", "TestNoCallerIsKeptBeyondTheDeadline"},
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
 	{"cache/flight.go", "if known != s && e.isFor(own.agent) {", "if false {", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
-	{"cache/flight.go", "if e.flags.Or(renewing)&renewing != 0 {", "if false {", "one origin takes the places of all renewals", "./cache", "TestOneSlowOriginLeavesTheOthersTheirRenewals"},
+	{"cache/flight.go", "delete(f.renewals, o)", "", "a renewal keeps its place for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
+	{"cache/flight.go", "len(f.renewals) < maxRenewals", "true", "renewals have no bound", "./cache", "TestRenewalsAreFewAtATime"},
 
 	// Memory.
 	{"cache/entry.go", "kept, _ := fetch.OriginOf(u); kept == o {", "kept, _ := fetch.OriginOf(u); kept != (fetch.Origin{}) {", "an origin reached under another name is kept as that host's own", "./cache", "TestAnEntryKeepsTheTextOfItsOrigin"},
@@ -231,8 +232,8 @@ var table = []mutation{
 	{"cache/internal/backing/queue.go", "if w.failed && other != key {", "if false {", "values that the Store refuses leave no room for others", "./cache/internal/backing", "TestValuesThatFailedGiveWay"},
 	{"cache/state.go", "f.redirectStale, t.longest(r)))", "f.redirectStale, t.maxTTL))", "a firewall's 403 opens a site for a day behind stale-while-revalidate", "./cache", "TestLifetimesAreBounded"},
 	{"cache/freshness.go", "max(0, f.whileRevalidate+min(0, left))", "f.whileRevalidate", "an old answer is stale anew", "./cache", "TestLifetimesAreBounded"},
-	{"cache/flight.go", "if landed != nil { // the copy", "if false { // the copy", "callers in a hurry never get the copy that there is", "./cache", "TestAUsableCopyIsThereForCallersInAHurry"},
-	{"cache/flight.go", "if unasked(a.result) {", "if ofAProxy(a.result) {", "a process out of descriptors shuts a site for others", "./cache", "TestOurOwnFailuresAreKeptNowhere"},
+	{"cache/flight.go", "c.flights.giveUp(o, start) // the copy", "// the copy", "callers in a hurry never get the copy that there is", "./cache", "TestAUsableCopyIsThereForCallersInAHurry"},
+	{"cache/flight.go", "case unasked(a.result):", "case ofAProxy(a.result):", "a process out of descriptors shuts a site for others", "./cache", "TestOurOwnFailuresAreKeptNowhere"},
 	{"cache/record.go", ` && fetch.CauseOf(r.Err) == "" {`, " {", "a wall that is obeyed is forgotten after a restart", "./cache", "TestTheCauseOfAFailureIsKept"},
 	{"cache/boltstore/boltstore.go", "if err != nil && db == nil && ", "if err != nil && ", "a full disk is damage, and the file is removed", "./cache/boltstore", "TestAFullDiskIsNoDamage"},
 	{"cache/boltstore/boltstore.go", "if err != nil && db == nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) {", "if false {", "a file that was cut is not known for damaged", "./cache/boltstore", "TestEachDamageIsErrDamaged"},
@@ -247,7 +248,7 @@ var table = []mutation{
 	{"cache/redisstore/batch.go", "one.cmd.SetErr(err) // its caller", "// its caller", "what was never sent to Redis counts as done", "./cache/redisstore", "TestACallerThatLeavesHoldsUpNoOther"},
 	{"client/pacer_lane.go", "return 0, 0, w.because(context.DeadlineExceeded)", "return 0, 0, context.DeadlineExceeded", "at the deadline the reason for waiting is lost", "./client", "TestPacerTurnsSayWhyBeforeTheContextEnds"},
 	{"cache/consult.go", "wait = min(wait, left)", "wait = min(wait, max(pollFirst/2, left))", "the lock of a process that died is asked for later and later", "./cache", "TestAStoreThatMisbehavesCostsLittle"},
-	{"cache/flight.go", "if flown.Err == errNoTurn {", "if flown.Err == errNoTurn && false {", "a renewal without a turn takes its place again each second", "./cache", "TestARefreshWithoutATurnIsNotBegunAtEachCall"},
+	{"cache/flight.go", "if a.err == errNoTurn {", "if false {", "a renewal without a turn takes its place again each second", "./cache", "TestARefreshWithoutATurnIsNotBegunAtEachCall"},
 	{"client/pacer_lane.go", "return pacing.Later(p.spaced(l, from, now), l.Resume), full", "return p.spaced(l, from, now), full", "Retry-After delays no request", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/internal/pacing/pacing.go", "o.Underway >= places:", "o.Underway > places:", "one request too many is under way", "./client", "TestPacerPlaceIsGivenBack"},
 	{"client/pacer_lane.go", "d = max(d, min(asked, p.maxDelay()))", "d = max(d, asked)", "robots.txt may ask for any delay", "./client", "TestPacerKeepsWhatRobotsAsksFor"},
