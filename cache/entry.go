@@ -39,6 +39,11 @@ const (
 	single             // its place is that of one User-Agent; never changes
 )
 
+const (
+	maxOrigin = 1280 << 10 // bytes of one origin, in all its places,
+	maxPlaces = 256        // of which it has so many
+)
+
 func (e *entry) is(flag uint32) bool { return e.flags.Load()&flag != 0 }
 
 // newEntry makes a place for an origin, and returns s and r with its copy in the place of

@@ -194,6 +194,8 @@ type landing struct {
 	at     time.Time
 }
 
+func (p place) flight() string { return p.key() + " in " + p.dialect.String() }
+
 // fly joins the flight for o, or starts it now.
 func (c *Cache) fly(o place, seen *state, now time.Time, src *Source) <-chan singleflight.Result {
 	return c.flights.group.DoChan(o.flight(), func() (landed any, err error) {

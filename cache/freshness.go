@@ -5,28 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pquerna/cachecontrol/cacheobject"
-
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-// maxFieldBytes bounds the Cache-Control that is read: the parser's cost grows with
-// the square of a hostile one, and net/http delivers megabytes.
-const maxFieldBytes = 8 << 10
-
-// freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
-type freshness struct {
-	source          string        // the field that states a lifetime; "": none does
-	lifetime        time.Duration // less the age at receipt, at least 0; 0 also for an invalid one (§4.2.1)
-	noStore         bool          // not to be written to a Store; not to be validated either
-	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
-	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
-	ifError         time.Duration // stale-if-error (RFC 5861 §4)
-
-	// The least of the redirects that state a lifetime, or maxDelta if none does.
-	redirect      time.Duration // lifetime
-	redirectStale time.Duration // lifetime and stale-while-revalidate
-}
 
 // FreshnessLifetime returns how long r may be used without validation, counted from r.Time,
 // and whether r or a redirect to it states that. A stated lifetime is read as a private cache
@@ -130,104 +110,6 @@ func readFreshness(h http.Header, received time.Time) freshness {
 	return f
 }
 
-// readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are
-// for others. It combines all field lines (RFC 9110 §5.2). Each directive is parsed alone,
-// because the parser makes mistakes with a whole field: an error makes it lose a no-store
-// beside it, an unquoted field list swallows its neighbours, and the last of two max-age counts.
-func readCacheControl(h http.Header) (f freshness) {
-	const name = "Cache-Control"
-	if all := strings.Join(h[name], ","); len(all) > maxFieldBytes {
-		return freshness{source: name, noStore: strings.Contains(strings.ToLower(all), "no-store")}
-	}
-	maxAge, revalidate, ifError := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
-	// §4.2.1 wants the first of several, or stale: the smallest is never longer than either.
-	least := func(d *cacheobject.DeltaSeconds, said cacheobject.DeltaSeconds) {
-		if *d < 0 || said >= 0 && said < *d {
-			*d = said
-		}
-	}
-	for _, directive := range directives(h[name]) {
-		d := parseDirective(directive)
-		least(&maxAge, d.MaxAge)
-		least(&revalidate, d.StaleWhileRevalidate)
-		least(&ifError, d.StaleIfError)
-		f.noStore = f.noStore || d.NoStore
-		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
-		delete(d.NoCache, "")                        // no-cache="" names none
-		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
-			f.source, f.mustRevalidate = name, true
-		}
-	}
-	f.whileRevalidate, f.ifError = seconds(revalidate), seconds(ifError)
-	switch {
-	case f.noStore:
-		f.source, f.mustRevalidate = name, true
-	case maxAge >= 0 && f.source == "":
-		f.source, f.lifetime = name, seconds(maxAge)
-	}
-	return f
-}
-
-func seconds(d cacheobject.DeltaSeconds) time.Duration { return time.Duration(max(0, d)) * time.Second }
-
-// parseDirective reads one directive. If the parser gives up, a directive that restricts
-// counts as present, and a freshness lifetime as zero (§4.2.1: invalid freshness is stale).
-// Everything else is ignored (§5.2.3).
-func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
-	d, err := cacheobject.ParseResponseCacheControl(directive)
-	if err == nil {
-		return d
-	}
-	d = &cacheobject.ResponseCacheDirectives{MaxAge: -1, SMaxAge: -1, StaleIfError: -1, StaleWhileRevalidate: -1}
-	name, _, _ := strings.Cut(directive, "=")
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "max-age":
-		d.MaxAge = 0
-	case "no-store":
-		d.NoStore = true
-	case "no-cache":
-		d.NoCachePresent = true
-	case "must-revalidate":
-		d.MustRevalidate = true
-	}
-	return d
-}
-
-func directives(lines []string) (all []string) {
-	for _, line := range lines {
-		for line != "" {
-			var d string
-			d, line = cutDirective(line)
-			if d = strings.Trim(d, " \t"); d != "" {
-				all = append(all, d)
-			}
-		}
-	}
-	return all
-}
-
-// cutDirective cuts at the first comma outside quoted strings (RFC 9110 §5.6.4). A quote
-// that is never closed quotes nothing: it must not hide a no-store behind it.
-func cutDirective(s string) (directive, rest string) {
-	quoted, hidden := false, -1
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"' && (quoted || i > 0 && s[i-1] == '='): // elsewhere it begins no string
-			quoted = !quoted
-		case s[i] == '\\' && quoted:
-			i++
-		case s[i] == ',' && !quoted:
-			return s[:i], s[i+1:]
-		case s[i] == ',' && hidden < 0:
-			hidden = i
-		}
-	}
-	if quoted && hidden >= 0 {
-		return s[:hidden], s[hidden+1:]
-	}
-	return s, ""
-}
-
 // dateOf is when the origin made the answer, or when it arrived if it does not say.
 func dateOf(h http.Header, received time.Time) time.Time {
 	if t, ok := parseDate(h.Get("Date")); ok {
@@ -276,8 +158,11 @@ func ofAProxy(r *fetch.Result) bool {
 }
 
 const (
+	defaultMinTTL     = time.Minute
 	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
 	defaultRefusedTTL = time.Hour
 	momentTTL         = 5 * time.Minute // of the first status of the moment,
 	maxMomentTTL      = time.Hour       // and of one after many
+	defaultMinRetry   = 30 * time.Second
+	maxRetryAfter     = 24 * time.Hour
 )

@@ -83,11 +83,6 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Durati
 	}
 }
 
-const (
-	maxOrigin = 1280 << 10 // bytes of one origin, in all its places,
-	maxPlaces = 256        // of which it has so many
-)
-
 // family sets e, which is to replace old, beside the other places of its origin, and keeps them
 // within what one origin may take; the lock is held.
 func (m *memory) family(e, old *entry, agent string) {

@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"hash/crc32"
@@ -23,6 +25,18 @@ const (
 	recordMagic  = "RGC4"
 	recordPrefix = len(recordMagic) + 8
 )
+
+// key is the place's key in a Store, where all dialects share it: the version of the value,
+// the origin, and what sets the answer apart, the User-Agent as a hash. A space is part of no
+// host.
+func (p place) key() string {
+	key := recordMagic + " " + p.Origin.String() + p.fetcher.String()
+	if p.agent != "" {
+		sum := sha256.Sum256([]byte(p.agent))
+		key += " as " + hex.EncodeToString(sum[:16])
+	}
+	return key
+}
 
 // checksum is CRC-32C. Its table is made at the first call: to a program without a Store, that
 // would be a fifth of its start.

@@ -52,11 +52,8 @@ type terms struct {
 }
 
 const (
-	defaultMinTTL   = time.Minute
 	defaultMaxStale = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
-	defaultMinRetry = 30 * time.Second
 	maxRetry        = time.Hour
-	maxRetryAfter   = 24 * time.Hour
 
 	ladderStop = 12 * time.Hour      // Google: no crawling at first,
 	ladderEnd  = 30 * 24 * time.Hour // then the last good copy up to here

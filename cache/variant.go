@@ -1,9 +1,6 @@
 package cache
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -31,20 +28,6 @@ type place struct {
 	agent string // "": for all
 	kind
 }
-
-// key is the place's key in a Store, where all dialects share it: the version of the value,
-// the origin, and what sets the answer apart, the User-Agent as a hash. A space is part of no
-// host.
-func (p place) key() string {
-	key := recordMagic + " " + p.Origin.String() + p.fetcher.String()
-	if p.agent != "" {
-		sum := sha256.Sum256([]byte(p.agent))
-		key += " as " + hex.EncodeToString(sum[:16])
-	}
-	return key
-}
-
-func (p place) flight() string { return p.key() + " in " + p.dialect.String() }
 
 // of returns the place that an answer of the same origin to one User-Agent has.
 func (p place) of(agent string) place {

@@ -177,8 +177,8 @@ var table = []mutation{
 
 	// Freshness and outages.
 	{"cache/freshness.go", "left := max(0, f.lifetime) - age ", "left := max(0, f.lifetime) - 0*age ", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/freshness.go", "if *d < 0 || said >= 0 && said < *d {", "if *d < 0 || said > *d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/freshness.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/cachecontrol.go", "if *d < 0 || said >= 0 && said < *d {", "if *d < 0 || said > *d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
+	{"cache/cachecontrol.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(t.stated(r, f))*spread))", "return time.Duration(float64(t.stated(r, f)) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestACopyIsDroppedAtOnceForA404"},
@@ -192,8 +192,8 @@ var table = []mutation{
 	{"cache/consult.go", "if o.agent == \"\" && !same && err == nil {", "if !same && false {", "after a restart one crawler is answered with what another was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 	{"cache/flight.go", "e != nil && !e.isFor(src.agent()): // whose", "false: // whose", "who joins another's fetch gets what that one was told", "./cache", "TestWhatOneCrawlerIsToldOpensNothingToAnother"},
 	{"cache/memory.go", "if all == nil || all.is(varies) {", "if all != nil && all.is(varies) {", "a hit on a variant is a flight", "./cache", "TestAHitOnAVariantAllocatesNothing"},
-	{"cache/variant.go", "sum[:16]", "sum[:1]", "User-Agents share keys in a Store", "./cache", "TestUserAgentsHaveKeysOfTheirOwn"},
-	{"cache/variant.go", " + p.fetcher.String()", "", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
+	{"cache/record.go", "sum[:16]", "sum[:1]", "User-Agents share keys in a Store", "./cache", "TestUserAgentsHaveKeysOfTheirOwn"},
+	{"cache/record.go", " + p.fetcher.String()", "", "signed and unsigned share an answer in the Store", "./cache", "TestKindsOfSourcesShareNothing"},
 	{"fetch/attempt.go", "b.field == c.field && b.to != c.to", "false && b.to != c.to", "a redirect gets the key of another site from Sign", "./fetch", "TestCredentialsOfSignAreForOneOrigin"},
 	{"cmd/robots/internal/site/header.go", "req.Header[name] = slices", "_, _ = name, slices", "--header is not sent", "./cmd/robots", "TestAHeaderIsForItsSiteAlone"},
 	{"fetch/resolution.go", "return r.open(h, a, r.conclude(a, policy.Unavailable()))", "return r.conclude(a, policy.Unavailable())", "a 403 of a wall is permission for who obeys walls", "./fetch", "TestWallsAreToldAndObeyedIfAsked"},
