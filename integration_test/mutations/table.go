@@ -227,7 +227,7 @@ var table = []mutation{
 	{"cache/consult.go", "if r.OfTheMoment() || r.Err != nil && stored.unread {", "if r.OfTheMoment() {", "an outage displaces a copy that could not be read", "./cache", "TestStore"},
 	{"cache/cache.go", "case left != nil:", "case false:", "a Store is closed while a fetch uses it", "./cache", "TestCloseLeavesAStoreInUseOpen"},
 	{"cache/internal/backing/backing.go", "b.unlocks.Wait()", "", "a Store is closed before it got its lock back", "./cache", "TestALockIsGivenBackBeforeTheStoreIsClosed"},
-	{"cache/internal/backing/backing.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
+	{"cache/internal/backing/window.go", "if r.err != nil && !fair {", "if false {", "a Store is blamed for our queue", "./cache/internal/backing", "TestAFailureCountsOnlyAfterAFairChance"},
 	{"cache/internal/backing/queue.go", "w.then, w.failed = nil, true", "return", "a value is given up because the Store is down", "./cache/internal/backing", "TestAValueOutlivesAnOutageOfTheStore"},
 	{"cache/internal/backing/queue.go", "if w.failed && other != key {", "if false {", "values that the Store refuses leave no room for others", "./cache/internal/backing", "TestValuesThatFailedGiveWay"},
 	{"cache/state.go", "f.redirectStale, t.longest(r)))", "f.redirectStale, t.maxTTL))", "a firewall's 403 opens a site for a day behind stale-while-revalidate", "./cache", "TestLifetimesAreBounded"},

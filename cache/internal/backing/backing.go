@@ -34,24 +34,11 @@ const (
 
 	// LockTTL is how long a lock outlives a process that dies.
 	LockTTL = 5 * time.Second
-
-	// void replaces a value that was taken back. It reads as no value, until the Store has
-	// forgotten it, too.
-	void    = "void"
-	voidTTL = time.Minute
-)
-
-var (
-	// ErrBusy means that callers queue for a Store with locks, which has answered some of
-	// them during this Turn.
-	ErrBusy = errors.New("cache: too many calls of the store are under way")
-
-	// errDown is for a part of the Store that fails, or that there is not.
-	errDown = errors.New("cache: the store fails, or has no locks")
 )
 
 // Backing is a Store behind its guards. It is safe for concurrent use.
 type Backing struct {
+	store    Store
 	locker   Locker        // nil: it has no locks
 	miss     error         // what its Get says if there is no value
 	patience time.Duration // what a Turn may take
@@ -72,7 +59,7 @@ type Backing struct {
 func New(store Store, miss error, patience time.Duration, log *slog.Logger) *Backing {
 	log = cmp.Or(log, slog.Default())
 	b := &Backing{
-		miss: miss, patience: patience,
+		store: store, miss: miss, patience: patience,
 		reads: breaker{part: "reading", log: log}, reading: make(chan struct{}, maxReads),
 		locks: breaker{part: "locking", log: log}, locking: make(chan struct{}, maxShared),
 	}
@@ -81,7 +68,7 @@ func New(store Store, miss error, patience time.Duration, log *slog.Logger) *Bac
 		b.reading = make(chan struct{}, maxShared)
 	}
 	b.queue = queue{
-		store: store, writes: breaker{part: "writing", log: log}, slots: make(chan struct{}, maxWriters),
+		put: store.Put, writes: breaker{part: "writing", log: log}, slots: make(chan struct{}, maxWriters),
 		waiting: make(map[string]*write), writing: make(map[string]*write),
 	}
 	return b
@@ -218,66 +205,4 @@ func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 		err = errDown
 	}
 	return v, err
-}
-
-// within calls f and waits for it no longer than w. Waiting for a slot counts against that. A
-// call that fails with less than least of the time left is ErrBusy: it had no fair chance. Calls
-// that never return are few, because each keeps its slot. If f returns after that time, its
-// value goes to late.
-func within[T any](slots chan struct{}, w window, least time.Duration,
-	f func(context.Context) (T, error), late func(T),
-) (T, error) {
-	var none T
-	fair, entered := w.enter(slots, least)
-	defer w.timer.Stop()
-	if !entered {
-		return none, ErrBusy
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), w.end)
-	defer cancel()
-	type result struct {
-		v   T
-		err error
-	}
-	// Without a buffer a value has one taker: the caller, or late once the caller has left.
-	returned, left := make(chan result), make(chan struct{})
-	go call(ctx, f, func(v T, err error) {
-		select {
-		case returned <- result{v, err}:
-		case <-left:
-			if late != nil && err == nil {
-				late(v)
-			}
-		}
-		<-slots // last: with all slots taken, nothing runs
-	})
-	for over := false; !over; {
-		select {
-		case r := <-returned:
-			if r.err != nil && !fair {
-				return none, ErrBusy
-			}
-			return r.v, r.err
-		case <-w.timer.C:
-			over = w.over()
-		}
-	}
-	close(left)
-	if !fair {
-		return none, ErrBusy
-	}
-	return none, context.DeadlineExceeded
-}
-
-// call calls f, and then end with what it came to, even if f panics or ends its goroutine.
-func call[T any](ctx context.Context, f func(context.Context) (T, error), end func(T, error)) {
-	var v T
-	err := errors.New("cache: the store ended its goroutine")
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("cache: the store panicked: %v", p)
-		}
-		end(v, err)
-	}()
-	v, err = f(ctx)
 }

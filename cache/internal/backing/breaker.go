@@ -1,6 +1,7 @@
 package backing
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,9 @@ const (
 	breakAfter = 5               // failures in a row
 	breakFor   = 5 * time.Second // until the next attempt
 )
+
+// errDown is for a part of the Store that fails, or that there is not.
+var errDown = errors.New("cache: the store fails, or has no locks")
 
 // breaker keeps calls from a part of a Store that fails, and says so once. Reading and
 // writing have one each: a replica that lost its master still answers, but takes nothing.

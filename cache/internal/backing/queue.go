@@ -13,13 +13,18 @@ const (
 	maxQueueBytes = 32 << 20 // as a thousand files of 500 KiB would be too much
 	maxWriters    = 64       // a Store that commits in groups wants company
 	writeTimeout  = 5 * time.Second
+
+	// void replaces a value that was taken back. It reads as no value, until the Store has
+	// forgotten it, too.
+	void    = "void"
+	voidTTL = time.Minute
 )
 
 // queue writes to a Store behind the callers, each value once. A value that could not be written
 // is kept for its next refresh, and for Close. Its goroutines end when there is nothing left to
 // write.
 type queue struct {
-	store  Store
+	put    func(ctx context.Context, key string, data []byte, ttl time.Duration) error // the Store's
 	writes breaker
 	slots  chan struct{} // holds one element for each call of a writer
 
@@ -172,7 +177,7 @@ func (q *queue) write() {
 	for w := q.take(); w != nil; w = q.take() {
 		limit := window{length: writeTimeout, end: time.Now().Add(writeTimeout)}
 		_, err := within(q.slots, limit, 0, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, q.store.Put(ctx, w.key, w.data, w.ttl)
+			return struct{}{}, q.put(ctx, w.key, w.data, w.ttl)
 		}, nil)
 		q.writes.done(time.Now(), err)
 		for _, then := range w.then {

@@ -1,6 +1,9 @@
 package backing
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"time"
 )
@@ -14,6 +17,10 @@ const (
 	// Store its time, and the window begins again.
 	maxLate = 8
 )
+
+// ErrBusy means that callers queue for a Store with locks, which has answered some of
+// them during this Turn.
+var ErrBusy = errors.New("cache: too many calls of the store are under way")
 
 // window is how long a call may take. With a part that counts answers, it begins again as long
 // as the Store answers those that came before: where many callers queue, the Store is slow and
@@ -91,4 +98,66 @@ func (w *window) answered() bool {
 	before := w.seen
 	w.seen = w.part.answered.Load()
 	return w.seen > before
+}
+
+// within calls f and waits for it no longer than w. Waiting for a slot counts against that. A
+// call that fails with less than least of the time left is ErrBusy: it had no fair chance. Calls
+// that never return are few, because each keeps its slot. If f returns after that time, its
+// value goes to late.
+func within[T any](slots chan struct{}, w window, least time.Duration,
+	f func(context.Context) (T, error), late func(T),
+) (T, error) {
+	var none T
+	fair, entered := w.enter(slots, least)
+	defer w.timer.Stop()
+	if !entered {
+		return none, ErrBusy
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), w.end)
+	defer cancel()
+	type result struct {
+		v   T
+		err error
+	}
+	// Without a buffer a value has one taker: the caller, or late once the caller has left.
+	returned, left := make(chan result), make(chan struct{})
+	go call(ctx, f, func(v T, err error) {
+		select {
+		case returned <- result{v, err}:
+		case <-left:
+			if late != nil && err == nil {
+				late(v)
+			}
+		}
+		<-slots // last: with all slots taken, nothing runs
+	})
+	for over := false; !over; {
+		select {
+		case r := <-returned:
+			if r.err != nil && !fair {
+				return none, ErrBusy
+			}
+			return r.v, r.err
+		case <-w.timer.C:
+			over = w.over()
+		}
+	}
+	close(left)
+	if !fair {
+		return none, ErrBusy
+	}
+	return none, context.DeadlineExceeded
+}
+
+// call calls f, and then end with what it came to, even if f panics or ends its goroutine.
+func call[T any](ctx context.Context, f func(context.Context) (T, error), end func(T, error)) {
+	var v T
+	err := errors.New("cache: the store ended its goroutine")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cache: the store panicked: %v", p)
+		}
+		end(v, err)
+	}()
+	v, err = f(ctx)
 }
