@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,6 @@ type filterer struct {
 	// Set by run.
 	gate     *site.Gate
 	origins  *site.Origins
-	turns    *shell.Rounds
 	output   *answers // the file of --output, or nil
 	refusals *answers // the file of --refused, or nil
 	meter    shell.Meter
@@ -171,7 +169,6 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.Size = maxCopies
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
-	f.turns = shell.NewRounds(1)
 	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
 	for range cap(f.processors) {
 		f.processors <- nil
@@ -180,11 +177,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
 	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL, Answer: f.answer, Write: f.write}
 	if f.resume {
-		lines.Skip = func(ctx context.Context, in *bufio.Reader) (int, error) {
-			n, err := f.skip(ctx, in)
-			f.turns.Pass(n + 1)
-			return n, err
-		}
+		lines.Skip = f.skip
 	}
 	err := lines.Run(ctx, f.In)
 	f.meter.Hide()
@@ -215,14 +208,14 @@ type filtered struct {
 // question is a line on its way to an answer.
 type question struct {
 	answer.Listed
-	lookup *site.Lookup // that is waited for
+	lookup *shell.Asked // that is waited for
 }
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up,
 // wait for that, decide. Those that compute run on one goroutine for each processor,
 // or hundreds of batches would keep the network waiting for its turn. A batch whose origins
 // are all known goes through them at once: it would queue behind those read meanwhile.
-func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, error) {
+func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Turn) (*filtered, error) {
 	questions, waits := <-f.processors, false
 	questions = slices.Grow(questions[:0], len(lines))
 	for _, l := range lines {
@@ -233,10 +226,10 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 	if !waits {
 		b := f.decideAll(lines, questions)
 		f.processors <- questions
-		return b, f.ask(ctx, lines, nil)
+		return b, f.ask(ctx, turn, nil)
 	}
 	f.processors <- nil
-	if err := f.ask(ctx, lines, questions); err != nil {
+	if err := f.ask(ctx, turn, questions); err != nil {
 		return nil, err
 	}
 	<-f.processors
@@ -279,9 +272,8 @@ func (q *question) isOpen() bool { return q.URL != nil && q.Err == nil && q.Resu
 
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
-func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []question) (err error) {
-	first, next := lines[0].Number, lines[len(lines)-1].Number+1
-	if err := f.turns.Wait(ctx, first); err != nil {
+func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []question) (err error) {
+	if err := turn.Wait(ctx); err != nil {
 		return err
 	}
 	for i := range questions {
@@ -291,7 +283,7 @@ func (f *filterer) ask(ctx context.Context, lines []shell.Line, questions []ques
 			}
 		}
 	}
-	f.turns.Pass(next)
+	turn.Pass()
 	for i := range questions {
 		q := &questions[i]
 		if q.lookup == nil {

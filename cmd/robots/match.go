@@ -135,7 +135,7 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 func (m *matcher) stream(ctx context.Context, ask func(o *shell.Output, number int, url string)) error {
 	shell.Typed(m.In, m.Err, "URLs")
 	lines := shell.LineFilter[*shell.Output]{MaxLine: answer.MaxURL, Write: m.Emit}
-	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
+	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {
 		o := new(shell.Output)
 		for _, l := range batch {
 			switch text := strings.TrimSpace(l.Text); {
@@ -164,7 +164,7 @@ func (m *matcher) records(ctx context.Context) error {
 	shell.Typed(m.In, m.Err, "records")
 	var latest atomic.Pointer[parsed] // over all batches
 	lines := shell.LineFilter[*shell.Output]{MaxLine: maxRecord, Write: m.Emit}
-	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
+	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {
 		o := new(shell.Output)
 		last := latest.Load()
 		for _, l := range batch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -166,8 +165,6 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 }
-
-var errEnded = errors.New("the client has gone")
 
 // describe answers GET /v1/openapi.json.
 func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {

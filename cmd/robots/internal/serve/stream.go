@@ -1,8 +1,8 @@
 package serve
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -43,22 +43,27 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 	defer end()
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
-	s := &decider{Service: v, usual: k, writer: d, end: end, tally: map[string]int{}}
+	s := &decider{Service: v, usual: k, writer: d, tally: map[string]int{}}
+	lines := shell.LineFilter[[]streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead, Marked: true,
+		Answer: s.questions, Write: s.answer, Idle: s.flush, Interrupt: end}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.
-	if err := s.run(context.WithoutCancel(r.Context()), d); err != nil {
+	if err := errors.Join(lines.Run(context.WithoutCancel(r.Context()), d), s.flush()); err != nil {
 		v.Log.Debug("a stream broke off", "error", err)
 		panic(http.ErrAbortHandler) // what was answered must not pass for all
 	}
 	return nil
 }
 
+// maxAhead is how many batches of lines are read before the first is answered, for their origins to
+// be looked up at the same time.
+const maxAhead = 8
+
 // decider answers a stream.
 type decider struct {
 	*Service
 	usual  answer.Asker // of lines that name no agent and no dialect
 	writer io.Writer
-	end    context.CancelFunc // of reading
 	out    shell.Output
 	tally  map[string]int // what is in out, by outcome
 }
@@ -67,83 +72,18 @@ type decider struct {
 type streamed struct {
 	answer.Listed
 	as     *answer.Asker
-	lookup *site.Lookup // of what is not known
+	lookup *shell.Asked // of what is not known
 }
 
-// A chunk of a stream is at most BatchLines and BatchBytes long. So many of them are read
-// before the first is answered, for their origins to be looked up at the same time.
-const maxChunks = 8
-
-// chunk is a piece of a stream. err ended reading; it is nil at the end of the body.
-type chunk struct {
-	lines []streamed
-	last  bool
-	err   error
-}
-
-// run answers the lines of in. One goroutine reads and has origins looked up, this one decides
-// and writes.
-func (s *decider) run(ctx context.Context, in io.Reader) error {
-	ctx, cancel := context.WithCancel(ctx)
-	chunks := make(chan chunk, maxChunks)
-	go s.read(ctx, in, chunks)
-	err := s.answer(ctx, chunks)
-	cancel()
-	if err != nil {
-		s.end()
-	}
-	for range chunks { // the body must not be read once the handler has returned
-	}
-	return err
-}
-
-// answer answers chunks up to the last one.
-func (s *decider) answer(ctx context.Context, chunks <-chan chunk) error {
-	for c := range chunks {
-		for i := range c.lines {
-			if err := s.decide(ctx, &c.lines[i]); err != nil {
-				return err
-			}
-		}
-		if s.out.Len() >= shell.BatchBytes || len(chunks) == 0 {
-			if err := s.flush(); err != nil {
-				return err
-			}
-		}
-		if c.last {
-			return c.err
+// questions reads a batch of lines.
+func (s *decider) questions(ctx context.Context, lines []shell.Line, _ shell.Turn) ([]streamed, error) {
+	all := make([]streamed, 0, len(lines))
+	for _, l := range lines {
+		if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
+			all = append(all, s.question(ctx, l))
 		}
 	}
-	return ctx.Err()
-}
-
-// read puts the lines of in on chunks, the last one with the error that ended reading.
-func (s *decider) read(ctx context.Context, in io.Reader, chunks chan<- chunk) {
-	defer close(chunks)
-	lines, number := bufio.NewReaderSize(in, shell.BatchBytes), 0
-	f := shell.LineFilter[any]{MaxLine: answer.MaxURL}
-	for {
-		var b shell.Batch[any]
-		err := f.Fill(&b, lines, number+1)
-		number += len(b.Lines)
-		c := chunk{last: err != nil, err: err, lines: make([]streamed, 0, len(b.Lines))}
-		if err == io.EOF {
-			c.err = nil
-		}
-		for _, l := range b.Lines {
-			if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
-				c.lines = append(c.lines, s.question(ctx, l))
-			}
-		}
-		select {
-		case chunks <- c:
-		case <-ctx.Done():
-			return
-		}
-		if c.last {
-			return
-		}
-	}
+	return all, nil
 }
 
 // question reads a line, and has its origin looked up if that is not known.
@@ -155,16 +95,10 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	if q.Err != nil {
 		return q
 	}
-	o, dialect := q.Origin, q.as.Dialect
-	if q.Result, _ = s.lookup(site.Ended, o, dialect); q.Result == nil {
-		k := &site.Lookup{Done: make(chan struct{})}
-		q.lookup = k
-		go func() {
-			defer close(k.Done)
-			if k.Result, _ = s.lookup(ctx, o, dialect); k.Result == nil {
-				k.Result = &fetch.Result{Policy: policy.Unreachable(), Err: errEnded}
-			}
-		}()
+	dialect := q.as.Dialect
+	if q.Result, _ = s.lookup(site.Ended, q.Origin, dialect); q.Result == nil {
+		q.lookup = shell.NewAsked(q.Origin)
+		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return s.lookup(ctx, o, dialect) })
 	}
 	return q
 }
@@ -189,27 +123,31 @@ func (q *streamed) own() {
 	}
 }
 
-// decide writes the answer to a line. If it has to be waited for, what is known goes out first.
-func (s *decider) decide(ctx context.Context, q *streamed) error {
-	if q.lookup != nil {
-		select {
-		case <-q.lookup.Done:
-		default:
-			if err := s.flush(); err != nil {
-				return err
+// answer writes the answers to a batch. If one has to be waited for, what is known goes out first.
+func (s *decider) answer(questions []streamed) error {
+	for i := range questions {
+		q := &questions[i]
+		if q.lookup != nil {
+			select {
+			case <-q.lookup.Done:
+			default:
+				if err := s.flush(); err != nil {
+					return err
+				}
+				<-q.lookup.Done
+			}
+			if q.Result = q.lookup.Result; q.Result == nil {
+				return q.lookup.Err // the service has ended
 			}
 		}
-		select {
-		case <-q.lookup.Done:
-			q.Result = q.lookup.Result
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
+		s.tally[verdict.Outcome()]++
+		s.out.Verdict(&verdict)
 	}
-	verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
-	s.tally[verdict.Outcome()]++
-	s.out.Verdict(&verdict)
-	return nil
+	if s.out.Len() < shell.BatchBytes {
+		return nil
+	}
+	return s.flush()
 }
 
 // flush sends what is answered.

@@ -16,19 +16,19 @@ import (
 // Asked is one origin whose robots.txt is being asked for.
 type Asked struct {
 	Origin fetch.Origin
-	since  time.Time
-	done   chan struct{} // closed once result and err are set
+	Since  time.Time
+	Done   chan struct{} // closed once Result and Err are set
 	Result *fetch.Result
 	Err    error
 }
 
 func NewAsked(o fetch.Origin) *Asked {
-	return &Asked{Origin: o, since: time.Now(), done: make(chan struct{})}
+	return &Asked{Origin: o, Since: time.Now(), Done: make(chan struct{})}
 }
 
 // Run asks by lookup.
 func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, error)) {
-	defer close(a.done)
+	defer close(a.Done)
 	a.Result, a.Err = lookup(ctx, a.Origin)
 }
 
@@ -37,14 +37,14 @@ func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Orig
 func (a *App) Await(ask *Asked, all ...*Asked) {
 	errs, width := a.Err, widthOf(a.Err)
 	if width == 0 {
-		<-ask.done
+		<-ask.Done
 		return
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for shown := false; ; shown = true {
 		select {
-		case <-ask.done:
+		case <-ask.Done:
 			if shown {
 				io.WriteString(errs, EraseLine)
 			}
@@ -57,11 +57,11 @@ func (a *App) Await(ask *Asked, all ...*Asked) {
 
 // waiting is the line that await shows, cut to the columns of a terminal.
 func waiting(ask *Asked, all []*Asked, width int) string {
-	text := fmt.Sprintf("%s: waiting for %s", time.Since(ask.since).Round(time.Second), answer.Visible(ask.Origin.String()))
+	text := fmt.Sprintf("%s: waiting for %s", time.Since(ask.Since).Round(time.Second), answer.Visible(ask.Origin.String()))
 	answered := 0
 	for _, one := range all {
 		select {
-		case <-one.done:
+		case <-one.Done:
 			answered++
 		default:
 		}

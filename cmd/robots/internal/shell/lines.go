@@ -3,6 +3,7 @@ package shell
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -18,7 +19,7 @@ type Line struct {
 }
 
 // Bounds of what a LineFilter holds: a batch is closed at either of the first two,
-// and reading waits while MaxHeld bytes of input are unanswered or unwritten.
+// and reading waits while maxHeld bytes of input are unanswered or unwritten.
 const (
 	batchLines = 128
 	BatchBytes = 64 << 10
@@ -29,20 +30,28 @@ const (
 // LineFilter reads lines, has them answered in parallel, and writes the answers in the
 // order of the lines. Memory is bounded whatever the input: where the first
 // unanswered line has to wait (a slow origin), those behind it are answered up to
-// MaxBatches ahead, and then reading waits too.
+// Ahead batches ahead, and then reading waits too.
 type LineFilter[A any] struct {
-	MaxLine int // bytes; of a longer line only the beginning is kept
+	MaxLine int  // bytes; of a longer line only the beginning is kept
+	Ahead   int  // batches; if zero, 512
+	Marked  bool // a byte order mark is a part of the first line
 
-	// skip, if not nil, reads the lines at the beginning of the input that need no answer,
+	// Skip, if not nil, reads the lines at the beginning of the input that need no answer,
 	// and returns how many these are.
 	Skip func(context.Context, *bufio.Reader) (int, error)
 
-	// answer is called from several goroutines at once, for a batch of lines each.
+	// Answer is called from several goroutines at once, for a batch of lines each.
 	// Its error ends the run, with nothing of the batch written.
-	Answer func(context.Context, []Line) (A, error)
+	Answer func(context.Context, []Line, Turn) (A, error)
 
-	// write is called for one batch after the other.
+	// Write is called for one batch after the other.
 	Write func(A) error
+
+	// Idle, if not nil, is called when Write has to wait for the next batch.
+	Idle func() error
+
+	// Interrupt, if not nil, ends a Read that is under way. Then Run returns once nothing is read any longer.
+	Interrupt func()
 
 	// Memory of fill, for its next batch.
 	text []byte
@@ -54,9 +63,10 @@ type lineEnd struct {
 	tooLong bool
 }
 
-// Batch is what answer works on. Its text lives in one piece of memory.
-type Batch[A any] struct {
-	Lines  []Line
+// batch is what Answer works on. Its text lives in one piece of memory.
+type batch[A any] struct {
+	lines  []Line
+	turn   Turn
 	size   int64         // of the lines, in bytes
 	done   chan struct{} // closed once answer and err are set
 	answer A
@@ -68,12 +78,28 @@ type Batch[A any] struct {
 // outlive it in a Read that nothing can interrupt.
 func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	queue := make(chan *Batch[A], maxBatches)
+	queue := make(chan *batch[A], cmp.Or(f.Ahead, maxBatches))
 	held := semaphore.NewWeighted(maxHeld)
-	go f.read(ctx, r, queue, held)
+	var reader sync.WaitGroup
+	reader.Go(func() { f.read(ctx, r, queue, held) })
+	err := f.write(ctx, queue, held)
+	cancel()
+	if err != nil && f.Interrupt != nil {
+		f.Interrupt()
+		reader.Wait()
+	}
+	return err
+}
+
+// write writes what is on queue, up to the error that ended reading.
+func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A], held *semaphore.Weighted) error {
 	for {
-		var b *Batch[A]
+		if f.Idle != nil && len(queue) == 0 {
+			if err := f.Idle(); err != nil {
+				return err
+			}
+		}
+		var b *batch[A]
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -99,11 +125,13 @@ func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 
 // read puts batches on queue in order, each with a goroutine that answers it, and
 // as the last one the error that ended reading.
-func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *Batch[A], held *semaphore.Weighted) {
+func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
 	in := bufio.NewReaderSize(r, BatchBytes)
-	if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
-		if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
-			in.Discard(len(mark)) // a byte order mark, as some editors save a list
+	if !f.Marked {
+		if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
+			if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
+				in.Discard(len(mark)) // a byte order mark, as some editors save a list
+			}
 		}
 	}
 	number := 1
@@ -112,17 +140,20 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *Bat
 		number, err = f.Skip(ctx, in)
 		number++
 	}
+	turn := make(chan struct{})
+	close(turn) // of the first batch
 	for {
-		b := &Batch[A]{done: make(chan struct{})}
+		b := &batch[A]{turn: Turn{turn, make(chan struct{})}, done: make(chan struct{})}
+		turn = b.turn.passed
 		if err == nil {
-			err = f.Fill(b, in, number)
+			err = f.fill(b, in, number)
 		}
-		number += len(b.Lines)
-		if len(b.Lines) > 0 && !f.submit(ctx, b, queue, held) {
+		number += len(b.lines)
+		if len(b.lines) > 0 && !f.submit(ctx, b, queue, held) {
 			return
 		}
 		if err != nil {
-			last := &Batch[A]{err: err, done: make(chan struct{})}
+			last := &batch[A]{err: err, done: make(chan struct{})}
 			close(last.done)
 			select {
 			case queue <- last:
@@ -136,7 +167,7 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *Bat
 // submit waits for room, puts b on the queue and has it answered. It reports whether ctx
 // let it.
 func (f *LineFilter[A]) submit(
-	ctx context.Context, b *Batch[A], queue chan<- *Batch[A], held *semaphore.Weighted,
+	ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted,
 ) bool {
 	b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
 	if held.Acquire(ctx, b.size) != nil {
@@ -149,14 +180,14 @@ func (f *LineFilter[A]) submit(
 	}
 	go func() {
 		defer close(b.done)
-		b.answer, b.err = f.Answer(ctx, b.Lines)
+		b.answer, b.err = f.Answer(ctx, b.lines, b.turn)
 	}()
 	return true
 }
 
-// Fill reads lines into b until it is full, or until the next line is not there yet, or only
+// fill reads lines into b until it is full, or until the next line is not there yet, or only
 // half of it: behind a slow producer an answer must not wait for a full batch.
-func (f *LineFilter[A]) Fill(b *Batch[A], in *bufio.Reader, number int) error {
+func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	text, ends := f.text[:0], f.ends[:0]
 	var err error
 	for err == nil && len(ends) < batchLines && len(text) < BatchBytes {
@@ -173,9 +204,9 @@ func (f *LineFilter[A]) Fill(b *Batch[A], in *bufio.Reader, number int) error {
 	}
 	f.text, f.ends = text, ends
 	all, start := string(text), 0
-	b.Lines = make([]Line, len(ends))
+	b.lines = make([]Line, len(ends))
 	for i, end := range ends {
-		b.Lines[i] = Line{number + i, all[start:end.at], end.tooLong}
+		b.lines[i] = Line{number + i, all[start:end.at], end.tooLong}
 		start = end.at
 	}
 	b.size = int64(len(text))
@@ -203,40 +234,18 @@ func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong b
 	return text[:start+len(rest)], tooLong, err
 }
 
-// Rounds lets batches do something one after the other, in the order of their lines.
-type Rounds struct {
-	mu      sync.Mutex
-	next    int                   // number of the line whose batch it is up to
-	waiting map[int]chan struct{} // by the number of the first line
-}
+// Turn lets batches do something one after the other, in the order of their lines.
+type Turn struct{ comes, passed chan struct{} }
 
-func NewRounds(first int) *Rounds { return &Rounds{next: first, waiting: map[int]chan struct{}{}} }
-
-// Wait waits until all lines before number have passed, or for ctx.
-func (t *Rounds) Wait(ctx context.Context, number int) error {
-	t.mu.Lock()
-	if t.next == number {
-		t.mu.Unlock()
-		return nil
-	}
-	turn := make(chan struct{})
-	t.waiting[number] = turn
-	t.mu.Unlock()
+// Wait waits until all batches before have passed, or for ctx.
+func (t Turn) Wait(ctx context.Context) error {
 	select {
-	case <-turn:
+	case <-t.comes:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Pass gives the turn to the batch that begins with the line number.
-func (t *Rounds) Pass(number int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next = number
-	if turn, waits := t.waiting[number]; waits {
-		delete(t.waiting, number)
-		close(turn)
-	}
-}
+// Pass gives the turn to the next batch.
+func (t Turn) Pass() { close(t.passed) }

@@ -21,7 +21,7 @@ func siteAt(t *testing.T, text string) fetch.Origin {
 func TestWhatIsWaitedForIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := NewAsked(siteAt(t, "https://slow.example")), NewAsked(siteAt(t, "https://quick.example"))
-		close(quick.done)
+		close(quick.Done)
 		time.Sleep(3 * time.Second)
 		for _, c := range []struct {
 			all   []*Asked

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -22,15 +23,8 @@ type Origins struct {
 	most   int64
 
 	mu       sync.Mutex
-	underway map[fetch.Origin]*Lookup
+	underway map[fetch.Origin]*shell.Asked
 	done     int // lookups that have ended
-}
-
-// Lookup is about one origin. Its result is set once done is closed.
-type Lookup struct {
-	since  time.Time
-	Done   chan struct{}
-	Result *fetch.Result
 }
 
 // finder finds the robots.txt of an origin, in the --cache or over the network.
@@ -61,7 +55,7 @@ func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
 		source:   cache.Source{Load: load, Dialect: dialect},
 		slots:    semaphore.NewWeighted(int64(most)),
 		most:     int64(most),
-		underway: map[fetch.Origin]*Lookup{},
+		underway: map[fetch.Origin]*shell.Asked{},
 	}
 }
 
@@ -78,10 +72,10 @@ func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 	return r
 }
 
-// Start looks up o, unless that is under way or done. It waits for a slot. The lookup
-// outlives ctx: an answer that is under way at an interruption need not be asked for in the
-// next run. start must not be called by two goroutines at a time.
-func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*Lookup, error) {
+// Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err
+// is nil, outlives ctx: an answer that is under way at an interruption need not be asked for in the
+// next run. Start must not be called by two goroutines at a time.
+func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*shell.Asked, error) {
 	s.mu.Lock()
 	k := s.underway[o]
 	s.mu.Unlock()
@@ -89,34 +83,32 @@ func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*Lookup, error) {
 		return k, nil
 	}
 	if r := s.Known(o); r != nil {
-		k = &Lookup{Done: make(chan struct{}), Result: r}
+		k = &shell.Asked{Done: make(chan struct{}), Result: r}
 		close(k.Done)
 		return k, nil
 	}
 	if err := s.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	k = &Lookup{since: time.Now(), Done: make(chan struct{})}
-	o = o.Clone() // o may hold on to the whole line
+	k = shell.NewAsked(o.Clone()) // o may hold on to the whole line
 	s.mu.Lock()
-	s.underway[o] = k
+	s.underway[k.Origin] = k
 	s.mu.Unlock()
-	go s.find(o, k)
+	go k.Run(context.Background(), s.find) // has a deadline of its own
 	return k, nil
 }
 
-func (s *Origins) find(o fetch.Origin, k *Lookup) {
+func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	defer s.slots.Release(1)
-	defer close(k.Done)
-	r, err := s.run.Get(context.Background(), o, &s.source) // has a deadline of its own
+	r, err := s.run.Get(ctx, o, &s.source)
 	if err != nil {
 		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
 	}
-	k.Result = r
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.underway, o)
 	s.done++
+	return r, nil
 }
 
 // End waits for the lookups under way, but no longer than grace.
@@ -133,7 +125,7 @@ func (s *Origins) Progress() (done, pending int, host string, waits time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for o, k := range s.underway {
-		if d := time.Since(k.since); d > waits {
+		if d := time.Since(k.Since); d > waits {
 			host, waits = o.URLHost(), d
 		}
 	}
