@@ -120,8 +120,7 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 	if f.Bytes == 0 {
 		return
 	}
-	field("holds", fmt.Sprintf("%s, %s, %s in %s", answer.Plural(f.Groups, "group"), answer.Plural(f.Rules, "rule"),
-		answer.Plural(len(f.Sitemaps), "sitemap"), answer.Plural(f.Bytes, "byte")))
+	field("holds", f.Holds())
 	out.WriteByte('\n')
 	printFile(out, string(res.Body))
 }

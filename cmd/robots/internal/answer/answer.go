@@ -74,6 +74,9 @@ func (a *Answer) AskAgain() time.Duration {
 	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
 }
 
+// Ago is Age as a time.
+func (a *Answer) Ago() time.Duration { return time.Duration(a.Age) * time.Second }
+
 // AgeOf is how many seconds ago res came.
 func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 
@@ -128,7 +131,7 @@ func (a *Answer) String() string {
 		text += ", perhaps no robots.txt (" + Visible(a.Wall) + ")"
 	}
 	if a.Age > 0 {
-		text += fmt.Sprintf(", fetched %s ago", time.Duration(a.Age)*time.Second)
+		text += fmt.Sprintf(", fetched %s ago", a.Ago())
 	}
 	switch {
 	case a.Retry != nil:

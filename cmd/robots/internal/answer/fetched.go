@@ -40,6 +40,12 @@ func (f *Fetched) NoFile() error {
 	return nil
 }
 
+// Holds says what is in the file.
+func (f *Fetched) Holds() string {
+	return fmt.Sprintf("%s, %s, %s in %s", Plural(f.Groups, "group"), Plural(f.Rules, "rule"),
+		Plural(len(f.Sitemaps), "sitemap"), Plural(f.Bytes, "byte"))
+}
+
 // NewFetched keeps the fields of the header that matter here, and no others: an answer
 // may carry 64 KiB of them.
 func NewFetched(res *fetch.Result, a *Answer) *Fetched {

@@ -1,5 +1,5 @@
 // Package page is the page of "robots serve": its template, style and script. It knows nothing
-// of robots.txt.
+// of robots.txt but how to make what comes from a site visible.
 package page
 
 import (
@@ -11,6 +11,8 @@ import (
 	"path"
 	"strconv"
 	"sync"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
 // Assets is the path of the style and the script.
@@ -24,7 +26,9 @@ var assets embed.FS
 
 // page is parsed when it is first asked for: other commands start sooner without it.
 var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{"thousands": thousands}).Parse(markup))
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"thousands": thousands, "status": http.StatusText, "visible": answer.Visible,
+	}).Parse(markup))
 })
 
 // Write writes the page that shows view.

@@ -37,14 +37,13 @@ var crawlers = []struct {
 // anyOther is the crawler that no group names.
 const anyOther = "*"
 
-// crawlerOf is the one of the list that has a token; else it reads as otherwise says.
-func crawlerOf(token string, otherwise policy.Dialect) crawler {
-	for _, c := range allCrawlers() {
-		if strings.EqualFold(c.Token, token) {
-			return c
-		}
+// crawlerOf is the one of the list that has a token, or nil.
+func crawlerOf(token string) *crawler {
+	all := allCrawlers()
+	if i := slices.IndexFunc(all, func(c crawler) bool { return strings.EqualFold(c.Token, token) }); i >= 0 {
+		return &all[i]
 	}
-	return crawler{token, otherwise, ""}
+	return nil
 }
 
 func allCrawlers() (all []crawler) {
@@ -52,11 +51,6 @@ func allCrawlers() (all []crawler) {
 		all = append(all, of.Are...)
 	}
 	return all
-}
-
-// listed reports whether the list has a token.
-func listed(token string) bool {
-	return token == anyOther || slices.ContainsFunc(allCrawlers(), func(c crawler) bool { return strings.EqualFold(c.Token, token) })
 }
 
 // obeys is the token by which c's group is found in p.
@@ -72,14 +66,6 @@ func (c crawler) obeys(p *policy.Policy) string {
 var readers = map[policy.Dialect]string{
 	policy.RFC9309: "the standard (RFC 9309)", policy.Google: "Google", policy.Yandex: "Yandex", policy.Bing: "Bing",
 	policy.Original: "the original protocol",
-}
-
-// readerOf is the reader of one of the engines of package lint.
-func readerOf(engine string) string {
-	if d, err := answer.DialectByName(engine); err == nil {
-		return readers[d]
-	}
-	return engine
 }
 
 // pageRow is how some crawlers are answered, all alike.
@@ -112,7 +98,12 @@ func (a *pageAnswer) table() {
 		row := pageRow{Crawlers: []string{c.Token}, Group: answer.Visible(p.Group(token).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
 			if d, err := u.decide(p, token); err == nil {
-				row.Cells = append(row.Cells, a.cell(d.Decision))
+				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
+				if c.Line > 0 {
+					c.Rule = answer.Visible(d.Rule.String())
+					a.kept[chunkOf(c.Line)] = true
+				}
+				row.Cells = append(row.Cells, c)
 			}
 		}
 		at := slices.IndexFunc(a.Rows, func(r pageRow) bool { return r.Group == row.Group && slices.Equal(r.Cells, row.Cells) })
@@ -122,13 +113,4 @@ func (a *pageAnswer) table() {
 			a.Rows[at].Crawlers = append(a.Rows[at].Crawlers, c.Token)
 		}
 	}
-}
-
-func (a *pageAnswer) cell(d policy.Decision) pageCell {
-	c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
-	if c.Line > 0 {
-		c.Rule = answer.Visible(d.Rule.String())
-		a.kept[chunkOf(c.Line)] = true
-	}
-	return c
 }

@@ -58,8 +58,8 @@ func readForm(r *http.Request) (f pageForm, err error) {
 	return f, nil
 }
 
-// link is the address of the question, or empty if that would be too long.
-func (f *pageForm) link() string {
+// Link is the address of the question, or empty if that would be too long.
+func (f *pageForm) Link() string {
 	if len(f.Robots) > maxLink {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -15,7 +16,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// The page for people: this file has its handlers, form.go the question, view.go what is shown.
+// The page for people: this file has its handlers, form.go the question, readings.go puts it to each
+// reading of the file, and view.go has what is shown.
 
 // pages adds the page to mux.
 func (v *Service) pages(mux *http.ServeMux) {
@@ -137,7 +139,7 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 		release()
 		return err
 	}
-	text, fix := []byte(f.Robots), lint.Fix
+	fix := func() ([]byte, []lint.Finding) { return lint.Fix([]byte(f.Robots), nil) }
 	if !f.Pasted {
 		release()
 		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
@@ -149,14 +151,12 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
 			return err
 		}
-		text, fix = res.Body, func(_ []byte, accept func(lint.Finding) bool) ([]byte, []lint.Finding) {
-			served := answer.Served(o, res)
-			return served.Fix(accept)
-		}
+		served := answer.Served(o, res)
+		fix = func() ([]byte, []lint.Finding) { return served.Fix(nil) }
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
 	return v.answer(w, http.StatusOK, "text/plain; charset=utf-8", release, func(to io.Writer) error {
-		fixed, _ := fix(text, nil)
+		fixed, _ := fix()
 		_, err := to.Write(fixed)
 		return err
 	})
@@ -164,7 +164,7 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 
 // newPageAnswer is an answer without anything that depends on the file.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	c := crawlerOf(f.Agent, v.Dialect)
+	c := cmp.Or(crawlerOf(f.Agent), &crawler{f.Agent, v.Dialect, ""})
 	who, err := v.asker(c.Token, f.As)
 	if err != nil {
 		return nil, err
@@ -176,6 +176,6 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		who.Dialect = c.dialect
 	}
 	lines, err := f.lines()
-	return &pageAnswer{whole: v.whole, form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
-		Pasted: f.Pasted, Parted: f.Parts, Link: f.link(), Agent: who.Agent, Dialect: answer.DialectName(who.Dialect), Reader: readers[who.Dialect]}, err
+	return &pageAnswer{whole: v.whole, Form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
+		Agent: who.Agent, Reader: readers[who.Dialect]}, err
 }

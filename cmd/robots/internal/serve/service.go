@@ -2,7 +2,7 @@
 // gateways, and with a page for people. It knows no subcommand; what they share is in packages answer and site.
 //
 // service.go has the routes and what each handler goes through; below it, a file for each thing that is asked: decide,
-// stream, match, authz, turns, and form with view for the page.
+// stream, match, authz, turns, and form with readings and view for the page.
 package serve
 
 import (

@@ -2,19 +2,13 @@ package serve
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"html/template"
 	"iter"
-	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
@@ -60,10 +54,10 @@ func (v *pageView) Crawlers() any { return crawlers }
 
 // Typed is the crawler of the form if it is none of the list.
 func (v *pageView) Typed() string {
-	if listed(v.Form.Agent) || v.Form.Agent == v.Usual {
-		return ""
+	if agent := v.Form.Agent; agent != anyOther && agent != v.Usual && crawlerOf(agent) == nil {
+		return agent
 	}
-	return v.Form.Agent
+	return ""
 }
 
 // Chosen reports whether the form names a crawler of the list.
@@ -81,24 +75,21 @@ func (v *pageView) Readers() (all [][2]string) {
 func (v *pageView) Example() string {
 	return (&pageForm{Pasted: true, Agent: "Googlebot", URLs: "/shop/search?q=hats\n/private/press/2026",
 		Robots: "# An example\nUser-agent: *\nDisallow: /private/\nAllow: /private/press/\n\n" +
-			"User-agent: Googlebot\nDisallow: /*?q=\n\nUser-agent: GPTBot\nDisallow /\n"}).link()
+			"User-agent: Googlebot\nDisallow: /*?q=\n\nUser-agent: GPTBot\nDisallow /\n"}).Link()
 }
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
 	whole    *site.Gate // of files
-	form     *pageForm
 	lines    []string
 	as       policy.Dialect
-	also     string // the group that the crawler obeys if none names it
-	readings []answer.Reading
+	also     string                            // the group that the crawler obeys if none names it
+	readings []answer.Reading                  // in the order of answer.Dialects
 	robots   map[policy.Dialect]*answer.Answer // of a site
 	kept     map[int]bool                      // chunks of the file that are shown in any case
 
-	Pasted   bool
-	Link     string // empty: the question is too long for one
+	Form     *pageForm
 	Agent    string
-	Dialect  string
 	Reader   string
 	Group    string // that binds the crawler; empty: none does
 	URLs     []*pageURL
@@ -109,97 +100,8 @@ type pageAnswer struct {
 	Remarks  []pageMistake
 	Fixable  bool
 	Unlinted bool      // mistakes were not sought
-	Parted   bool      // what the page shows was asked for
-	Unshown  string    // why not all of that was
+	Unshown  string    // why not all was asked for that the page shows
 	File     *pageFile // nil: there is none
-}
-
-func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
-	for _, r := range a.readings {
-		if r.Dialect == d {
-			return r
-		}
-	}
-	return answer.Reading{}
-}
-
-// site answers about a site, as "robots check" does. What follows its name is the first question.
-func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result) error {
-	lines := a.lines
-	if len(lines) == 0 || u.RequestURI() != "/" || a.form.Parts {
-		lines = append([]string{u.String()}, lines...)
-	}
-	for i, text := range lines {
-		q := &pageURL{Number: i + 1, URL: answer.Visible(text)}
-		if q.url, q.err = siteURL(o, text); q.err == nil {
-			q.URL, q.target = answer.Visible(q.url.String()), q.url.RequestURI()
-		}
-		a.URLs = append(a.URLs, q)
-	}
-	a.readings = answer.InAllDialects(res)
-	mine := a.reading(a.as)
-	a.robots = map[policy.Dialect]*answer.Answer{}
-	for _, r := range a.readings {
-		a.robots[r.Dialect] = a.whole.Answer(o, r.Result)
-	}
-	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
-	if res.StatusCode != 0 {
-		served := answer.Served(o, res)
-		a.lint(len(res.Body), served.Findings)
-	}
-	return a.decide(ctx)
-}
-
-// edited takes the file of a site into the form, and answers by that.
-func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) error {
-	f := a.form
-	if path := u.RequestURI(); path != "/" {
-		f.URLs = path + "\n" + f.URLs
-	}
-	lines, err := f.lines()
-	f.Pasted, f.Site, f.Robots, a.lines = true, "", strings.ToValidUTF8(string(res.Body), "\uFFFD"), lines
-	a.Pasted = true
-	if a.Link = f.link(); err != nil {
-		return err
-	}
-	return a.pasted(ctx)
-}
-
-// siteURL reads a question about the site of o.
-func siteURL(o fetch.Origin, text string) (*url.URL, error) {
-	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
-		text = o.String() + text
-	}
-	u, other, err := askedSite("urls", text)
-	if err == nil && other != o {
-		err = elsewhere(text)
-	}
-	return u, err
-}
-
-// elsewhere is the error of a URL of another site.
-type elsewhere string
-
-func (elsewhere) Error() string {
-	return "this URL is of another site, which has a robots.txt of its own"
-}
-
-// pasted answers by the file in the form, as "robots match" and "robots lint" do.
-func (a *pageAnswer) pasted(ctx context.Context) error {
-	text, lines := []byte(a.form.Robots), a.lines
-	if len(lines) == 0 {
-		lines = []string{"/"}
-	}
-	for i, line := range lines {
-		q := &pageURL{Number: i + 1, URL: answer.Visible(line)}
-		q.target, q.err = answer.ReadTarget(policy.RFC9309, line, false)
-		a.URLs = append(a.URLs, q)
-	}
-	for _, d := range answer.Dialects {
-		a.readings = append(a.readings, answer.Reading{Dialect: d, Result: &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
-	}
-	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
-	return a.decide(ctx)
 }
 
 // pageURL is a question about one URL, and its answer.
@@ -218,17 +120,6 @@ type pageURL struct {
 	Dialects  []pageVerdict
 	Differ    bool // the dialects do
 	Alone     bool // there is no other question
-}
-
-// decide asks p. Only package client knows the target of a URL that goes on the wire.
-func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) {
-	switch {
-	case u.err != nil:
-		return client.Answer{}, u.err
-	case u.url == nil:
-		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
-	}
-	return client.DecideWith(p, token, u.url)
 }
 
 // Against names the readers whose verdict is another one.
@@ -259,11 +150,8 @@ func (u *pageURL) Head() string {
 
 // pageVerdict is a verdict of one dialect.
 type pageVerdict struct {
-	Reader  string
-	Allowed bool
-	Line    int
-	Rule    string
-	Because string
+	answer.Verdict
+	Reader string
 }
 
 // Word is the verdict in a word.
@@ -276,10 +164,8 @@ func (v *pageVerdict) Word() string {
 
 // pageExcerpt is a line that an answer rests on.
 type pageExcerpt struct {
-	Number  int
-	Text    string
-	Decides bool
-	Agent   bool // it names the crawler
+	answer.FileLine
+	Agent bool // it names the crawler
 }
 
 // Summary is the answer in a line.
@@ -292,7 +178,7 @@ func (a *pageAnswer) Summary() string {
 		case u.Answer.Line > 0:
 			return fmt.Sprintf("%s by line %d", u.Answer.Word(), u.Answer.Line)
 		}
-		return u.Answer.Word() + ": " + u.Answer.Because
+		return u.Answer.Word() + ": " + u.Answer.Because()
 	}
 	var allowed, refused, unknown, others int
 	for _, u := range a.URLs {
@@ -320,73 +206,6 @@ func (a *pageAnswer) Summary() string {
 	return text
 }
 
-// decide answers all questions, until the client has gone.
-func (a *pageAnswer) decide(ctx context.Context) error {
-	mine := a.reading(a.as)
-	token := crawler{a.Agent, a.as, a.also}.obeys(mine.Result.Policy)
-	b, marks := mine.Bound(token), map[int]*pageMark{}
-	for _, u := range a.URLs {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		u.Alone = len(a.URLs) == 1
-		a.ask(u, token, b, marks)
-	}
-	if mine.Result.Body != nil {
-		a.table()
-		a.show(mine, b, marks)
-	}
-	return nil
-}
-
-// ask puts a question to all readings.
-func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[int]*pageMark) {
-	for _, r := range a.readings {
-		d, err := u.decide(r.Result.Policy, token)
-		if err != nil {
-			u.Error = answer.Visible(err.Error())
-			if other, is := errors.AsType[elsewhere](err); is {
-				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.form.Agent, As: a.form.As}).link()
-			}
-			return
-		}
-		v := answer.NewVerdict(u.URL, d)
-		if v.Robots = a.robots[r.Dialect]; v.Robots != nil && v.Robots.Error != nil {
-			v.Error = *v.Robots.Error
-		}
-		said := pageVerdict{readers[r.Dialect], v.Allowed, v.Line, answer.Visible(v.Rule), v.Because()}
-		u.Dialects = append(u.Dialects, said)
-		if r.Dialect == a.as {
-			u.Answer, a.Group = &said, answer.Visible(v.Group)
-			u.mark(b, d.Decision, marks)
-		}
-	}
-	for _, d := range u.Dialects {
-		if first := u.Dialects[0]; d.Allowed != first.Allowed || d.Because != first.Because {
-			u.Differ = true
-		}
-	}
-}
-
-// mark keeps the lines that d rests on, and marks them in the file.
-func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMark) {
-	for _, l := range b.Explain(u.target, d) {
-		m := marks[l.Number]
-		if m == nil {
-			m = new(pageMark)
-			marks[l.Number] = m
-		}
-		agent := b.Names(l.Number)
-		m.add(u, l.Decides, agent, d.Allowed)
-		if l.Decides || len(u.Excerpt) < maxExcerpt {
-			text, _ := shorten(l.Text)
-			u.Excerpt = append(u.Excerpt, pageExcerpt{l.Number, text, l.Decides, agent})
-		} else {
-			u.More++
-		}
-	}
-}
-
 // pageMistake is a finding of package lint.
 type pageMistake struct {
 	lint.Finding
@@ -400,44 +219,11 @@ func (m *pageMistake) Readers() string {
 		return ""
 	}
 	for i, name := range names {
-		names[i] = readerOf(name)
+		if d, err := answer.DialectByName(name); err == nil {
+			names[i] = readers[d]
+		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// lint keeps the findings about a file: those of it as a whole, and then by line.
-func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
-	if a.Unlinted = size > lintAtOnce && !a.form.Lint; a.Unlinted {
-		return
-	}
-	about := map[string]string{}
-	for _, r := range lint.Rules() {
-		about[r.ID] = r.URL()
-	}
-	counts := map[lint.Severity]int{}
-	for _, f := range findings() {
-		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
-		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
-		replacement := strings.Split(f.Replacement, "\n")
-		for i, l := range replacement {
-			replacement[i], _ = shorten(l)
-		}
-		f.Replacement = strings.Join(replacement, "\n")
-		counts[f.Severity]++
-		if m := (pageMistake{f, about[f.ID]}); f.Severity == lint.SeverityInfo {
-			a.Remarks = append(a.Remarks, m)
-		} else {
-			a.Mistakes = append(a.Mistakes, m)
-		}
-	}
-	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
-		slices.SortStableFunc(all, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
-	}
-	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
-		if n := counts[lint.Severity(s)]; n > 0 {
-			a.Severity = append([]string{answer.Plural(n, what)}, a.Severity...)
-		}
-	}
 }
 
 // shorten is text as it is shown, and how many bytes of it are not.
@@ -598,51 +384,25 @@ func (f *pageFile) line(l lint.Line) *pageLine {
 
 // pageCame is how a file came.
 type pageCame struct {
-	URL       string
-	Status    string
-	Effect    string
-	Error     string
-	Redirects []string
-	Age       time.Duration
-	Lifetime  string
-	Holds     string
-	Truncated bool
-	Bridge    string // what holds in an outage
-	Fields    [][2]string
+	*answer.Fetched
+	Error    string
+	Lifetime string
+	Bridge   string // what holds in an outage
+	Fields   [][2]string
 }
 
 // newCame is what "robots fetch" shows above the file.
 func newCame(res *fetch.Result, f *answer.Fetched) *pageCame {
-	a := f.Robots
-	c := &pageCame{
-		URL: answer.Visible(a.URL), Status: "no answer", Age: time.Duration(a.Age) * time.Second,
-		Lifetime: answer.Visible(answer.ExplainLifetime(res, a)), Truncated: a.Truncated,
-		Effect: map[string]string{
-			answer.OutcomeRules: "its rules hold", "unavailable": "there is no file: all is allowed",
-			"unreachable": "all is refused until it can be read",
-		}[a.Outcome],
-	}
-	if a.Wall != "" {
-		c.Effect += "; but it may be the answer of a wall, " + answer.Visible(a.Wall)
-	}
-	if a.Status != nil {
-		c.Status = strings.TrimSpace(fmt.Sprint(*a.Status, " ", http.StatusText(*a.Status)))
-	}
-	if a.Error != nil {
-		c.Error = answer.Visible(strings.TrimPrefix(*a.Error, "fetch: "))
-	}
-	for _, r := range a.Redirects {
-		c.Redirects = append(c.Redirects, answer.Visible(r))
+	f.Body, f.BodyB64 = nil, nil // it is shown as a pageFile
+	c := &pageCame{Fetched: f, Lifetime: answer.ExplainLifetime(res, f.Robots)}
+	if f.Robots.Error != nil {
+		c.Error = strings.TrimPrefix(*f.Robots.Error, "fetch: ")
 	}
 	for _, name := range answer.CachingFields {
 		for _, value := range f.Header[name] {
 			value, _ = shorten(value)
 			c.Fields = append(c.Fields, [2]string{strings.ToLower(name), value})
 		}
-	}
-	if f.Bytes > 0 {
-		c.Holds = fmt.Sprintf("%s, %s, %s in %s", answer.Plural(f.Groups, "group"), answer.Plural(f.Rules, "rule"),
-			answer.Plural(len(f.Sitemaps), "sitemap"), answer.Plural(f.Bytes, "byte"))
 	}
 	return c
 }

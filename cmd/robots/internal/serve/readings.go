@@ -1,0 +1,214 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// The questions of the page, put to each reading of a file.
+
+func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
+	return a.readings[slices.Index(answer.Dialects[:], d)]
+}
+
+// site answers about a site, as "robots check" does. What follows its name is the first question.
+func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result) error {
+	lines := a.lines
+	if len(lines) == 0 || u.RequestURI() != "/" || a.Form.Parts {
+		lines = append([]string{u.String()}, lines...)
+	}
+	for i, text := range lines {
+		q := &pageURL{Number: i + 1, URL: answer.Visible(text)}
+		if q.url, q.err = siteURL(o, text); q.err == nil {
+			q.URL, q.target = answer.Visible(q.url.String()), q.url.RequestURI()
+		}
+		a.URLs = append(a.URLs, q)
+	}
+	a.readings = answer.InAllDialects(res)
+	mine := a.reading(a.as)
+	a.robots = map[policy.Dialect]*answer.Answer{}
+	for _, r := range a.readings {
+		a.robots[r.Dialect] = a.whole.Answer(o, r.Result)
+	}
+	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
+	if res.StatusCode != 0 {
+		served := answer.Served(o, res)
+		a.lint(len(res.Body), served.Findings)
+	}
+	return a.decide(ctx)
+}
+
+// edited takes the file of a site into the form, and answers by that.
+func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) error {
+	f := a.Form
+	if path := u.RequestURI(); path != "/" {
+		f.URLs = path + "\n" + f.URLs
+	}
+	lines, err := f.lines()
+	f.Pasted, f.Site, f.Robots, a.lines = true, "", strings.ToValidUTF8(string(res.Body), "\uFFFD"), lines
+	if err != nil {
+		return err
+	}
+	return a.pasted(ctx)
+}
+
+// siteURL reads a question about the site of o.
+func siteURL(o fetch.Origin, text string) (*url.URL, error) {
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+		text = o.String() + text
+	}
+	u, other, err := askedSite("urls", text)
+	if err == nil && other != o {
+		err = elsewhere(text)
+	}
+	return u, err
+}
+
+// elsewhere is the error of a URL of another site.
+type elsewhere string
+
+func (elsewhere) Error() string {
+	return "this URL is of another site, which has a robots.txt of its own"
+}
+
+// pasted answers by the file in the form, as "robots match" and "robots lint" do.
+func (a *pageAnswer) pasted(ctx context.Context) error {
+	text, lines := []byte(a.Form.Robots), a.lines
+	if len(lines) == 0 {
+		lines = []string{"/"}
+	}
+	for i, line := range lines {
+		q := &pageURL{Number: i + 1, URL: answer.Visible(line)}
+		q.target, q.err = answer.ReadTarget(policy.RFC9309, line, false)
+		a.URLs = append(a.URLs, q)
+	}
+	for _, d := range answer.Dialects {
+		a.readings = append(a.readings, answer.Reading{Dialect: d, Result: &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
+	}
+	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
+	return a.decide(ctx)
+}
+
+// decide asks p. Only package client knows the target of a URL that goes on the wire.
+func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) {
+	switch {
+	case u.err != nil:
+		return client.Answer{}, u.err
+	case u.url == nil:
+		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
+	}
+	return client.DecideWith(p, token, u.url)
+}
+
+// decide answers all questions, until the client has gone.
+func (a *pageAnswer) decide(ctx context.Context) error {
+	mine := a.reading(a.as)
+	token := crawler{a.Agent, a.as, a.also}.obeys(mine.Result.Policy)
+	b, marks := mine.Bound(token), map[int]*pageMark{}
+	for _, u := range a.URLs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		u.Alone = len(a.URLs) == 1
+		a.ask(u, token, b, marks)
+	}
+	if mine.Result.Body != nil {
+		a.table()
+		a.show(mine, b, marks)
+	}
+	return nil
+}
+
+// ask puts a question to all readings.
+func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[int]*pageMark) {
+	for _, r := range a.readings {
+		d, err := u.decide(r.Result.Policy, token)
+		if err != nil {
+			u.Error = answer.Visible(err.Error())
+			if other, is := errors.AsType[elsewhere](err); is {
+				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.Form.Agent, As: a.Form.As}).Link()
+			}
+			return
+		}
+		v := answer.NewVerdict(u.URL, d)
+		if v.Robots = a.robots[r.Dialect]; v.Robots != nil && v.Robots.Error != nil {
+			v.Error = *v.Robots.Error
+		}
+		v.Rule, v.Group = answer.Visible(v.Rule), answer.Visible(v.Group)
+		said := pageVerdict{v, readers[r.Dialect]}
+		u.Dialects = append(u.Dialects, said)
+		if r.Dialect == a.as {
+			u.Answer, a.Group = &said, v.Group
+			u.mark(b, d.Decision, marks)
+		}
+	}
+	for _, d := range u.Dialects {
+		if first := u.Dialects[0]; d.Allowed != first.Allowed || d.Because() != first.Because() {
+			u.Differ = true
+		}
+	}
+}
+
+// mark keeps the lines that d rests on, and marks them in the file.
+func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMark) {
+	for _, l := range b.Explain(u.target, d) {
+		m := marks[l.Number]
+		if m == nil {
+			m = new(pageMark)
+			marks[l.Number] = m
+		}
+		agent := b.Names(l.Number)
+		m.add(u, l.Decides, agent, d.Allowed)
+		if l.Decides || len(u.Excerpt) < maxExcerpt {
+			l.Text, _ = shorten(l.Text)
+			u.Excerpt = append(u.Excerpt, pageExcerpt{l, agent})
+		} else {
+			u.More++
+		}
+	}
+}
+
+// lint keeps the findings about a file: those of it as a whole, and then by line.
+func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
+	if a.Unlinted = size > lintAtOnce && !a.Form.Lint; a.Unlinted {
+		return
+	}
+	about := map[string]string{}
+	for _, r := range lint.Rules() {
+		about[r.ID] = r.URL()
+	}
+	counts := map[lint.Severity]int{}
+	for _, f := range findings() {
+		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
+		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
+		replacement := strings.Split(f.Replacement, "\n")
+		for i, l := range replacement {
+			replacement[i], _ = shorten(l)
+		}
+		f.Replacement = strings.Join(replacement, "\n")
+		counts[f.Severity]++
+		if m := (pageMistake{f, about[f.ID]}); f.Severity == lint.SeverityInfo {
+			a.Remarks = append(a.Remarks, m)
+		} else {
+			a.Mistakes = append(a.Mistakes, m)
+		}
+	}
+	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
+		slices.SortStableFunc(all, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
+	}
+	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
+		if n := counts[lint.Severity(s)]; n > 0 {
+			a.Severity = append([]string{answer.Plural(n, what)}, a.Severity...)
+		}
+	}
+}
