@@ -160,51 +160,26 @@ var engines = []struct {
 	{policy.Bing, []string{"bingbot", "msnbot"}},
 }
 
-// seenRecord is how page and usage begin an object of --json. As everywhere, a field is
+// head is how page and usage begin an object of --json. As everywhere, a field is
 // null where it does not apply, and never left out.
-type seenRecord struct {
-	URL     string  `json:"url"`
-	Status  int     `json:"status"`
-	Agent   string  `json:"agent"`
-	Allowed bool    `json:"allowed"` // by robots.txt
-	Reason  string  `json:"reason"`
-	Line    *int    `json:"line"`
-	Rule    *string `json:"rule"`
-}
-
-func (p *pager) record(s *seen) seenRecord {
-	v := answer.NewVerdict(s.url.String(), s.decision)
-	return seenRecord{v.URL, s.status, p.Agent, v.Allowed, v.Reason, answer.OrNull(v.Line), answer.OrNull(v.Rule)}
-}
-
-type pageRecord struct {
-	seenRecord
-	Statements []pageStatement `json:"statements"`
-	Incomplete bool            `json:"incomplete"`
-	Effects    []pageEffect    `json:"effects"`
-	Findings   []pageFinding   `json:"findings"`
+func (p *pager) head(s *seen) answer.Object {
+	v := answer.NewVerdict("", s.decision)
+	return answer.Object{
+		"url", s.url.String(), "status", s.status, "agent", p.Agent, "allowed", v.Allowed, // by robots.txt
+		"reason", v.Reason, "line", answer.OrNull(v.Line), "rule", answer.OrNull(v.Rule),
+	}
 }
 
 // pageStatement is a page.Statement in JSON.
-type pageStatement struct {
-	Line    *int    `json:"line"`
-	Offset  *int64  `json:"offset"`
-	Rule    *string `json:"rule"`
-	Value   *string `json:"value"`
-	Scope   *string `json:"scope"`
-	Text    string  `json:"text"`
-	Problem *string `json:"problem"`
-}
-
-func newPageStatement(s page.Statement) pageStatement {
-	r := pageStatement{
-		Line: answer.OrNull(s.Line), Rule: answer.OrNull(s.Rule), Value: answer.OrNull(s.Value), Scope: answer.OrNull(s.Scope),
-		Text: s.Text, Problem: answer.OrNull(s.Problem),
-	}
+func pageStatement(s page.Statement) answer.Object {
+	var offset any
 	if s.Line == 0 {
-		r.Offset = &s.Offset
+		offset = s.Offset
 	}
-	return r
+	return answer.Object{
+		"line", answer.OrNull(s.Line), "offset", offset, "rule", answer.OrNull(s.Rule), "value", answer.OrNull(s.Value),
+		"scope", answer.OrNull(s.Scope), "text", s.Text, "problem", answer.OrNull(s.Problem),
+	}
 }
 
 type pageEffect struct {
@@ -218,29 +193,42 @@ type pageFinding struct {
 }
 
 func (p *pager) showPage(out *shell.Output, s *seen) {
-	v := pageRecord{
-		seenRecord: p.record(s), Incomplete: s.rules.Incomplete(),
-		Statements: []pageStatement{}, Findings: []pageFinding{},
-	}
-	for st := range s.rules.All() {
-		v.Statements = append(v.Statements, newPageStatement(st))
-	}
-	p.judge(s, &v)
+	effects, findings := p.judge(s)
 	switch {
 	case s.status/100 != 2:
 		out.Worsen(shell.ExitUnknown)
-	case len(v.Findings) > 0:
+	case len(findings) > 0:
 		out.Worsen(shell.ExitRefused)
 	}
 	if p.JSON {
-		out.JSON(v)
+		statements := []answer.Object{}
+		for st := range s.rules.All() {
+			statements = append(statements, pageStatement(st))
+		}
+		out.JSON(append(p.head(s), "statements", statements, "incomplete", s.rules.Incomplete(), "effects", effects, "findings", findings))
 		return
 	}
-	p.printPage(out, s, v)
+	p.printHead(out, s)
+	for st := range s.rules.All() {
+		fmt.Fprintf(out, "  %-10s %s", "says", answer.Visible(st.String()))
+		if st.Problem != "" {
+			fmt.Fprintf(out, "  (%s)", st.Problem)
+		}
+		fmt.Fprintln(out)
+	}
+	if s.rules.Incomplete() {
+		fmt.Fprintf(out, "  %-10s %s\n", "says", moreUnread)
+	}
+	for _, e := range effects {
+		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
+	}
+	for _, f := range findings {
+		fmt.Fprintf(out, "  %-10s %s\n", f.ID, f.Message)
+	}
 }
 
-// judge fills in what the statements come to, and what is wrong with that.
-func (p *pager) judge(s *seen, v *pageRecord) {
+// judge returns what the statements come to, and what is wrong with that.
+func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
 	for _, e := range engines {
@@ -249,7 +237,7 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 			tokens, name = []string{p.Agent}, p.Agent
 		}
 		effect := s.rules.For(e.dialect, tokens...)
-		v.Effects = append(v.Effects, pageEffect{name, effect.String()})
+		effects = append(effects, pageEffect{name, effect.String()})
 		if e.dialect == policy.Yandex { // it alone lets positive words win, over what is for it
 			strict := s.rules.For(policy.RFC9309, tokens...)
 			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
@@ -263,12 +251,18 @@ func (p *pager) judge(s *seen, v *pageRecord) {
 			hidden = append(hidden, name)
 		}
 	}
+	findings = []pageFinding{}
+	find := func(id, whom string) { // in the words of package lint, which knows it from here only
+		i := slices.IndexFunc(lint.Rules(), func(r lint.Rule) bool { return r.ID == id })
+		findings = append(findings, pageFinding{id, lint.Rules()[i].Summary + ": " + lint.Rules()[i].Advice + whom})
+	}
 	if hidden != nil {
-		v.find("RT405", " ("+strings.Join(hidden, ", ")+")")
+		find("RT405", " ("+strings.Join(hidden, ", ")+")")
 	}
 	if conflict {
-		v.find("RT406", "")
+		find("RT406", "")
 	}
+	return effects, findings
 }
 
 // named returns the first of an engine's tokens that has a group of its own, or else the first.
@@ -281,52 +275,17 @@ func named(p *policy.Policy, tokens []string) string {
 	return tokens[0]
 }
 
-// find adds a finding in the words of package lint, which knows it from here only.
-func (v *pageRecord) find(id, whom string) {
-	rules := lint.Rules()
-	i := slices.IndexFunc(rules, func(r lint.Rule) bool { return r.ID == id })
-	v.Findings = append(v.Findings, pageFinding{id, rules[i].Summary + ": " + rules[i].Advice + whom})
-}
-
-func (p *pager) printPage(out *shell.Output, s *seen, v pageRecord) {
-	fmt.Fprintf(out, "%s\n", answer.Visible(v.URL))
-	p.printHead(out, s)
-	for st := range s.rules.All() {
-		fmt.Fprintf(out, "  %-10s %s", "says", answer.Visible(st.String()))
-		if st.Problem != "" {
-			fmt.Fprintf(out, "  (%s)", st.Problem)
-		}
-		fmt.Fprintln(out)
-	}
-	if v.Incomplete {
-		fmt.Fprintf(out, "  %-10s %s\n", "says", moreUnread)
-	}
-	for _, e := range v.Effects {
-		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
-	}
-	for _, f := range v.Findings {
-		fmt.Fprintf(out, "  %-10s %s\n", f.ID, f.Message)
-	}
-}
-
-// printHead writes how the page came, and what robots.txt says about fetching it.
+// printHead writes which page it is, how it came, and what robots.txt says about fetching it.
 func (p *pager) printHead(out *shell.Output, s *seen) {
-	fmt.Fprintf(out, "  %-10s %d %s\n", "status", s.status, http.StatusText(s.status))
+	fmt.Fprintf(out, "%s\n  %-10s %d %s\n", answer.Visible(s.url.String()), "status", s.status, http.StatusText(s.status))
 	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(s.decision.String()))
 }
 
-type usageRecord struct {
-	seenRecord
-	Preferences []preferenceRecord  `json:"preferences"`
-	Statements  []*answer.Statement `json:"statements"`
-	Incomplete  bool                `json:"incomplete"`
-}
-
-type preferenceRecord struct {
-	Label      string            `json:"label"`
-	Preference usage.Preference  `json:"preference"`
-	By         *answer.Statement `json:"by"` // null: unknown
-	by         usage.Statement
+// preference is what the statements come to for a use.
+type preference struct {
+	label string
+	is    usage.Preference
+	by    usage.Statement // unless is is usage.Unknown
 }
 
 // asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
@@ -358,42 +317,51 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
 	said = append(said, asEngine(s.rules, agent)...)
-	v := usageRecord{seenRecord: p.record(s), Statements: []*answer.Statement{}, Incomplete: s.rules.Incomplete()}
-	for _, st := range said {
-		v.Statements = append(v.Statements, answer.NewStatement(st))
-	}
+	var preferences []preference
 	for i, label := range site.UsageLabels() {
-		w := preferenceRecord{Label: label}
-		switch w.Preference, w.by, _ = usage.For(said, usage.Label(label), table...); {
-		case w.Preference != usage.Unknown:
-			w.By = answer.NewStatement(w.by)
-		case i > 2:
+		w := preference{label: label}
+		w.is, w.by, _ = usage.For(said, usage.Label(label), table...)
+		if w.is == usage.Unknown && i > 2 {
 			continue // only the labels of the standard are shown where nothing is known
 		}
-		if w.Preference == usage.Disallow {
+		if w.is == usage.Disallow {
 			out.Worsen(shell.ExitRefused)
 		}
-		v.Preferences = append(v.Preferences, w)
+		preferences = append(preferences, w)
 	}
-	p.printUsage(out, s, v, said)
-}
-
-func (p *pager) printUsage(out *shell.Output, s *seen, v usageRecord, said []usage.Statement) {
 	if s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
 		out.Worsen(shell.ExitUnknown)
 	}
 	if p.JSON {
-		out.JSON(v)
-		return
+		p.usageJSON(out, s, preferences, said)
+	} else {
+		p.printUsage(out, s, preferences, said)
 	}
-	fmt.Fprintf(out, "%s\n", answer.Visible(v.URL))
+}
+
+func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
+	comeTo, statements := []answer.Object{}, []answer.Object{}
+	for _, w := range preferences {
+		var by any // null: unknown
+		if w.is != usage.Unknown {
+			by = answer.Statement(w.by)
+		}
+		comeTo = append(comeTo, answer.Object{"label", w.label, "preference", w.is, "by", by})
+	}
+	for _, st := range said {
+		statements = append(statements, answer.Statement(st))
+	}
+	out.JSON(append(p.head(s), "preferences", comeTo, "statements", statements, "incomplete", s.rules.Incomplete()))
+}
+
+func (p *pager) printUsage(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
 	p.printHead(out, s)
-	for _, w := range v.Preferences {
+	for _, w := range preferences {
 		by := ""
-		if w.By != nil {
+		if w.is != usage.Unknown {
 			by = answer.Visible(w.by.String())
 		}
-		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.Label, w.Preference, by), " "))
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.label, w.is, by), " "))
 	}
 	for _, st := range said {
 		switch {
@@ -403,7 +371,7 @@ func (p *pager) printUsage(out *shell.Output, s *seen, v usageRecord, said []usa
 			fmt.Fprintf(out, "  %-14s %s\n", "terms", answer.Visible(st.String()))
 		}
 	}
-	if v.Incomplete {
+	if s.rules.Incomplete() {
 		fmt.Fprintf(out, "  %-14s %s\n", "says", moreUnread)
 	}
 }

@@ -24,11 +24,12 @@ func (v *Verdict) AppendJSON(b []byte) []byte {
 	b = appendInt(append(b, `,"line":`...), OrNull(v.Line))
 	b = appendText(append(b, `,"rule":`...), OrNull(v.Rule))
 	b = appendText(append(b, `,"group":`...), OrNull(v.Group))
-	var use *disallowedUse
-	if v.By != nil {
-		use = &disallowedUse{v.Use, NewStatement(*v.By)}
+	b = append(b, `,"use":`...)
+	if v.By == nil {
+		b = append(b, "null"...)
+	} else {
+		b = Object{"label", v.Use, "by", Statement(*v.By)}.append(b)
 	}
-	b = appendUnless(append(b, `,"use":`...), use == nil, use)
 	b = appendUnless(append(b, `,"agreement":`...), v.Agreement == nil, v.Agreement)
 	b = appendText(append(b, `,"error":`...), OrNull(v.Error))
 	b = v.Robots.appendJSON(append(b, `,"robots":`...))
@@ -96,6 +97,30 @@ func appendUnless[T any](b []byte, null bool, v T) []byte {
 		return append(b, "null"...)
 	}
 	return AppendAny(b, v)
+}
+
+// Object is an object of JSON: names and values in turns.
+type Object []any
+
+func (o Object) MarshalJSON() ([]byte, error) { return o.append(nil), nil }
+
+func (o Object) append(b []byte) []byte {
+	sign := byte('{')
+	for i := 0; i < len(o); i += 2 {
+		b = append(appendString(append(b, sign), o[i].(string)), ':')
+		switch v := o[i+1].(type) { // what is written most
+		case string:
+			b = appendString(b, v)
+		case *string:
+			b = appendText(b, v)
+		case Object:
+			b = v.append(b)
+		default:
+			b = AppendAny(b, v)
+		}
+		sign = ','
+	}
+	return append(b, '}')
 }
 
 // AppendAny appends v without a line end. Patterns and URLs are full of & and <, which are no

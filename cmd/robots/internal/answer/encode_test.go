@@ -49,6 +49,11 @@ type record struct {
 	Record  json.RawMessage `json:"record"`
 }
 
+type disallowedUse struct {
+	Label string `json:"label"`
+	By    Object `json:"by"`
+}
+
 type agreement struct {
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until"`
@@ -64,7 +69,7 @@ func recordOf(v *Verdict) record {
 		r.Reason = ReasonMalformed
 	}
 	if v.By != nil {
-		r.Use = &disallowedUse{v.Use, NewStatement(*v.By)}
+		r.Use = &disallowedUse{v.Use, Statement(*v.By)}
 	}
 	if a := v.Agreement; a != nil {
 		r.Agreed = &agreement{a.Reason, a.Until}

@@ -37,12 +37,6 @@ type Verdict struct {
 // ReasonMalformed is a reason beside those of package policy: the question could not be understood.
 const ReasonMalformed = "malformed"
 
-// disallowedUse is Use and By in JSON.
-type disallowedUse struct {
-	Label string     `json:"label"`
-	By    *Statement `json:"by"`
-}
-
 // coversURL tells what a decision covers: this URL, and none that it redirects to. A client that
 // follows redirects itself has to ask for each hop, so each decision says so.
 const coversURL = "url"
@@ -119,29 +113,16 @@ func (v *Verdict) cause() string {
 }
 
 // Statement is a usage.Statement in JSON.
-type Statement struct {
-	Mechanism string  `json:"mechanism"`
-	In        string  `json:"in"`
-	Line      *int    `json:"line"`
-	Offset    *int64  `json:"offset"`
-	Key       *string `json:"key"`
-	Value     *string `json:"value"`
-	Engine    *string `json:"engine"`
-	Inherited bool    `json:"inherited"`
-	Text      string  `json:"text"`
-	Problem   *string `json:"problem"`
-}
-
-func NewStatement(s usage.Statement) *Statement {
-	r := &Statement{
-		Mechanism: string(s.By), In: string(s.In), Line: OrNull(s.Line), Key: OrNull(s.Key), Value: OrNull(s.Value),
-		Inherited: s.Inherited, Text: s.Text, Problem: OrNull(s.Problem),
+func Statement(s usage.Statement) Object {
+	var offset, engine any
+	if s.In == usage.InMeta {
+		offset = s.Offset
 	}
 	if s.By == usage.PageRule {
-		r.Engine = OrNull(s.Engine.String())
+		engine = s.Engine.String()
 	}
-	if s.In == usage.InMeta {
-		r.Offset = &s.Offset
+	return Object{
+		"mechanism", string(s.By), "in", string(s.In), "line", OrNull(s.Line), "offset", offset, "key", OrNull(s.Key),
+		"value", OrNull(s.Value), "engine", engine, "inherited", s.Inherited, "text", s.Text, "problem", OrNull(s.Problem),
 	}
-	return r
 }
