@@ -30,8 +30,8 @@ type linter struct {
 	outputAt  string
 	overwrite bool
 	format    string
-	least     severityFlag
-	failOn    severityFlag
+	least     lint.Severity
+	failOn    lint.Severity
 	disable   []string
 	rules     bool
 }
@@ -62,7 +62,7 @@ See --color for colours.`
 // lintCommand makes the subcommand. The judgement is package lint's; here are the arguments, the
 // network, and the exit status.
 func lintCommand(a *shell.App) *cobra.Command {
-	l := &linter{App: a, failOn: severityFlag{lint.SeverityWarning}}
+	l := &linter{App: a, failOn: lint.SeverityWarning}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
@@ -79,8 +79,8 @@ func lintCommand(a *shell.App) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
-	f.Var(&l.least, "severity", "least `SEVERITY` that is shown: info, warning or error")
-	f.Var(&l.failOn, "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
+	f.Var(severity(&l.least), "severity", "least `SEVERITY` that is shown: info, warning or error")
+	f.Var(severity(&l.failOn), "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.StringVar(&l.fix, "fix", "", "write the repaired file: without `WHAT`, all verdicts stay; \"all\" mends lines without effect, too")
@@ -105,18 +105,17 @@ func lintCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-type severityFlag struct{ lint.Severity }
-
-func (f *severityFlag) Type() string { return "severity" }
-
-func (f *severityFlag) Set(name string) error {
-	for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
-		if s.String() == name {
-			f.Severity = s
-			return nil
+// severity is the value of a flag that names one.
+func severity(of *lint.Severity) shell.Value {
+	return shell.Value{Text: func() string { return of.String() }, Read: func(name string) error {
+		for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
+			if s.String() == name {
+				*of = s
+				return nil
+			}
 		}
-	}
-	return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
+		return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
+	}}
 }
 
 // run judges all arguments and writes one report about them, since a SARIF document
@@ -217,7 +216,7 @@ func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Findin
 		}
 		// What is not shown does not fail the run either, or its status would have no reason.
 		shown = append(shown, f)
-		if f.Severity >= l.failOn.Severity {
+		if f.Severity >= l.failOn {
 			out.Worsen(shell.ExitRefused)
 		}
 	}
@@ -434,5 +433,5 @@ func open(name string, how int) (*os.File, error) {
 
 // shows reports whether a finding is severe enough and not disabled.
 func (l *linter) shows(f lint.Finding) bool {
-	return f.Severity >= l.least.Severity && !slices.Contains(l.disable, f.ID)
+	return f.Severity >= l.least && !slices.Contains(l.disable, f.ID)
 }

@@ -136,7 +136,8 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 		}
 		if s.color {
 			a.Color = "auto"
-			cmd.Flags().Var(&a.Color, "color", "use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
+			cmd.Flags().Var(shell.Value{Text: func() string { return a.Color }, Read: a.SetColor}, "color",
+				"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
 			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(shell.ColorWhen, cobra.ShellCompDirectiveNoFileComp))
 		}
 		root.AddCommand(cmd)

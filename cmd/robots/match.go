@@ -182,10 +182,10 @@ func (m *matcher) records(ctx context.Context) error {
 func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 	var r answer.Question
 	d, now, err := m.decide(&r, l, last)
-	v := answer.NewVerdict(r.AsWritten(), client.Answer{Decision: d})
+	url, _ := r.AsWritten()
+	v := answer.NewVerdict(url, client.Answer{Decision: d})
 	v.Number, v.ID, v.Agent = l.Number, r.ID, strings.Join(r.Agents, ", ")
 	if err != nil {
-		v.Reason = ""
 		m.malformed(o, v, err)
 		return last
 	}
@@ -199,28 +199,34 @@ func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 
 // decide reads l into r and answers it. What was read of a malformed record stays in r,
 // for its id.
-func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (policy.Decision, *parsed, error) {
+func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (none policy.Decision, now *parsed, err error) {
 	if l.TooLong {
-		return policy.Decision{}, nil, fmt.Errorf("longer than %d bytes", maxRecord)
+		return none, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
 	if err := r.Read(l.Text); err != nil {
-		return policy.Decision{}, nil, err
+		return none, nil, err
 	}
-	d, err := r.Dialect(m.Dialect)
-	if err != nil {
-		return policy.Decision{}, nil, err
+	d := m.Dialect
+	if r.Profile != "" {
+		if d, err = answer.DialectByName(r.Profile); err != nil {
+			return none, nil, fmt.Errorf("profile: %w", err)
+		}
 	}
-	target, err := r.Target(d)
+	url, err := r.AsWritten()
 	if err != nil {
-		return policy.Decision{}, nil, err
+		return none, nil, err
+	}
+	target, err := answer.ReadTarget(d, url, true)
+	if err != nil {
+		return none, nil, err
 	}
 	if len(r.Agents) == 0 {
-		return policy.Decision{}, nil, errors.New("agents is empty: give the crawler's product token")
+		return none, nil, errors.New("agents is empty: give the crawler's product token")
 	}
 	if last == nil || last.dialect != d || !r.SameRobots(&last.from) {
 		text, err := r.File()
 		if err != nil {
-			return policy.Decision{}, nil, err
+			return none, nil, err
 		}
 		last = &parsed{*r, d, d.Parse(text)}
 	}

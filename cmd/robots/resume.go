@@ -74,16 +74,21 @@ func (a *answers) cut() error {
 func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 	list := list{in: in}
 	for {
-		answer, err := f.output.next()
+		last, err := f.output.next()
 		if err != nil {
 			return 0, err
 		}
-		if answer == nil {
+		if last == nil {
 			break
 		}
-		isAbout, err := f.isAbout(answer)
-		if err != nil {
-			return 0, err
+		text := bytes.TrimSuffix(last, []byte("\n"))
+		isAbout := func(_ int, line []byte) bool { return bytes.Equal(line, text) }
+		if f.JSON {
+			var v answer.Verdict
+			if err := json.Unmarshal(last, &v); err != nil {
+				return 0, fmt.Errorf("%s: line %d: %w", f.output.Name(), f.output.lines, err)
+			}
+			isAbout = func(number int, _ []byte) bool { return number == v.Number }
 		}
 		err = list.find(ctx, isAbout)
 		if err == io.EOF {
@@ -93,43 +98,26 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 			return 0, err
 		}
 	}
-	if f.refusals == nil {
-		return f.count(&list), f.output.cut()
-	}
-	for range list.others {
-		answer, err := f.refusals.next()
-		if answer == nil && err == nil {
-			err = fmt.Errorf("%s has %d lines, and %d were refused: %s",
-				f.refusals.Name(), f.refusals.lines, list.others, sameList)
+	cut := f.output.cut
+	if f.refusals != nil {
+		for range list.others {
+			refused, err := f.refusals.next()
+			if refused == nil && err == nil {
+				err = fmt.Errorf("%s has %d lines, and %d were refused: %s",
+					f.refusals.Name(), f.refusals.lines, list.others, sameList)
+			}
+			if err != nil {
+				return 0, err
+			}
 		}
-		if err != nil {
-			return 0, err
-		}
+		cut = func() error { return errors.Join(f.output.cut(), f.refusals.cut()) }
 	}
-	return f.count(&list), errors.Join(f.output.cut(), f.refusals.cut())
+	f.skipped.Store(int64(list.number))
+	f.meter.Skip(list.bytes)
+	return list.number, cut()
 }
 
 const sameList = "--resume needs the same list and flags"
-
-// count counts the lines that were read from l as skipped, and returns how many.
-func (f *filterer) count(l *list) int {
-	f.skipped.Store(int64(l.number))
-	f.meter.Skip(l.bytes)
-	return l.number
-}
-
-// isAbout returns a function that reports whether an answer, the last, is about a line of the list.
-func (f *filterer) isAbout(last []byte) (func(number int, text []byte) bool, error) {
-	if !f.JSON {
-		last = bytes.TrimSuffix(last, []byte("\n"))
-		return func(_ int, text []byte) bool { return bytes.Equal(text, last) }, nil
-	}
-	var v answer.Verdict
-	if err := json.Unmarshal(last, &v); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", f.output.Name(), f.output.lines, err)
-	}
-	return func(number int, _ []byte) bool { return number == v.Number }, nil
-}
 
 // list is an input that is searched from its beginning to its end.
 type list struct {

@@ -110,14 +110,6 @@ func sourceOf(res *fetch.Result) string {
 	}
 }
 
-// without is res with one field of its header missing.
-func without(res *fetch.Result, name string) *fetch.Result {
-	r := *res
-	r.Header = res.Header.Clone()
-	r.Header.Del(name)
-	return &r
-}
-
 // String is the answer in one phrase, safe to print, without its URL.
 func (a *Answer) String() string {
 	text := "no answer"

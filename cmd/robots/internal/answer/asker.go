@@ -211,16 +211,18 @@ func (k *Asker) Decide(l *Listed) (a client.Answer) {
 
 // Verdict is a about l, for an output that says more than the line.
 func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
-	v := Verdict{Number: l.Number, URL: l.Text, Agent: k.Agent, Dialect: DialectName(k.Dialect)}
+	if l.Err != nil {
+		a = client.Answer{}
+	}
+	v := NewVerdict(l.Text, a)
+	v.Number, v.Agent, v.Dialect = l.Number, k.Agent, DialectName(k.Dialect)
 	if l.URL != nil && l.IsObject() {
 		v.URL, v.Record = l.URL.String(), json.RawMessage(strings.ToValidUTF8(l.Text, "\uFFFD")) // as JSON has to be
 	}
-	if l.Err != nil {
+	switch {
+	case l.Err != nil:
 		v.Error = l.Err.Error()
-		return v
-	}
-	v.Answered(a)
-	if a.Reason == policy.ReasonUnreachable && l.Result.Err != nil {
+	case a.Reason == policy.ReasonUnreachable && l.Result.Err != nil:
 		v.Error = l.Result.Err.Error()
 	}
 	return v

@@ -120,7 +120,10 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		fromVary:         "for the answer varies by more than the request says",
 		fromDefault:      "as the answer states none",
 	}[sourceOf(res)]
-	if unaged, _ := cache.FreshnessLifetime(without(res, "Age")); unaged > lifetime {
+	young := *res
+	young.Header = res.Header.Clone()
+	young.Header.Del("Age")
+	if unaged, _ := cache.FreshnessLifetime(&young); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
 	switch held := cache.Until(res).Sub(res.Time); {

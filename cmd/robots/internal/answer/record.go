@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Question is one line of "robots match --jsonl": a question about a robots.txt that
@@ -87,22 +85,8 @@ func generate(pieces []repeated) ([]byte, error) {
 	return data, nil
 }
 
-// Target returns what the record's URL is compared as in a dialect.
-func (r *Question) Target(d policy.Dialect) (string, error) {
-	url, err := r.asWritten()
-	if err != nil {
-		return "", err
-	}
-	return ReadTarget(d, url, true)
-}
-
 // AsWritten is the record's URL as written; "" if there is none.
-func (r *Question) AsWritten() string {
-	url, _ := r.asWritten()
-	return url
-}
-
-func (r *Question) asWritten() (string, error) {
+func (r *Question) AsWritten() (string, error) {
 	switch {
 	case r.URL != nil:
 		return *r.URL, nil
@@ -114,18 +98,6 @@ func (r *Question) asWritten() (string, error) {
 		err = fmt.Errorf("url_b64: %w", err)
 	}
 	return string(url), err
-}
-
-// Dialect returns the record's own, or the given one if it names none.
-func (r *Question) Dialect(otherwise policy.Dialect) (policy.Dialect, error) {
-	if r.Profile == "" {
-		return otherwise, nil
-	}
-	d, err := DialectByName(r.Profile)
-	if err != nil {
-		return 0, fmt.Errorf("profile: %w", err)
-	}
-	return d, nil
 }
 
 // SameRobots reports whether two records hold the same text, written the same way; then

@@ -43,17 +43,13 @@ const coversURL = "url"
 
 // NewVerdict is a about a URL, as the user wrote it.
 func NewVerdict(url string, a client.Answer) Verdict {
-	v := Verdict{URL: url}
-	v.Answered(a)
-	return v
-}
-
-// Answered fills v from a.
-func (v *Verdict) Answered(a client.Answer) {
-	v.Allowed, v.Reason, v.Group, v.Use, v.By, v.Agreement = a.Allowed, ReasonName(a.Reason), a.Group, a.Use, a.By, a.Agreement
+	v := Verdict{
+		URL: url, Allowed: a.Allowed, Reason: ReasonName(a.Reason), Group: a.Group, Use: a.Use, By: a.By, Agreement: a.Agreement,
+	}
 	if a.Rule.Line > 0 {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
 	}
+	return v
 }
 
 // Outcome is the verdict in one word.

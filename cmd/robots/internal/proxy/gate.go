@@ -40,7 +40,13 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	s.Permit = func(to netip.AddrPort) error { return permit(to, own, o.Private) }
 	base.DialContext = guarded(base.DialContext, s.Permit)
-	g.Base = sender{base, withoutHTTP2(base)}
+	old := base.Clone()
+	old.Protocols = new(http.Protocols)
+	old.Protocols.SetHTTP1(true)
+	if old.TLSClientConfig != nil {
+		old.TLSClientConfig.NextProtos = nil // those of base
+	}
+	g.Base = sender{base, old}
 	s.Gate, s.Dial, s.Explain = g.Transport, base.DialContext, explain
 	s.Blind = func(ctx context.Context, to Target) (time.Time, error) { return o.decideBlind(ctx, g, to) }
 }
@@ -106,16 +112,6 @@ func isOwn(addr netip.Addr) bool {
 type sender struct {
 	*http.Transport
 	old *http.Transport // for requests to upgrade, which HTTP/2 has not (RFC 9113 §8.6)
-}
-
-func withoutHTTP2(base *http.Transport) *http.Transport {
-	t := base.Clone()
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	if t.TLSClientConfig != nil {
-		t.TLSClientConfig.NextProtos = nil // those of base
-	}
-	return t
 }
 
 func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -29,12 +29,6 @@ type turnAnswer struct {
 	Decision   *answer.Verdict `json:"decision"`
 }
 
-// turnEnd is the body of POST /v1/turns/ID.
-type turnEnd struct {
-	Status     *int
-	RetryAfter string // as the field
-}
-
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
@@ -170,33 +164,27 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 
 // endTurn answers POST and DELETE /v1/turns/ID.
 func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
-	end, err := v.readEnd(w, r)
-	if err != nil {
+	if _, err := parameters(r); err != nil {
 		return err
+	}
+	var status *int
+	var retryAfter string // as the field
+	if err := v.readJSON(w, r, map[string]any{"status": &status, "retry_after": &retryAfter}, mediaJSON, ""); err != nil {
+		return err
+	}
+	if status != nil && *status != 0 && (*status < 100 || *status > 599) {
+		return web.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *status)
 	}
 	turn, ok := v.turns.Take(r.PathValue("id"))
 	if !ok {
 		return web.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
 	}
-	if end.Status != nil {
-		turn.Answered(*end.Status, http.Header{"Retry-After": {end.RetryAfter}})
+	if status != nil {
+		turn.Answered(*status, http.Header{"Retry-After": {retryAfter}})
 	}
 	turn.End()
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-func (v *Service) readEnd(w http.ResponseWriter, r *http.Request) (end turnEnd, err error) {
-	if _, err := parameters(r); err != nil {
-		return end, err
-	}
-	if err := v.readJSON(w, r, map[string]any{"status": &end.Status, "retry_after": &end.RetryAfter}, mediaJSON, ""); err != nil {
-		return end, err
-	}
-	if s := end.Status; s != nil && *s != 0 && (*s < 100 || *s > 599) {
-		return end, web.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *s)
-	}
-	return end, nil
 }
 
 // readJSON reads a small body that is one object. An empty one changes nothing, if it may be.

@@ -142,19 +142,11 @@ func (p *progress) line(width int) string {
 		lines + percent + left + "; " + origins,
 		lines + percent + "; " + origins,
 		lines + "; " + origins,
+		origins,
 	} {
 		if utf8.RuneCountInString(text) <= width {
 			return text
 		}
 	}
-	return cut(origins, width)
-}
-
-// cut shortens text to so many columns.
-func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	return string(runes[:max(0, width-1)]) + "…"
+	return string([]rune(origins)[:max(0, width-1)]) + "…"
 }

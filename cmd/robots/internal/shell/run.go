@@ -30,7 +30,7 @@ type Streams struct {
 type App struct {
 	Streams
 	JSON   bool
-	Color  colorFlag
+	Color  string // what --color says
 	Status int
 }
 

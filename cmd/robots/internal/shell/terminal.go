@@ -44,16 +44,12 @@ func (a *App) Palette() palette {
 	return paletteFor(a.Out)
 }
 
-type colorFlag string
-
-func (f *colorFlag) String() string { return string(*f) }
-func (f *colorFlag) Type() string   { return "when" }
-
-func (f *colorFlag) Set(when string) error {
+// SetColor takes the value of --color.
+func (a *App) SetColor(when string) error {
 	if !slices.Contains(ColorWhen, when) {
 		return fmt.Errorf("it is one of %s", strings.Join(ColorWhen, ", "))
 	}
-	*f = colorFlag(when)
+	a.Color = when
 	return nil
 }
 

@@ -22,6 +22,16 @@ func Usagef(format string, args ...any) error {
 const URLHelp = `A URL begins with http:// or https://. Without a scheme, // or text that begins with
 a site such as example.com means https.`
 
+// Value is the value of a flag that a function reads.
+type Value struct {
+	Text func() string
+	Read func(string) error
+}
+
+func (v Value) String() string        { return v.Text() }
+func (v Value) Set(text string) error { return v.Read(text) }
+func (v Value) Type() string          { return "value" }
+
 // AtLeastOne and one check the number of arguments.
 func AtLeastOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

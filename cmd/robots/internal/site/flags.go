@@ -37,17 +37,12 @@ type Network struct {
 // pass for that crawler.
 const UserAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
-type agentFlag struct{ *answer.Asker }
-
-func (f agentFlag) String() string         { return f.Agent }
-func (f agentFlag) Type() string           { return "token" }
-func (f agentFlag) Set(agent string) error { return f.SetAgent(agent) }
-
 // AgentVar adds --agent. Without it the question is about a crawler that no file names:
 // any other default would answer for one crawler in particular.
 func AgentVar(cmd *cobra.Command, k *answer.Asker) {
 	k.Agent = "*"
-	cmd.Flags().Var(agentFlag{k}, "agent", "product `TOKEN` of the crawler; * is a crawler that no group names")
+	cmd.Flags().Var(shell.Value{Text: func() string { return k.Agent }, Read: k.SetAgent}, "agent",
+		"product `TOKEN` of the crawler; * is a crawler that no group names")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
@@ -91,21 +86,6 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-type dialectFlag struct {
-	*answer.Asker
-	all bool // may be given
-}
-
-func (f dialectFlag) String() string { return answer.DialectName(f.Dialect) }
-func (f dialectFlag) Type() string   { return "dialect" }
-
-func (f dialectFlag) Set(name string) error {
-	if _, err := answer.DialectByName(name); err != nil && !(f.all && name == "all") {
-		return err
-	}
-	return f.SetDialect(name)
-}
-
 // DialectVar adds --as. all tells that it may be all of them. A mistake in the completion would mean that there is no
 // such flag, and the tests complete it.
 func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
@@ -114,7 +94,14 @@ func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	if all {
 		usage, names = usage+", or all", append(names, "all")
 	}
-	cmd.Flags().Var(dialectFlag{k, all}, "as", usage)
+	set := k.SetDialect
+	if !all {
+		set = func(name string) (err error) {
+			k.Dialect, err = answer.DialectByName(name)
+			return err
+		}
+	}
+	cmd.Flags().Var(shell.Value{Text: func() string { return answer.DialectName(k.Dialect) }, Read: set}, "as", usage)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 

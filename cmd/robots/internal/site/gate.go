@@ -80,14 +80,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
 		ObeyWalls: n.obeyWalls,
 	}
-	c := newCache(store, errs)
-	return &Gate{Transport: &client.Transport{
-		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
-	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
-}
-
-func newCache(store cache.Store, errs io.Writer) *cache.Cache {
-	return &cache.Cache{
+	c := &cache.Cache{
 		Size:      maxOrigins,
 		MaxBytes:  maxPolicies,
 		Store:     store,
@@ -97,6 +90,9 @@ func newCache(store cache.Store, errs io.Writer) *cache.Cache {
 		// asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
+	return &Gate{Transport: &client.Transport{
+		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
+	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
 }
 
 // Find returns what is known of o's robots.txt, fetching it where it must.

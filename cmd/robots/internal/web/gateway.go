@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -17,15 +18,8 @@ type Gateways struct {
 // Trusts reports whether r comes from a gateway.
 func (g *Gateways) Trusts(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	for _, n := range g.Trusted {
-		if n.Contains(from.Addr().Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
+	addr := from.Addr().Unmap().WithZone("")
+	return err == nil && slices.ContainsFunc(g.Trusted, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // Target returns the URL of the original request, which arrives in one of three forms:

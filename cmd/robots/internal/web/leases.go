@@ -2,6 +2,8 @@ package web
 
 import (
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -70,10 +72,7 @@ func (l *Leases[T]) End(id string) {
 // Close ends all leases as their time does.
 func (l *Leases[T]) Close() {
 	l.mu.Lock()
-	var ids []string
-	for id := range l.held {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(l.held))
 	l.mu.Unlock()
 	for _, id := range ids {
 		l.End(id)
