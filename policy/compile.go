@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // A Policy is two pieces of memory: itself, and one without pointers that holds all it keeps
@@ -190,7 +192,7 @@ func (c *compiler) compileNames() int {
 		if a.key != b.key {
 			return cmp.Compare(a.key, b.key)
 		}
-		return cmp.Or(foldCompare(c.nameOf(a), c.nameOf(b)), int(a.group)-int(b.group))
+		return cmp.Or(ascii.FoldCompare(c.nameOf(a), c.nameOf(b)), int(a.group)-int(b.group))
 	})
 	distinct := 0
 	for rest := c.names; len(rest) > 0; distinct++ {
@@ -222,7 +224,7 @@ func (c *compiler) nameOf(n nameLine) []byte { return c.body[n.off : n.off+n.n] 
 // sameName returns how many of the sorted names are equal to the first.
 func (c *compiler) sameName(names []nameLine) int {
 	n := 1
-	for n < len(names) && names[n].key == names[0].key && foldEqual(c.nameOf(names[0]), c.nameOf(names[n])) {
+	for n < len(names) && names[n].key == names[0].key && ascii.FoldEqual(c.nameOf(names[0]), c.nameOf(names[n])) {
 		n++
 	}
 	return n

@@ -3,6 +3,8 @@ package policy
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // escaping names a normal form for percent-encoding. Patterns and targets are
@@ -100,9 +102,10 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 			dst = append(dst, c)
 			continue
 		}
-		if c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
-			c, escaped = unhex(s[i+1])<<4|unhex(s[i+2]), true
-			i += 2
+		if c == '%' {
+			if d, ok := ascii.Unescape(s[i+1:]); ok {
+				c, escaped, i = d, true, i+2
+			}
 		}
 		keep := false
 		switch {
@@ -111,7 +114,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 		case e == escapeDecode:
 			keep = c > ' ' && c < 0x7F && c != '%' && c != '#' && !(escaped && c == '/')
 		case escaped:
-			keep = c < 0x80 && (isUnreserved(c) || target && isOne(c, query))
+			keep = c < 0x80 && (ascii.IsUnreserved(c) || target && isOne(c, query))
 		case c == '*' || c == '$': // special in a pattern, "$" at its end
 			keep = !target && (c == '*' || i == len(s)-1)
 		}
@@ -135,7 +138,7 @@ func appendCompared(dst []byte, piece string, query, plain bool) []byte {
 		case '?', '*':
 			query = true
 		case '%':
-			if d := unhex(piece[i+1])<<4 | unhex(piece[i+2]); isOne(d, query) {
+			if d, _ := ascii.Unescape(piece[i+1:]); isOne(d, query) {
 				c, i = d, i+2
 				if plain {
 					c = '*'
@@ -163,22 +166,6 @@ func isOne(c byte, query bool) bool {
 func appendEscape(dst []byte, c byte) []byte {
 	const hex = "0123456789ABCDEF"
 	return append(dst, '%', hex[c>>4], hex[c&15])
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
-
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
-}
-
-// isUnreserved reports whether c is unreserved (RFC 3986 §2.3).
-func isUnreserved(c byte) bool {
-	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
 // view returns b as a string without copying it. The string must be gone before

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
@@ -153,7 +154,7 @@ func (b *builder) name(at, n int) {
 	}
 	name := nameLine{off: uint32(at), n: uint32(n), group: uint32(len(b.groups) - 1)}
 	for i, c := range b.body[at : at+min(n, 8)] {
-		name.key |= uint64(lower(c)) << (56 - 8*i)
+		name.key |= uint64(ascii.Lower(c)) << (56 - 8*i)
 	}
 	b.names = append(b.names, name)
 }
@@ -291,7 +292,7 @@ func (b *builder) record(s *scan.Scanner) {
 	}
 	if isFieldName(s.Field()) {
 		b.records.add(s.Number, group, s.Field(), s.Value())
-		if group > 0 && foldEqual(s.Field(), "content-usage") {
+		if group > 0 && ascii.FoldEqual(s.Field(), "content-usage") {
 			b.lists = append(b.lists, b.listOf(&b.groups[len(b.groups)-1], s.Number))
 		}
 	}

@@ -36,6 +36,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // A Policy is what one robots.txt file permits. It is safe for concurrent use and must not
@@ -131,7 +133,7 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 	}
 	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
 	if r := p.dialect.reading(); name == 0 && r.family != "" {
-		isMember := func(t string) bool { return foldPrefix(t, r.family) }
+		isMember := func(t string) bool { return ascii.FoldPrefix(t, r.family) }
 		if isMember(token) || slices.ContainsFunc(fallbacks, isMember) {
 			name = p.find(r.fallback)
 		}
@@ -145,7 +147,7 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 // find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
 // regard to case.
 func (p *Policy) find(token string) uint32 {
-	if i, ok := sort.Find(int(p.names), func(i int) int { return foldCompare(token, p.nameAt(uint32(i))) }); ok {
+	if i, ok := sort.Find(int(p.names), func(i int) int { return ascii.FoldCompare(token, p.nameAt(uint32(i))) }); ok {
 		return uint32(i) + 1
 	}
 	// The empty token is part of every name, and "*" asks for the default group.

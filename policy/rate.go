@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // A Rate is a Request-rate record: so many pages in a period. RFC 9309 leaves room for the
@@ -67,7 +69,7 @@ func parseRate(value string) (r Rate, ok bool) {
 // parsePeriod reads "10", "10s", "15m", "1h" or "1d".
 func parsePeriod(s string) (time.Duration, bool) {
 	unit := time.Second
-	if i := strings.IndexByte("smhd", lower(s[len(s)-1])); i >= 0 {
+	if i := strings.IndexByte("smhd", ascii.Lower(s[len(s)-1])); i >= 0 {
 		s, unit = s[:len(s)-1], [...]time.Duration{time.Second, time.Minute, time.Hour, day}[i]
 	}
 	n, ok := parseCount(s)

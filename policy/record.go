@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
@@ -32,7 +33,7 @@ func (r Record) Under(token string) bool {
 		return true
 	}
 	for name := range strings.SplitSeq(r.names, "\n") {
-		if foldEqual(name, token) {
+		if ascii.FoldEqual(name, token) {
 			return true
 		}
 	}
@@ -44,7 +45,7 @@ func (r Record) Under(token string) bool {
 // Nothing here decides by a record.
 func (r Record) Known() (name, source string) {
 	for _, k := range known {
-		if foldEqual(r.Field, k.name) {
+		if ascii.FoldEqual(r.Field, k.name) {
 			return k.name, k.source
 		}
 	}
@@ -166,12 +167,12 @@ func (r *recordReader) uvarint() (v uint64) {
 
 // isFieldName tells a field from prose and markup that happens to have a colon.
 func isFieldName(field []byte) bool {
-	if len(field) > maxField || !isLetter(field[0]) {
+	if len(field) > maxField || !ascii.IsLetter(field[0]) {
 		return false
 	}
 	for _, c := range field {
 		switch {
-		case isLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
+		case ascii.IsLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
 		default:
 			return false
 		}
@@ -269,10 +270,10 @@ func (p *Policy) listed() (names map[int]string) {
 
 // isField reports whether a field is called name, in a spelling that the dialect accepts.
 func (p *Policy) isField(field, name string) bool {
-	if foldEqual(field, name) {
+	if ascii.FoldEqual(field, name) {
 		return true
 	}
-	if !foldEqual(name, "sitemap") { // the only record that a dialect reads in other spellings
+	if !ascii.FoldEqual(name, "sitemap") { // the only record that a dialect reads in other spellings
 		return false
 	}
 	kind, _ := p.dialect.reading().lines.KindOf([]byte(field))
@@ -299,11 +300,11 @@ func (p *Policy) Sitemaps() iter.Seq[string] {
 // isAbsoluteURL reports whether s begins with a scheme (RFC 3986 §3.1) and an authority.
 func isAbsoluteURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || rest == "" || strings.IndexByte("/?#", rest[0]) >= 0 || scheme == "" || !isLetter(scheme[0]) {
+	if !ok || rest == "" || strings.IndexByte("/?#", rest[0]) >= 0 || scheme == "" || !ascii.IsLetter(scheme[0]) {
 		return false // no scheme, or no host
 	}
 	for _, c := range []byte(scheme) {
-		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+		if !ascii.IsLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
 			return false
 		}
 	}
@@ -334,7 +335,7 @@ func (g Group) CrawlDelay() (time.Duration, bool) {
 
 // crawlDelay reads a record if it is a Crawl-delay that means something to the dialect.
 func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
-	if r.delay == delayIgnored || !foldEqual(field, "crawl-delay") {
+	if r.delay == delayIgnored || !ascii.FoldEqual(field, "crawl-delay") {
 		return 0, false
 	}
 	d, ok := parseSeconds(string(value))

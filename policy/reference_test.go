@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // This file keeps the search that came before keys and indexes: every rule in its order, with
@@ -246,7 +248,7 @@ func oldMatchTwofold(pattern, target string) bool {
 		case '?':
 			query = true
 		case '%':
-			if d := unhex(pattern[i+1])<<4 | unhex(pattern[i+2]); isOne(d, query) {
+			if d, _ := ascii.Unescape(pattern[i+1:]); isOne(d, query) {
 				c, i = d, i+2
 			}
 		}

@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
+)
 
 // ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent header value. It
 // returns "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)", and also for the form
@@ -11,7 +15,7 @@ import "strings"
 // name MJ12bot that way. The result is empty if the value names no product.
 func ProductToken(userAgent string) string {
 	first := leadingProduct(userAgent)
-	if !foldEqual(first, "mozilla") {
+	if !ascii.FoldEqual(first, "mozilla") {
 		return first
 	}
 	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
@@ -35,7 +39,7 @@ func ProductToken(userAgent string) string {
 func leadingProduct(s string) string {
 	s = strings.TrimLeft(s, " \t")
 	for i := range len(s) {
-		if c := s[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '_' {
+		if c := s[i]; !ascii.IsLetter(c) && (c < '0' || c > '9') && c != '-' && c != '_' {
 			return s[:i]
 		}
 	}
@@ -58,7 +62,7 @@ func wholeToken(value []byte) []byte {
 // the form of a product token in the grammar of §2.2.
 func leadingToken(value []byte) []byte {
 	for i, c := range value {
-		if !isLetter(c) && c != '-' && c != '_' {
+		if !ascii.IsLetter(c) && c != '-' && c != '_' {
 			return value[:i]
 		}
 	}
@@ -74,46 +78,10 @@ func namesAll(value []byte) bool {
 	return value[0] == '*' && (next == ' ' || '\t' <= next && next <= '\f')
 }
 
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
-
-// foldCompare orders a and b without regard to ASCII case. Product tokens are
-// ASCII; the folding of Unicode would make "K" of the Kelvin sign.
-func foldCompare[A, B string | []byte](a A, b B) int {
-	for i := range min(len(a), len(b)) {
-		if d := int(lower(a[i])) - int(lower(b[i])); d != 0 {
-			return d
-		}
-	}
-	return len(a) - len(b)
-}
-
-func foldEqual[A, B string | []byte](a A, b B) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		if a[i] != b[i] && lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func foldPrefix[A, B string | []byte](s A, prefix B) bool {
-	return len(s) >= len(prefix) && foldCompare(s[:len(prefix)], prefix) == 0
-}
-
 // foldContains reports whether part occurs in s. Both come from one line each.
 func foldContains(s, part string) bool {
 	for ; len(s) >= len(part); s = s[1:] {
-		if foldPrefix(s, part) {
+		if ascii.FoldPrefix(s, part) {
 			return true
 		}
 	}

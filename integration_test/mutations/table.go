@@ -323,7 +323,7 @@ var table = []mutation{
 	{"policy/page/list.go", "	p.scope = scopeOf(name)", "	_ = scopeOf(name)", "a page: a crawler's name binds everyone", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/list.go", "p.from, p.scope = line, 0, from, from.Scope", "p.from = line, 0, from", "a page: a crawler's name outlives its line", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/list.go", "if p.next > len(p.line) || !isWeekday(value) {", "if true {", "a page: a date ends at its comma", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
-	{"policy/page/list.go", "!colon || r != unknown || foldPrefix(name, \"max-\")", "!colon || r != unknown", "a page: a rule to come is a crawler", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
+	{"policy/page/list.go", "!colon || r != unknown || ascii.FoldPrefix(name, \"max-\")", "!colon || r != unknown", "a page: a rule to come is a crawler", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/rules.go", "return b < 0 && a >= 0", "return a < b", "a page: -1 is the smallest", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/rules.go", "f := t.sets &^ t.lifted", "f := t.sets", "a page: Yandex's positive words lift nothing", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},
 	{"policy/page/rules.go", "if t.engine.nocache && f&noCache != 0 {", "if false {", "a page: Bing's nocache does not win", "./policy/page", "TestRulesEqualAnIndependentEvaluator"},

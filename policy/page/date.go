@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // Names that dates are made of. time.Parse would take a zone that it does not
@@ -24,7 +26,7 @@ var (
 // isWeekday reports whether s is the name of a weekday, whole as in RFC 850 or
 // its first three letters as in RFC 822.
 func isWeekday(s string) bool {
-	return slices.ContainsFunc(weekdays[:], func(day string) bool { return foldEqual(s, day) || foldEqual(s, day[:3]) })
+	return slices.ContainsFunc(weekdays[:], func(day string) bool { return ascii.FoldEqual(s, day) || ascii.FoldEqual(s, day[:3]) })
 }
 
 // firstYear is the first that ISO 8601 has without agreement between the

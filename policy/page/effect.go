@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // An Effect is what holds for one crawler. The zero value restricts nothing. Two
@@ -119,11 +121,11 @@ func ParseRel(value string) (r Rel) {
 			n++
 		}
 		switch word := value[:n]; {
-		case foldEqual(word, "nofollow"):
+		case ascii.FoldEqual(word, "nofollow"):
 			r.NoFollow = true
-		case foldEqual(word, "ugc"):
+		case ascii.FoldEqual(word, "ugc"):
 			r.UGC = true
-		case foldEqual(word, "sponsored"):
+		case ascii.FoldEqual(word, "sponsored"):
 			r.Sponsored = true
 		}
 		value = value[min(n+1, len(value)):]

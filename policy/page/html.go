@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/net/html"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 const (
@@ -90,7 +92,7 @@ func (s *scanner) step(piece []byte, i int) int {
 			i++
 			continue
 		}
-		s.passedOver(row.hides != 0 && row.hides == lower(piece[i]))
+		s.passedOver(row.hides != 0 && row.hides == ascii.Lower(piece[i]))
 		if to &^= again; to == inTagName {
 			s.length, s.end = 0, at == afterLessSlash
 			s.offset = s.pos + int64(i-1)*int64(s.width) // of a start tag
@@ -119,7 +121,7 @@ func (s *scanner) tagName(piece []byte, i int) int {
 			return i
 		}
 		if s.length < len(s.name) {
-			s.name[s.length] = lower(piece[i])
+			s.name[s.length] = ascii.Lower(piece[i])
 		}
 		s.length++
 	}
@@ -130,7 +132,7 @@ func (s *scanner) tagName(piece []byte, i int) int {
 // hides its end, and goes on where the comparison leads.
 func (s *scanner) endOfRaw(c byte, i int) int {
 	switch {
-	case s.matched < len(s.raw) && lower(c) == s.raw[s.matched]:
+	case s.matched < len(s.raw) && ascii.Lower(c) == s.raw[s.matched]:
 		s.matched++
 		return i + 1
 	case s.matched < len(s.raw) || !endsName(c):
@@ -295,9 +297,9 @@ func (e *element) attributes() (name, content, problem string) {
 		return "", "", ""
 	case hasName:
 		return name, content, ""
-	case foldEqual(trim(equiv), "x-robots-tag"):
+	case ascii.FoldEqual(trim(equiv), "x-robots-tag"):
 		return equiv, content, `http-equiv="X-Robots-Tag" makes no robots rules: name="robots" does`
-	case foldEqual(trim(property), "robots"):
+	case ascii.FoldEqual(trim(property), "robots"):
 		return property, content, `property="robots" makes no robots rules: name="robots" does`
 	}
 	return "", "", ""

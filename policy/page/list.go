@@ -3,6 +3,8 @@ package page
 import (
 	"strconv"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // Limits of what is kept of one response.
@@ -106,7 +108,7 @@ func (p *listParser) statement(item string) Statement {
 	name, rest, colon := strings.Cut(item, ":")
 	name = trim(name)
 	r := lookup(name)
-	if !p.scopes || !colon || r != unknown || foldPrefix(name, "max-") {
+	if !p.scopes || !colon || r != unknown || ascii.FoldPrefix(name, "max-") {
 		return p.rule(name, rest, colon, r)
 	}
 	if name == "" {
@@ -119,7 +121,7 @@ func (p *listParser) statement(item string) Statement {
 	name, rest, colon = strings.Cut(rest, ":")
 	name = trim(name)
 	r = lookup(name)
-	if colon && r == unknown && !foldPrefix(name, "max-") {
+	if colon && r == unknown && !ascii.FoldPrefix(name, "max-") {
 		return Statement{rule: unknown, Problem: "a second crawler's name in one item"}
 	}
 	return p.rule(name, rest, colon, r)
@@ -149,7 +151,7 @@ func (p *listParser) rule(name, value string, colon bool, r uint8) Statement {
 		s.Value = trim(value)
 	}
 	switch valued := r != unknown && rules[r].value != valueNone; {
-	case r == unknown && colon && foldPrefix(name, "max-"):
+	case r == unknown && colon && ascii.FoldPrefix(name, "max-"):
 		s.Problem = "unknown rule with a value"
 	case r == unknown:
 		s.Problem = "unknown rule"
@@ -175,7 +177,7 @@ func (p *listParser) value(s *Statement) {
 	case valueImage:
 		s.Problem = "the value is none of none, standard, large"
 		for i, v := range imagePreviews {
-			if foldEqual(v, s.Value) {
+			if ascii.FoldEqual(v, s.Value) {
 				s.number, s.Problem = int64(i), ""
 			}
 		}
@@ -199,7 +201,7 @@ func (p *listParser) date(value string) string {
 	}
 	at := p.next
 	start, end := p.item()
-	if next := trim(p.line[start:end]); next == "" || !isDigit(next[0]) {
+	if next := trim(p.line[start:end]); next == "" || !ascii.IsDigit(next[0]) {
 		p.next = at
 		return value
 	}

@@ -1,6 +1,10 @@
 package page
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
+)
 
 // metadata are names of meta elements that never are crawlers: those of the HTML
 // standard and its registry that occur most. Without the table, the list of a
@@ -21,7 +25,7 @@ func (p *listParser) meta(name, content string, offset int64, problem string) {
 	name = trim(name)
 	from := Statement{Scope: name, Offset: offset, Problem: problem}
 	switch {
-	case problem != "" || foldEqual(name, "robots"):
+	case problem != "" || ascii.FoldEqual(name, "robots"):
 		from.Scope = ""
 	case !namesCrawler(name, content):
 		return

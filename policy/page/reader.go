@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // A Reader is the body of a response that looks for meta elements in what its
@@ -213,7 +215,7 @@ func (r *Reader) utf16(p []byte) {
 // of two first characters in ASCII, or else by what the Content-Type says, unless
 // the page cannot be in UTF-16.
 func encodingOf(b [4]byte, contentType string) encoding {
-	ascii := b[0] < 0x80 && b[1] < 0x80
+	plain := b[0] < 0x80 && b[1] < 0x80
 	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
 	label := charset(contentType)
 	switch {
@@ -223,9 +225,9 @@ func encodingOf(b [4]byte, contentType string) encoding {
 		return littleEndian
 	case b[0] == 0xFE && b[1] == 0xFF, even && !odd:
 		return bigEndian
-	case !ascii && (foldEqual(label, "utf-16") || foldEqual(label, "utf-16le")):
+	case !plain && (ascii.FoldEqual(label, "utf-16") || ascii.FoldEqual(label, "utf-16le")):
 		return littleEndian
-	case !ascii && foldEqual(label, "utf-16be"):
+	case !plain && ascii.FoldEqual(label, "utf-16be"):
 		return bigEndian
 	}
 	return octets
@@ -233,7 +235,7 @@ func encodingOf(b [4]byte, contentType string) encoding {
 
 func charset(contentType string) string {
 	for _, parameter := range strings.Split(contentType, ";")[1:] {
-		if name, value, _ := strings.Cut(parameter, "="); foldEqual(trim(name), "charset") {
+		if name, value, _ := strings.Cut(parameter, "="); ascii.FoldEqual(trim(name), "charset") {
 			return strings.Trim(trim(value), `"'`)
 		}
 	}

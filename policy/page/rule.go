@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // flags is a set of restrictions without a value.
@@ -101,7 +102,7 @@ const unknown = ^uint8(0)
 // lookup returns the index of a rule by its whole name, in any case.
 func lookup(name string) uint8 {
 	for i := range rules {
-		if foldEqual(rules[i].name, name) {
+		if ascii.FoldEqual(rules[i].name, name) {
 			return uint8(i)
 		}
 	}
@@ -138,35 +139,6 @@ func reading(d policy.Dialect) *engine {
 }
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
-
-// foldEqual compares without regard to ASCII case, which is all that names and
-// product tokens need.
-func foldEqual(a, b string) bool {
-	return len(a) == len(b) && foldPrefix(a, b)
-}
-
-func foldPrefix(s, prefix string) bool {
-	if len(s) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		if s[i] != prefix[i] && lower(s[i]) != lower(prefix[i]) {
-			return false
-		}
-	}
-	return true
-}
 
 // trim cuts ASCII white space. Line breaks occur in folded fields and in
 // attributes.

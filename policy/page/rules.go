@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // Rules are the statements of one response about how its content may be used,
@@ -154,7 +155,7 @@ func (s *Statement) ignored(e *engine, tokens []string) string {
 // elsewhere returns why a statement is for other crawlers, or "".
 func (s *Statement) elsewhere(e *engine, tokens []string) string {
 	if s.Scope == "" {
-		isOther := func(token string) bool { return !foldPrefix(token, e.byName) }
+		isOther := func(token string) bool { return !ascii.FoldPrefix(token, e.byName) }
 		if e.byName != "" && len(tokens) > 0 && !slices.ContainsFunc(tokens, isOther) {
 			return e.name + "'s AdsBot heeds only what names it"
 		}
@@ -170,7 +171,7 @@ func (s *Statement) elsewhere(e *engine, tokens []string) string {
 }
 
 func holds(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return foldEqual(n, name) })
+	return slices.ContainsFunc(names, func(n string) bool { return ascii.FoldEqual(n, name) })
 }
 
 // A total is what the statements come to that apply.

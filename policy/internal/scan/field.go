@@ -1,5 +1,7 @@
 package scan
 
+import "github.com/robotsgate/robotsgate/policy/internal/ascii"
+
 // A Kind tells what a line is.
 type Kind uint8
 
@@ -48,24 +50,9 @@ func usual(line []byte) (kind Kind, colon int) {
 func (r *Reading) KindOf(field []byte) (kind Kind, misspelt bool) {
 	for i := range spellings {
 		s := &spellings[i]
-		fits := len(field) == len(s.text) && !s.misspelt
-		if r.lenient {
-			fits = len(field) >= len(s.text)
-		}
-		if fits && hasPrefix(field, s.text) {
+		if (r.lenient || len(field) == len(s.text) && !s.misspelt) && ascii.FoldPrefix(field, s.text) {
 			return s.kind, s.misspelt
 		}
 	}
 	return Record, false
-}
-
-// hasPrefix reports whether field begins with prefix, which is in lower case. Fields are
-// ASCII: the folding of Unicode would take a long s for an "s".
-func hasPrefix(field []byte, prefix string) bool {
-	for i := range len(prefix) {
-		if c, p := field[i], prefix[i]; c != p && (c|0x20 != p || p < 'a') {
-			return false
-		}
-	}
-	return true
 }

@@ -1,9 +1,9 @@
 package checks
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
@@ -252,13 +252,13 @@ func findEscapes(v string) map[string]int {
 		if v[i] != '%' {
 			continue
 		}
-		c, ok := unhex(v[i+1:])
+		c, ok := ascii.Unescape(v[i+1:])
 		switch {
 		case !ok:
 			at["RT303"] = i
 		case c == '#':
 			at["RT308"] = i
-		case isUnreserved(c):
+		case ascii.IsUnreserved(c):
 			at["RT305"] = i
 		}
 		if ok && strings.ContainsAny(v[i+1:i+3], "abcdef") {
@@ -321,14 +321,14 @@ func reescape(v string) string {
 	for i := 0; i < len(v) && b.Len() <= report.MaxReplacement; i++ {
 		c, ok := v[i], false
 		if c == '%' {
-			if c, ok = unhex(v[i+1:]); !ok {
+			if c, ok = ascii.Unescape(v[i+1:]); !ok {
 				c = '%'
 			}
 		}
 		// Reserved characters stay as they are written: in a path "%2F" is never "/",
 		// and Google tells the others from their escapes too.
 		switch {
-		case ok && isUnreserved(c) || c < 0x80 && v[i] != '%':
+		case ok && ascii.IsUnreserved(c) || c < 0x80 && v[i] != '%':
 			b.WriteByte(c)
 		default:
 			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
@@ -338,20 +338,6 @@ func reescape(v string) string {
 		}
 	}
 	return b.String()
-}
-
-// unhex reads the two hexadecimal digits at the start of s.
-func unhex(s string) (octet byte, ok bool) {
-	if len(s) < 2 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s[:2], 16, 8)
-	return byte(n), err == nil
-}
-
-// isUnreserved tells the characters of RFC 3986 §2.3.
-func isUnreserved(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
 // session tells a pattern that holds the value of a session identifier: eight
