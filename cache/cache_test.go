@@ -123,55 +123,6 @@ func allowed(t *testing.T, c *cache.Cache, s *site, target string) bool {
 	return r.Policy.Decide("examplebot", target).Allowed
 }
 
-func TestZeroValueCachesForADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(rules("/private"))}
-		for _, step := range []struct {
-			wait    time.Duration
-			fetches int
-		}{
-			{0, 1}, {time.Second, 1}, {19*time.Hour + 11*time.Minute, 1},
-			{time.Minute, 2}, // past 80 % of 24 hours: refreshed in the background
-			{19 * time.Hour, 2}, {24 * time.Hour, 3},
-		} {
-			time.Sleep(step.wait)
-			if allowed(t, c, s, "/private/x") || !allowed(t, c, s, "/public") {
-				t.Fatal("not the rules of the file")
-			}
-			synctest.Wait()
-			if got := s.count(); got != step.fetches {
-				t.Errorf("after another %v: %d fetches, want %d", step.wait, got, step.fetches)
-			}
-		}
-	})
-}
-
-func TestOneFetchServesAllWhoAskMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 500 * time.Millisecond}
-		o, start := origin(t, "https://a.example"), time.Now()
-		first := make(chan *fetch.Result, 10_000)
-		for range cap(first) {
-			go func() {
-				r, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
-				if err != nil {
-					t.Error(err)
-				}
-				first <- r
-			}()
-		}
-		same := <-first
-		for range cap(first) - 1 {
-			if r := <-first; r != same {
-				t.Fatal("callers of one flight have different results")
-			}
-		}
-		if s.count() != 1 || time.Since(start) != s.delay {
-			t.Errorf("%d fetches in %v, want 1 in %v", s.count(), time.Since(start), s.delay)
-		}
-	})
-}
-
 func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 2 * time.Second}
@@ -233,69 +184,6 @@ func TestALoadThatMisbehavesIsUnreachable(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTheLastGoodCopyOutlivesAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := new(cache.Cache)
-		s := &site{serve: func(n int, _ *fetch.Result) *fetch.Result {
-			if n == 0 {
-				return rules("/private")
-			}
-			return down()
-		}}
-		for day := range 29 {
-			if allowed(t, c, s, "/private/x") || !allowed(t, c, s, "/public") {
-				t.Fatalf("day %d: not the last good rules", day)
-			}
-			time.Sleep(24 * time.Hour)
-		}
-		time.Sleep(2 * 24 * time.Hour)
-		if allowed(t, c, s, "/public") {
-			t.Error("day 31: allowed without a copy")
-		}
-		if got := s.count(); got < 20 || got > 40 {
-			t.Errorf("%d fetches for one request a day", got)
-		}
-	})
-}
-
-func TestACopyIsDroppedAtOnceForA404(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := new(cache.Cache)
-		s := &site{serve: inTurn(rules("/", "Cache-Control", "max-age=3600"), unavailable(404), down())}
-		if allowed(t, c, s, "/x") {
-			t.Error("allowed under Disallow: /")
-		}
-		time.Sleep(time.Hour)
-		if !allowed(t, c, s, "/x") {
-			t.Error("refused after the file was removed")
-		}
-		time.Sleep(25 * time.Hour)
-		if allowed(t, c, s, "/x") {
-			t.Error("that there was no file is no copy of one, yet it bridged an outage")
-		}
-	})
-}
-
-func TestUnreachableIsRetriedLessAndLess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(down())}
-		want := time.Duration(0)
-		for _, wait := range []time.Duration{30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600} {
-			allowed(t, c, s, "/x")
-			fetches := s.count()
-			want = wait * time.Second
-			time.Sleep(want - time.Second)
-			if allowed(t, c, s, "/x"); s.count() != fetches {
-				t.Errorf("asked again before %v", want)
-			}
-			time.Sleep(time.Second)
-			if allowed(t, c, s, "/x"); s.count() != fetches+1 {
-				t.Errorf("not asked again after %v", want)
-			}
-		}
-	})
 }
 
 func TestRetryAfterIsHonouredUpToADay(t *testing.T) {
