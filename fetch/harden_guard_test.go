@@ -138,27 +138,29 @@ func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {
 
 // A dialer that does not tell addresses (of unix sockets, tunnels, pipes) opens no more.
 func TestAnOriginWithoutAnAddressIsJudgedByItsName(t *testing.T) {
-	for _, c := range []struct{ origin, location, want string }{
-		{"http://a.test", "http://169.254.169.254/latest/meta-data", "disallow"},
-		{"http://a.test", "http://127.0.0.1/r", "disallow"},
-		{"http://a.test", "http://localhost/r", "disallow"},
-		{"http://a.test", "http://b.test/r", "rules"},
-		{"http://a.test", "http://8.8.8.8/r", "rules"},
-		{"http://8.8.8.8", "http://10.0.0.1/r", "disallow"},
-		{"http://localhost", "http://127.0.0.1/r", "rules"},
+	for _, c := range []struct{ origin, told, location, want string }{
+		{"http://a.test", "", "http://169.254.169.254/latest/meta-data", "disallow"},
+		{"http://a.test", "", "http://127.0.0.1/r", "disallow"},
+		{"http://a.test", "", "http://localhost/r", "disallow"},
+		{"http://a.test", "", "http://b.test/r", "rules"},
+		{"http://a.test", "", "http://8.8.8.8/r", "rules"},
+		{"http://8.8.8.8", "", "http://10.0.0.1/r", "disallow"},
+		{"http://localhost", "", "http://127.0.0.1/r", "rules"},
+		{"http://a.test", "8.8.8.8", "http://b.test/r", "disallow"}, // such a socket is where a public site would like to get to
+		{"http://a.test", "10.0.0.1", "http://b.test/r", "disallow"},
 	} {
 		u, err := url.Parse(c.location)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := world{
-			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {"", reply(302, "", "Location: "+c.location)},
+			originOf(t, c.origin).RobotsURL().Hostname() + ":80": {c.told, reply(302, "", "Location: "+c.location)},
 			u.Hostname() + ":80": {"", reply(200, file)},
 		}
 		f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
 		if err != nil || verdict(r) != c.want {
-			t.Errorf("%s to %s: got %s, want %s (%v, %v)", c.origin, c.location, verdict(r), c.want, err, r.Err)
+			t.Errorf("%s (%s) to %s: got %s, want %s (%v, %v)", c.origin, c.told, c.location, verdict(r), c.want, err, r.Err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +18,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func TestOneFetchForAThousandCallers(t *testing.T) {
 	release := make(chan struct{})
@@ -170,16 +167,6 @@ func TestPageRedirectsAreDecidedHopByHop(t *testing.T) {
 	}
 	if len(start.of("/to-private")) != 1 {
 		t.Error("the first hop is allowed and was not sent")
-	}
-}
-
-func TestATLSOriginIsGated(t *testing.T) {
-	record := new(seen)
-	s := httptest.NewTLSServer(handler(record, text(rules)))
-	defer s.Close()
-	check(t, gate(s.Client().Transport), s.URL, byRules)
-	if n := len(record.of("/robots.txt")); n != 1 {
-		t.Errorf("robots.txt was fetched %d times, want once", n)
 	}
 }
 

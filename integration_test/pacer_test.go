@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -191,57 +190,4 @@ func TestPacerKeepsTwentySitesAtTheirPaceAndWastesNoTime(t *testing.T) {
 		}
 	}
 	t.Errorf("at best %.3f times the least possible time, want %v at most", best, enough)
-}
-
-// After a 101 the request is over: the connection works both ways for as long as it likes, and takes no place
-// from the pages of its origin.
-func TestPacerUpgradedConnectionTakesNoPlace(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Upgrade") == "" {
-			return
-		}
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		io.Copy(conn, rw)
-	}))
-	defer s.Close()
-	pacer := &client.Pacer{Delay: time.Millisecond}
-	c := &http.Client{Transport: &client.Transport{UserAgent: userAgent, Pacer: pacer}}
-	defer c.CloseIdleConnections()
-	req, err := http.NewRequest("GET", s.URL+"/echo", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", "echo")
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, ok := res.Body.(io.ReadWriteCloser)
-	if !ok {
-		t.Fatalf("the body of a %d is a %T, want an io.ReadWriteCloser", res.StatusCode, res.Body)
-	}
-	defer conn.Close()
-	say := func(word string) {
-		io.WriteString(conn, word)
-		b := make([]byte, len(word))
-		if _, err := io.ReadFull(conn, b); string(b) != word || err != nil {
-			t.Errorf("sent %q, got %q, %v", word, b, err)
-		}
-	}
-	say("ping")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of a page that would wait for ever
-	defer cancel()
-	req, _ = http.NewRequestWithContext(ctx, "GET", s.URL+"/page", nil)
-	if res, err = c.Do(req); err != nil {
-		t.Fatalf("a page while the connection is open: %v", err)
-	}
-	res.Body.Close()
-	say("pong")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 const userAgent = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -108,4 +109,55 @@ func do(ctx context.Context, rt http.RoundTripper, url string) (bool, error) {
 		err = fmt.Errorf("body is %q", body)
 	}
 	return true, err
+}
+
+// verdict is what an answer for robots.txt means for the pages of its origin.
+type verdict int
+
+const (
+	byRules verdict = iota // /public is sent, /private refused by its rule
+	allowAll
+	disallowAll
+)
+
+// check asks for both pages and for robots.txt itself, which is always allowed.
+func check(t *testing.T, rt http.RoundTripper, origin string, want verdict) {
+	t.Helper()
+	for _, path := range []string{"/public", "/private"} {
+		sent, refusal := get(t, rt, origin+path)
+		wantSent := want == allowAll || want == byRules && path == "/public"
+		if sent != wantSent {
+			t.Errorf("%s: sent = %t, want %t (%v)", path, sent, wantSent, refusal)
+			continue
+		}
+		wantReason := policy.ReasonRule
+		if want == disallowAll {
+			wantReason = policy.ReasonUnreachable
+		}
+		if !sent && refusal.Decision.Reason != wantReason {
+			t.Errorf("%s: reason %v, want %v", path, refusal.Decision.Reason, wantReason)
+		}
+		if !sent && (refusal.Unreachable != nil) != (want == disallowAll) {
+			t.Errorf("%s: cause %v, want one only where robots.txt is unreachable", path, refusal.Unreachable)
+		}
+	}
+}
+
+// hijacked writes raw bytes and closes the connection.
+func hijacked(raw string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprint(conn, raw)
+		conn.Close()
+	}
+}
+
+func redirectTo(location string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		w.WriteHeader(http.StatusFound)
+	}
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
-	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 )
 
@@ -60,48 +58,6 @@ func TestTransportsOverOneCacheHaveTheirOwnFiles(t *testing.T) {
 			checkOwn(t, site, gates)
 			if n := len(record.of("/robots.txt")); n != 3 {
 				t.Errorf("robots.txt was asked for %d times, want 3", n)
-			}
-		})
-	}
-}
-
-func TestCachesOverOneStoreHaveTheirOwnFiles(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) cache.Store{
-		"bbolt": func(t *testing.T) cache.Store {
-			store, err := boltstore.Open(t.TempDir() + "/robots.db")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			return store
-		},
-		"Redis": func(t *testing.T) cache.Store {
-			store, err := redisstore.Open(startRedis(t).url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			return store
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			store := open(t)
-			site, record := cloaking(t)
-			for range 3 { // as after a restart
-				gates := map[string]*client.Transport{}
-				for _, agent := range []string{"abot", "bbot"} {
-					gates[agent] = agentGate(agent, &cache.Cache{Store: leftOpen(store)})
-				}
-				checkOwn(t, site, gates)
-				for _, rt := range gates {
-					if err := rt.Cache.Shutdown(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			// Without locks both may find the Store empty, and one displace the other once.
-			if n := len(record.of("/robots.txt")); n < 2 || n > 3 {
-				t.Errorf("robots.txt was asked for %d times, want 2 or 3", n)
 			}
 		})
 	}
