@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -41,17 +42,9 @@ func counted(make func() *cache.Cache) (ratio float64, bytes, grown int64) {
 // weight is what goes when what was made goes.
 func weight(make func() any) int64 {
 	made := make()
-	with := heap()
+	with := proc.Heap()
 	runtime.KeepAlive(made)
-	return with - heap()
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // what finalizers and pools let go
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	return with - proc.Heap()
 }
 
 // netHTTPHeader is a header as net/http makes it: all values are parts of one buffer.

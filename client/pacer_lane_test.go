@@ -12,6 +12,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -140,10 +141,10 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pacer{}
 		u := url.URL{Scheme: "https"}
-		var heap [11]uint64
+		var heap [11]int64
 		for i := range 1_000_001 {
 			if i%100_000 == 0 {
-				heap[i/100_000] = liveHeap()
+				heap[i/100_000] = proc.Heap()
 			}
 			u.Host = fmt.Sprintf("www.site-%d.example", i)
 			p.Wait(t.Context(), &u)
@@ -171,7 +172,7 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 // A URL may be long; of an origin, its name is kept.
 func TestPacerKeepsNoTextOfURLs(t *testing.T) {
 	p := &Pacer{Delay: -1}
-	before := liveHeap()
+	before := proc.Heap()
 	for i := range 200 {
 		u, err := url.Parse(fmt.Sprintf("http://%d.example/%s", i, strings.Repeat("x", 100_000)))
 		if err != nil {
@@ -179,18 +180,10 @@ func TestPacerKeepsNoTextOfURLs(t *testing.T) {
 		}
 		p.Wait(t.Context(), u)
 	}
-	if kept := int64(liveHeap() - before); kept > 1_000_000 {
+	if kept := proc.Heap() - before; kept > 1_000_000 {
 		t.Errorf("%d bytes live after 200 origins", kept)
 	}
 	runtime.KeepAlive(p)
-}
-
-func liveHeap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // Who is in line before whom: robots.txt is before a request that has a turn of Wait, which

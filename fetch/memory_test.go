@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // stalling serves the beginning of a file of 500 KiB to every host, and then nothing.
@@ -54,9 +54,7 @@ func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
 	const origins, most = 200, 8 << 20
 	dial, _ := stalling(t, 499<<10)
 	f := fetch.Fetcher{Transport: &http.Transport{DialContext: dial}, Timeout: 4 * time.Second, Retries: -1, MaxMemory: most}
-	var before, during runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := proc.Heap()
 	var fetches sync.WaitGroup
 	for i := range origins {
 		fetches.Go(func() {
@@ -68,10 +66,8 @@ func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
 		})
 	}
 	time.Sleep(1500 * time.Millisecond) // half of the time of a request
-	runtime.GC()
-	runtime.ReadMemStats(&during)
 	// Beside the files: 16 KiB of each that waits, and some 40 of its connection.
-	if grown, bound := int64(during.HeapAlloc)-int64(before.HeapAlloc), int64(most+origins*64<<10); grown > bound {
+	if grown, bound := proc.Heap()-before, int64(most+origins*64<<10); grown > bound {
 		t.Errorf("the heap has grown by %d KiB, want %d at most", grown>>10, bound>>10)
 	}
 	fetches.Wait()

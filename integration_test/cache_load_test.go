@@ -16,20 +16,13 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 // file is an answer with a file.
 func file(body []byte) *fetch.Result {
 	return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}
-}
-
-func heapAlive() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // A crawl through a million origins, one in a hundred of them hostile, stays within a
@@ -84,10 +77,10 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 	if worst.Load() > bound {
 		t.Errorf("%d bytes counted, want %d at most", worst.Load(), bound)
 	}
-	got, alive := c.Stats(), heapAlive()
+	got, alive := c.Stats(), proc.Heap()
 	runtime.KeepAlive(c)
 	c = nil
-	alive -= heapAlive() // what other tests have left may go at any time before
+	alive -= proc.Heap() // what other tests have left may go at any time before
 	if alive > 2*bound {
 		t.Errorf("%d MiB of heap after a collection, want %d at most", alive>>20, 2*bound>>20)
 	}

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"io"
 	"log"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // adds is a transport that gives each request a field, as those for tokens and sessions do.
@@ -28,8 +28,8 @@ func (a adds) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // logged has slog.Default write to what it returns, until the test ends.
-func logged(t *testing.T) *lockedBuffer {
-	b := new(lockedBuffer)
+func logged(t *testing.T) *proc.Log {
+	b := new(proc.Log)
 	logTo(t, b)
 	return b
 }
@@ -42,23 +42,6 @@ func logTo(t *testing.T, w io.Writer) {
 		log.SetOutput(to)
 		log.SetFlags(flags)
 	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin(t *testing.T) {

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
@@ -224,13 +221,13 @@ var dotServers = []struct {
 		return dialling(s.Listener.Addr().String())
 	}},
 	{"nginx", func(t *testing.T, root string) *http.Transport {
-		return startServer(t, "nginx", "nginx-light", func(dir string, port int) (string, []string) {
+		return startServer(t, "nginx", "nginx-light", func(dir, port string) (string, []string) {
 			return fmt.Sprintf(`daemon off; master_process off; error_log stderr; pid nginx.pid;
 events {}
 http {
 	access_log off;
 	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server { listen 127.0.0.1:%d; root %s; }
+	server { listen 127.0.0.1:%s; root %s; }
 }
 `, port, root), []string{"-p", dir, "-c", "conf"}
 		})
@@ -243,12 +240,12 @@ http {
 		return startApache(t, root, "AllowEncodedSlashes On\nMergeSlashes Off")
 	}},
 	{"caddy", func(t *testing.T, root string) *http.Transport {
-		return startServer(t, "caddy", "caddy", func(dir string, port int) (string, []string) {
+		return startServer(t, "caddy", "caddy", func(dir, port string) (string, []string) {
 			return fmt.Sprintf(`{
 	admin off
 	auto_https off
 }
-http://a.test:%d {
+http://a.test:%s {
 	bind 127.0.0.1
 	root * %s
 	file_server
@@ -268,10 +265,10 @@ http://a.test:%d {
 
 func startApache(t *testing.T, root, more string) *http.Transport {
 	const modules = "/usr/lib/apache2/modules"
-	return startServer(t, "apache2", "apache2-bin", func(dir string, port int) (string, []string) {
+	return startServer(t, "apache2", "apache2-bin", func(dir, port string) (string, []string) {
 		return fmt.Sprintf(`ServerRoot %[1]s
 ServerName a.test
-Listen 127.0.0.1:%[2]d
+Listen 127.0.0.1:%[2]s
 PidFile %[1]s/pid
 ErrorLog /dev/stderr
 User #65534
@@ -287,10 +284,10 @@ DocumentRoot %[4]s
 }
 
 func startLighttpd(t *testing.T, root, more string) *http.Transport {
-	return startServer(t, "lighttpd", "lighttpd", func(dir string, port int) (string, []string) {
+	return startServer(t, "lighttpd", "lighttpd", func(dir, port string) (string, []string) {
 		return fmt.Sprintf(`server.document-root = "%s"
 server.bind = "127.0.0.1"
-server.port = %d
+server.port = %s
 index-file.names = ( "index.html" )
 %s
 `, root, port, more), []string{"-D", "-f", filepath.Join(dir, "conf")}
@@ -299,52 +296,24 @@ index-file.names = ( "index.html" )
 
 // startServer starts a program of a Debian package with the configuration that configure
 // returns, and its arguments, and returns a transport that connects to nothing else.
-func startServer(t *testing.T, program, pkg string, configure func(dir string, port int) (string, []string)) *http.Transport {
+func startServer(t *testing.T, program, pkg string, configure func(dir, port string) (string, []string)) *http.Transport {
 	t.Helper()
 	name, err := exec.LookPath(program)
 	if err != nil {
 		t.Skipf("%s is not in the PATH: install it (Debian's %s) to run this test", program, pkg)
 	}
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), proc.FreePort(t)
 	conf, args := configure(dir, port)
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
 	cmd := exec.Command(name, args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-	proc.Own(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		cmd.Wait()
-	}()
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	addr := "127.0.0.1:" + port
+	proc.Serve(t, cmd, addr)
 	base := dialling(addr)
-	t.Cleanup(func() {
-		base.CloseIdleConnections()
-		cmd.Process.Kill()
-		<-ended
-	})
-	for end := time.Now().Add(20 * time.Second); ; {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-			return base
-		}
-		select {
-		case <-ended:
-			t.Fatalf("%s did not start:\n%s", program, &out)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not listen: %v", program, err)
-		}
-	}
+	t.Cleanup(base.CloseIdleConnections)
+	return base
 }
 
 func dialling(addr string) *http.Transport {

@@ -27,6 +27,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // engines are the ways to a Redis. says is what the error has to contain; if empty, there is
@@ -288,10 +289,9 @@ func startRedisWithTLS(t *testing.T) (addr, roots string) {
 	roots = filepath.Join(dir, "roots")
 	root, rootKey := certify(t, roots, "", nil, nil)
 	certify(t, cert, key, root, rootKey)
-	addr = freeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
+	port := proc.FreePort(t)
 	startRedis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", roots, "--tls-auth-clients", "no")
-	return addr, roots
+	return "127.0.0.1:" + port, roots
 }
 
 // certify writes a certificate, and its key if that has a file. Without a signer, it is one.
@@ -339,7 +339,7 @@ func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
 	_, wait := f.start(t, c.url, w)
 	until(time.Now().Add(3*time.Second), func() bool { return w.fewest(f.origins) >= 10 })
 	hung := time.Now()
-	c.nodes[0].cmd.Process.Signal(syscall.SIGSTOP)
+	c.nodes[0].Cmd.Process.Signal(syscall.SIGSTOP)
 	var others []string
 	for i := range f.origins {
 		u := siteURL(i)
@@ -425,7 +425,7 @@ requirepass another
 
 func (s *sentinel) failover(t *testing.T) {
 	start := time.Now()
-	s.master.kill()
+	s.master.Kill()
 	await(t, "a new master", func() bool { return strings.Contains(s.replica.info(t, "replication"), "role:master") })
 	t.Logf("a new master after %v", time.Since(start).Round(time.Millisecond))
 }
@@ -441,7 +441,7 @@ func startCluster(t *testing.T) *cluster {
 	c := &cluster{}
 	const slots = 16384
 	for i := range 3 {
-		_, bus, _ := net.SplitHostPort(freeAddr(t))
+		bus := proc.FreePort(t)
 		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "5000")
 		n.do(t, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 		n.do(t, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1)

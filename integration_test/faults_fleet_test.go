@@ -416,12 +416,12 @@ var fleetFaults = []struct {
 	{name: "FLUSHALL with bodies of 3 s in flight", short: true, early: 1, set: func(r *trial) { r.sites.body = 3 * time.Second },
 		fault: func(r *trial) { r.server.do(r.T, "FLUSHALL") }},
 	{name: "Redis away for 6 s, back empty", short: true, fault: func(r *trial) {
-		r.server.kill()
+		r.server.Kill()
 		heal(6*time.Second, func() { r.server.restart(r.T) })
 	}},
 	{name: "SIGSTOP of Redis for 7 s", short: true, fault: func(r *trial) {
-		r.server.cmd.Process.Signal(syscall.SIGSTOP)
-		heal(7*time.Second, func() { r.server.cmd.Process.Signal(syscall.SIGCONT) })
+		r.server.Cmd.Process.Signal(syscall.SIGSTOP)
+		heal(7*time.Second, func() { r.server.Cmd.Process.Signal(syscall.SIGCONT) })
 	}},
 	{name: "the line of one hangs for 8 s", short: true, set: withWires(straight), fault: func(r *trial) {
 		r.wires[0].hangs.Store(true)
@@ -502,7 +502,7 @@ func losesMaster(how syscall.Signal) func(r *trial) {
 		}
 		r.url, r.others = c.url, func(host string) bool { return has[host] }
 		r.fail = func() {
-			c.nodes[0].cmd.Process.Signal(how)
+			c.nodes[0].Cmd.Process.Signal(how)
 			time.Sleep(6 * time.Second)
 		}
 	}

@@ -1,18 +1,14 @@
 package integration_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -21,11 +17,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// vsftpdSettings are those of every row. %[1]d is the port, and %[2]s what is served.
+// vsftpdSettings are those of every row. %[1]s is the port, and %[2]s what is served.
 const vsftpdSettings = `
 listen=YES
 listen_address=127.0.0.1
-listen_port=%[1]d
+listen_port=%[1]s
 background=NO
 run_as_launching_user=YES
 seccomp_sandbox=NO
@@ -40,44 +36,13 @@ func startVsftpd(t *testing.T, dir, settings string) string {
 	if err != nil {
 		t.Skip("vsftpd is not in the PATH: install it, or add /usr/sbin to the PATH, to run this test")
 	}
-	port := freePort(t)
+	port := proc.FreePort(t)
 	conf := filepath.Join(t.TempDir(), "vsftpd.conf")
 	if err := os.WriteFile(conf, fmt.Appendf(nil, vsftpdSettings+settings, port, dir), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	vsftpd := exec.Command(program, conf)
-	vsftpd.Stdout, vsftpd.Stderr = &out, &out
-	proc.Own(t, vsftpd)
-	if err := vsftpd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		vsftpd.Wait()
-	}()
-	t.Cleanup(func() {
-		vsftpd.Process.Kill()
-		<-ended
-	})
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	for end := time.Now().Add(busy); ; {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			io.ReadFull(conn, make([]byte, 3)) // a session that has begun is counted, and ends
-			conn.Close()
-			return "ftp://" + addr
-		}
-		select {
-		case <-ended:
-			t.Fatalf("vsftpd did not start:\n%s", &out)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(end) {
-			t.Fatalf("vsftpd does not listen: %v", err)
-		}
-	}
+	proc.Serve(t, exec.Command(program, conf), "127.0.0.1:"+port)
+	return "ftp://127.0.0.1:" + port
 }
 
 // ftpRoot is a directory to serve with a robots.txt, unless that is "".

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -17,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,31 +26,31 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// nginxSites is what is in nginx.conf within http. %[1]d and %[2]d are the ports for http and https.
+// nginxSites is what is in nginx.conf within http. %[1]s and %[2]s are the ports for http and https.
 const nginxSites = `
 	server_tokens off; absolute_redirect off;
 	access_log off;
 	default_type text/plain;
 	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
 	root files;
-	server { listen 127.0.0.1:%[1]d; server_name plain.test; add_header Cache-Control max-age=60; }
-	server { listen 127.0.0.1:%[1]d; server_name gzip.test; gzip on; gzip_min_length 0; gzip_types text/plain; }
-	server { listen 127.0.0.1:%[1]d; server_name dated.test; etag off; }
-	server { listen 127.0.0.1:%[1]d; server_name endless.test; gzip on; gzip_min_length 0; gzip_types text/plain; chunked_transfer_encoding off; }
-	server { listen 127.0.0.1:%[1]d; server_name moved.test; return 301 http://plain.test/robots.txt; }
-	server { listen 127.0.0.1:%[1]d; server_name secured.test; return 308 https://$host$request_uri; }
-	server { listen 127.0.0.1:%[1]d; server_name looping.test; return 302 $request_uri; }
-	server { listen 127.0.0.1:%[1]d; server_name maze.test; return 302 $request_uri?; }
-	server { listen 127.0.0.1:%[1]d; server_name missing.test; root nothing; }
-	server { listen 127.0.0.1:%[1]d; server_name secret.test; location / { auth_basic x; auth_basic_user_file users; } }
-	server { listen 127.0.0.1:%[1]d; server_name closed.test; deny all; }
-	server { listen 127.0.0.1:%[1]d; server_name busy.test; location / { return 429; } add_header Retry-After 120 always; }
-	server { listen 127.0.0.1:%[1]d; server_name down.test; location / { return 503; } add_header Retry-After 3600 always; }
-	server { listen 127.0.0.1:%[1]d; server_name orphan.test; location / { proxy_pass http://127.0.0.1:1; } }
-	server { listen 127.0.0.1:%[1]d; server_name mute.test; return 444; }
-	server { listen 127.0.0.1:%[1]d; server_name large.test; location = /robots.txt { alias files/large.txt; } }
-	server { listen 127.0.0.1:%[1]d; server_name largezip.test; gzip on; gzip_types text/plain; location = /robots.txt { alias files/large.txt; } }
-	server { listen 127.0.0.1:%[2]d ssl http2; server_name secured.test h2.test; ssl_certificate cert.pem; ssl_certificate_key key.pem; }
+	server { listen 127.0.0.1:%[1]s; server_name plain.test; add_header Cache-Control max-age=60; }
+	server { listen 127.0.0.1:%[1]s; server_name gzip.test; gzip on; gzip_min_length 0; gzip_types text/plain; }
+	server { listen 127.0.0.1:%[1]s; server_name dated.test; etag off; }
+	server { listen 127.0.0.1:%[1]s; server_name endless.test; gzip on; gzip_min_length 0; gzip_types text/plain; chunked_transfer_encoding off; }
+	server { listen 127.0.0.1:%[1]s; server_name moved.test; return 301 http://plain.test/robots.txt; }
+	server { listen 127.0.0.1:%[1]s; server_name secured.test; return 308 https://$host$request_uri; }
+	server { listen 127.0.0.1:%[1]s; server_name looping.test; return 302 $request_uri; }
+	server { listen 127.0.0.1:%[1]s; server_name maze.test; return 302 $request_uri?; }
+	server { listen 127.0.0.1:%[1]s; server_name missing.test; root nothing; }
+	server { listen 127.0.0.1:%[1]s; server_name secret.test; location / { auth_basic x; auth_basic_user_file users; } }
+	server { listen 127.0.0.1:%[1]s; server_name closed.test; deny all; }
+	server { listen 127.0.0.1:%[1]s; server_name busy.test; location / { return 429; } add_header Retry-After 120 always; }
+	server { listen 127.0.0.1:%[1]s; server_name down.test; location / { return 503; } add_header Retry-After 3600 always; }
+	server { listen 127.0.0.1:%[1]s; server_name orphan.test; location / { proxy_pass http://127.0.0.1:1; } }
+	server { listen 127.0.0.1:%[1]s; server_name mute.test; return 444; }
+	server { listen 127.0.0.1:%[1]s; server_name large.test; location = /robots.txt { alias files/large.txt; } }
+	server { listen 127.0.0.1:%[1]s; server_name largezip.test; gzip on; gzip_types text/plain; location = /robots.txt { alias files/large.txt; } }
+	server { listen 127.0.0.1:%[2]s ssl http2; server_name secured.test h2.test; ssl_certificate cert.pem; ssl_certificate_key key.pem; }
 `
 
 // startNginx runs nginx with these sites and returns a transport to it by name.
@@ -76,49 +74,19 @@ func startNginx(t *testing.T) *http.Transport {
 	write("files/large.txt", origins.File+strings.Repeat("# more of it\n", 100_000))
 	write("users", "")
 	roots := certificate(t, write, "secured.test", "h2.test")
-	ports := [2]int{freePort(t), freePort(t)}
+	ports := [2]string{proc.FreePort(t), proc.FreePort(t)}
 	write("nginx.conf", "daemon off; master_process off; error_log stderr; pid nginx.pid;\nevents {}\nhttp {"+fmt.Sprintf(nginxSites, ports[0], ports[1])+"}\n")
 
-	var out bytes.Buffer
-	nginx := exec.Command(program, "-p", dir, "-c", "nginx.conf")
-	nginx.Stderr = &out
-	proc.Own(t, nginx)
-	if err := nginx.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		nginx.Wait()
-	}()
-	t.Cleanup(func() {
-		nginx.Process.Kill()
-		<-ended
-	})
-	base := &http.Transport{
+	proc.Serve(t, exec.Command(program, "-p", dir, "-c", "nginx.conf"), "127.0.0.1:"+ports[1])
+	return &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots},
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			port := ports[0]
 			if strings.HasSuffix(addr, ":443") {
 				port = ports[1]
 			}
-			return new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+port)
 		},
-	}
-	for end := time.Now().Add(busy); ; {
-		conn, err := base.DialContext(t.Context(), "tcp", "plain.test:443")
-		if err == nil {
-			conn.Close()
-			return base
-		}
-		select {
-		case <-ended:
-			t.Fatalf("nginx did not start:\n%s", &out)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nginx does not listen: %v", err)
-		}
 	}
 }
 
@@ -149,16 +117,6 @@ func certificate(t *testing.T, write func(name, text string), names ...string) *
 	roots := x509.NewCertPool()
 	roots.AddCert(c)
 	return roots
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	_, port, _ := net.SplitHostPort(freeAddr(t))
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func TestNginx(t *testing.T) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/url"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,62 +27,23 @@ import (
 
 // redisServer is a real redis-server of this test's own.
 type redisServer struct {
+	*proc.Server
 	url    string
-	cmd    *exec.Cmd
 	client *redis.Client
 }
 
-// startRedis starts a server that keeps nothing on disk. It skips the test where
-// redis-server is not installed (Debian, Ubuntu: apt-get install redis-server).
 func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed; the tests with a real Redis do not run")
-	}
-	addr := freeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	s := &redisServer{url: "redis://" + addr, client: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
-	s.cmd = exec.Command(program, append(args, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())...)
-	proc.Own(t, s.cmd)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.kill()
-		s.client.Close()
-	})
+	server, addr := proc.Redis(t, args...)
+	s := &redisServer{server, "redis://" + addr, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
+	t.Cleanup(func() { s.client.Close() })
 	for start := time.Now(); time.Since(start) < busy; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			if err := s.client.Ping(t.Context()).Err(); err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
-				return s
-			}
+		if err := s.client.Ping(t.Context()).Err(); err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
+			return s
 		}
 	}
 	t.Fatal("redis-server does not answer")
 	return nil
-}
-
-func (s *redisServer) kill() {
-	s.cmd.Process.Signal(syscall.SIGCONT) // it may have been stopped
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
-}
-
-// freeAddr has a port for a server that is told its port. It is none of those that systems give to connections:
-// one of these could take it before the server does.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 func openRedis(t *testing.T, url string) *redisstore.Store {
@@ -106,29 +65,6 @@ func TestRedisPassesTheSuiteForStores(t *testing.T) {
 		}
 		return openRedis(t, s.url)
 	})
-}
-
-// A lock that is not renewed lapses, and its holder cannot take it back.
-func TestRedisLockOfADeadProcessLapses(t *testing.T) {
-	s := startRedis(t)
-	store := openRedis(t, s.url)
-	start := time.Now()
-	if err := s.client.Set(t.Context(), "robotsgate:lock:https://a.example", "token of the dead", 300*time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
-	for ; ; time.Sleep(10 * time.Millisecond) {
-		unlock, ok, err := store.Lock(t.Context(), "https://a.example", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if since := time.Since(start); ok && since < 300*time.Millisecond || since > 30*time.Second {
-			t.Fatalf("taken %v after %v", ok, since)
-		}
-		if ok {
-			unlock()
-			return
-		}
-	}
 }
 
 // What a Store may count on in Redis: values expire, an over-long one is not read, a lock is given
@@ -189,11 +125,11 @@ var redisFaults = []struct {
 	pause  time.Duration // between lookups
 }{
 	{"down at start", func(t *testing.T) (string, func()) {
-		return "redis://" + freeAddr(t), nil
+		return "redis://127.0.0.1:" + proc.FreePort(t), nil
 	}, 20, 0},
 	{"killed in mid-run", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
-		return s.url, s.kill
+		return s.url, s.Kill
 	}, 20, 0},
 	{"accepting and never answering", func(t *testing.T) (string, func()) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -214,7 +150,7 @@ var redisFaults = []struct {
 	}, 20, 0},
 	{"stopped in mid-run", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
-		return s.url, func() { s.cmd.Process.Signal(syscall.SIGSTOP) }
+		return s.url, func() { s.Cmd.Process.Signal(syscall.SIGSTOP) }
 	}, 20, 0},
 	{"READONLY", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
@@ -245,7 +181,7 @@ var redisFaults = []struct {
 		t.Cleanup(func() { cancel(); flapping.Wait() })
 		flapping.Go(func() {
 			for up := false; ctx.Err() == nil; up = !up {
-				s.cmd.Process.Signal(map[bool]syscall.Signal{false: syscall.SIGSTOP, true: syscall.SIGCONT}[up])
+				s.Cmd.Process.Signal(map[bool]syscall.Signal{false: syscall.SIGSTOP, true: syscall.SIGCONT}[up])
 				time.Sleep(200 * time.Millisecond)
 			}
 		})
@@ -274,7 +210,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var log lockedLog
+				var log proc.Log
 				c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				var fetches atomic.Int32
 				worst := time.Duration(0)
@@ -310,7 +246,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				store.Close()
 				t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
 					worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
-				if n := log.lines(); n > 4 {
+				if n := strings.Count(log.String(), "\n"); n > 4 {
 					t.Errorf("%d lines in the log, want one for each change", n)
 				}
 			})
@@ -395,23 +331,3 @@ func originOf(t testing.TB, raw string) fetch.Origin {
 	}
 	return o
 }
-
-// lockedLog is a log that may be written to while it is read.
-type lockedLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *lockedLog) lines() int { return strings.Count(l.String(), "\n") }

@@ -422,12 +422,8 @@ func (f fleet) asksAlone(process int, host string) bool {
 
 func (s *redisServer) restart(t *testing.T) {
 	t.Helper()
-	s.kill()
-	s.cmd = exec.Command(s.cmd.Args[0], s.cmd.Args[1:]...)
-	proc.Own(t, s.cmd)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s.Kill()
+	s.Server = proc.Serve(t, exec.Command(s.Cmd.Args[0], s.Cmd.Args[1:]...), s.client.Options().Addr)
 }
 
 // redisRefusals are ways in which a Redis takes no turns.
@@ -503,7 +499,7 @@ func TestFleetSaysThatItsPasswordIsWrong(t *testing.T) {
 	if err := waitsInVain(t, pacer, "WRONGPASS"); err != nil && strings.Contains(err.Error(), "mistyped") {
 		t.Errorf("Wait repeats the password: %v", err)
 	}
-	var log lockedLog
+	var log proc.Log
 	var fetches atomic.Int32
 	c := &cache.Cache{Store: openRedis(t, url), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for i := range 10 {
@@ -613,46 +609,6 @@ func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
 	}
 }
 
-// Fleets with different prefixes know nothing of each other; all processes of one know of a 429.
-func TestFleetSharesPauses(t *testing.T) {
-	s := startRedis(t)
-	u := siteURL(0)
-	web := tripper(func(req *http.Request) (*http.Response, error) {
-		res := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}, Request: req}
-		if req.URL.Path == "/busy" {
-			res.StatusCode, res.Header = 429, http.Header{"Retry-After": {"20"}}
-		}
-		return res, nil
-	})
-	pacers := make([]*client.Pacer, 3)
-	for i, prefix := range []string{"", "", "another:"} {
-		pacers[i] = &client.Pacer{Turns: openTurns(t, s.url, prefix), Delay: -1}
-	}
-	landed := make(chan turns.Event, 9)
-	pacers[0].Turns = heard{pacers[0].Turns, landed}
-	c := &http.Client{Transport: &client.Transport{Base: web, Pacer: pacers[0]}}
-	if _, err := c.Get("http://" + u.Host + "/busy"); err != nil {
-		t.Fatal(err)
-	}
-	for <-landed != turns.Failed { // the news travels behind the caller
-	}
-	for i, want := range []bool{false, false, true} {
-		patience := time.Second
-		if want {
-			patience = busy
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := pacers[i].Wait(ctx, u)
-		cancel()
-		if (err == nil) != want {
-			t.Errorf("process %d: %v, want a turn: %v", i, err, want)
-		}
-	}
-	if wait := time.Until(pacers[1].Next(u)); wait < 15*time.Second {
-		t.Errorf("another process waits %v, want what is left of 20s", wait)
-	}
-}
-
 // heard tells when its Store has been told.
 type heard struct {
 	turns.Store
@@ -664,10 +620,6 @@ func (s heard) Tell(ctx context.Context, origin string, n turns.Report) error {
 	s.landed <- n.Event
 	return err
 }
-
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // proxyTo is a line to Redis that takes time, half of it in each direction, and that is cut
 // before every so many answers.

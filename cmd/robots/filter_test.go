@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -397,30 +396,6 @@ func read(t *testing.T, name string) []byte {
 // redis starts a server for the test and returns its URL.
 func redis(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(address)
-	server := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	proc.Own(t, server)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return "redis://" + address + "/0"
-		}
-		if t.Context().Err() != nil || server.ProcessState != nil {
-			t.Fatal("redis-server did not start")
-		}
-		runtime.Gosched()
-	}
+	_, addr := proc.Redis(t)
+	return "redis://" + addr + "/0"
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // certified writes a certificate for 127.0.0.1 and its key over what is there, and returns the pool that trusts it.
@@ -57,9 +58,9 @@ func certified(t *testing.T, cert, key string) *x509.CertPool {
 var daemons = []string{"serve", "proxy"}
 
 // startDaemon runs one in this process, and returns where it says that it is reached.
-func startDaemon(t *testing.T, name string, args ...string) (at string, log *locked) {
+func startDaemon(t *testing.T, name string, args ...string) (at string, log *proc.Log) {
 	t.Helper()
-	log = new(locked)
+	log = new(proc.Log)
 	a := &shell.App{Streams: shell.Streams{Err: log}}
 	cmd := newServer(a).command()
 	if name == "proxy" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // relay is a running "robots proxy".
@@ -26,25 +26,7 @@ type relay struct {
 	url  *url.URL
 	stop context.CancelFunc
 	end  chan int // its exit status
-	log  *locked
-}
-
-// locked is a buffer that is read while it is written to.
-type locked struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
+	log  *proc.Log
 }
 
 // startProxy runs "robots proxy" in this process, with flags.
@@ -54,7 +36,7 @@ func startProxy(t *testing.T, args ...string) *relay {
 
 func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	t.Helper()
-	v := &relay{t: t, log: new(locked)}
+	v := &relay{t: t, log: new(proc.Log)}
 	p := newProxy(&shell.App{Streams: shell.Streams{Err: v.log}})
 	p.bounds = l
 	var said string

@@ -13,12 +13,13 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // watchProxy is startProxy with a listener for what watches it.
 func watchProxy(t *testing.T, args ...string) (v *relay, watch string) {
 	t.Helper()
-	v = &relay{t: t, log: new(locked)}
+	v = &relay{t: t, log: new(proc.Log)}
 	p := newProxy(&shell.App{Streams: shell.Streams{Err: v.log}})
 	var said string
 	said, v.stop, v.end = startCommand(t, p.command(), p.App, append([]string{"--listen=127.0.0.1:0", "--cache=none",

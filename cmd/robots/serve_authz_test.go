@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
@@ -200,36 +199,19 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 // gateway runs a server with a configuration, and returns its address once it listens.
 func gateway(t *testing.T, binary string, args []string, config, origin, authz string) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	free.Close()
-	dir := t.TempDir()
-	_, port, _ := net.SplitHostPort(at)
+	dir, port := t.TempDir(), proc.FreePort(t)
+	at := "127.0.0.1:" + port
 	fill := strings.NewReplacer("DIR", dir, "LISTEN", at, "ORIGIN", origin, "SERVE", authz, "PORT", port)
 	file := filepath.Join(dir, "config")
 	if err := os.WriteFile(file, []byte(fill.Replace(config)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := t.Output()
-	cmd := exec.CommandContext(t.Context(), binary)
+	cmd := exec.Command(binary)
 	for _, a := range args {
 		cmd.Args = append(cmd.Args, fill.Replace(a))
 	}
 	cmd.Args = append(cmd.Args, file)
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), "HOME="+dir)
-	proc.Own(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", at); err == nil {
-			c.Close()
-			return at
-		}
-	}
-	t.Fatalf("%s does not listen", binary)
-	return ""
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	proc.Serve(t, cmd, at)
+	return at
 }

@@ -329,19 +329,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Args = append([]string{"robots", "serve", "--listen=127.0.0.1:0"}, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	proc.Own(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cmd, strings.TrimSuffix(strings.TrimPrefix(line, "robots serve: "), "\n")
+	return cmd, strings.TrimPrefix(proc.FirstLine(t, cmd), "robots serve: ")
 }
 
 func get(t *testing.T, url string) string {

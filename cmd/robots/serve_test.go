@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -391,20 +391,14 @@ func TestServeStreamsAtConstantMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var before runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var most int64
+	before, most := proc.Heap(), int64(0)
 	d, buffer := 0, make([]byte, 1<<20)
 	for i := 0; err == nil; i++ {
 		var n int
 		n, err = res.Body.Read(buffer)
 		d += bytes.Count(buffer[:n], []byte("\n"))
 		if i%1000 == 0 {
-			var m runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			most = max(most, int64(m.HeapAlloc)-int64(before.HeapAlloc))
+			most = max(most, proc.Heap()-before)
 		}
 	}
 	if d != lines || most > 24<<20 {
@@ -568,19 +562,13 @@ func TestServeMatchesAtConstantMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	memory := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	lines, begin := bufio.NewReaderSize(res.Body, 1<<16), memory()
+	lines, begin := bufio.NewReaderSize(res.Body, 1<<16), proc.Heap()
 	for range urls / 2 {
 		if _, err := lines.ReadSlice('\n'); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if grown := memory() - begin; grown > 16<<20 {
+	if grown := proc.Heap() - begin; grown > 16<<20 {
 		t.Errorf("%d MiB more, want at most 16", grown>>20)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // service is a process of "robots serve" whose sites are all answered by this one.
@@ -49,19 +50,7 @@ func serve(b *testing.B) *service {
 func start(b *testing.B, bin string, args ...string) (addr string, pid int) {
 	b.Helper()
 	cmd := exec.Command(bin, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, addr, _ = strings.Cut(strings.TrimSpace(line), "http://")
+	_, addr, _ = strings.Cut(proc.FirstLine(b, cmd), "http://")
 	return addr, cmd.Process.Pid
 }
 
@@ -355,12 +344,7 @@ func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
 	places := regexp.MustCompile(`127\.0\.0\.1:(\$PORT\d)|\$SERVICE`)
 	config := places.ReplaceAllStringFunc(gateways, func(name string) string {
 		if ports[name] == "" {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close()
-			ports[name] = l.Addr().String()
+			ports[name] = "127.0.0.1:" + proc.FreePort(b)
 		}
 		return ports[name]
 	})
@@ -369,12 +353,7 @@ func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(nginx, "-p", dir, "-c", file)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
+	proc.Serve(b, exec.Command(nginx, "-p", dir, "-c", file), ports["$PORT1"])
 	return ports
 }
 
@@ -389,14 +368,6 @@ func BenchmarkServeAuthz(b *testing.B) {
 	ports := gateway(b, nginx, serve(b).addr)
 	side := func(port string) func() time.Duration {
 		addr := ports["127.0.0.1:"+port]
-		for last := time.Now().Add(5 * time.Second); ; {
-			if c, err := net.Dial("tcp", addr); err == nil {
-				c.Close()
-				break
-			} else if time.Now().After(last) {
-				b.Fatal(err)
-			}
-		}
 		return load(b, n, crowd(b, 16, addr, "/articles/page.html", "User-Agent: ExampleBot/1.0"), 200)
 	}
 	for name, port := range map[string]string{"a-server": "$PORT2", "itself": "$PORT5"} {

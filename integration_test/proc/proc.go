@@ -13,6 +13,10 @@ import (
 // output: go test waits until all that hold a descriptor of the test have ended.
 func Own(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
+	own(t, cmd, func() { _ = cmd.Wait() })
+}
+
+func own(t testing.TB, cmd *exec.Cmd, wait func()) {
 	group(cmd)
 	if cmd.Stdout == os.Stdout {
 		cmd.Stdout = t.Output()
@@ -27,7 +31,7 @@ func Own(t testing.TB, cmd *exec.Cmd) {
 	t.Cleanup(func() {
 		if cmd.Process != nil {
 			_ = kill(cmd)
-			_ = cmd.Wait()
+			wait()
 		}
 	})
 }

@@ -2,7 +2,6 @@
 package proxybench
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 const (
@@ -122,19 +122,8 @@ func (c *child) work(b *testing.B) time.Duration {
 // start runs a proxy, which says where it listens, until the benchmark ends.
 func start(b *testing.B, cmd *exec.Cmd, env []string) *child {
 	cmd.Env, cmd.Stderr = env, os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	at, err := url.Parse(strings.TrimSpace(line[strings.Index(line, "http://"):]))
+	line := proc.FirstLine(b, cmd)
+	at, err := url.Parse(line[strings.Index(line, "http://"):])
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"net"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -15,34 +13,15 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
-// serve starts a Redis that keeps nothing on disk. It skips the test where redis-server is not installed.
+// serve starts a Redis.
 func serve(t *testing.T) *redis.Client {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	server := exec.Command(program, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, ContextTimeoutEnabled: true, MaxRetries: -1})
-	t.Cleanup(func() { c.Close(); server.Process.Kill(); server.Wait() })
-	for range 500 {
-		if c.Ping(t.Context()).Err() == nil {
-			return c
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("redis-server does not answer")
-	return nil
+	_, addr := proc.Redis(t)
+	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1})
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 func open(t *testing.T, c *redis.Client) *redisturns.Store {
@@ -197,6 +176,16 @@ func TestGarbageEnds(t *testing.T) {
 			tell(t, s, turns.Report{Ask: page("first"), Event: turns.Dropped})
 		})
 	}
+}
+
+// Fleets with different prefixes know nothing of each other.
+func TestPrefixesKeepFleetsApart(t *testing.T) {
+	c := serve(t)
+	one, another := open(t, c), open(t, c)
+	another.Prefix = "another:"
+	take(t, one, page("first"), 0)
+	take(t, open(t, c), page("second"), 6*time.Second) // the lease and the delay
+	take(t, another, page("third"), 0)
 }
 
 // Thousands wait at one origin, or have places there.
