@@ -68,8 +68,7 @@ func TestCredentialsOfSignAreForOneOrigin(t *testing.T) {
 			}
 			return nil
 		}}
-		r, err := f.Fetch(t.Context(), originOf(t, srv.URL), nil)
-		check(t, r, err, row.want)
+		r := fetched(t, f, srv.URL, nil, row.want)
 		if !slices.Equal(own, []string{"abc", "abc"}) || !slices.Equal(keys, row.keys) {
 			t.Errorf("blind %v: the origin got %q, the other %q, want %q; %v", row.blind, own, keys, row.keys, r)
 		}

@@ -148,8 +148,7 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 				}
 				// Our own time-out is an answer.
 				start = time.Now()
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
+				fetched(t, &f, "http://a.test", nil, "disallow")
 				if took := time.Since(start); took > 30*time.Second {
 					t.Errorf("gave up after %v, want at most 30s", took)
 				}
@@ -192,8 +191,7 @@ func TestErrSaysWhichTimeWasUp(t *testing.T) {
 					}()
 					return client, nil
 				}}}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
+				r := fetched(t, &f, "http://a.test", nil, "disallow")
 				if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) {
 					t.Errorf("got %v, want it to say %q", r.Err, c.want)
 				}
@@ -232,8 +230,7 @@ func TestWhatIsWorthARetry(t *testing.T) {
 					res.Body = io.NopCloser(io.MultiReader(strings.NewReader(c.body), readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
 					return res, c.err
 				})}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				check(t, r, err, "disallow")
+				r := fetched(t, &f, "http://a.test", nil, "disallow")
 				if n != c.want {
 					t.Errorf("%d requests, want %d", n, c.want)
 				}
@@ -262,8 +259,7 @@ func TestTheCauseOfAFailureIsNoText(t *testing.T) {
 	} {
 		rt, _ := answers(c.res)
 		f := fetch.Fetcher{Transport: rt, Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "https://a.test", nil, "disallow")
 		if got := fetch.CauseOf(r.Err); got != "" {
 			t.Errorf("%s: %q: %v", c.name, got, r.Err)
 		}
@@ -273,8 +269,7 @@ func TestTheCauseOfAFailureIsNoText(t *testing.T) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
 		})}
-		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "https://a.test", nil, "disallow")
 		if got := fetch.CauseOf(r.Err); got != "connection_timeout" {
 			t.Errorf("silence: %q: %v", got, r.Err)
 		}
@@ -319,8 +314,7 @@ func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
 	t.Run("time-out", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := fetch.Fetcher{Transport: base, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, "disallow")
+			fetched(t, &f, "http://a.test", nil, "disallow")
 		})
 	})
 	t.Run("the caller goes", func(t *testing.T) {
@@ -364,8 +358,7 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 			rt, n := answers(response(503, "", "Retry-After", "3600"))
 			f := fetch.Fetcher{Transport: rt, Timeout: timeout}
 			start := time.Now()
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, "disallow")
+			fetched(t, &f, "http://a.test", nil, "disallow")
 			if took := time.Since(start); took != 0 || *n != 1 {
 				t.Errorf("waited %v for a server that asks for an hour, %d requests", took, *n)
 			}
@@ -391,8 +384,7 @@ func TestTheFirstPlacesAreGivenBack(t *testing.T) {
 			}
 			synctest.Wait()
 			start := time.Now()
-			r, err := f.Fetch(t.Context(), originOf(t, "http://quick.test"), nil)
-			check(t, r, err, "rules")
+			fetched(t, &f, "http://quick.test", nil, "rules")
 			if took := time.Since(start); took != want {
 				t.Errorf("Timeout %v: the 257th began after %v, want %v", timeout, took, want)
 			}

@@ -62,8 +62,7 @@ func TestValidatorsAreSentWhereTheyBelong(t *testing.T) {
 				}
 				return response(200, file), nil
 			})}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), c.prev)
-			check(t, r, err, "rules")
+			fetched(t, &f, "http://a.test", c.prev, "rules")
 		})
 	}
 }
@@ -83,8 +82,7 @@ func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
 		}
 		return response(304, "", "ETag", tag), nil
 	})}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
-	check(t, r, err, "rules")
+	r := fetched(t, &f, "http://a.test", prev, "rules")
 	if sent["http://a.test/robots.txt"] != "" || sent["http://a.test/hop"] != "" || sent["http://b.test/r"] != tag {
 		t.Errorf("sent %q", sent)
 	}
@@ -99,8 +97,7 @@ func TestRFC9111_A304RenewsWhatIsStored(t *testing.T) {
 	rt, _ := answers(response(304, "", "ETag", tag, "Cache-Control", "max-age=3600", "X-New", "added", "Content-Type", "text/html", "Set-Cookie", "a=b"))
 	f := fetch.Fetcher{Transport: rt}
 	before := time.Now()
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
-	check(t, r, err, "rules")
+	r := fetched(t, &f, "http://a.test", prev, "rules")
 	if r == prev || r.Policy != prev.Policy || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
 		t.Errorf("got %v", r)
 	}

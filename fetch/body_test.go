@@ -51,8 +51,7 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rt, _ := answers(response(200, c.body))
 			f := fetch.Fetcher{Transport: rt}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, c.want)
+			r := fetched(t, &f, "http://a.test", nil, c.want)
 			if r.Truncated != (len(c.body) > max) || string(r.Body) != c.body[:min(len(c.body), max+1)] {
 				t.Errorf("truncated %v, %d of %d bytes", r.Truncated, len(r.Body), len(c.body))
 			}
@@ -195,8 +194,7 @@ func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Retries: -1, Transport: piped(func() []byte { return []byte(c.message) })}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, c.want)
+			fetched(t, &f, "http://a.test", nil, c.want)
 		})
 	}
 }

@@ -89,12 +89,19 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	}
 }
 
+// fetched is what f makes of the robots.txt for a URL. It checks that as check does.
+func fetched(t *testing.T, f *fetch.Fetcher, url string, prev *fetch.Result, want string) *fetch.Result {
+	t.Helper()
+	r, err := f.Fetch(t.Context(), originOf(t, url), prev)
+	check(t, r, err, want)
+	return r
+}
+
 func TestTheZeroValueFetches(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, file) }))
 	defer s.Close()
 	var f fetch.Fetcher
-	r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
-	check(t, r, err, "rules")
+	r := fetched(t, &f, s.URL, nil, "rules")
 	if r.StatusCode != 200 || string(r.Body) != file || r.Redirects != nil || r.Truncated || r.RetryAfter != 0 {
 		t.Errorf("got %v", r)
 	}
@@ -122,8 +129,7 @@ func TestNoRedirectLeadsToFTP(t *testing.T) {
 			}
 			return response(301, file, "Location", location), nil
 		})}
-		r, err := f.Fetch(t.Context(), originOf(t, "http://[fe80::2%25eth0]/"), nil)
-		check(t, r, err, "disallow")
+		fetched(t, &f, "http://[fe80::2%25eth0]/", nil, "disallow")
 		if asked != 1 {
 			t.Errorf("%s was asked for", location)
 		}
@@ -218,8 +224,7 @@ func TestMoreThanFiveRedirectsOrALoopAreUnavailable(t *testing.T) {
 				n++
 				return response(301, "", "Location", c.location(n-1)), nil
 			})}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, "allow")
+			r := fetched(t, &f, "http://a.test", nil, "allow")
 			if n != c.requests || r.StatusCode != 301 {
 				t.Errorf("got %d requests, status %d, want %d, 301", n, r.StatusCode, c.requests)
 			}
@@ -278,8 +283,7 @@ func TestTheRequestIsMadeFromNothing(t *testing.T) {
 		}
 		return response(200, file, "Set-Cookie", "a=b"), nil
 	})}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://u:p@a.test/x#f"), nil)
-	check(t, r, err, "rules")
+	r := fetched(t, &f, "http://u:p@a.test/x#f", nil, "rules")
 	if r.Header.Get("Set-Cookie") != "" {
 		t.Error("a cookie is kept")
 	}
@@ -289,8 +293,7 @@ func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
 	for _, agent := range []string{"bot/1.0\r\nCookie: a=b", "bot\n", "bot\x00", "\x7f"} {
 		rt, n := answers(response(200, file))
 		f := fetch.Fetcher{Transport: rt, UserAgent: agent}
-		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "http://a.test", nil, "disallow")
 		if text := fmt.Sprint(r.Err); *n != 0 || !strings.Contains(text, "UserAgent") || !strings.Contains(text, "control characters") {
 			t.Errorf("%q: %d requests, Err %v", agent, *n, r.Err)
 		}

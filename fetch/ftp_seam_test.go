@@ -92,8 +92,7 @@ func TestFTPTimeouts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: timeout, Transport: ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", map[string]string{verb: silence})}
 				start := time.Now()
-				r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
-				check(t, r, err, "disallow")
+				fetched(t, &f, "ftp://a.test/", nil, "disallow")
 				if took := time.Since(start); took != want {
 					t.Errorf("Timeout %v, silent after %q: took %v, want %v", timeout, verb, took, want)
 				}
@@ -107,8 +106,7 @@ func TestFTPAFileMayComeSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", map[string]string{"pause": "12s"})
 		f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: time.Minute, Transport: base}
-		r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
-		check(t, r, err, "rules")
+		fetched(t, &f, "ftp://a.test/", nil, "rules")
 	})
 }
 
@@ -147,8 +145,7 @@ func TestFTPAddresses(t *testing.T) {
 	t.Run("an address of this machine", func(t *testing.T) {
 		s := &ftpSite{}
 		f := fetch.Fetcher{FTP: true, PublicOnly: true}
-		r, err := f.Fetch(t.Context(), originOf(t, s.start(t, "127.0.0.1")), nil)
-		check(t, r, err, "disallow")
+		fetched(t, &f, s.start(t, "127.0.0.1"), nil, "disallow")
 		if s.sessions != 0 {
 			t.Error("it was connected to")
 		}
@@ -182,8 +179,7 @@ func TestFTPHoldsThePanicsOfATransport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: time.Second, Transport: base}
-			r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
-			check(t, r, err, "disallow")
+			fetched(t, &f, "ftp://a.test/", nil, "disallow")
 		})
 	}
 }
@@ -201,8 +197,7 @@ func TestFTPKnowsNoProxy(t *testing.T) {
 				return nil, errors.New("no")
 			},
 		}}
-		r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "ftp://a.test/", nil, "disallow")
 		if !strings.Contains(r.Err.Error(), "proxy") {
 			t.Errorf("%s: Err %v", name, r.Err)
 		}
@@ -214,8 +209,7 @@ func TestFTPRegisteredWithATransportDoesNotReadRobots(t *testing.T) {
 	base := ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", nil)
 	base.RegisterProtocol("ftp", roundTripFunc(func(*http.Request) (*http.Response, error) { return response(404, ""), nil }))
 	f := fetch.Fetcher{FTP: true, Transport: base}
-	r, err := f.Fetch(t.Context(), originOf(t, "ftp://a.test/"), nil)
-	check(t, r, err, "rules")
+	fetched(t, &f, "ftp://a.test/", nil, "rules")
 }
 
 // Any other RoundTripper is asked as for http, and answers as for http.
@@ -230,8 +224,7 @@ func TestFTPThroughAnotherRoundTripper(t *testing.T) {
 				return response(status, file), nil
 			}),
 		}
-		r, err := f.Fetch(t.Context(), originOf(t, "ftp://A.test:21/x"), nil)
-		check(t, r, err, want)
+		fetched(t, &f, "ftp://A.test:21/x", nil, want)
 		if asked != "GET ftp://a.test/robots.txt" {
 			t.Errorf("asked for %q", asked)
 		}

@@ -366,8 +366,7 @@ func TestFTPOverIPv6(t *testing.T) {
 	for _, says := range []map[string]string{nil, {"EPSV": "522 no\r\n"}} {
 		s := &ftpSite{says: says}
 		f := fetch.Fetcher{FTP: true, Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, s.start(t, "::1")), nil)
-		check(t, r, err, "rules")
+		fetched(t, &f, s.start(t, "::1"), nil, "rules")
 	}
 }
 

@@ -104,8 +104,7 @@ func TestAPanicOfADialersConnectionIsHeld(t *testing.T) {
 					return conn, err
 				}
 				f := fetch.Fetcher{Transport: base, Retries: -1, Timeout: 10 * time.Second}
-				r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
-				check(t, r, err, c.want)
+				fetched(t, &f, s.URL, nil, c.want)
 			})
 		}
 	}
@@ -126,8 +125,7 @@ func TestAPanicOfAProxysFunctionIsHeld(t *testing.T) {
 	} {
 		base.Proxy = http.ProxyURL(at)
 		f := fetch.Fetcher{Transport: base, Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "https://a.test", nil, "disallow")
 		if !strings.Contains(r.Err.Error(), name+": no") {
 			t.Errorf("%s: %v", name, r.Err)
 		}
@@ -143,8 +141,7 @@ func TestASOCKSProxyBehindADialerWithoutAddressesIsHeld(t *testing.T) {
 		return wicked{Conn: client, addr: func() net.Addr { return nil }}, nil
 	}
 	f := fetch.Fetcher{Transport: base, Retries: -1}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "disallow")
+	fetched(t, &f, "http://a.test", nil, "disallow")
 }
 
 // A TLS dialer that agrees on HTTP/2 works for pages, with net/http's own. Here the error
@@ -193,8 +190,7 @@ func TestATLSDialerThatAgreesOnHTTP2IsToldTheRemedy(t *testing.T) {
 				t.Error(r.Err)
 			}
 			// What the error says to set.
-			r, err = (&fetch.Fetcher{Transport: &http.Transport{TLSClientConfig: config}}).Fetch(t.Context(), originOf(t, s.URL), nil)
-			check(t, r, err, "rules")
+			fetched(t, &fetch.Fetcher{Transport: &http.Transport{TLSClientConfig: config}}, s.URL, nil, "rules")
 		})
 	}
 }

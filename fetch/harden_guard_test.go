@@ -84,8 +84,7 @@ func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
 	// A transport of one's own is asked for no literal address that is not public.
 	rt, n := answers(response(200, file))
 	f := fetch.Fetcher{Transport: rt, PublicOnly: true}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://10.0.0.1"), nil)
-	check(t, r, err, "disallow")
+	fetched(t, &f, "http://10.0.0.1", nil, "disallow")
 	if *n != 0 {
 		t.Errorf("got %d requests", *n)
 	}
@@ -102,8 +101,7 @@ func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
 		return public.transport().DialContext(ctx, network, addr)
 	}
 	f := fetch.Fetcher{Transport: base}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "disallow")
+	r := fetched(t, &f, "http://a.test", nil, "disallow")
 	if n != 2 || !strings.Contains(r.Err.Error(), "127.0.0.1") {
 		t.Errorf("%d dials, %v", n, r.Err)
 	}
@@ -251,8 +249,7 @@ func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
 		return inner(ctx, network, addr)
 	}
 	f := fetch.Fetcher{Transport: base, Retries: 1}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "disallow")
+	r := fetched(t, &f, "http://a.test", nil, "disallow")
 	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "more private network") {
 		t.Errorf("%q, %v", r.Redirects, r.Err)
 	}
@@ -268,8 +265,7 @@ func TestNothingIsConnectedToThatIsRefused(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	f := fetch.Fetcher{Transport: &http.Transport{}, PublicOnly: true, Retries: -1}
 	for _, host := range []string{"localhost", "127.0.0.1"} {
-		r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+":"+port), nil)
-		check(t, r, err, "disallow")
+		r := fetched(t, &f, "http://"+host+":"+port, nil, "disallow")
 		if !strings.Contains(r.Err.Error(), "refused") {
 			t.Error(r.Err)
 		}
@@ -305,8 +301,7 @@ func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 		{"http://locked.test", "disallow"}, // 407 is the proxy's word: the site was not asked
 		{"https://locked.test", "disallow"},
 	} {
-		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
-		check(t, r, err, c.want)
+		fetched(t, &f, c.origin, nil, c.want)
 	}
 	if len(asked) != 4 {
 		t.Errorf("the proxy was asked %q", asked)
@@ -328,8 +323,7 @@ func TestARedirectPastTheProxyIsJudged(t *testing.T) {
 		return &url.URL{Scheme: "http", Host: "proxy.test"}, nil
 	}
 	f := fetch.Fetcher{Transport: base}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "disallow")
+	r := fetched(t, &f, "http://a.test", nil, "disallow")
 	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "10.0.0.2") {
 		t.Errorf("%q, %v", r.Redirects, r.Err)
 	}

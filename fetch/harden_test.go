@@ -73,8 +73,7 @@ func TestATransportThatHasSpokenHTTP2IsReadOverHTTP1(t *testing.T) {
 	res.Body.Close()
 	before := base.Clone()
 	f := fetch.Fetcher{Transport: base}
-	r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
-	check(t, r, err, "rules")
+	fetched(t, &f, s.URL, nil, "rules")
 	if len(protos) != 2 || protos[0] != "HTTP/2.0" || protos[1] != "HTTP/1.1" {
 		t.Errorf("spoke %q", protos)
 	}
@@ -114,8 +113,7 @@ func TestTheCallersDialersAreKept(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Transport: c.base, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-			check(t, r, err, c.want)
+			r := fetched(t, &f, "https://a.test", nil, c.want)
 			if c.want == "disallow" && !strings.Contains(r.Err.Error(), "no") && !strings.Contains(r.Err.Error(), "HTTP/1.1 only") {
 				t.Error(r.Err)
 			}
@@ -192,8 +190,7 @@ func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
 				base.ResponseHeaderTimeout, base.TLSHandshakeTimeout = c.base, c.base
 				f := fetch.Fetcher{Transport: base, Timeout: 2 * c.attempt, Retries: -1}
 				start := time.Now()
-				r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
-				check(t, r, err, "disallow")
+				fetched(t, &f, c.origin, nil, "disallow")
 				synctest.Wait()
 				if took, left := time.Since(start), gone.Sub(start); took != c.want || left != c.want {
 					t.Errorf("took %v and hung up after %v, want %v", took, left, c.want)
@@ -289,8 +286,7 @@ func TestAForeignTransportMayDoAnything(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Transport: c.rt, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			check(t, r, err, c.want)
+			fetched(t, &f, "http://a.test", nil, c.want)
 		})
 	}
 }
@@ -369,8 +365,7 @@ func TestATLSConnectionThatIsCutGivesNoPermission(t *testing.T) {
 				return client, nil
 			}
 			f := fetch.Fetcher{Transport: base, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-			check(t, r, err, c.want)
+			r := fetched(t, &f, "https://a.test", nil, c.want)
 			if c.want == "disallow" && !strings.Contains(fmt.Sprint(r.Err), "close_notify") {
 				t.Error(r.Err)
 			}

@@ -84,8 +84,7 @@ func TestAnAnswerReadInAnotherDialectIsAskingInIt(t *testing.T) {
 func TestRulesInAnotherDialectNeedTheFile(t *testing.T) {
 	rt, _ := answers(response(200, file))
 	f := fetch.Fetcher{Transport: rt}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-	check(t, r, err, "rules")
+	r := fetched(t, &f, "http://a.test", nil, "rules")
 	dropped := *r
 	dropped.Body = nil
 	check(t, dropped.In(policy.Google), nil, "disallow")
@@ -152,7 +151,6 @@ func TestARedirectLeadsToOnePlace(t *testing.T) {
 	for _, c := range []struct{ second, want string }{{"/a", "allow"}, {"/b", "disallow"}} {
 		send, _ := answers(response(302, "", "Location", "/a", "Location", c.second), response(404, ""))
 		f := fetch.Fetcher{Transport: send}
-		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-		check(t, r, err, c.want)
+		fetched(t, &f, "http://a.test", nil, c.want)
 	}
 }

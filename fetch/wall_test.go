@@ -62,6 +62,5 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 func TestAWallAtTheEndOfRedirectsIsObeyed(t *testing.T) {
 	send, _ := answers(response(302, "", "Location", "/robots.txt", "Cf-Mitigated", "challenge"))
 	f := fetch.Fetcher{Transport: send, ObeyWalls: true}
-	r, err := f.Fetch(t.Context(), originOf(t, "http://a.example"), nil)
-	check(t, r, err, "disallow")
+	fetched(t, &f, "http://a.example", nil, "disallow")
 }
