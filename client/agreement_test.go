@@ -116,7 +116,7 @@ func TestAnAgreementDecidesBeforeRobots(t *testing.T) {
 			}
 			defer gate.Shutdown(t.Context())
 			time.Sleep(12 * time.Hour) // so that the file holds longer than the first agreement
-			u := mustParse(t, row.url)
+			u := parse(row.url)
 			a, err := gate.Decide(t.Context(), u)
 			said := a.LogValue().String()
 			if err != nil || !strings.Contains(said, row.want) {
@@ -210,7 +210,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 				if c.closed {
 					time.AfterFunc(time.Second, func() { gate.Cache.Close() })
 				}
-				_, err := gate.RoundTrip(&http.Request{URL: mustParse(t, "https://a.example/private/archive/1")})
+				_, err := gate.RoundTrip(&http.Request{URL: parse("https://a.example/private/archive/1")})
 				end := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
 				if c.sent != (err == nil) || c.sent == last.IsZero() || !last.Before(end) {
 					t.Errorf("%v, sent at %v", err, last)
@@ -226,7 +226,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 func TestAgreementsAreLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		all, u := parsed(t, agreed), mustParse(t, "https://a.example/private/archive/1")
+		all, u := parsed(t, agreed), parse("https://a.example/private/archive/1")
 		logTo(t, func(r slog.Record) { slog.NewTextHandler(&log, nil).Handle(t.Context(), r) })
 		for range 3 {
 			all.Decide(new(policy.Policy), "ExampleBot", u)
@@ -302,7 +302,7 @@ func TestAgreementsThatAreNotUnderstood(t *testing.T) {
 // The last of all days is as good as any other: JSON has no year 10000.
 func TestAnAgreementForEver(t *testing.T) {
 	all := parsed(t, "Site: https://a.example\nUntil: 9999-12-31\nReason: x\nUser-agent: *\nAllow: /\n")
-	a, err := all.Decide(policy.Parse([]byte(robots)), "B", mustParse(t, "https://a.example/private"))
+	a, err := all.Decide(policy.Parse([]byte(robots)), "B", parse("https://a.example/private"))
 	if err != nil || !a.Allowed {
 		t.Fatalf("%v, %v", a, err)
 	}

@@ -53,10 +53,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.gate.Base = roundTrip(base)
-			req, err := http.NewRequest("GET", c.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request("GET", c.url, nil)
 			if c.sets {
 				req.Header.Set("User-Agent", "ExampleBot/1.0")
 			}
@@ -80,10 +77,7 @@ func TestAllocationsOverARealTransport(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "User-agent: *\n") }))
 	defer s.Close()
 	count := func(rt http.RoundTripper) float64 {
-		req, err := http.NewRequest("GET", s.URL+"/page", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := request("GET", s.URL+"/page", nil)
 		send := func() {
 			resp, err := rt.RoundTrip(req)
 			if err != nil {

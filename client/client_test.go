@@ -55,13 +55,12 @@ User-agent: Go-http-client
 Disallow: /go-only
 `
 
-func mustParse(t *testing.T, raw string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(raw)
+func request(method, url string, body io.Reader) *http.Request {
+	req, err := http.NewRequest(method, url, body)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return u
+	return req
 }
 
 func TestTheTokenIsThatOfTheUserAgentToBeSent(t *testing.T) {
@@ -89,7 +88,7 @@ func TestTheTokenIsThatOfTheUserAgentToBeSent(t *testing.T) {
 				if row.ctx != nil {
 					ctx = row.ctx(ctx)
 				}
-				req := (&http.Request{Method: http.MethodGet, URL: mustParse(t, "http://a.example"+path), Header: row.header}).WithContext(ctx)
+				req := (&http.Request{Method: http.MethodGet, URL: parse("http://a.example" + path), Header: row.header}).WithContext(ctx)
 				_, err := rt.RoundTrip(req)
 				refusal, _ := errors.AsType[*client.DisallowedError](err)
 				if (refusal != nil) != (path == row.refused) {
@@ -107,7 +106,7 @@ func TestUserAgentIsSentWhereARequestHasNone(t *testing.T) {
 	base := &web{robots: robots}
 	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
 	for _, h := range []http.Header{nil, {}, {"User-Agent": {"Own/1"}}} {
-		if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/"), Header: h}); err != nil {
+		if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/"), Header: h}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +195,7 @@ func TestTheCallersMistakesGetAClearError(t *testing.T) {
 	}
 	for _, token := range []string{"ExampleBot/1.0 (+https://example.com/bot)", "ExampleBot/1.0"} {
 		userAgentAsToken := &client.Transport{Base: base, Token: token}
-		if _, err := userAgentAsToken.Lookup(t.Context(), mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), `set Token to "ExampleBot"`) {
+		if _, err := userAgentAsToken.Lookup(t.Context(), parse("http://a.example/")); err == nil || !strings.Contains(err.Error(), `set Token to "ExampleBot"`) {
 			t.Errorf("Token %q: %v, want an error that names the remedy", token, err)
 		}
 	}
@@ -239,9 +238,12 @@ func TestTheHostIsCanonicalBeforeAnythingIsSent(t *testing.T) {
 func TestOtherSchemesPassUntouched(t *testing.T) {
 	base := &web{robots: "User-agent: *\nDisallow: /"}
 	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
-	req := &http.Request{URL: &url.URL{Scheme: "file", Path: "/etc/hosts"}}
-	if _, err := rt.RoundTrip(req); err != nil || len(base.pages) != 1 || base.pages[0] != req {
-		t.Errorf("file URL: %v, base was given %v, want the request itself", err, base.pages)
+	sign := func(*http.Request) error { return errors.New("Sign is called") }
+	for i, raw := range []string{"file:///etc/hosts", "ftp://a.example/"} {
+		req := request(http.MethodGet, raw, nil)
+		if _, err := (&client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Sign: sign}).RoundTrip(req); err != nil || len(base.pages) != i+1 || base.pages[i] != req {
+			t.Errorf("%s: %v, base was given %v, want the request itself", raw, err, base.pages)
+		}
 	}
 	if _, err := rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "HTTP", Host: "a.example", Path: "/x"}}); err == nil {
 		t.Error("a scheme in capital letters went round the gate")
@@ -251,7 +253,7 @@ func TestOtherSchemesPassUntouched(t *testing.T) {
 func TestWithoutRobotsSendsAndAsksNothing(t *testing.T) {
 	base := &web{robots: "User-agent: *\nDisallow: /"}
 	rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
-	req := (&http.Request{URL: mustParse(t, "http://a.example/private")}).WithContext(client.WithoutRobots(t.Context()))
+	req := (&http.Request{URL: parse("http://a.example/private")}).WithContext(client.WithoutRobots(t.Context()))
 	if _, err := rt.RoundTrip(req); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +264,7 @@ func TestWithoutRobotsSendsAndAsksNothing(t *testing.T) {
 
 func TestLookupGivesThePolicyOfTheOrigin(t *testing.T) {
 	rt := &client.Transport{Base: &web{robots: robots}}
-	p, err := rt.Lookup(t.Context(), mustParse(t, "http://a.example/any/page?x"))
+	p, err := rt.Lookup(t.Context(), parse("http://a.example/any/page?x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,19 +273,8 @@ func TestLookupGivesThePolicyOfTheOrigin(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := rt.Lookup(ctx, mustParse(t, "http://b.example/")); !errors.Is(err, context.Canceled) {
+	if _, err := rt.Lookup(ctx, parse("http://b.example/")); !errors.Is(err, context.Canceled) {
 		t.Errorf("Lookup with an ended context: %v", err)
-	}
-}
-
-func TestAskingSendsNoPage(t *testing.T) {
-	base := &web{robots: robots}
-	rt := &client.Transport{Base: base}
-	if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
-		t.Fatal(err)
-	}
-	if len(base.pages) != 0 {
-		t.Error("Decide sent the page")
 	}
 }
 
@@ -310,25 +301,6 @@ func TestZeroValueTransportWorks(t *testing.T) {
 	}
 	if !bytes.Contains([]byte(new(client.DisallowedError).Error()), []byte("client: ")) {
 		t.Error("no prefix")
-	}
-}
-
-func TestDecideSaysWhatRoundTripDoes(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		ctx  context.Context
-		url  string
-	}{
-		{"without robots", client.WithoutRobots(t.Context()), "http://a.example/private"},
-		{"with robots", t.Context(), "http://a.example/private"},
-	} {
-		rt := &client.Transport{Base: &web{robots: "User-agent: *\nDisallow: /"}}
-		u := mustParse(t, row.url)
-		_, err := rt.RoundTrip((&http.Request{URL: u}).WithContext(row.ctx))
-		d, derr := rt.Decide(row.ctx, u)
-		if sent := err == nil; sent != d.Allowed {
-			t.Errorf("%s: sent = %t, Decide says %v, %v", row.name, sent, d, derr)
-		}
 	}
 }
 
@@ -369,16 +341,16 @@ func TestAfterCloseNothingIsSent(t *testing.T) {
 		ctx  context.Context
 		url  *url.URL
 	}{
-		{"a page", t.Context(), mustParse(t, "http://a.example/")},
-		{"robots.txt, always allowed", t.Context(), mustParse(t, "http://a.example/robots.txt")},
-		{"without robots", client.WithoutRobots(t.Context()), mustParse(t, "http://a.example/")},
-		{"another scheme", t.Context(), mustParse(t, "ftp://a.example/")},
+		{"a page", t.Context(), parse("http://a.example/")},
+		{"robots.txt, always allowed", t.Context(), parse("http://a.example/robots.txt")},
+		{"without robots", client.WithoutRobots(t.Context()), parse("http://a.example/")},
+		{"another scheme", t.Context(), parse("ftp://a.example/")},
 		{"no URL", t.Context(), nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			base := &web{robots: robots}
 			rt := &client.Transport{Base: base}
-			if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")}); err != nil {
+			if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
 				t.Fatal(err)
 			}
 			for _, end := range []func() error{rt.Close, func() error { return rt.Shutdown(t.Context()) }, rt.Close} {
@@ -558,7 +530,7 @@ func TestAFetchersBlanksAreFilled(t *testing.T) {
 		over.agents = nil
 		transport, agent := row.f.Transport, row.f.UserAgent
 		rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: row.f}
-		if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil {
+		if _, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil {
 			t.Errorf("%s: %v", row.name, err)
 		}
 		if len(over.agents) != 1 || over.agents[0] != row.agent {
@@ -582,9 +554,9 @@ func TestDialectsThatDifferAreAnError(t *testing.T) {
 		{0, policy.Google, true},
 	} {
 		rt := &client.Transport{Base: base, Dialect: row.transport, Fetcher: &fetch.Fetcher{Dialect: row.fetcher}}
-		_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/public")})
-		_, derr := rt.Decide(t.Context(), mustParse(t, "http://a.example/public"))
-		_, lerr := rt.Lookup(t.Context(), mustParse(t, "http://a.example/public"))
+		_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/public")})
+		_, derr := rt.Decide(t.Context(), parse("http://a.example/public"))
+		_, lerr := rt.Lookup(t.Context(), parse("http://a.example/public"))
 		for name, err := range map[string]error{"RoundTrip": err, "Decide": derr, "Lookup": lerr} {
 			if (err == nil) != row.ok || err != nil && !strings.Contains(err.Error(), "set one of them") {
 				t.Errorf("%v and %v: %s: got %v", row.transport, row.fetcher, name, err)
@@ -600,7 +572,7 @@ func TestTheDialectIsThatOfTheTransport(t *testing.T) {
 		rt := &client.Transport{Dialect: dialect, Base: roundTrip(func(req *http.Request) (*http.Response, error) {
 			return answer(401, "", ""), nil
 		})}
-		if a, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil || a.Allowed != want {
+		if a, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed != want {
 			t.Errorf("%v: got %v, %v, want Allowed %v", dialect, a, err, want)
 		}
 	}
@@ -628,7 +600,7 @@ func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 			{"http://a.example/robots.txt", policy.ReasonNoRule, false, ""},
 			{"http://down.example/x", policy.ReasonUnreachable, true, "down"},
 		} {
-			a, err := rt.Decide(t.Context(), mustParse(t, row.url))
+			a, err := rt.Decide(t.Context(), parse(row.url))
 			if err != nil || a.Reason != row.reason || a.Token != "ExampleBot" || a.Received.IsZero() == row.received {
 				t.Errorf("%s: got %v for %q, received %v, %v", row.url, a, a.Token, a.Received, err)
 			}
@@ -638,7 +610,7 @@ func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 			if (a.Unreachable != nil) != (row.err != "") || a.Unreachable != nil && !strings.Contains(a.Unreachable.Error(), row.err) {
 				t.Errorf("%s: Err is %v, want %q", row.url, a.Unreachable, row.err)
 			}
-			_, rerr := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
+			_, rerr := rt.RoundTrip(&http.Request{URL: parse(row.url)})
 			if refusal, ok := errors.AsType[*client.DisallowedError](rerr); ok == a.Allowed || ok && refusal.Answer != a {
 				t.Errorf("%s: Decide says %v, RoundTrip %v", row.url, a, rerr)
 			}

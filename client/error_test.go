@@ -19,9 +19,9 @@ func TestErrorTextIsSafeInALogLine(t *testing.T) {
 	base := &web{robots: "User-agent: *\nDisallow: /private"}
 	rt := &client.Transport{Base: base}
 	for _, u := range []*url.URL{
-		mustParse(t, "http://a.example/private?q=\u009b2J\u202etxt.exe"), // a Location field can hold that
-		mustParse(t, "http://a.example/private?\xff"),
-		mustParse(t, "http://a.example/private?"+strings.Repeat("é", 300)),
+		parse("http://a.example/private?q=\u009b2J\u202etxt.exe"), // a Location field can hold that
+		parse("http://a.example/private?\xff"),
+		parse("http://a.example/private?" + strings.Repeat("é", 300)),
 	} {
 		_, err := rt.RoundTrip(&http.Request{URL: u})
 		var refusal *client.DisallowedError

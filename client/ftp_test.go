@@ -65,7 +65,7 @@ func TestFTPPages(t *testing.T) {
 				t.Errorf("%s: Sign was called, for what has no fields", c.url)
 				return nil
 			}}
-			req := &http.Request{Method: http.MethodGet, URL: mustParse(t, c.url)}
+			req := &http.Request{Method: http.MethodGet, URL: parse(c.url)}
 			_, err := rt.RoundTrip(req)
 			_, refused := err.(*client.DisallowedError)
 			switch {
@@ -85,7 +85,7 @@ func TestFTPPages(t *testing.T) {
 		}
 		var sent []string
 		rt := &client.Transport{Base: ftpWeb(robots, &sent)}
-		if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, c.url)}); err != nil || !slices.Equal(sent, []string{mustParse(t, c.url).String()}) {
+		if _, err := rt.RoundTrip(&http.Request{URL: parse(c.url)}); err != nil || !slices.Equal(sent, []string{parse(c.url).String()}) {
 			t.Errorf("not told: %s was sent as %q, %v", c.url, sent, err)
 		}
 	}
@@ -95,11 +95,11 @@ func TestFTPPages(t *testing.T) {
 func TestFTPPagesThatNeedNoPermission(t *testing.T) {
 	var sent []string
 	rt := &client.Transport{Base: ftpWeb("User-agent: *\nDisallow: /\n", &sent), Fetcher: &fetch.Fetcher{FTP: true}}
-	req := &http.Request{URL: mustParse(t, "ftp://a.example/robots.txt")}
+	req := &http.Request{URL: parse("ftp://a.example/robots.txt")}
 	if _, err := rt.RoundTrip(req); err != nil {
 		t.Error(err)
 	}
-	req = (&http.Request{URL: mustParse(t, "ftp://a.example/x")}).WithContext(client.WithoutRobots(t.Context()))
+	req = (&http.Request{URL: parse("ftp://a.example/x")}).WithContext(client.WithoutRobots(t.Context()))
 	if _, err := rt.RoundTrip(req); err != nil || len(sent) != 1 {
 		t.Errorf("sent %q, %v", sent, err)
 	}
@@ -116,7 +116,7 @@ func TestFTPPace(t *testing.T) {
 			url  string
 			then time.Duration
 		}{{"ftp://a.example/1", 10 * time.Second}, {"http://a.example/2", 20 * time.Second}, {"ftp://a.example:21/3", 20 * time.Second}, {"ftp://a.example/4", 30 * time.Second}} {
-			res, err := rt.RoundTrip(&http.Request{URL: mustParse(t, c.url), Header: http.Header{}})
+			res, err := rt.RoundTrip(&http.Request{URL: parse(c.url), Header: http.Header{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestFTPPace(t *testing.T) {
 func TestFTPErrorsSayWhatToDo(t *testing.T) {
 	rt := &client.Transport{Base: ftpWeb("", new([]string)), Fetcher: &fetch.Fetcher{FTP: true}}
 	for url, want := range map[string]string{"ftp://a.example/x?y": "%3F", "ftp://u:secret@a.example/%0Ax?y": "%0A"} {
-		_, err := rt.Decide(t.Context(), mustParse(t, url))
+		_, err := rt.Decide(t.Context(), parse(url))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}

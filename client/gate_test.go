@@ -136,7 +136,7 @@ func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			rt := &client.Transport{Base: row.base, Pacer: row.pacer}
-			resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, row.url)})
+			resp, err := rt.RoundTrip(&http.Request{URL: parse(row.url)})
 			if resp != nil || err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v, %v, want an error with %q", resp, err, row.want)
 			}
@@ -155,12 +155,12 @@ func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := rt.Decide(ctx, mustParse(t, "http://a.example/"))
+		_, err := rt.Decide(ctx, parse("http://a.example/"))
 		if took := time.Since(start); err != context.DeadlineExceeded || took != time.Second {
 			t.Errorf("got %v after %v, want the context's error after 1s", err, took)
 		}
 		// One who would wait for ever hears that robots.txt cannot be had.
-		d, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
+		d, err := rt.Decide(t.Context(), parse("http://a.example/"))
 		if took := time.Since(start); err != nil || d.Reason != policy.ReasonUnreachable || took > 40*time.Second {
 			t.Errorf("got %v, %v after %v, want unreachable after 30s", d, err, took)
 		}
@@ -173,7 +173,7 @@ func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 
 func TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable(t *testing.T) {
 	rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { panic("the base's own") })}
-	_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/")})
+	_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")})
 	refusal, _ := errors.AsType[*client.DisallowedError](err)
 	if refusal == nil || refusal.Decision.Reason != policy.ReasonUnreachable || !strings.Contains(refusal.Error(), "the base's own") {
 		t.Errorf("got %v, want a refusal that names the panic", err)
@@ -205,7 +205,7 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 		time.Sleep(time.Hour) // whatever its context says
 		return nil, errors.New("late")
 	}
-	robotsAreSilent := roundTripperFunc(silent)
+	robotsAreSilent := roundTrip(silent)
 	pagesAreOpen := pagesOf(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
 	ask := func(rt *client.Transport, raw string) { rt.RoundTrip(&http.Request{Method: "GET", URL: parse(raw)}) }
 	rows := []struct {
@@ -284,10 +284,6 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-type roundTripperFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // RFC 9309 §2.2.2: "The /robots.txt URI is implicitly allowed". No other is.
 func TestOnlyRobotsTxtItselfIsAllowedUnasked(t *testing.T) {
 	rt := &client.Transport{Base: &web{robots: "User-agent: *\nDisallow: /\n"}, UserAgent: "ExampleBot/1.0"}
@@ -301,7 +297,7 @@ func TestOnlyRobotsTxtItselfIsAllowedUnasked(t *testing.T) {
 		"/Robots.txt":     false,
 		"/a/robots.txt":   false,
 	} {
-		d, err := rt.Decide(t.Context(), mustParse(t, "http://a.example"+target))
+		d, err := rt.Decide(t.Context(), parse("http://a.example"+target))
 		if err != nil || d.Allowed != want {
 			t.Errorf("%s: %v, %v, want it allowed: %v", target, d, err, want)
 		}
@@ -327,7 +323,7 @@ func TestATokenThatIsNoneIsRefused(t *testing.T) {
 		"ExampleBot (test)": `to "ExampleBot"`,
 	} {
 		base := &web{robots: robots}
-		u := mustParse(t, "http://a.example/page")
+		u := parse("http://a.example/page")
 		field := &client.Transport{Base: base, Token: token}
 		context := &client.Transport{Base: base}
 		for name, gate := range map[string]*client.Transport{"Token": field, "WithToken": context} {
@@ -355,7 +351,7 @@ func TestATokenThatIsNoneIsRefused(t *testing.T) {
 	}
 	for _, token := range []string{"", "*", "MJ12bot", "Mail.RU_Bot", "example-bot_2"} {
 		gate := &client.Transport{Base: &web{robots: robots}}
-		if _, err := gate.Decide(client.WithToken(t.Context(), token), mustParse(t, "http://a.example/page")); err != nil {
+		if _, err := gate.Decide(client.WithToken(t.Context(), token), parse("http://a.example/page")); err != nil {
 			t.Errorf("%q: got %v", token, err)
 		}
 	}
@@ -374,13 +370,13 @@ func TestRulesWithReservedCharactersHoldForWhatIsSent(t *testing.T) {
 	defer site.Close()
 	gate := &client.Transport{}
 	c := &http.Client{Transport: gate}
-	base := mustParse(t, site.URL)
+	base := parse(site.URL)
 	for _, u := range []*url.URL{
-		mustParse(t, site.URL+"/Foo (bar)"), // as http.Get does
+		parse(site.URL + "/Foo (bar)"), // as http.Get does
 		{Scheme: base.Scheme, Host: base.Host, Path: "/wiki/Foo_(bar)"},
 		{Scheme: base.Scheme, Host: base.Host, Path: "/go", RawQuery: url.Values{"to": {"https://example.com/?a"}}.Encode()},
-		mustParse(t, site.URL+"/go?to=https://example.com/?a"),
-		mustParse(t, site.URL+"/nul"),
+		parse(site.URL + "/go?to=https://example.com/?a"),
+		parse(site.URL + "/nul"),
 	} {
 		res, err := c.Do(&http.Request{Method: http.MethodGet, URL: u})
 		if err == nil {

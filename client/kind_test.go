@@ -97,7 +97,7 @@ func TestSameHostIsKeptWithASharedCache(t *testing.T) {
 	c := new(cache.Cache)
 	for _, same := range []bool{false, true, false} {
 		gate := &client.Transport{Base: base, UserAgent: "B/1", Cache: c, Fetcher: &fetch.Fetcher{SameHost: same}}
-		if a, err := gate.Decide(t.Context(), mustParse(t, "http://a.example/")); err != nil || a.Allowed == same {
+		if a, err := gate.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed == same {
 			t.Errorf("SameHost %v: %v, %v", same, a, err)
 		}
 	}

@@ -79,10 +79,7 @@ func BenchmarkPacedRoundTrip(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			t := &client.Transport{Token: "ExampleBot", Pacer: c.pacer}
 			t.Base = withFile{pagesOf(ok), c.robots}
-			req, err := http.NewRequest("GET", "http://a.example/page", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			req := request("GET", "http://a.example/page", nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				res, err := t.RoundTrip(req)

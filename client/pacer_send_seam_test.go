@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -119,7 +116,7 @@ func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, begin := new(putCounter), time.Now()
-		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+		web := roundTrip(func(req *http.Request) (*http.Response, error) {
 			select {
 			case <-time.After(50 * time.Second): // less than the Timeout
 				return answer(200, "", "User-agent: *\nAllow: /\n"), nil
@@ -141,16 +138,12 @@ func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 	})
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 // A reading that waits for its turn takes no place of those that could be done.
 func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		reads := 0 // of the healthy one
-		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+		web := roundTrip(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path != "/robots.txt" {
 				return answer(200, "", ""), nil
 			}
@@ -201,7 +194,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0
-		web := roundTripper(func(req *http.Request) (*http.Response, error) {
+		web := roundTrip(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				reads++
 				return answer(429, "120", ""), nil
@@ -218,20 +211,4 @@ func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 			t.Errorf("after %v: %v; robots.txt was read %d times", time.Since(begin), err, reads)
 		}
 	})
-}
-
-// net/http refuses a trailer with such a name while it writes the request.
-func TestPacerBlamesNoSiteForATrailer(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	defer s.Close()
-	pacer := over(&client.Pacer{Delay: -1})
-	rt := &client.Transport{Base: &http.Transport{}, UserAgent: "ExampleBot/1.0", Pacer: pacer}
-	req, err := http.NewRequest("POST", s.URL, io.NopCloser(strings.NewReader("x")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Trailer = http.Header{"Content-Length": nil}
-	if _, err = rt.RoundTrip(req); err == nil || time.Until(pacer.Next(req.URL)) > 0 {
-		t.Errorf("%v puts the next turn %v away", err, time.Until(pacer.Next(req.URL)))
-	}
 }

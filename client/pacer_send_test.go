@@ -366,6 +366,10 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		{"line break in a field", "/", func(r *http.Request) { r.Header["X-A"] = []string{"a\nb"} }, false},
 		{"field name", "/", func(r *http.Request) { r.Header["X A"] = []string{"a"} }, false},
 		{"trailer", "/", func(r *http.Request) { r.Trailer = http.Header{"X-A": {"a\nb"}} }, false},
+		{"trailer that net/http refuses as it writes", "/", func(r *http.Request) {
+			post(strings.NewReader("x"), -1)(r)
+			r.Trailer = http.Header{"Content-Length": nil}
+		}, false},
 		{"no header", "/", func(r *http.Request) { r.Header = nil }, false},
 		{"method", "/", func(r *http.Request) { r.Method = "GE T" }, false},
 		{"line break in the query", "/", func(r *http.Request) { r.URL.RawQuery = "a\nb" }, false},
@@ -383,7 +387,7 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 		if c.name == "no header" {
 			rt.UserAgent = ""
 		}
-		req, _ := http.NewRequest("GET", server.URL+c.path, nil)
+		req := request("GET", server.URL+c.path, nil)
 		c.change(req)
 		res, err := rt.RoundTrip(req)
 		if (err == nil) != (c.name == "all is well") {

@@ -285,17 +285,6 @@ func parse(s string) *url.URL {
 	return u
 }
 
-func TestPacerZeroValueSpacesRequestsByOneSecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := paced(over(&client.Pacer{}), pagesOf(ok))
-		for range 3 { // the first after robots.txt
-			if _, took := get(t, c, "http://a.example/"); took != time.Second {
-				t.Errorf("waited %v, want 1s", took)
-			}
-		}
-	})
-}
-
 func TestPacerFieldsOfEveryValue(t *testing.T) {
 	for i, c := range []struct {
 		pacer *client.Pacer

@@ -178,10 +178,7 @@ func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
 			a := paced(&client.Pacer{Turns: stopped{store, &asleep, func() {}}}, wire)
 			b := paced(&client.Pacer{Turns: store}, base)
 			page := func(c *http.Client, body io.Reader) error {
-				req, err := http.NewRequest("POST", "http://a.example/page", body)
-				if err != nil {
-					t.Error(err)
-				}
+				req := request("POST", "http://a.example/page", body)
 				res, err := c.Do(req)
 				if err == nil {
 					res.Body.Close()

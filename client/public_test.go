@@ -116,7 +116,7 @@ func TestPublicOnlyHoldsForEveryRequest(t *testing.T) {
 				}
 				mu.Unlock()
 				if kind == "shared Cache" && c.path != "" { // the refusal must not become that of a Transport without PublicOnly
-					a, err := (&client.Transport{Base: wire, Cache: gate.Cache}).Decide(t.Context(), mustParse(t, u))
+					a, err := (&client.Transport{Base: wire, Cache: gate.Cache}).Decide(t.Context(), parse(u))
 					if err != nil || !a.Allowed {
 						t.Errorf("without PublicOnly: %v, %v", a, err)
 					}
@@ -164,10 +164,7 @@ func TestPublicOnlyLetsTheProxyBe(t *testing.T) {
 			{"http://site.example/robots.txt", "169.254.169.254", false},
 			{"http://site.example/page", "localhost:8080", false},
 		} {
-			req, err := http.NewRequest("GET", tt.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request("GET", tt.url, nil)
 			if tt.host != "" {
 				req.Host = tt.host
 			}
@@ -234,7 +231,7 @@ func TestPublicOnlyOverABaseOfItsOwnMind(t *testing.T) {
 			return c.base(connect)
 		})
 		gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{PublicOnly: true}}
-		req, _ := http.NewRequest("GET", "http://site.example/page", nil)
+		req := request("GET", "http://site.example/page", nil)
 		if _, err := gate.RoundTrip(req); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}

@@ -65,12 +65,9 @@ func TestSignChangesNothingThatWasDecidedOn(t *testing.T) {
 						return nil
 					},
 				}
-				req, err := http.NewRequest("GET", "http://a.example/page", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := request("GET", "http://a.example/page", nil)
 				req.Trailer, req.TransferEncoding = http.Header{"Expires": nil}, []string{"identity"}
-				_, err = gate.RoundTrip(req)
+				_, err := gate.RoundTrip(req)
 				if _, refused := errors.AsType[*client.DisallowedError](err); c.sent != (err == nil) || c.sent != (sent == 1) || refused {
 					t.Errorf("%d sent, %v", sent, err)
 				}
@@ -97,11 +94,8 @@ func TestAFailingSignIsNoOutage(t *testing.T) {
 			return nil
 		},
 	}
-	req, err := http.NewRequest("GET", "http://a.example/page", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = gate.RoundTrip(req)
+	req := request("GET", "http://a.example/page", nil)
+	_, err := gate.RoundTrip(req)
 	if _, refused := errors.AsType[*client.DisallowedError](err); refused || !errors.Is(err, vault) || sent != 0 || signed != 1 {
 		t.Errorf("%v after %d sent and %d signed", err, sent, signed)
 	}
@@ -155,7 +149,7 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 				}
 				go func() {
 					defer func() { _ = recover() }()
-					req, _ := http.NewRequest("POST", "http://a.example/page", body)
+					req := request("POST", "http://a.example/page", body)
 					gate.RoundTrip(req)
 				}()
 				time.Sleep(time.Minute)
@@ -174,10 +168,7 @@ func TestRequestCancelEndsTheWait(t *testing.T) {
 			Base:  roundTrip(func(*http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
 			Pacer: &client.Pacer{Delay: 20 * time.Second},
 		}
-		req, err := http.NewRequest("GET", "http://a.example/page", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := request("GET", "http://a.example/page", nil)
 		canceled := make(chan struct{})
 		//lint:ignore SA1019 net/http honours it still
 		req.Cancel = canceled
@@ -196,10 +187,7 @@ func TestConnectIsAnError(t *testing.T) {
 		return answer(200, "", ""), nil
 	})}
 	for _, path := range []string{"", "/page"} {
-		req, err := http.NewRequest("CONNECT", "http://a.example"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := request("CONNECT", "http://a.example"+path, nil)
 		if _, err := gate.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "CONNECT") {
 			t.Errorf("%q: %v", path, err)
 		}
@@ -226,10 +214,7 @@ func TestWhatSignKeepsIsNotSent(t *testing.T) {
 			return nil
 		},
 	}
-	req, err := http.NewRequest("GET", "http://a.example/page", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := request("GET", "http://a.example/page", nil)
 	req.Host = ""
 	if _, err := gate.RoundTrip(req); err != nil {
 		t.Error(err)
@@ -291,10 +276,7 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 		},
 	}
 	get := func(path string) error {
-		req, err := http.NewRequest("GET", "http://a.example"+path, nil)
-		if err != nil {
-			t.Error(err)
-		}
+		req := request("GET", "http://a.example"+path, nil)
 		resp, err := gate.RoundTrip(req)
 		if err == nil {
 			resp.Body.Close()
@@ -331,7 +313,7 @@ func TestUsesAreCopied(t *testing.T) {
 		return answer(200, "", "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"), nil
 	})}
 	for range 2 {
-		req, _ := http.NewRequest("GET", "http://a.example/page", nil)
+		req := request("GET", "http://a.example/page", nil)
 		if _, err := gate.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "train-ai") {
 			t.Errorf("%v", err)
 		}
@@ -364,18 +346,15 @@ func TestABodyThatMayHaveBeenReadIsNotSentAgain(t *testing.T) {
 				},
 			}
 			time.AfterFunc(time.Second, func() {
-				req, _ := http.NewRequest("GET", "http://a.example/busy", nil)
+				req := request("GET", "http://a.example/busy", nil)
 				gate.RoundTrip(req)
 			})
-			req, err := http.NewRequest("POST", "http://a.example/post", strings.NewReader("hello"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request("POST", "http://a.example/post", strings.NewReader("hello"))
 			want := "hello1m1s"
 			if !again {
 				req.GetBody, want = nil, ""
 			}
-			_, err = gate.RoundTrip(req)
+			_, err := gate.RoundTrip(req)
 			if sent != want || again != (err == nil) || err != nil && !strings.Contains(err.Error(), "GetBody is nil") {
 				t.Errorf("GetBody %v: sent %q, %v; want %q", again, sent, err, want)
 			}
@@ -409,12 +388,9 @@ func TestTwoGatesNeedTwoPacers(t *testing.T) {
 			case "Fetcher":
 				upper.Base, upper.Fetcher = pagesOf(ok), &fetch.Fetcher{Transport: lower}
 			}
-			req, err := http.NewRequest("GET", "http://a.example/page", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request("GET", "http://a.example/page", nil)
 			begin := time.Now()
-			_, err = upper.RoundTrip(req)
+			_, err := upper.RoundTrip(req)
 			if took := time.Since(begin); took != c.took || (err == nil) != (c.took > 0) || err != nil && !strings.Contains(err.Error(), "same Pacer") {
 				t.Errorf("%s: %v after %v", name, err, took)
 			}
@@ -476,10 +452,7 @@ func TestABodyThatCannotFailReachesTheWireAsItIs(t *testing.T) {
 					conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 					return countedWrites{conn, &writes, &file}, err
 				}, DisableKeepAlives: true}}
-			req, err := http.NewRequest("POST", s.URL+"/robots.txt", c.body())
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request("POST", s.URL+"/robots.txt", c.body())
 			if c.name == "a file" {
 				req.ContentLength = 1 << 20
 			} else if req.Body != http.NoBody {

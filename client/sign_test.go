@@ -34,10 +34,7 @@ func TestSignIsCalledLast(t *testing.T) {
 			return nil
 		}}
 		for _, path := range []string{"/a", "/b"} {
-			req, err := http.NewRequest(http.MethodGet, "http://a.example"+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request(http.MethodGet, "http://a.example"+path, nil)
 			resp, err := gate.RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
@@ -73,10 +70,7 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 		}
 		for i := range 4 {
 			start := time.Now()
-			req, err := http.NewRequest(http.MethodGet, "http://a.example/page", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request(http.MethodGet, "http://a.example/page", nil)
 			resp, err := gate.RoundTrip(req)
 			if (i < 3) != errors.Is(err, vault) {
 				t.Errorf("request %d: %v", i, err)
@@ -89,21 +83,6 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Other schemes are not the gate's: Sign does not see them.
-func TestSignIsForHTTPOnly(t *testing.T) {
-	gate := &client.Transport{
-		Base: roundTrip(func(req *http.Request) (*http.Response, error) { return answer(200, "", ""), nil }),
-		Sign: func(*http.Request) error { return errors.New("called") },
-	}
-	req, err := http.NewRequest(http.MethodGet, "ftp://a.example/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := gate.RoundTrip(req); err != nil {
-		t.Error(err)
-	}
 }
 
 // A signature is of the canonical host, and that is what is sent with it: not all receivers make it of what they get.
@@ -128,10 +107,7 @@ func TestTheHostIsCanonicalWhereItIsSigned(t *testing.T) {
 				}
 				return answer(200, "", ""), nil
 			})}
-			req, err := http.NewRequest(http.MethodGet, c.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := request(http.MethodGet, c.url, nil)
 			if c.host != "" {
 				req.Host = c.host
 			}
@@ -173,10 +149,7 @@ func TestAClockThatIsWrongIsTold(t *testing.T) {
 				gate.Sign = func(*http.Request) error { return nil }
 			}
 			for range 2 {
-				req, err := http.NewRequest(http.MethodGet, "http://a.example/", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := request(http.MethodGet, "http://a.example/", nil)
 				if _, err := gate.RoundTrip(req); err != nil {
 					t.Fatal(err)
 				}
@@ -200,10 +173,7 @@ func TestARequestForASignatureIsTheCallersToAnswer(t *testing.T) {
 		}),
 		Sign: func(*http.Request) error { return nil },
 	}
-	req, err := http.NewRequest(http.MethodGet, "http://a.example/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := request(http.MethodGet, "http://a.example/", nil)
 	resp, err := gate.RoundTrip(req)
 	if err != nil || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Accept-Signature") == "" || pages != 1 {
 		t.Errorf("%v, %v, %d requests", resp, err, pages)

@@ -189,7 +189,7 @@ func TestWhatRobotsCannotBeAskedForIsAnError(t *testing.T) {
 	for _, text := range []string{"ftp://a.example/x", "FTP://a.example/x", "ws://a.example/x", "mailto:a@a.example", "file:///x", "data:,x"} {
 		base := &web{robots: robots}
 		rt := &client.Transport{Base: base}
-		u := mustParse(t, text)
+		u := parse(text)
 		d, derr := rt.Decide(t.Context(), u)
 		_, berr := rt.Decide(client.WithoutRobots(t.Context()), u)
 		p, lerr := rt.Lookup(t.Context(), u)
@@ -225,7 +225,7 @@ func TestAHeaderKeyThatIsNotCanonicalIsAnError(t *testing.T) {
 			base := &web{robots: file}
 			body := &closeCount{Reader: strings.NewReader("payload")}
 			rt := &client.Transport{Base: base}
-			_, err := rt.RoundTrip(&http.Request{Method: http.MethodPost, URL: mustParse(t, "http://a.example/x"), Header: header, Body: body})
+			_, err := rt.RoundTrip(&http.Request{Method: http.MethodPost, URL: parse("http://a.example/x"), Header: header, Body: body})
 			switch {
 			case row.names == "":
 				if err != nil {
@@ -274,11 +274,11 @@ func TestARegisteredProtocolServesRobotsToo(t *testing.T) {
 	transport := &http.Transport{}
 	transport.RegisterProtocol("http", elsewhere)
 	rt := &client.Transport{Base: struct{ http.RoundTripper }{transport}}
-	_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/private"), Header: http.Header{}})
+	_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/private"), Header: http.Header{}})
 	if refusal, ok := errors.AsType[*client.DisallowedError](err); !ok || refusal.Decision.Reason != policy.ReasonRule {
 		t.Errorf("got %v, want a refusal by the rule", err)
 	}
-	resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/x"), Header: http.Header{}})
+	resp, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/x"), Header: http.Header{}})
 	if err != nil || len(elsewhere.pages) != 1 {
 		t.Fatalf("got %v, and %d pages", err, len(elsewhere.pages))
 	}
@@ -308,7 +308,8 @@ func TestEscapedSlashNextToDots(t *testing.T) {
 func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 	const robots = "User-agent: *\nDisallow: /private\nDisallow: /*?a$\nAllow: /private/press\n"
 	p := policy.Parse([]byte(robots))
-	rt := &client.Transport{Base: &web{robots: robots}, Token: "ExampleBot", Fetcher: &fetch.Fetcher{FTP: true}}
+	base := &web{robots: robots}
+	rt := &client.Transport{Base: base, Token: "ExampleBot", Fetcher: &fetch.Fetcher{FTP: true}}
 	for _, text := range []string{
 		"http://a.example", "http://a.example/", "http://a.example/private", "http://a.example/private/press/1",
 		"http://a.example/public/../private", "http://a.example/public%2f..%2fprivate", "http://a.example/?a", "http://a.example/?",
@@ -317,19 +318,22 @@ func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 		"ftp://a.example/x%5C..%5Cprivate", "ftp://a.example/%2Fprivate", "ftp://a.example/?x", "ftp://a.example/%0Ax",
 		"mailto:a@b.example", "http://a..example/", "/private", "http:private",
 	} {
-		u := mustParse(t, text)
+		u := parse(text)
 		want, wantErr := rt.Decide(t.Context(), u)
 		got, err := client.DecideWith(p, "ExampleBot", u)
 		if got.Decision != want.Decision || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 			t.Errorf("%.80s: got %v, %v; the Transport says %v, %v", text, got.Decision, err, want.Decision, wantErr)
 		}
 	}
-	for token, u := range map[string]*url.URL{"a b": mustParse(t, "http://a.example/"), "ExampleBot/1.0": mustParse(t, "http://a.example/"), "ExampleBot": nil} {
+	if len(base.pages) > 0 {
+		t.Errorf("Decide sent %d pages", len(base.pages))
+	}
+	for token, u := range map[string]*url.URL{"a b": parse("http://a.example/"), "ExampleBot/1.0": parse("http://a.example/"), "ExampleBot": nil} {
 		if d, err := client.DecideWith(p, token, u); err == nil || d != (client.Answer{}) {
 			t.Errorf("%q, %v: got %v, %v, want an error and nothing else", token, u, d, err)
 		}
 	}
-	if d, err := client.DecideWith(policy.Unreachable(), "", mustParse(t, "http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
+	if d, err := client.DecideWith(policy.Unreachable(), "", parse("http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
 		t.Errorf("unreachable: got %v, %v", d, err)
 	}
 }

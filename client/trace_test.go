@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -55,7 +54,7 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 					Cache: &cache.Cache{MinTTL: -1, MaxTTL: time.Second},
 				}
 				ask := func(path string) error {
-					resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example"+path)})
+					resp, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example" + path)})
 					if err == nil {
 						resp.Body.Close()
 					}
@@ -103,7 +102,7 @@ func (h handler) WithGroup(string) slog.Handler                 { return h }
 func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
 	var rt *client.Transport
 	var logged atomic.Int32
-	u := mustParse(t, "http://a.example/")
+	u := parse("http://a.example/")
 	for name, c := range map[string]struct {
 		value   any
 		handler handler
@@ -155,7 +154,7 @@ func TestAHookThatEndsItsGoroutineClosesTheBody(t *testing.T) {
 	body, done := &closeCount{Reader: strings.NewReader("payload")}, make(chan bool)
 	go func() {
 		defer close(done)
-		rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/"), Body: body})
+		rt.RoundTrip(&http.Request{URL: parse("http://a.example/"), Body: body})
 		t.Error("the request went on")
 	}()
 	if <-done; body.closed != 1 {
@@ -170,7 +169,7 @@ func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
 		Base: &web{robots: "User-agent: *\nDisallow: /private\nAllow: /private/press\n"}, UserAgent: "ExampleBot/1.0",
 		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { told = d }},
 	}
-	if _, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/private/press/1")}); err != nil {
+	if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/private/press/1")}); err != nil {
 		t.Fatal(err)
 	}
 	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, Group: "*"}
@@ -200,22 +199,6 @@ func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 	}
 }
 
-func TestWaitedIsCalled(t *testing.T) {
-	var n atomic.Int32
-	rt := &client.Transport{Base: &web{robots: robots}, Pacer: &client.Pacer{Delay: 20 * time.Millisecond}, Trace: &client.Trace{Waited: func(context.Context, client.WaitedInfo) { n.Add(1) }}}
-	for range 2 {
-		resp, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/x")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	if err := rt.Shutdown(t.Context()); err != nil || n.Load() == 0 {
-		t.Error("no report")
-	}
-}
-
 // A Fetched names the file that it replaces a copy of.
 func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +207,7 @@ func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
 			Fetched: func(_ context.Context, f client.FetchedInfo) { refreshes = append(refreshes, f.Refresh) },
 		}}
 		for range 3 {
-			if _, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/x")); err != nil {
+			if _, err := rt.Decide(t.Context(), parse("http://a.example/x")); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Hour)

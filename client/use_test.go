@@ -56,7 +56,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		base := &web{robots: preferences}
 		rt := &client.Transport{Base: base, Token: row.token, Uses: row.uses,
 			Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { traced = d }}}
-		u := mustParse(t, "http://a.example"+row.path)
+		u := parse("http://a.example" + row.path)
 		body := &closeRecorder{Reader: strings.NewReader("body")}
 		req := &http.Request{Method: "POST", URL: u, Body: body}
 		resp, err := rt.RoundTrip(req)
@@ -110,7 +110,7 @@ func (c *closeRecorder) Close() error { c.closed = true; return nil }
 // A use that no statement can disallow would be a gate that never closes.
 func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 	rt := &client.Transport{Base: &web{}, Uses: []string{"search", "train_ai"}}
-	_, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/"))
+	_, err := rt.Decide(t.Context(), parse("http://a.example/"))
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) || !strings.Contains(err.Error(), "search, train-ai,") {
 		t.Errorf("got %v, want the labels named", err)
 	}
@@ -118,11 +118,11 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 		client.WithUses(t.Context(), "train_ai"),
 		client.WithToken(client.WithUses(t.Context(), "train_ai"), "ExampleBot"),
 	} {
-		if _, err = new(client.Transport).Decide(ctx, mustParse(t, "http://a.example/")); err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
+		if _, err = new(client.Transport).Decide(ctx, parse("http://a.example/")); err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
 			t.Errorf("WithUses: got %v, want the label named", err)
 		}
 	}
-	_, err = client.DecideWith(nil, "ExampleBot", mustParse(t, "http://a.example/"), "train_ai")
+	_, err = client.DecideWith(nil, "ExampleBot", parse("http://a.example/"), "train_ai")
 	if err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
 		t.Errorf("the function Decide: got %v, want the label named", err)
 	}
@@ -132,11 +132,11 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 // declares no use.
 func TestUsesComeAfterTheRules(t *testing.T) {
 	rt := &client.Transport{Base: &web{robots: preferences}, Token: "ExampleBot", Uses: []string{"ai-use"}}
-	a, err := rt.Decide(t.Context(), mustParse(t, "http://a.example/private"))
+	a, err := rt.Decide(t.Context(), parse("http://a.example/private"))
 	if err != nil || a.Allowed || a.Reason != policy.ReasonRule {
 		t.Errorf("got %v, %v, want the rule's refusal", a, err)
 	}
-	req := (&http.Request{URL: mustParse(t, "http://a.example/news")}).WithContext(client.WithoutRobots(t.Context()))
+	req := (&http.Request{URL: parse("http://a.example/news")}).WithContext(client.WithoutRobots(t.Context()))
 	if _, err := rt.RoundTrip(req); err != nil {
 		t.Errorf("WithoutRobots: got %v", err)
 	}
@@ -171,7 +171,7 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 		}
 		defer rt.Shutdown(t.Context())
 		// The turn comes a delay after robots.txt was read, when that has expired.
-		_, err := rt.RoundTrip(&http.Request{URL: mustParse(t, "http://a.example/page")})
+		_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/page")})
 		if _, refused := err.(*client.UseError); !refused || sent != 0 || reads != 2 {
 			t.Errorf("got %v with %d pages sent and robots.txt read %d times", err, sent, reads)
 		}
