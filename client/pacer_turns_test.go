@@ -48,6 +48,21 @@ func (s *starts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(200, "", "page"), nil
 }
 
+// apart waits for what goes on, and checks that there were so many pages, and how far apart they began.
+func (s *starts) apart(t *testing.T, what string, pages int, least, most time.Duration) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if len(s.at) != pages {
+		t.Fatalf("%s: %d pages, want %d", what, len(s.at), pages)
+	}
+	for i, at := range s.at[1:] {
+		if gap := at - s.at[i]; gap < least || gap > most {
+			t.Errorf("%s: a page %v after the one before, want %v to %v", what, gap, least, most)
+		}
+	}
+}
+
 func getPage(t *testing.T, c *http.Client, page string) {
 	res, err := c.Get(page)
 	if err != nil {
@@ -67,16 +82,7 @@ func TestPacerTurnsAreOnePaceForAll(t *testing.T) {
 				go getPage(t, c, "http://a.example/page")
 			}
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(base.at) != 6 {
-			t.Fatalf("%d pages, want 6", len(base.at))
-		}
-		for i := 1; i < 6; i++ {
-			if gap := base.at[i] - base.at[i-1]; gap != 1500*time.Millisecond {
-				t.Errorf("a page after %v, want the 500ms that one takes and the delay of 1s", gap)
-			}
-		}
+		base.apart(t, "two", 6, 1500*time.Millisecond, 1500*time.Millisecond) // the 500ms that a page takes and 1s
 	})
 }
 
@@ -120,29 +126,16 @@ func TestPacerTurnsDoNotOutliveTheirLease(t *testing.T) {
 			a := &http.Client{Transport: &client.Transport{Base: base, Pacer: &client.Pacer{Turns: own},
 				Trace: &client.Trace{Waited: hook}}}
 			b := paced(&client.Pacer{Turns: store}, base)
-			page := func(c *http.Client) {
-				if res, err := c.Get("http://a.example/page"); err != nil {
-					t.Error(err)
-				} else {
-					res.Body.Close()
-				}
-			}
-			page(a)
-			page(b)
+			getPage(t, a, "http://a.example/page")
+			getPage(t, b, "http://a.example/page")
 			time.Sleep(time.Millisecond) // the end of a request is told behind it
 			sleeps.Store(true)
-			go page(a)
+			go getPage(t, a, "http://a.example/page")
 			time.Sleep(1500 * time.Millisecond)
-			go page(b)
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if sleeps.Load() || len(base.at) != 4 {
-				t.Fatalf("%s: %d pages, want 4", where, len(base.at))
-			}
-			for i := 1; i < 4; i++ {
-				if gap := base.at[i] - base.at[i-1]; gap < time.Second {
-					t.Errorf("%s: a page %v after the one before, want 1s", where, gap)
-				}
+			go getPage(t, b, "http://a.example/page")
+			base.apart(t, where, 4, time.Second, time.Minute)
+			if sleeps.Load() {
+				t.Errorf("%s: it did not sleep", where)
 			}
 		})
 	}
@@ -208,18 +201,12 @@ func TestPacerTurnsAreNotUsedOnceLapsedInDialing(t *testing.T) {
 			}()
 			time.Sleep(1500 * time.Millisecond)
 			go page(b, nil)
-			time.Sleep(time.Minute)
-			synctest.Wait()
 			if what == "body" {
 				want--
 			}
-			if len(sleeps) != 0 || len(base.at) != want {
-				t.Fatalf("%s: %d pages, want %d", what, len(base.at), want)
-			}
-			for i := 1; i < want; i++ {
-				if gap := base.at[i] - base.at[i-1]; gap < 3*time.Second {
-					t.Errorf("%+v: a page %v after the one before, want the 2s that it takes and 1s", c, gap)
-				}
+			base.apart(t, fmt.Sprintf("%+v", c), want, 3*time.Second, time.Minute) // the 2s that a page takes and 1s
+			if len(sleeps) != 0 {
+				t.Errorf("%+v: it did not sleep", c)
 			}
 			base.robotsKeepTheDelay(t)
 		})
@@ -255,34 +242,20 @@ func TestPacerTurnsAreNotUsedOnceLapsedInSigning(t *testing.T) {
 			own := &client.Pacer{Turns: stopped{store, &asleep, func() {}}}
 			a := &http.Client{Transport: &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Pacer: own, Sign: sign}}
 			b := paced(&client.Pacer{Turns: store}, base)
-			page := func(c *http.Client) {
-				res, err := c.Get("http://a.example/page")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				res.Body.Close()
-			}
 			want := 3
 			if what == "page" {
-				page(a)
+				getPage(t, a, "http://a.example/page")
 				want++
 			}
-			page(b)
+			getPage(t, b, "http://a.example/page")
 			time.Sleep(time.Millisecond)
 			sleeps.Store(true)
-			go page(a)
+			go getPage(t, a, "http://a.example/page")
 			time.Sleep(1500 * time.Millisecond)
-			go page(b)
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if sleeps.Load() || len(base.at) != want {
-				t.Fatalf("%s: %d pages, want %d", what, len(base.at), want)
-			}
-			for i := 1; i < want; i++ {
-				if gap := base.at[i] - base.at[i-1]; gap < 3*time.Second {
-					t.Errorf("%s: a page %v after the one before, want the 2s that it takes and 1s", what, gap)
-				}
+			go getPage(t, b, "http://a.example/page")
+			base.apart(t, what, want, 3*time.Second, time.Minute) // the 2s that a page takes and 1s
+			if sleeps.Load() {
+				t.Errorf("%s: it did not sleep", what)
 			}
 			base.robotsKeepTheDelay(t)
 		})
@@ -512,12 +485,7 @@ func TestPacerTurnsWhoseAnswerIsLost(t *testing.T) {
 			res, _ := get(t, c, "http://a.example/page")
 			res.Body.Close()
 		}
-		time.Sleep(time.Minute)
-		for i := 1; i < len(base.at); i++ {
-			if gap := base.at[i] - base.at[i-1]; gap < time.Second || gap > 4*time.Second {
-				t.Errorf("a page after %v, want 1s to 4s", gap)
-			}
-		}
+		base.apart(t, "an answer is lost", 5, time.Second, 4*time.Second)
 	})
 }
 
