@@ -1,13 +1,9 @@
 package cache_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +13,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// vector is a file of testdata/outage: a header of "key: value" lines, a blank line, and the
-// robots.txt file that the site serves.
+// vector is a vectors.Case of testdata/outage. Its body is the robots.txt file that the site serves.
 //
-//	section:  where the rule is from, of RFC 9309 if it is a number
-//	kind:     standard, or extension for what the RFC does not say
-//	comment:  what the vector is about
 //	dialects: in which it holds
 //	outages:  the settings of Cache.Outage for which it holds
 //	field:    of the header of every answer; any number of them
@@ -55,49 +48,34 @@ var outages = map[string]cache.Outage{
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
-	r := bufio.NewReader(strings.NewReader(text))
-	head, err := textproto.NewReader(r).ReadMIMEHeader()
+	c, err := vectors.ReadCase(text, []string{"Dialects", "Outages", "Step"}, "Field")
 	if err != nil {
 		return v, err
 	}
-	body, _ := io.ReadAll(r) // of a strings.Reader
-	v.body, v.header = string(body), http.Header{}
-	for key := range head {
-		if !slices.Contains([]string{"Section", "Kind", "Comment", "Dialects", "Outages", "Field", "Step"}, key) {
-			return v, fmt.Errorf("unknown header key %q", key)
-		}
+	v.body, v.header = c.Body, http.Header{}
+	if v.dialects, err = vectors.Named[policy.Dialect](c.Head.Get("Dialects")); err != nil {
+		return v, err
 	}
-	for name := range strings.FieldsSeq(head.Get("Dialects")) {
-		var d policy.Dialect
-		if err := d.UnmarshalText([]byte(name)); err != nil {
-			return v, err
-		}
-		v.dialects = append(v.dialects, d)
-	}
-	for name := range strings.FieldsSeq(head.Get("Outages")) {
+	for name := range strings.FieldsSeq(c.Head.Get("Outages")) {
 		o, ok := outages[name]
 		if !ok {
 			return v, fmt.Errorf("unknown outage %q", name)
 		}
 		v.outages = append(v.outages, o)
 	}
-	for _, field := range head["Field"] {
+	for _, field := range c.Head["Field"] {
 		name, value, ok := strings.Cut(field, ": ")
 		if !ok {
 			return v, fmt.Errorf("field %q is not \"name: value\"", field)
 		}
 		v.header.Add(name, value)
 	}
-	for _, value := range head["Step"] {
+	for _, value := range c.Head["Step"] {
 		s, err := parseStep(value)
 		if err != nil {
 			return v, err
 		}
 		v.steps = append(v.steps, s)
-	}
-	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" ||
-		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.outages) == 0 || len(v.steps) == 0 {
-		return v, fmt.Errorf("header lacks section, kind, comment, dialects, outages or step")
 	}
 	return v, nil
 }
@@ -121,21 +99,9 @@ func parseStep(text string) (s vectorStep, err error) {
 }
 
 func TestOutageVectors(t *testing.T) {
-	names, err := filepath.Glob("testdata/outage/*.txt")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no vectors", err)
-	}
 	covered := map[cache.Outage]bool{}
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := parseVector(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, v := range vectors.Cases(t, "testdata/outage", parseVector) {
+		t.Run(name, func(t *testing.T) {
 			for _, o := range v.outages {
 				covered[o] = true
 				for _, d := range v.dialects {
@@ -177,17 +143,11 @@ func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 func TestOutageVectorReaderIsStrict(t *testing.T) {
 	good := "section: 2.4\nkind: standard\ncomment: c\ndialects: RFC9309\noutages: Strict\n" +
 		"field: Age: 1\nstep: 1h 503 disallow 1\n\nbody\n"
-	if v, err := parseVector(good); err != nil || v.body != "body\n" {
-		t.Errorf("got %v, %v, want the body of %q", v, err, good)
-	}
-	for _, change := range [][2]string{
+	v := vectors.Strict(t, parseVector, good, [][2]string{
 		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"Strict", "strict"}, {"Age: 1", "Age"},
 		{"1h", "1"}, {"503", "5xx"}, {" disallow", " no"}, {"disallow 1", "disallow one"}, {" 1\n", "\n"}, {"\n\n", "\n"},
-	} {
-		if bad := strings.Replace(good, change[0], change[1], 1); bad == good {
-			t.Errorf("%q is not in the vector", change[0])
-		} else if _, err := parseVector(bad); err == nil {
-			t.Errorf("%q: got no error", bad)
-		}
+	}...)
+	if v.body != "body\n" {
+		t.Errorf("got the body %q of %q", v.body, good)
 	}
 }

@@ -1,28 +1,20 @@
 package fetch_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net/http"
-	"net/textproto"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// vector is a file of testdata/status: a header of "key: value" lines, a blank line, and
-// the body of each answer.
+// vector is a vectors.Case of testdata/status. Its body is that of each answer.
 //
-//	section:  where the meaning is from, of RFC 9309 if it is a number
-//	kind:     standard, or extension for what the RFC does not say
-//	comment:  what the vector is about
 //	dialects: in which it holds
 //	field:    of the header of each answer, instead of a Location that leads on; any number
 //	status:   the statuses of one answer after the other, and what they mean: "rules",
@@ -48,26 +40,15 @@ var verdicts = map[string]string{
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
-	r := bufio.NewReader(strings.NewReader(text))
-	head, err := textproto.NewReader(r).ReadMIMEHeader()
+	read, err := vectors.ReadCase(text, []string{"Dialects", "Status"}, "Field")
 	if err != nil {
 		return v, err
 	}
-	body, _ := io.ReadAll(r) // of a strings.Reader
-	v.body = string(body)
-	for key := range head {
-		if !slices.Contains([]string{"Section", "Kind", "Comment", "Dialects", "Field", "Status"}, key) {
-			return v, fmt.Errorf("unknown header key %q", key)
-		}
+	v.body = read.Body
+	if v.dialects, err = vectors.Named[policy.Dialect](read.Head.Get("Dialects")); err != nil {
+		return v, err
 	}
-	for name := range strings.FieldsSeq(head.Get("Dialects")) {
-		var d policy.Dialect
-		if err := d.UnmarshalText([]byte(name)); err != nil {
-			return v, err
-		}
-		v.dialects = append(v.dialects, d)
-	}
-	for _, field := range head["Field"] {
+	for _, field := range read.Head["Field"] {
 		name, value, ok := strings.Cut(field, ":")
 		if !ok {
 			return v, fmt.Errorf("field %q is not \"name: value\"", field)
@@ -75,7 +56,7 @@ func parseVector(text string) (v vector, err error) {
 		v.fields = append(v.fields, name, strings.TrimSpace(value))
 	}
 	seen := map[string]bool{}
-	for _, value := range head["Status"] {
+	for _, value := range read.Head["Status"] {
 		c := chain{text: value}
 		words := strings.Fields(value)
 		for _, number := range words[:len(words)-1] {
@@ -91,34 +72,15 @@ func parseVector(text string) (v vector, err error) {
 		seen[fmt.Sprint(c.statuses)] = true
 		v.chains = append(v.chains, c)
 	}
-	if kind := head.Get("Kind"); head.Get("Section") == "" || head.Get("Comment") == "" ||
-		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.chains) == 0 {
-		return v, fmt.Errorf("header lacks section, kind, comment, dialects or status")
-	}
 	return v, nil
 }
 
 // Each status means what the vector says: asked for directly, behind a redirect, and when
 // the answer was first read by RFC 9309.
 func TestStatuses(t *testing.T) {
-	names, err := filepath.Glob("testdata/status/*.txt")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no vectors", err)
-	}
 	covered := map[policy.Dialect]int{}
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := parseVector(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if slices.Contains(v.dialects, policy.RFC9309) {
-				v.dialects = append(v.dialects, 200) // one that is not known
-			}
+	for name, v := range vectors.Cases(t, "testdata/status", parseVector) {
+		t.Run(name, func(t *testing.T) {
 			if slices.Contains(v.dialects, policy.RFC9309) {
 				v.dialects = append(v.dialects, 200) // one that is not known
 			}
@@ -180,23 +142,11 @@ func (v vector) ask(t *testing.T, d policy.Dialect, c chain) *fetch.Result {
 
 func TestStatusVectorReaderIsStrict(t *testing.T) {
 	good := "section: 2.3\nkind: standard\ncomment: c\ndialects: RFC9309\nstatus: 200 rules\n\nbody\n"
-	if v, err := parseVector(good); err != nil || v.body != "body\n" {
-		t.Errorf("got %v, %v, want the body of %q", v, err, good)
-	}
-	for _, bad := range []string{
-		strings.Replace(good, "kind:", "kin:", 1),
-		strings.Replace(good, "standard", "maybe", 1),
-		strings.Replace(good, "RFC9309", "RFC", 1),
-		strings.Replace(good, "rules", "rule", 1),
-		strings.Replace(good, "200", "2xx", 1),
-		strings.Replace(good, " rules", "", 1),
-		strings.Replace(good, "200 ", "", 1),
-		strings.Replace(good, "status:", "field: X\nstatus:", 1),
-		strings.Replace(good, "status: 200 rules\n", "status: 200 rules\nstatus: 200 rules\n", 1),
-		strings.Replace(good, "\n\n", "\n", 1),
-	} {
-		if _, err := parseVector(bad); err == nil {
-			t.Errorf("%q: got no error", bad)
-		}
+	v := vectors.Strict(t, parseVector, good, [][2]string{
+		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"rules", "rule"}, {"200", "2xx"}, {" rules", ""}, {"200 ", ""},
+		{"status:", "field: X\nstatus:"}, {"status: 200 rules\n", "status: 200 rules\nstatus: 200 rules\n"}, {"\n\n", "\n"},
+	}...)
+	if v.body != "body\n" {
+		t.Errorf("got the body %q of %q", v.body, good)
 	}
 }

@@ -2,12 +2,11 @@ package policy_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -16,19 +15,7 @@ var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, po
 
 // seeds returns the files and questions of testdata/decide.
 func seeds(tb testing.TB) (all []vector) {
-	names, err := filepath.Glob("testdata/decide/*.txt")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		v, err := parseVector(string(text))
-		if err != nil {
-			tb.Fatal(name, err)
-		}
+	for _, v := range vectors.Cases(tb, "testdata/decide", parseVector) {
 		all = append(all, v)
 	}
 	return all

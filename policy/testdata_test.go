@@ -1,26 +1,17 @@
 package policy_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net/textproto"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// vector is a file of testdata/decide: a header of "key: value" lines, a blank
-// line, and a robots.txt file to the last byte.
+// vector is a vectors.Case of testdata/decide. Its body is a robots.txt file to the last byte.
 //
-//	section:  where the rule is from, of RFC 9309 if it is a number
-//	kind:     standard, or extension for what the RFC does not say
-//	comment:  what the vector is about
 //	dialects: in which it holds
 //	ask:      token, target, "allowed" or "disallowed", number of the line that
 //	          decides or 0; as many as there are questions
@@ -39,35 +30,20 @@ type ask struct {
 
 // parseVector accepts nothing that it does not know.
 func parseVector(text string) (v vector, err error) {
-	r := bufio.NewReader(strings.NewReader(text))
-	head, err := textproto.NewReader(r).ReadMIMEHeader()
+	c, err := vectors.ReadCase(text, []string{"Dialects", "Ask"})
 	if err != nil {
 		return v, err
 	}
-	v.section = head.Get("Section")
-	v.body, _ = io.ReadAll(r) // of a strings.Reader
-	for key := range head {
-		if !slices.Contains([]string{"Section", "Kind", "Comment", "Dialects", "Ask"}, key) {
-			return v, fmt.Errorf("unknown header key %q", key)
-		}
+	v.section, v.body = c.Head.Get("Section"), []byte(c.Body)
+	if v.dialects, err = vectors.Named[policy.Dialect](c.Head.Get("Dialects")); err != nil {
+		return v, err
 	}
-	for name := range strings.FieldsSeq(head.Get("Dialects")) {
-		var d policy.Dialect
-		if err := d.UnmarshalText([]byte(name)); err != nil {
-			return v, err
-		}
-		v.dialects = append(v.dialects, d)
-	}
-	for _, value := range head["Ask"] {
+	for _, value := range c.Head["Ask"] {
 		a, err := parseAsk(value)
 		if err != nil {
 			return v, err
 		}
 		v.asks = append(v.asks, a)
-	}
-	if kind := head.Get("Kind"); v.section == "" || head.Get("Comment") == "" ||
-		kind != "standard" && kind != "extension" || len(v.dialects) == 0 || len(v.asks) == 0 {
-		return v, fmt.Errorf("header lacks section, kind, comment, dialects or ask")
 	}
 	return v, nil
 }
@@ -85,21 +61,9 @@ func parseAsk(s string) (a ask, err error) {
 }
 
 func TestVectors(t *testing.T) {
-	names, err := filepath.Glob("testdata/decide/*.txt")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no vectors", err)
-	}
 	covered := map[policy.Dialect]bool{}
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := parseVector(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, v := range vectors.Cases(t, "testdata/decide", parseVector) {
+		t.Run(name, func(t *testing.T) {
 			for _, d := range v.dialects {
 				covered[d] = true
 				p := d.Parse(v.body)
@@ -122,19 +86,10 @@ func TestVectors(t *testing.T) {
 
 func TestVectorReaderIsStrict(t *testing.T) {
 	good := "section: 2.2\nkind: standard\ncomment: c\ndialects: RFC9309\nask: a / allowed 0\n\nbody\n"
-	if v, err := parseVector(good); err != nil || !slices.Equal(v.body, []byte("body\n")) {
-		t.Errorf("got %v, %v, want the body of %q", v, err, good)
-	}
-	for _, bad := range []string{
-		strings.Replace(good, "kind:", "kin:", 1),
-		strings.Replace(good, "standard", "maybe", 1),
-		strings.Replace(good, "RFC9309", "RFC", 1),
-		strings.Replace(good, "allowed", "yes", 1),
-		strings.Replace(good, " 0", " zero", 1),
-		strings.Replace(good, "\n\n", "\n", 1),
-	} {
-		if _, err := parseVector(bad); err == nil {
-			t.Errorf("%q: got no error", bad)
-		}
+	v := vectors.Strict(t, parseVector, good, [][2]string{
+		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"allowed", "yes"}, {" 0", " zero"}, {"\n\n", "\n"},
+	}...)
+	if string(v.body) != "body\n" {
+		t.Errorf("got the body %q of %q", v.body, good)
 	}
 }

@@ -1,7 +1,6 @@
 package sign
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto"
@@ -14,8 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +20,8 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
 // fact is a line of webbotauth.jsonl.
@@ -47,24 +46,8 @@ type fact struct {
 
 func facts(t *testing.T) map[string]fact {
 	t.Helper()
-	dir := os.Getenv("ROBOTSGATE_VECTORS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	f, err := os.Open(filepath.Join(dir, "vectors", "webbotauth.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("the shared expectations are not here: set ROBOTSGATE_VECTORS (%v)", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	all := make(map[string]fact)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var one fact
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			t.Fatal(err)
-		}
+	for _, one := range vectors.Read[fact](t, "vectors/webbotauth.jsonl") {
 		all[one.ID] = one
 	}
 	if len(all) < 30 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -180,18 +181,12 @@ func (c ruleCase) String() string {
 
 func TestRuleCaseReaderIsStrict(t *testing.T) {
 	const good = "rule: RT004\nname: n\n\ncase: bad\nline: 2\nsuggestion: a\nsuggestion: b\n| x\n3 x \"y\"\n\"z\"\n\ncase: good\nstatus: 200\n|\n"
-	_, cases, err := parseCases(good)
-	if err != nil || len(cases) != 2 || cases[0].suggestion != "a\nb" || string(cases[0].answer.Body) != "x\nyyyz" || string(cases[1].answer.Body) != "\n" {
-		t.Fatalf("got %v, %v", cases, err)
-	}
-	for _, c := range [][2]string{
+	cases := vectors.Strict(t, func(text string) ([]ruleCase, error) { _, cases, err := parseCases(text); return cases, err }, good, [][2]string{
 		{"rule: ", "rul: "}, {"name: n\n", ""}, {"case: bad\n", ""}, {"bad", "worse"}, {"line: 2", "line: two"}, {"line: 2\n", ""},
 		{"suggestion: a", "suggest: a"}, {"| x", "x"}, {"3 x", "three x"}, {"\"y\"", "\"y"}, {"| x\n", "| x\nline: 3\n"},
 		{"line: 2\n", "line: 2\nline: 2\n"}, {"status: 200", "status: 200\nline: 1"}, {"status: 200", "truncated: no"}, {"status: 200", "suggestion: c"},
-	} {
-		bad := strings.Replace(good, c[0], c[1], 1)
-		if _, _, err := parseCases(bad); err == nil {
-			t.Errorf("%q for %q: got no error", c[1], c[0])
-		}
+	}...)
+	if len(cases) != 2 || cases[0].suggestion != "a\nb" || string(cases[0].answer.Body) != "x\nyyyz" || string(cases[1].answer.Body) != "\n" {
+		t.Errorf("got %v", cases)
 	}
 }

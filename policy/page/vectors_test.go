@@ -1,13 +1,9 @@
 package page_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"html"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,30 +139,8 @@ func TestPageFacts(t *testing.T) {
 	t.Logf("%d facts", len(facts))
 }
 
-// ownFacts reads testdata/page-rules.jsonl, which is written as the shared file
-// is; its fields are checked, so that a misspelt one does not go unnoticed.
-func ownFacts(t testing.TB) (all []fact) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/page-rules.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		var f fact
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&f); err != nil {
-			t.Fatalf("%v in %s", err, lines.Text())
-		}
-		if slices.Contains(ids, f.ID) {
-			t.Fatalf("%s occurs twice", f.ID)
-		}
-		ids = append(ids, f.ID)
-		all = append(all, f)
-	}
-	return all
+func ownFacts(t testing.TB) []fact {
+	return vectors.Own(t, "testdata/page-rules.jsonl", func(f fact) string { return f.ID })
 }
 
 // P-25: on a machine in California, too, a date is what it says.

@@ -1,11 +1,9 @@
 package usage_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -261,29 +259,8 @@ func TestUsageFacts(t *testing.T) {
 	t.Logf("%d facts", len(facts))
 }
 
-// ownFacts reads testdata/usage-preferences.jsonl. Its fields are checked, so that a misspelt
-// one does not go unnoticed.
-func ownFacts(t testing.TB) (all []fact) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/usage-preferences.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := map[string]bool{}
-	for line := range bytes.Lines(data) {
-		var f fact
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&f); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		if ids[f.ID] {
-			t.Fatalf("%s occurs twice", f.ID)
-		}
-		ids[f.ID] = true
-		all = append(all, f)
-	}
-	return all
+func ownFacts(t testing.TB) []fact {
+	return vectors.Own(t, "testdata/usage-preferences.jsonl", func(f fact) string { return f.ID })
 }
 
 func TestOwnFacts(t *testing.T) {
