@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,19 +11,18 @@ import (
 // On a terminal a line says whom check and fetch wait for, and is gone when they have it.
 // Elsewhere there is none.
 func TestWaitingIsShownOnATerminal(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(time.Second): // two ticks of the line
 		case <-r.Context().Done():
 		}
-	}))
-	defer server.Close()
+	})
 	for _, name := range []string{"check", "fetch"} {
 		for _, c := range []struct {
 			term  string
 			shown bool
 		}{{"xterm", true}, {"dumb", false}} {
-			cmd := exec.Command("robots", name, "http://slow.example/", "--connect-to=::"+server.Listener.Addr().String())
+			cmd := exec.Command("robots", name, "http://slow.example/", to)
 			cmd.Env = append(cmd.Environ(), "GORACE=atexit_sleep_ms=0", "TERM="+c.term)
 			got := onTerminal(t, cmd)
 			const line = "\r\x1b[K1s: waiting for http://slow.example\r\x1b[K"

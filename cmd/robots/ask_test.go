@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,12 +15,11 @@ import (
 func TestCheckAsksSitesAtTheSameTime(t *testing.T) {
 	var arrived sync.WaitGroup
 	arrived.Add(3)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	to := siteServer(t, func(http.ResponseWriter, *http.Request) {
 		arrived.Done()
 		arrived.Wait()
-	}))
-	defer server.Close()
-	args := []string{"check", "--connect-to=::" + server.Listener.Addr().String(), "--timeout=10s",
+	})
+	args := []string{"check", to, "--timeout=10s",
 		"http://c.example/1", "http://a.example/2", "http://b.example/3", "http://a.example/4"}
 	var out bytes.Buffer
 	if status := run(t.Context(), args, shell.Streams{Out: &out, Err: t.Output()}); status != shell.ExitOK {

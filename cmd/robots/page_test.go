@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 )
@@ -28,9 +27,7 @@ func sayingSite(w http.ResponseWriter, r *http.Request) {
 
 // What page and usage write, and check about uses, fits the schema, which holds no less.
 func TestWhatAPageSaysFitsTheSchema(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(sayingSite))
-	defer server.Close()
-	to := "--connect-to=::" + server.Listener.Addr().String()
+	to := siteServer(t, sayingSite)
 	for _, c := range []struct {
 		definition string
 		args       []string
@@ -50,9 +47,7 @@ func TestWhatAPageSaysFitsTheSchema(t *testing.T) {
 
 // P-42: page and usage say so if not all of a page was read, here because of its coding.
 func TestWhatWasNotReadIsTold(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(sayingSite))
-	defer server.Close()
-	to := "--connect-to=::" + server.Listener.Addr().String()
+	to := siteServer(t, sayingSite)
 	for _, c := range []struct {
 		path string
 		told bool

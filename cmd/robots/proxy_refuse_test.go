@@ -79,9 +79,8 @@ func TestProxyRefusesAsItIsTold(t *testing.T) {
 			t.Errorf("%v: the site was asked for %q", way.args, log)
 		}
 	}
-	var errs strings.Builder
-	if status := run(t.Context(), []string{"proxy", "--refuse=404"}, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
-		t.Errorf("status %d: %s", status, &errs)
+	if status, said := fails(t, "proxy", "--refuse=404"); status != shell.ExitUsage {
+		t.Errorf("status %d: %s", status, said)
 	}
 }
 

@@ -59,25 +59,7 @@ func (v *relay) client() *http.Transport {
 // do sends a request through the proxy; fields are lines "Name: value".
 func (v *relay) do(method, target string, fields ...string) (*http.Response, string) {
 	v.t.Helper()
-	req, err := http.NewRequestWithContext(v.t.Context(), method, target, nil)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	for _, f := range fields {
-		if name, value, ok := strings.Cut(f, ": "); ok {
-			req.Header.Add(name, value)
-		}
-	}
-	res, err := v.client().RoundTrip(req)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return res, string(data)
+	return talk(v.t, v.client(), method, target, "", fields...)
 }
 
 // proxySite is what proxied sites answer. "down.example" is down, others have rules.
@@ -221,10 +203,9 @@ func TestProxyAsksForItsToken(t *testing.T) {
 func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	for _, args := range []string{"--listen=0.0.0.0:0", "--log=xml", "--drain=-1s", "--turn-time=1m", "--agent=A --agent-from-client",
 		"--uses=x", "argument"} {
-		var errs strings.Builder
 		args := append([]string{"proxy", "--cache=none"}, strings.Fields(args)...)
-		if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
-			t.Errorf("%q: status %d: %s", args, status, &errs)
+		if status, said := fails(t, args...); status != shell.ExitUsage {
+			t.Errorf("%q: status %d: %s", args, status, said)
 		}
 	}
 	v := startProxy(t, "--listen=0.0.0.0:0", "--open", "--private", siteServer(t, proxySite))

@@ -46,10 +46,9 @@ func testCA(t *testing.T, args ...string) (flags []string, pool *x509.CertPool) 
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
-	var errs strings.Builder
 	args = append([]string{"proxy", "ca", cert, key}, args...)
-	if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitOK {
-		t.Fatalf("%q: status %d: %s", args, status, &errs)
+	if status, said := fails(t, args...); status != shell.ExitOK {
+		t.Fatalf("%q: status %d: %s", args, status, said)
 	}
 	data, err := os.ReadFile(cert)
 	if err != nil {
@@ -246,12 +245,7 @@ func TestProxyCAWithConstraints(t *testing.T) {
 
 func TestProxyCAOverwritesNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	make := func(args ...string) (int, string) {
-		var errs strings.Builder
-		status := run(t.Context(), append([]string{"proxy", "ca"}, args...), shell.Streams{Out: io.Discard, Err: &errs})
-		return status, errs.String()
-	}
-	if status, said := make("ca.pem", "ca.key"); status != shell.ExitOK {
+	if status, said := fails(t, "proxy", "ca", "ca.pem", "ca.key"); status != shell.ExitOK {
 		t.Fatal(status, said)
 	}
 	if info, err := os.Stat("ca.key"); err != nil || info.Mode() != 0o600 {
@@ -263,7 +257,7 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 		"a b --days=0": shell.ExitUsage, "a b --only=192.0.2.1": shell.ExitUsage, "a b --only=example.com.": shell.ExitUsage,
 		"a b --only=*.example.com": shell.ExitUsage, "none/a b": shell.ExitUnknown,
 	} {
-		if status, said := make(strings.Fields(args)...); status != want {
+		if status, said := fails(t, strings.Fields("proxy ca "+args)...); status != want {
 			t.Errorf("%s: status %d: %s", args, status, said)
 		}
 	}
@@ -275,10 +269,8 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 	}
 	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}, {"--blind=x"},
 		{"--blind=origin", "--pace"}, {"--blind=origin", "--agreements=/dev/null"}} {
-		var errs strings.Builder
-		args := append([]string{"proxy", "--cache=none"}, flags...)
-		if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
-			t.Errorf("%q: status %d: %s", flags, status, &errs)
+		if status, said := fails(t, append([]string{"proxy", "--cache=none"}, flags...)...); status != shell.ExitUsage {
+			t.Errorf("%q: status %d: %s", flags, status, said)
 		}
 	}
 }

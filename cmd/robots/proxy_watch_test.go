@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,29 +34,8 @@ func watchProxy(t *testing.T, args ...string) (v *relay, watch string) {
 // see asks what watches, and returns the status and the text.
 func see(t *testing.T, at string, fields ...string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), "GET", at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range fields {
-		name, value, ok := strings.Cut(f, ": ")
-		if !ok {
-			continue
-		}
-		if req.Header.Set(name, value); name == "Host" {
-			req.Host = value
-		}
-	}
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(data)
+	res, text := talk(t, http.DefaultTransport, "GET", at, "", fields...)
+	return res.StatusCode, text
 }
 
 // series reads the values of /metrics that a prefix has.
@@ -141,10 +119,8 @@ func TestProxyIsWatchedByThoseWhoMay(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.at, c.field, status, text)
 		}
 	}
-	var errs strings.Builder
-	args := []string{"proxy", "--cache=none", "--listen=127.0.0.1:0", "--metrics-listen=0.0.0.0:0"}
-	if status := run(t.Context(), args, shell.Streams{Out: io.Discard, Err: &errs}); status != shell.ExitUsage {
-		t.Errorf("beyond loopback: status %d: %s", status, &errs)
+	if status, said := fails(t, "proxy", "--cache=none", "--listen=127.0.0.1:0", "--metrics-listen=0.0.0.0:0"); status != shell.ExitUsage {
+		t.Errorf("beyond loopback: status %d: %s", status, said)
 	}
 }
 

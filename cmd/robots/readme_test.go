@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -43,10 +42,8 @@ func TestReadmeSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(readmeSites))
-	defer server.Close()
 	t.Chdir(t.TempDir())
-	shell := readmeShell{t: t, to: "--connect-to=::" + server.Listener.Addr().String()}
+	shell := readmeShell{t: t, to: siteServer(t, readmeSites)}
 	sessions := 0
 	for i, block := range strings.Split(string(readme), "```\n") {
 		if i%2 == 0 || !strings.HasPrefix(block, "$ ") {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,9 +72,7 @@ func schemaSite(w http.ResponseWriter, r *http.Request) {
 var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "rules"}
 
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(schemaSite))
-	defer server.Close()
-	to := "--connect-to=::" + server.Listener.Addr().String()
+	to := siteServer(t, schemaSite)
 	dir := t.TempDir()
 	file, refused := filepath.Join(dir, "robots.txt"), filepath.Join(dir, "refused")
 	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\nDisallow /y\n"), 0o600); err != nil {

@@ -22,13 +22,12 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
-// serveFails runs "robots serve", which ends by itself.
-func serveFails(t *testing.T, args ...string) (status int, said string) {
+// fails runs "robots" in this process, and returns how it ends and what it complains of.
+func fails(t *testing.T, args ...string) (status int, said string) {
 	t.Helper()
 	var errs strings.Builder
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	args = append([]string{"serve", "--cache=none"}, args...)
 	status = run(ctx, args, shell.Streams{Out: io.Discard, Err: &errs})
 	return status, errs.String()
 }
@@ -42,11 +41,11 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		{"--listen=0.0.0.0:0"}, {"--listen=:0"}, {"--listen=127.0.0.1:0", "--token-file=" + short},
 		{"--trusted=10.0.0.1"}, {"--log=xml"}, {"--drain=-1s"},
 	} {
-		if status, said := serveFails(t, args...); status != shell.ExitUsage {
+		if status, said := fails(t, append([]string{"serve", "--cache=none"}, args...)...); status != shell.ExitUsage {
 			t.Errorf("%q: status %d: %s", args, status, said)
 		}
 	}
-	if status, said := serveFails(t, "--token-file="+filepath.Join(dir, "none")); status != shell.ExitUnknown {
+	if status, said := fails(t, "serve", "--cache=none", "--token-file="+filepath.Join(dir, "none")); status != shell.ExitUnknown {
 		t.Errorf("no token file: status %d: %s", status, said)
 	}
 	for _, how := range []string{"--open", "--token-file=" + token} {
@@ -334,13 +333,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, string) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	data, _ := io.ReadAll(res.Body)
-	return string(data)
+	return second(talk(t, http.DefaultTransport, "GET", url, ""))
 }
 
 func TestServeEndsAtOnceAtTheSecondSignal(t *testing.T) {

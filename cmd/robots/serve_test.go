@@ -100,12 +100,17 @@ func startCommand(t *testing.T, cmd *cobra.Command, a *shell.App, args []string,
 	return string(line[:n]), cancel, end
 }
 
-// do sends a request; fields are lines "Name: value".
 func (v *serving) do(method, path, body string, fields ...string) (*http.Response, string) {
 	v.t.Helper()
-	req, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader(body))
+	return talk(v.t, http.DefaultTransport, method, v.url+path, body, fields...)
+}
+
+// talk sends a request, and reads the answer; fields are lines "Name: value".
+func talk(t *testing.T, rt http.RoundTripper, method, url, body string, fields ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, strings.NewReader(body))
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, f := range fields {
 		name, value, ok := strings.Cut(f, ": ")
@@ -117,19 +122,19 @@ func (v *serving) do(method, path, body string, fields ...string) (*http.Respons
 		}
 		req.Header.Add(name, value)
 	}
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := rt.RoundTrip(req)
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return res, string(data)
 }
 
-// siteServer serves schemaSite for all names, and returns the flag that leads there.
+// siteServer serves h for all names, and returns the flag that leads there.
 func siteServer(t *testing.T, h http.HandlerFunc) string {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
