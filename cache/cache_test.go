@@ -116,10 +116,7 @@ func inTurn(answers ...*fetch.Result) func(int, *fetch.Result) *fetch.Result {
 // allowed asks the cache and then its answer.
 func allowed(t *testing.T, c *cache.Cache, s *site, target string) bool {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := ask(t, c, &cache.Source{Load: s.load}, "https://a.example")
 	return r.Policy.Decide("examplebot", target).Allowed
 }
 

@@ -127,9 +127,7 @@ func TestRenewalsAreFewAtATime(t *testing.T) {
 		c := new(cache.Cache)
 		ask := func(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
 			for i := range 100 {
-				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example", i)), &cache.Source{Load: load}); err != nil {
-					t.Fatal(err)
-				}
+				ask(t, c, &cache.Source{Load: load}, fmt.Sprintf("https://www%d.example", i))
 			}
 		}
 		ask(quick)

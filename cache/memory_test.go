@@ -205,9 +205,7 @@ func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
 					kept[o]++
 					return fileResult(body), nil
 				}
-				if _, err := c.Get(t.Context(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
-					t.Fatal(err)
-				}
+				ask(t, c, &cache.Source{Load: load}, fmt.Sprintf("https://www%d.example.com/%s", i, longPath))
 				for start := time.Now(); time.Since(start) <= time.Nanosecond; { // until it is stale
 				}
 			}

@@ -85,14 +85,20 @@ func (s *memStore) misbehave(before func(context.Context, string) error) {
 	s.before = before
 }
 
-// get asks for an origin and fails the test for any error.
-func get(t *testing.T, c *cache.Cache, s *site, raw string) *fetch.Result {
+// ask asks for an origin and fails the test for any error.
+func ask(t *testing.T, c *cache.Cache, src *cache.Source, raw string) *fetch.Result {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, raw), &cache.Source{Load: s.load, Dialect: s.dialect})
+	r, err := c.Get(t.Context(), origin(t, raw), src)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// get asks what a site says.
+func get(t *testing.T, c *cache.Cache, s *site, raw string) *fetch.Result {
+	t.Helper()
+	return ask(t, c, &cache.Source{Load: s.load, Dialect: s.dialect}, raw)
 }
 
 func closeCache(t *testing.T, c *cache.Cache) {

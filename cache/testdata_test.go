@@ -128,10 +128,7 @@ func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 	for i, s := range v.steps {
 		time.Sleep(s.after)
 		status = s.status
-		r, err := c.Get(t.Context(), origin(t, "https://a.example"), sourceOf(f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := ask(t, c, sourceOf(f), "https://a.example")
 		synctest.Wait() // for what runs behind the lookup
 		if got := verdictOf(r); got != s.verdict || asked != s.asked {
 			t.Errorf("outage %v, %v, step %d: got %s, asked %d times, want %s, %d", o, d, i, got, asked, s.verdict, s.asked)

@@ -61,10 +61,7 @@ func (o *cloaked) fetcher(agent string) *fetch.Fetcher {
 // whose asks for the robots.txt and says whose it is, as the paths show that it forbids.
 func whose(t *testing.T, c *cache.Cache, src *cache.Source, agents ...string) string {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := ask(t, c, src, "https://a.example")
 	for _, agent := range agents {
 		if !r.Policy.Decide("x", "/"+agent).Allowed && r.Err == nil {
 			return agent
@@ -356,11 +353,7 @@ func TestEachUserAgentsOwnCopyOutlivesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in memory, where a's entry gives way
 		c := &cache.Cache{Size: 10}
 		ask := func(src *cache.Source, url string) *fetch.Result {
-			r, err := c.Get(t.Context(), origin(t, url), src)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
+			return ask(t, c, src, url)
 		}
 		ask(told("a", own), "https://a.example")
 		ask(told("b", own), "https://a.example")
@@ -455,9 +448,7 @@ func TestVariantsOfOneOriginShareItsBound(t *testing.T) {
 			for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
 				src := told(fmt.Sprint("bot", i), big)
 				src.Dialect = d
-				if _, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err != nil {
-					t.Fatal(err)
-				}
+				ask(t, c, src, "https://a.example")
 				if n := c.Stats().Bytes; n > 1310720+4096 {
 					t.Fatalf("%d bytes after %d variants, want 1.25 MiB at most", n, i)
 				}
@@ -480,13 +471,29 @@ func TestUserAgentsHaveKeysOfTheirOwn(t *testing.T) {
 		c := &cache.Cache{Store: store, Logger: quiet}
 		for i := range 300 {
 			src := told(fmt.Sprint("bot", i), rules("/p", "Vary", "User-Agent"))
-			if _, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err != nil {
-				t.Fatal(err)
-			}
+			ask(t, c, src, "https://a.example")
 		}
 		closeCache(t, c)
 		if n := len(store.keys()); n != 300 {
 			t.Errorf("%d keys for 300 User-Agents", n)
 		}
 	})
+}
+
+// A 429 that is for one User-Agent opens the site to no other.
+func TestAStatusOfTheMomentIsForWhomItVariesBy(t *testing.T) {
+	for _, first := range []*fetch.Result{rules("/secret", "Cache-Control", "max-age=60"), nil} {
+		synctest.Test(t, func(t *testing.T) {
+			c := (&cache.Cache{Outage: cache.Strict, NoRefresh: true}).WithoutSpread()
+			if first != nil {
+				ask(t, c, told("a", first), "http://a.example")
+				time.Sleep(61 * time.Second)
+			}
+			ask(t, c, told("a", unavailable(429, "Vary", "User-Agent")), "http://a.example")
+			if r := ask(t, c, told("b", rules("/secret")), "http://a.example"); r.Policy.Decide("x", "/secret").Allowed {
+				t.Errorf("b may fetch /secret by what a was told: %d for %q", r.StatusCode, r.UserAgent)
+			}
+			closeCache(t, c)
+		})
+	}
 }

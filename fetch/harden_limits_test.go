@@ -41,14 +41,6 @@ func TestAHeaderIsReadUpToItsLimit(t *testing.T) {
 	}
 }
 
-// located tells another address than it has.
-type located struct {
-	net.Conn
-	ip net.IP
-}
-
-func (c located) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.ip, Port: 80} }
-
 // An origin is as private as its own address, wherever its redirects led meanwhile.
 func TestAPrivateOriginMayRedirectOutAndBack(t *testing.T) {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) {
@@ -67,9 +59,9 @@ func TestAPrivateOriginMayRedirectOutAndBack(t *testing.T) {
 			}
 		}()
 		if strings.HasPrefix(addr, "out.") {
-			return located{near, net.IPv4(93, 184, 215, 14)}, nil
+			return peer{near, &net.TCPAddr{IP: net.IPv4(93, 184, 215, 14), Port: 80}}, nil
 		}
-		return located{near, net.IPv4(10, 0, 0, 1)}, nil
+		return peer{near, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}}, nil
 	}
 	f := &fetch.Fetcher{Transport: &http.Transport{DialContext: dial}, Retries: -1}
 	r, err := f.Fetch(t.Context(), originOf(t, "http://in.example"), nil)

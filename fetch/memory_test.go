@@ -149,7 +149,7 @@ func TestMaxMemoryOfEveryValue(t *testing.T) {
 			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
 				res := response(200, "")
 				long := strings.NewReader(strings.Repeat("#", 16<<10))
-				res.Body = io.NopCloser(io.MultiReader(long, readerFunc(func([]byte) (int, error) {
+				res.Body = io.NopCloser(io.MultiReader(long, readFunc(func([]byte) (int, error) {
 					admitted.Add(1)
 					<-req.Context().Done()
 					return 0, req.Context().Err()
@@ -170,10 +170,6 @@ func TestMaxMemoryOfEveryValue(t *testing.T) {
 		})
 	}
 }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 type brokenReader struct{}
 

@@ -138,11 +138,7 @@ func openBolt(t *testing.T, path string) *boltstore.Store {
 }
 
 func mustGet(t *testing.T, c *cache.Cache, i int, load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
-	o, err := fetch.OriginOf(siteURL(i))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
+	if r, err := c.Get(context.Background(), originOf(t, siteURL(i).String()), &cache.Source{Load: load}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 }

@@ -2,11 +2,13 @@ package integration_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -125,16 +127,22 @@ func TestCredentialsAboveTheGateAreOfPagesOnly(t *testing.T) {
 	}
 }
 
-// What net/http itself sends to a proxy is for that proxy.
+// What net/http itself sends to a proxy is for that proxy, also below a Base of another type, as the one that hides a
+// RegisterProtocol.
 func TestAProxysOwnCredentialsDoNotStopRedirects(t *testing.T) {
 	log := logged(t)
 	p := newProxy(t, "Basic bWU6cmlnaHQ=", map[string]http.HandlerFunc{
 		"a.example": redirectTo("http://b.example/robots.txt"), "b.example": text(rules),
 	})
-	rt := gate(&http.Transport{Proxy: p.as("right")})
-	check(t, rt, "http://a.example", byRules)
-	if log.String() != "" {
-		t.Errorf("logged %s", log)
+	for _, base := range []http.RoundTripper{
+		&http.Transport{Proxy: p.as("right")}, struct{ http.RoundTripper }{&http.Transport{Proxy: p.as("right")}},
+	} {
+		t.Run(fmt.Sprintf("%T", base), func(t *testing.T) {
+			check(t, gate(base), "http://a.example", byRules)
+			if log.String() != "" {
+				t.Errorf("logged %s", log)
+			}
+		})
 	}
 }
 
@@ -201,3 +209,26 @@ func TestALogThatPanicsAtCredentialsHarmsNothing(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Write([]byte) (int, error) { panic("the log's own") }
+
+// A certificate that a proxy wants is presented to it, whichever site robots.txt is read of.
+func TestAProxyThatWantsACertificateGetsItForRedirectsAsWell(t *testing.T) {
+	sites := map[string]http.HandlerFunc{"a.example": redirectTo("http://b.example/robots.txt"), "b.example": text(rules)}
+	p := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			sites[r.URL.Host](w, r)
+			return
+		}
+		w.Write([]byte("page"))
+	}))
+	p.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	p.StartTLS()
+	defer p.Close()
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := p.Client().Transport.(*http.Transport).Clone()
+	base.Proxy = http.ProxyURL(u)
+	base.TLSClientConfig.Certificates = p.TLS.Certificates
+	check(t, gate(base), "http://a.example", byRules)
+}

@@ -218,10 +218,7 @@ func TestAFaultThatComesLater(t *testing.T) {
 		seen++
 		sites := fault.Site(fmt.Sprintf("f%d.test", i))
 		n.Add(sites...)
-		o, err := fetch.OriginOf(&url.URL{Scheme: "http", Host: sites[0].Name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := originOf(t, "http://"+sites[0].Name)
 		first, err := f.Fetch(t.Context(), o, nil)
 		if err != nil {
 			t.Fatal(err)

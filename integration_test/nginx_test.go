@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,14 +153,7 @@ func TestNginx(t *testing.T) {
 		t.Run(c.url, func(t *testing.T) {
 			watch := &watched{Transport: base}
 			f := fetch.Fetcher{Transport: base, UserAgent: "examplebot/1.0"}
-			u, err := url.Parse(c.url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, err := fetch.OriginOf(u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := originOf(t, c.url)
 			r, err := f.Fetch(t.Context(), o, nil)
 			if err != nil {
 				t.Fatal(err)
