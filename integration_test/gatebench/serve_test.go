@@ -353,7 +353,7 @@ func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	proc.Serve(b, exec.Command(nginx, "-p", dir, "-c", file), ports["$PORT1"])
+	proc.Serve(b, exec.Command(nginx, "-p", dir, "-c", file), ports["127.0.0.1:$PORT1"])
 	return ports
 }
 
