@@ -12,6 +12,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // A crawl that met a thousand origins in one moment does not fetch a thousand files in
@@ -21,9 +22,9 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 	const (
 		origins, askers = 1000, 200
 		lifetime        = 24 * time.Hour
-		lifetimes       = 10 / slowdown
 		round           = lifetime / 400 // each origin is asked about once in a round
 	)
+	lifetimes := 10 / proc.Slowdown()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		fetched := map[fetch.Origin][]time.Time{}
@@ -43,7 +44,7 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 					mine[i] = origin(t, fmt.Sprintf("https://www%d.example", i*askers+asker))
 				}
 				time.Sleep(round / askers * time.Duration(asker)) // all of them at once would only see the bound on renewals
-				for time.Since(start) < lifetimes*lifetime {
+				for time.Since(start) < time.Duration(lifetimes)*lifetime {
 					for _, o := range mine {
 						before := time.Now()
 						if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {

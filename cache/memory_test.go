@@ -249,7 +249,7 @@ func TestNoOriginTakesMoreThanItsShare(t *testing.T) {
 		"sitemaps":            repeat("", "sitemap:%x\n"),
 	} {
 		dialects := []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
-		for _, d := range dialects[:len(dialects)/slowdown] {
+		for _, d := range dialects[:len(dialects)/proc.Slowdown()] {
 			r := fileResult("", fields...)
 			r.Policy, r.Redirects = d.Parse([]byte(body)), []string{"https://a.example/" + strings.Repeat("x", 8000)}
 			c := new(cache.Cache)
@@ -346,7 +346,7 @@ func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {
 
 // A header of a custom transport or from a Store may have fields of thousands of lines.
 func TestManyLinesOfAFieldTakeNoMoreThanTheyCount(t *testing.T) {
-	for _, tt := range []struct{ lines, origins int }{{32, 2000}, {8000, 2000 / slowdown}} {
+	for _, tt := range []struct{ lines, origins int }{{32, 2000}, {8000, 2000 / proc.Slowdown()}} {
 		lines, origins := tt.lines, tt.origins
 		r := fileResult("User-agent: *\nDisallow: /\n")
 		for _, name := range []string{"Etag", "Last-Modified", "Expires", "Date", "Age", "Vary", "Retry-After", "Cache-Control"} {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // What README and integration_test/gatebench/README.md say of allocations.
 func TestAllocationsOfAWarmRequest(t *testing.T) {
-	if underRace {
+	if proc.UnderRace() {
 		t.Skip("the race detector allocates")
 	}
 	reply := answer(200, "", "")
@@ -71,7 +72,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 
 // Over an *http.Transport, each request is watched up to its connection.
 func TestAllocationsOverARealTransport(t *testing.T) {
-	if underRace {
+	if proc.UnderRace() {
 		t.Skip("the race detector allocates")
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "User-agent: *\n") }))

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -33,7 +34,7 @@ var (
 func TestPacerAFleetWhateverFails(t *testing.T) {
 	n := *fleets
 	switch {
-	case n == 0 && underRace:
+	case n == 0 && proc.UnderRace():
 		t.Skip("the race detector crashes in bubbles with many timers (golang/go#78156); .ci/run runs this test without it")
 	case n == 0:
 		n = 60
@@ -65,7 +66,7 @@ type fleet struct {
 	late   bool          // a call that was given up is carried out later
 	alone  bool          // Pacer.RunAlone
 	crawl  time.Duration // Crawl-delay, above all of Pacer.Delay; 0: there is no robots.txt
-	procs  []*proc
+	procs  []*process
 	hosts  []string
 
 	mu     sync.Mutex // guards what follows
@@ -77,8 +78,8 @@ type fleet struct {
 	left   int // pages yet to be asked for
 }
 
-// proc is one process. All that it does to the world passes here.
-type proc struct {
+// process is one process. All that it does to the world passes here.
+type process struct {
 	*fleet
 	delay  time.Duration
 	pacer  *client.Pacer
@@ -101,7 +102,7 @@ type grant struct {
 
 // visit is a request as its site sees it.
 type visit struct {
-	proc       *proc
+	proc       *process
 	robots     bool
 	grant      *grant // nil: of a process alone
 	start, end time.Time
@@ -117,7 +118,7 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 	f.hosts = []string{"a.example", "b.example"}[:1+f.pick(2)]
 	delay := f.upTo(2*time.Second) + 50*time.Millisecond
 	for range 2 + f.pick(3) {
-		p := &proc{fleet: f, delay: delay, turns: map[string]*grant{}, resume: map[string]time.Time{}}
+		p := &process{fleet: f, delay: delay, turns: map[string]*grant{}, resume: map[string]time.Time{}}
 		if f.pick(6) == 0 {
 			p.delay *= 3
 		}
@@ -213,7 +214,7 @@ func (f *fleet) String() string {
 }
 
 // note says what happens, in case of a failure.
-func (p *proc) note(format string, args ...any) {
+func (p *process) note(format string, args ...any) {
 	p.t.Logf("%8.3f  %d  %s", time.Since(p.calm).Seconds(), slices.Index(p.procs, p), fmt.Sprintf(format, args...))
 }
 
@@ -238,7 +239,7 @@ func (f *fleet) forget() {
 }
 
 // work asks for one page in one of many ways.
-func (p *proc) work() {
+func (p *process) work() {
 	defer func() {
 		p.mu.Lock()
 		p.left--
@@ -291,7 +292,7 @@ func (p *proc) work() {
 }
 
 // here is where the process may be stopped.
-func (p *proc) here() {
+func (p *process) here() {
 	if p.chance(p.stops, 30) {
 		p.mu.Lock()
 		if !p.until.After(time.Now()) {
@@ -318,7 +319,7 @@ func (p *proc) here() {
 var errFault = errors.New("connection reset")
 
 // call makes a call of the store.
-func (p *proc) call(ctx context.Context, f func()) error {
+func (p *process) call(ctx context.Context, f func()) error {
 	p.here()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -339,7 +340,7 @@ func (p *proc) call(ctx context.Context, f func()) error {
 }
 
 // travel is the way to the store, or back.
-func (p *proc) travel(ctx context.Context, lost bool) error {
+func (p *process) travel(ctx context.Context, lost bool) error {
 	var took time.Duration
 	if p.far && time.Now().Before(p.calm) {
 		took = p.upTo([]time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second}[p.pick(3)])
@@ -359,7 +360,7 @@ func (p *proc) travel(ctx context.Context, lost bool) error {
 }
 
 // Take implements turns.Store.
-func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, error) {
+func (p *process) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, error) {
 	answer := make(chan turns.Reply, 1) // that is not waited for if the call was given up
 	err := p.call(ctx, func() {
 		got, _ := p.store.Take(context.Background(), key, a)
@@ -372,7 +373,7 @@ func (p *proc) Take(ctx context.Context, key string, a turns.Ask) (turns.Reply, 
 	return <-answer, nil
 }
 
-func (p *proc) took(key string, a turns.Ask, got turns.Reply) {
+func (p *process) took(key string, a turns.Ask, got turns.Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old := p.turns[a.Turn]; old != nil && old.ended && !p.late {
@@ -386,14 +387,14 @@ func (p *proc) took(key string, a turns.Ask, got turns.Reply) {
 }
 
 // Tell implements turns.Store.
-func (p *proc) Tell(ctx context.Context, key string, n turns.Report) error {
+func (p *process) Tell(ctx context.Context, key string, n turns.Report) error {
 	return p.call(ctx, func() {
 		p.store.Tell(context.Background(), key, n)
 		p.told(n)
 	})
 }
 
-func (p *proc) told(n turns.Report) {
+func (p *process) told(n turns.Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note("%s: tell %s event %d", "", n.Turn, n.Event)
@@ -420,7 +421,7 @@ func (g *grant) holds(now time.Time) bool {
 }
 
 // arrive is where a site looks at who comes.
-func (p *proc) arrive(host string, robots bool) *visit {
+func (p *process) arrive(host string, robots bool) *visit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -449,7 +450,7 @@ func (p *proc) arrive(host string, robots bool) *visit {
 }
 
 // look looks at a page beside those before.
-func (p *proc) look(host string, v *visit) {
+func (p *process) look(host string, v *visit) {
 	if at := p.resume[host]; v.start.Before(at) && p.places == 1 {
 		p.t.Errorf("%s: a page %v before the Retry-After that this process got; %s", host, at.Sub(v.start), p)
 	}
@@ -502,7 +503,7 @@ func (o *visit) excused(v *visit) bool {
 	return false
 }
 
-func (p *proc) leave(v *visit) {
+func (p *process) leave(v *visit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if v.end.IsZero() {
@@ -512,7 +513,7 @@ func (p *proc) leave(v *visit) {
 }
 
 // visit is a request at its site. It returns the status, Retry-After and the body.
-func (p *proc) visit(ctx context.Context, host, path string) (status int, after, body string) {
+func (p *process) visit(ctx context.Context, host, path string) (status int, after, body string) {
 	v := p.arrive(host, path == "/robots.txt")
 	defer p.leave(v)
 	took := p.upTo(time.Second)
@@ -540,7 +541,7 @@ func (p *proc) visit(ctx context.Context, host, path string) (status int, after,
 }
 
 // base returns one of the ways to send requests.
-func (p *proc) base() http.RoundTripper {
+func (p *process) base() http.RoundTripper {
 	way := p.pick(3)
 	if way == 0 {
 		return silentBase{p}
@@ -555,7 +556,7 @@ func (p *proc) base() http.RoundTripper {
 }
 
 // silentBase tells httptrace nothing.
-type silentBase struct{ *proc }
+type silentBase struct{ *process }
 
 func (b silentBase) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
@@ -570,7 +571,7 @@ func (b silentBase) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // serve is one connection with a site.
-func (p *proc) serve(c net.Conn, host string, once bool) {
+func (p *process) serve(c net.Conn, host string, once bool) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for {

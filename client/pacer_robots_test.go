@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // hops is a Base whose hosts redirect their robots.txt, and when each was asked.
@@ -72,7 +73,7 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 			t.Fatal(err)
 		}
 		part := 1 // the race detector takes a minute for the whole
-		if underRace {
+		if proc.UnderRace() {
 			part = 3
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute/time.Duration(part))

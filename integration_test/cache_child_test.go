@@ -43,9 +43,9 @@ func size(whole int) int {
 	case *full:
 		return whole
 	case testing.Short():
-		return whole / 50 / slowdown
+		return whole / 50 / proc.Slowdown()
 	}
-	return whole / 20 / slowdown
+	return whole / 20 / proc.Slowdown()
 }
 
 // aside runs a test that mostly waits beside others of its kind. With -full it runs alone, for its figures.

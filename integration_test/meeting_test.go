@@ -117,7 +117,7 @@ func meet(t *testing.T, redisURL string, processes, origins int) meeting {
 // Four processes that meet the same origins in one moment fetch each file once, and none of
 // their callers waits for longer than it takes one process twice.
 func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
-	origins, most := 1000/slowdown, 1.05
+	origins, most := 1000/proc.Slowdown(), 1.05
 	if *full {
 		origins, most = 10_000, 1.01
 	}

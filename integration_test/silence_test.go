@@ -16,6 +16,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // TestSilentOriginsStarveNoOther asks for thousands of origins at once, of which every fourth
@@ -25,7 +26,7 @@ import (
 func TestSilentOriginsStarveNoOther(t *testing.T) {
 	const patience = 40 * time.Second
 	sites := 3000
-	if slowdown > 1 { // a fetch takes milliseconds of the processor, and patience is for the silent ones
+	if proc.Slowdown() > 1 { // a fetch takes milliseconds of the processor, and patience is for the silent ones
 		sites /= 2
 	}
 	healthy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

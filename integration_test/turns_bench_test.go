@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // TestTurnsBesideRedisBenchmark compares the turns that one process takes and ends in a second, each
@@ -25,7 +26,7 @@ func TestTurnsBesideRedisBenchmark(t *testing.T) {
 	if err != nil {
 		t.Skip("redis-benchmark is not installed")
 	}
-	if slowdown > 1 {
+	if proc.Slowdown() > 1 {
 		t.Skip("a measurement, which the race detector would distort")
 	}
 	rounds, span := 1, 500*time.Millisecond

@@ -15,7 +15,7 @@ import (
 // The bounds are far from what is measured: they tell a logarithm from a line,
 // and hold on a busy machine.
 func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	target := "/" + strings.Repeat("abcdefghi/", 7) + "x.html"
@@ -53,7 +53,7 @@ func TestCostOfAQuestionHardlyGrowsWithTheRules(t *testing.T) {
 }
 
 func TestTimeToParseIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	least := func(runs int, file []byte) time.Duration {
@@ -79,7 +79,7 @@ func TestTimeToParseIsLinear(t *testing.T) {
 // T-15 of the reliability plan: no question takes long, even if an attacker writes both the
 // file and the path.
 func TestNoQuestionTakesLong(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	targets := []string{
@@ -108,7 +108,7 @@ func TestNoQuestionTakesLong(t *testing.T) {
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if proc.UnderRace() {
 		t.Skip("with the race detector, a sync.Pool drops what it is given at random")
 	}
 	check := func(name string, p *policy.Policy, tokens ...string) {

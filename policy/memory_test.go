@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -99,7 +100,7 @@ func TestSharedPoliciesCostNothing(t *testing.T) {
 }
 
 func TestParseAllocatesLittle(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("the race detector empties pools at random")
 	}
 	allocs, files := 0.0, vectors.Corpus(t)
@@ -218,7 +219,7 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, _ := heap()
 			for _, d := range dialects {
-				if raceEnabled && d != policy.RFC9309 {
+				if proc.UnderRace() && d != policy.RFC9309 {
 					continue // collecting garbage takes its time there
 				}
 				p := d.Parse(body)

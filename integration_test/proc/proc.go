@@ -1,4 +1,5 @@
-// Package proc is for tests: it owns the processes that they start, and tells processor time.
+// Package proc is for tests: it owns the processes that they start, tells processor time, and whether the race detector
+// watches.
 package proc
 
 import (

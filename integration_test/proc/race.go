@@ -15,3 +15,11 @@ func UnderRace() bool {
 	}
 	return false
 }
+
+// Slowdown divides what takes long under the race detector.
+func Slowdown() int {
+	if UnderRace() {
+		return 5
+	}
+	return 1
+}

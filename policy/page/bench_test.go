@@ -65,7 +65,7 @@ func BenchmarkReader(b *testing.B) {
 // Where no meta element is looked for, a Reader costs a branch for each piece.
 // The source is memory, which is the fastest there is.
 func TestReaderGetsOutOfTheWay(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	data := largePage()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -263,7 +264,7 @@ func TestRulesEqualAnIndependentEvaluator(t *testing.T) {
 		{policy.Bing, []string{"bingbot"}}, {policy.RFC9309, []string{"OtherBot", "My Bot"}}, {policy.RFC9309, nil},
 	}
 	kinds, sets := map[string]int{}, 10_000
-	if raceEnabled {
+	if proc.UnderRace() {
 		sets = 2_000 // there is nothing to race, and it takes ten times as long
 	}
 	for n := range sets {

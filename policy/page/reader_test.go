@@ -390,7 +390,7 @@ func hostileHeaders() map[string][]string {
 // Eight times as much takes about eight times as long; 64 times would be
 // quadratic.
 func TestTimeIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	linear := func(name string, size int, f func(n int)) {

@@ -171,7 +171,7 @@ func TestManyPathsAreBuiltInProportion(t *testing.T) {
 // Paths take a few times as long as a robots.txt with the same patterns: the parse, and one
 // question. Asked about one by one, they take up to some hundred times as long.
 func TestManyPathsTakeAsLongAsRules(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	const bound = 25

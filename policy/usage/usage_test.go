@@ -218,7 +218,7 @@ func TestStatementsAreBounded(t *testing.T) {
 
 // Nothing that a site sends takes long.
 func TestNoFileTakesLong(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}
 	target := "/" + strings.Repeat("a", 16<<10-1)

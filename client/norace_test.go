@@ -1,6 +1,0 @@
-//go:build !race
-
-package client_test
-
-// underRace reports whether the race detector watches.
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package page_test
-
-const raceEnabled = true
