@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -28,7 +29,7 @@ func TestA407OfAProxyIsKeptNowhere(t *testing.T) {
 func TestOurOwnFailuresAreKeptNowhere(t *testing.T) {
 	for _, f := range []*fetch.Fetcher{
 		{UserAgent: "a\nb"},
-		{Retries: -1, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		{Retries: -1, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 		})},
 	} {

@@ -16,12 +16,13 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // queue is a Fetcher with one turn at a time, for a web in which all but fine.example are
 // silent.
 func queue() *fetch.Fetcher {
-	return &fetch.Fetcher{MaxFetches: 1, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+	return &fetch.Fetcher{MaxFetches: 1, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		if req.URL.Host != "fine.example" {
 			<-req.Context().Done()
 			return nil, req.Context().Err()

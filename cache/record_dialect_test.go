@@ -12,6 +12,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -49,7 +50,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						asked := 0
 						source := func(d policy.Dialect) *cache.Source {
-							return sourceOf(&fetch.Fetcher{Dialect: d, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+							return sourceOf(&fetch.Fetcher{Dialect: d, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 								asked++
 								return &http.Response{StatusCode: answer.status, ProtoMajor: 1, ProtoMinor: 1, Header: header("Cache-Control", "max-age=3600"),
 									Request: req, Body: io.NopCloser(bytes.NewReader([]byte(answer.file)))}, nil

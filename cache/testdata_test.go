@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -117,7 +118,7 @@ func TestOutageVectors(t *testing.T) {
 
 func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 	status, asked := 0, 0
-	f := &fetch.Fetcher{Retries: -1, Dialect: d, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+	f := &fetch.Fetcher{Retries: -1, Dialect: d, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 		if asked++; status == 0 {
 			return nil, errDown
 		}

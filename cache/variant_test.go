@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -182,7 +183,7 @@ func TestARedirectsVaryCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &cloaked{fields: http.Header{}}
 		f := func(agent string) *fetch.Fetcher {
-			return &fetch.Fetcher{UserAgent: agent, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			return &fetch.Fetcher{UserAgent: agent, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path != "/robots.txt" {
 					return o.RoundTrip(req)
 				}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -114,7 +115,7 @@ func TestRobotsStateMachineVectors(t *testing.T) {
 func (v robotsVector) run(t *testing.T, mode string, outage cache.Outage) {
 	c, f, start := v.cache(outage), v.fetcher(), time.Now()
 	var requests atomic.Int32
-	f.Transport = roundTripFunc(func(req *http.Request) (*http.Response, error) {
+	f.Transport = roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		requests.Add(1)
 		return v.answerTo(req, time.Since(start)).send(req)
 	})
@@ -224,10 +225,6 @@ func verdict(ctx context.Context, t *testing.T, c *cache.Cache, f *fetch.Fetcher
 	}
 	return "disallow"
 }
-
-type roundTripFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // send gives the answer in its bytes, and lets net/http read them.
 func (a answer) send(req *http.Request) (*http.Response, error) {
@@ -453,7 +450,7 @@ func (v httpVector) cache() *cache.Cache {
 func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 	const contact = time.Millisecond // what asking the origin takes
 	i, notModified := 0, false
-	f := &fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+	f := &fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		time.Sleep(contact)
 		a := v.Responses[i].answer
 		for name, value := range v.Responses[i].When {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -103,7 +104,7 @@ func TestAnAgreementDecidesBeforeRobots(t *testing.T) {
 			gate := &client.Transport{
 				Token: row.token, Uses: row.uses, Agreements: parsed(t, agreed),
 				Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { traced = d }},
-				Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 					switch {
 					case req.URL.Path != "/robots.txt":
 						sent++
@@ -146,7 +147,7 @@ func TestAnAgreementDecidesBeforeRobots(t *testing.T) {
 // A redirect to another site is decided on there.
 func TestAnAgreementOpensNoOtherSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				return answer(200, "", robots), nil
 			}
@@ -188,7 +189,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var last time.Time
 				gate := &client.Transport{Token: "ExampleBot", Agreements: parsed(t, agreed), Cache: &cache.Cache{MinTTL: -1, MaxTTL: 2 * time.Second}}
-				gate.Base = roundTrip(func(req *http.Request) (*http.Response, error) {
+				gate.Base = roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 					if req.URL.Path == "/robots.txt" {
 						return answer(200, "", "User-agent: *\nDisallow: /private\n"), nil
 					}

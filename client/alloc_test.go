@@ -10,6 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // What README and integration_test/gatebench/README.md say of allocations.
@@ -53,7 +54,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]:8080/page", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.gate.Base = roundTrip(base)
+			c.gate.Base = roundtrip.Func(base)
 			req := request("GET", c.url, nil)
 			if c.sets {
 				req.Header.Set("User-Agent", "ExampleBot/1.0")

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -438,7 +439,7 @@ func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := new(cache.Cache)
 		release := make(chan struct{})
-		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				<-release
 			}
@@ -569,7 +570,7 @@ func TestDialectsThatDifferAreAnError(t *testing.T) {
 // the dialect of 1996 it forbids everything.
 func TestTheDialectIsThatOfTheTransport(t *testing.T) {
 	for dialect, want := range map[policy.Dialect]bool{policy.Google: true, policy.Original: false} {
-		rt := &client.Transport{Dialect: dialect, Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+		rt := &client.Transport{Dialect: dialect, Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			return answer(401, "", ""), nil
 		})}
 		if a, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed != want {
@@ -582,7 +583,7 @@ func TestTheDialectIsThatOfTheTransport(t *testing.T) {
 func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")
-		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Host == "down.example" {
 				return nil, down
 			}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 // ftpWeb is a Base that reads ftp URLs. It notes what it sends but robots.txt.
-func ftpWeb(robots string, sent *[]string) roundTrip {
+func ftpWeb(robots string, sent *[]string) roundtrip.Func {
 	return func(req *http.Request) (*http.Response, error) {
 		if req.URL.Path == "/robots.txt" {
 			return answer(200, "", robots), nil

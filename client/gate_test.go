@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -30,10 +31,6 @@ func TestSchemelessURLIsNoWayRoundTheGate(t *testing.T) {
 		}
 	}
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // what is dialled and named is what was decided for
 func FuzzTheHostSentIsTheHostDecidedOn(f *testing.F) {
@@ -64,7 +61,7 @@ func FuzzTheHostSentIsTheHostDecidedOn(f *testing.F) {
 			}()
 			return near, nil
 		}}
-		rt := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		rt := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})}}
 		req := (&http.Request{URL: &url.URL{Scheme: scheme, Host: urlHost, Path: "/p"}, Host: hostField, Header: http.Header{}}).WithContext(t.Context())
@@ -121,7 +118,7 @@ func TestARequestWithoutURLIsAnErrorThatSaysSo(t *testing.T) {
 }
 
 func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
-	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })
+	nothing := roundtrip.Func(func(*http.Request) (*http.Response, error) { return nil, nil })
 	for _, row := range []struct {
 		name  string
 		base  http.RoundTripper
@@ -129,9 +126,9 @@ func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
 		url   string
 		want  string // part of the error
 	}{
-		{"a page", pagesOf(nothing), nil, "http://a.example/", "Base (client_test.pagesOf)"},
-		{"a paced page", pagesOf(nothing), &client.Pacer{Delay: -1}, "http://a.example/", "Base (client_test.pagesOf)"},
-		{"another scheme", nothing, nil, "ftp://a.example/", "Base (client_test.roundTrip)"},
+		{"a page", pagesOf(nothing), nil, "http://a.example/", "Base (roundtrip.Func)"},
+		{"a paced page", pagesOf(nothing), &client.Pacer{Delay: -1}, "http://a.example/", "Base (roundtrip.Func)"},
+		{"another scheme", nothing, nil, "ftp://a.example/", "Base (roundtrip.Func)"},
 		{"robots.txt", nothing, nil, "http://a.example/", "unreachable: fetch: http://a.example/robots.txt: the transport returned neither"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -148,7 +145,7 @@ func TestABaseThatReturnsNothingIsNamed(t *testing.T) {
 func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) {
+		rt := &client.Transport{Base: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			<-release
 			return nil, errors.New("released")
 		})}
@@ -172,7 +169,7 @@ func TestABaseThatNeverReturnsHoldsNoCaller(t *testing.T) {
 }
 
 func TestAPanicOfTheBaseInReadingRobotsMakesThemUnreachable(t *testing.T) {
-	rt := &client.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { panic("the base's own") })}
+	rt := &client.Transport{Base: roundtrip.Func(func(*http.Request) (*http.Response, error) { panic("the base's own") })}
 	_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")})
 	refusal, _ := errors.AsType[*client.DisallowedError](err)
 	if refusal == nil || refusal.Decision.Reason != policy.ReasonUnreachable || !strings.Contains(refusal.Error(), "the base's own") {
@@ -205,7 +202,7 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 		time.Sleep(time.Hour) // whatever its context says
 		return nil, errors.New("late")
 	}
-	robotsAreSilent := roundTrip(silent)
+	robotsAreSilent := roundtrip.Func(silent)
 	pagesAreOpen := pagesOf(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
 	ask := func(rt *client.Transport, raw string) { rt.RoundTrip(&http.Request{Method: "GET", URL: parse(raw)}) }
 	rows := []struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // A site may answer signed and unsigned requests differently, whatever its Vary says. What one
@@ -86,7 +87,7 @@ func TestTwoSignersShareNoAnswerThatVaries(t *testing.T) {
 
 // What is at another host is not for a gate that asks its own alone.
 func TestSameHostIsKeptWithASharedCache(t *testing.T) {
-	base := roundTrip(func(req *http.Request) (*http.Response, error) {
+	base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		if req.URL.Host == "a.example" {
 			res := answer(301, "", "")
 			res.Header = http.Header{"Location": {"http://www.a.example/robots.txt"}}

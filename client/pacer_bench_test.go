@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // BenchmarkPacerWait is a Wait that nothing delays.
@@ -78,7 +79,7 @@ func BenchmarkPacedRoundTrip(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			t := &client.Transport{Token: "ExampleBot", Pacer: c.pacer}
-			t.Base = withFile{pagesOf(ok), c.robots}
+			t.Base = withFile(c.robots)
 			req := request("GET", "http://a.example/page", nil)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -92,15 +93,12 @@ func BenchmarkPacedRoundTrip(b *testing.B) {
 	}
 }
 
-// withFile is pagesOf with a robots.txt.
-type withFile struct {
-	pagesOf
-	robots string
-}
-
-func (p withFile) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Path == "/robots.txt" {
-		return answer(200, "", p.robots), nil
+// withFile is a Base with a robots.txt, and a page at every other path.
+func withFile(robots string) roundtrip.Func {
+	return func(req *http.Request) (*http.Response, error) {
+		if req.URL.Path == "/robots.txt" {
+			return answer(200, "", robots), nil
+		}
+		return ok(req)
 	}
-	return p.pagesOf(req)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // paused is a site whose first page takes long and then asks for a pause, and whose
@@ -116,7 +117,7 @@ func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 func TestPacerTimeForTheTurnIsNotTheSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, begin := new(putCounter), time.Now()
-		web := roundTrip(func(req *http.Request) (*http.Response, error) {
+		web := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			select {
 			case <-time.After(50 * time.Second): // less than the Timeout
 				return answer(200, "", "User-agent: *\nAllow: /\n"), nil
@@ -143,7 +144,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		reads := 0 // of the healthy one
-		web := roundTrip(func(req *http.Request) (*http.Response, error) {
+		web := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path != "/robots.txt" {
 				return answer(200, "", ""), nil
 			}
@@ -194,7 +195,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0
-		web := roundTrip(func(req *http.Request) (*http.Response, error) {
+		web := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				reads++
 				return answer(429, "120", ""), nil

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -454,7 +455,7 @@ func TestACauseIsTheErrorAsNetHTTPHasIt(t *testing.T) {
 				return nil, errFailing
 			}}
 		}},
-		{"robots.txt is being read", func() http.RoundTripper { return &client.Transport{Base: roundTrip(hang)} }},
+		{"robots.txt is being read", func() http.RoundTripper { return &client.Transport{Base: roundtrip.Func(hang)} }},
 		{"waiting for the Pacer", func() http.RoundTripper {
 			return &client.Transport{Base: pagesOf(ok), Pacer: over(&client.Pacer{Delay: time.Hour})}
 		}},

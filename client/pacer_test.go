@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // site is one origin of a pacedWeb, with the log that the claims are checked on.
@@ -239,13 +240,13 @@ func (w *pacedWeb) work(c *http.Client, pacer *client.Pacer, host string) {
 }
 
 // pagesOf is a Base with no robots.txt and the pages that the function gives.
-type pagesOf func(*http.Request) (*http.Response, error)
-
-func (page pagesOf) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Path == "/robots.txt" {
-		return answer(404, "", "no such file"), nil
+func pagesOf(page roundtrip.Func) roundtrip.Func {
+	return func(req *http.Request) (*http.Response, error) {
+		if req.URL.Path == "/robots.txt" {
+			return answer(404, "", "no such file"), nil
+		}
+		return page(req)
 	}
-	return page(req)
 }
 
 // answer is a response; retryAfter "" for none.

@@ -20,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // A Sign may set fields. What was decided on is not its to change, for pages and for robots.txt.
@@ -49,7 +50,7 @@ func TestSignChangesNothingThatWasDecidedOn(t *testing.T) {
 			t.Run(name+" of "+path, func(t *testing.T) {
 				sent := 0
 				gate := &client.Transport{
-					Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+					Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 						if req.URL.Path == path {
 							sent++
 						}
@@ -86,7 +87,7 @@ func TestAFailingSignIsNoOutage(t *testing.T) {
 	sent, signed := 0, 0
 	fails := true
 	gate := &client.Transport{
-		Base: roundTrip(func(*http.Request) (*http.Response, error) { sent++; return answer(404, "", ""), nil }),
+		Base: roundtrip.Func(func(*http.Request) (*http.Response, error) { sent++; return answer(404, "", ""), nil }),
 		Sign: func(*http.Request) error {
 			if signed++; fails {
 				return vault
@@ -130,7 +131,7 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 		for _, paced := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				body := &closedBody{Reader: strings.NewReader("x")}
-				gate := &client.Transport{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+				gate := &client.Transport{Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 					if req.Body != nil {
 						req.Body.Close()
 					}
@@ -165,7 +166,7 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 func TestRequestCancelEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := &client.Transport{
-			Base:  roundTrip(func(*http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
+			Base:  roundtrip.Func(func(*http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
 			Pacer: &client.Pacer{Delay: 20 * time.Second},
 		}
 		req := request("GET", "http://a.example/page", nil)
@@ -242,7 +243,7 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 		return "User-agent: *\nDisallow: /\n"
 	}
 	gate := &client.Transport{
-		Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+		Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				res := answer(200, "", rules())
 				res.Header.Set("Cache-Control", "max-age=20")
@@ -309,7 +310,7 @@ func aSlowSignIsNoWayAround(t *testing.T, pacer *client.Pacer) {
 // Uses are those of the first request: a slice that changes switches nothing off.
 func TestUsesAreCopied(t *testing.T) {
 	uses := []string{"train-ai"}
-	gate := &client.Transport{Uses: uses, Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+	gate := &client.Transport{Uses: uses, Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		return answer(200, "", "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"), nil
 	})}
 	for range 2 {
@@ -479,7 +480,7 @@ func TestABodyThatCannotFailReachesTheWireAsItIs(t *testing.T) {
 // The header that holds our User-Agent alone is lent again, and nothing that others put into it is.
 func TestALentHeaderIsOfOneRequestAtATime(t *testing.T) {
 	var under atomic.Int64
-	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		res := answer(200, "", "")
 		if req.URL.Path == "/robots.txt" {
 			return res, nil

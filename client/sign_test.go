@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // Sign sees what goes out, when it goes out, in a copy.
@@ -18,7 +19,7 @@ func TestSignIsCalledLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var signed []string
-		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.Header.Get("Signed") != req.URL.Path {
 				t.Errorf("%s is signed as %q", req.URL, req.Header.Get("Signed"))
 			}
@@ -58,7 +59,7 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 		fails := 0
 		pacer := &client.Pacer{Delay: time.Second}
 		gate := &client.Transport{
-			Base:  roundTrip(func(req *http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
+			Base:  roundtrip.Func(func(req *http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
 			Pacer: pacer,
 			Sign: func(r *http.Request) error {
 				if r.URL.Path == "/page" && fails < 3 {
@@ -137,7 +138,7 @@ func TestAClockThatIsWrongIsTold(t *testing.T) {
 			var log bytes.Buffer
 			text := slog.NewTextHandler(&log, nil)
 			logTo(t, func(r slog.Record) { text.Handle(t.Context(), r) })
-			gate := &client.Transport{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			gate := &client.Transport{Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path == "/robots.txt" {
 					return answer(404, "", ""), nil
 				}

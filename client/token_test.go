@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // Which group decides, and whether any does, where the answer is easily lost.
@@ -28,7 +29,7 @@ func TestTheGroupThatDecidesInRareCases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := 0
-			c.gate.Base = roundTrip(func(req *http.Request) (*http.Response, error) {
+			c.gate.Base = roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path == "/robots.txt" {
 					return answer(200, "", "User-agent: ExampleBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n"), nil
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -41,7 +42,7 @@ func TestAHookThatPanicsIsNamed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sent := 0
 				rt := &client.Transport{
-					Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+					Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 						if req.URL.Path != "/robots.txt" {
 							sent++
 							return ok(req)
@@ -225,7 +226,7 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 		say := func(what string) { time.Sleep(time.Second); told = append(told, what) }
 		pages := pagesOf(ok)
 		rt := &client.Transport{
-			Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path != "/robots.txt" {
 					told = append(told, "sent")
 				}
@@ -252,7 +253,7 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 func TestDecidedIsNotCalledAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/robots.txt" {
 				<-release
 			}

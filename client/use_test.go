@@ -13,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -140,7 +141,7 @@ func TestUsesComeAfterTheRules(t *testing.T) {
 	if _, err := rt.RoundTrip(req); err != nil {
 		t.Errorf("WithoutRobots: got %v", err)
 	}
-	down := &client.Transport{Uses: []string{"ai-use"}, Base: roundTrip(func(*http.Request) (*http.Response, error) {
+	down := &client.Transport{Uses: []string{"ai-use"}, Base: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 		return answer(503, "", ""), nil
 	})}
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, sent := 0, 0
 		rt := &client.Transport{
-			Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path != "/robots.txt" {
 					sent++
 					return ok(req)

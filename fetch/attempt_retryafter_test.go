@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 var retryNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -135,7 +136,7 @@ func TestThePausesBetweenRetries(t *testing.T) {
 		var longest [3]time.Duration
 		for range 300 {
 			var at []time.Time
-			f := fetch.Fetcher{Retries: 3, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+			f := fetch.Fetcher{Retries: 3, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 				at = append(at, time.Now())
 				return response(503, ""), nil
 			})}
@@ -153,7 +154,7 @@ func TestThePausesBetweenRetries(t *testing.T) {
 			}
 		}
 		var at []time.Time
-		f := fetch.Fetcher{Retries: 1, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Retries: 1, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			at = append(at, time.Now())
 			return response(503, "", "Retry-After", "7"), nil
 		})}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // Eighteen requests are what five redirects and two retries of each URL come to. They are
@@ -53,7 +54,7 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+				f := fetch.Fetcher{Retries: c.retries, Timeout: time.Hour, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 					n++
 					status, header := c.answer(n)
 					return response(status, "", header[:]...), nil
@@ -98,7 +99,7 @@ func TestRetries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, start := 0, time.Now()
-				f := fetch.Fetcher{Retries: c.retries, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				f := fetch.Fetcher{Retries: c.retries, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 					n++
 					return response(c.status, file, c.header...), c.err
 				})}
@@ -122,11 +123,11 @@ func TestRetries(t *testing.T) {
 }
 
 func TestTheCallersContextIsTheOnlyError(t *testing.T) {
-	hang := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	hang := roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
-	deaf := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	deaf := roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		time.Sleep(time.Hour)
 		return nil, errors.New("late")
 	})
@@ -224,7 +225,7 @@ func TestWhatIsWorthARetry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				f := fetch.Fetcher{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+				f := fetch.Fetcher{Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 					n++
 					res := response(200, "")
 					res.Body = io.NopCloser(io.MultiReader(strings.NewReader(c.body), readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
@@ -265,7 +266,7 @@ func TestTheCauseOfAFailureIsNoText(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		f := fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
 		})}
@@ -331,7 +332,7 @@ func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
 
 // Without a time-out of ours the caller's context and the connection's limits are left.
 func TestANegativeTimeoutIsNone(t *testing.T) {
-	slow := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	slow := roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		select {
 		case <-time.After(time.Hour):
 			return response(200, file), nil
@@ -371,7 +372,7 @@ func TestTheFirstPlacesAreGivenBack(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Second, 10 * time.Second: time.Second, -1: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			over := make(chan struct{})
-			f := fetch.Fetcher{Timeout: timeout, Retries: -1, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			f := fetch.Fetcher{Timeout: timeout, Retries: -1, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 				if r.URL.Host == "quick.test" {
 					return response(200, file), nil
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -56,7 +57,7 @@ func TestValidatorsAreSentWhereTheyBelong(t *testing.T) {
 		{"the zero Result", &fetch.Result{}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 				if match, since := r.Header.Get("If-None-Match"), r.Header.Get("If-Modified-Since"); match != c.match || since != c.since {
 					t.Errorf("sent %q and %q, want %q and %q", match, since, c.match, c.since)
 				}
@@ -72,7 +73,7 @@ func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
 	prev := stored("ETag", tag)
 	prev.Redirects = []string{"http://b.test/r"}
 	sent := map[string]string{}
-	f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		sent[r.URL.String()] = r.Header.Get("If-None-Match")
 		switch r.URL.String() {
 		case "http://a.test/robots.txt":
@@ -127,7 +128,7 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 		{"", `"v2"`, 2},
 	} {
 		n := 0
-		f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(304, "", "ETag", c.sent), nil
 			}
@@ -181,7 +182,7 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 // A server that adds a field with each 304 must not make the stored header grow for ever.
 func TestTheHeaderDoesNotGrowWith304s(t *testing.T) {
 	n := 0
-	f := fetch.Fetcher{Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+	f := fetch.Fetcher{Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 		n++
 		return response(304, "", fmt.Sprintf("X-%d", n), strings.Repeat("x", 10_000)), nil
 	})}

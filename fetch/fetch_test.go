@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -23,11 +24,6 @@ const (
 	agent = "examplebot/1.0"
 	file  = "User-agent: *\nDisallow: /private\n"
 )
-
-// roundTripFunc is a transport of the caller's: used as it is.
-type roundTripFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func response(status int, body string, header ...string) *http.Response {
 	h := http.Header{}
@@ -38,7 +34,7 @@ func response(status int, body string, header ...string) *http.Response {
 }
 
 // answers is a transport that gives one answer after the other, the last one for ever.
-func answers(of ...*http.Response) (roundTripFunc, *int) {
+func answers(of ...*http.Response) (roundtrip.Func, *int) {
 	n := new(int)
 	return func(*http.Request) (*http.Response, error) {
 		res := of[min(*n, len(of)-1)]
@@ -123,7 +119,7 @@ func TestTheZeroOriginIsUnreachable(t *testing.T) {
 func TestNoRedirectLeadsToFTP(t *testing.T) {
 	for _, location := range []string{"ftp://[fe80::1%25eth0]/robots.txt", "FTP://[fe80::1%25eth0]:2121/robots.txt", "ftp://[fe80::1]/robots.txt"} {
 		asked := 0
-		f := fetch.Fetcher{Retries: -1, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 			if asked++; asked > 1 {
 				return response(200, file), nil
 			}
@@ -180,7 +176,7 @@ func TestRedirects(t *testing.T) {
 		for _, same := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, " of the same host: ", same), func(t *testing.T) {
 				var asked []string
-				f := fetch.Fetcher{Retries: -1, SameHost: same, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				f := fetch.Fetcher{Retries: -1, SameHost: same, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 					asked = append(asked, r.URL.String())
 					if r.Host != r.URL.Host {
 						t.Errorf("asked %s under the name %s", r.URL, r.Host)
@@ -220,7 +216,7 @@ func TestMoreThanFiveRedirectsOrALoopAreUnavailable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := 0
-			f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 				n++
 				return response(301, "", "Location", c.location(n-1)), nil
 			})}
@@ -242,7 +238,7 @@ func TestFetchesWaitForTheirTurn(t *testing.T) {
 			busy += by
 			most = max(most, busy)
 		}
-		f := fetch.Fetcher{MaxFetches: 2, Timeout: 18 * time.Second, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{MaxFetches: 2, Timeout: 18 * time.Second, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			count(1)
 			defer count(-1)
 			time.Sleep(8 * time.Second)
@@ -274,7 +270,7 @@ func TestFetchesWaitForTheirTurn(t *testing.T) {
 
 func TestTheRequestIsMadeFromNothing(t *testing.T) {
 	want := http.Header{"User-Agent": {agent}, "Accept": {"text/plain, */*;q=0.5"}, "Accept-Encoding": {"gzip"}}
-	f := fetch.Fetcher{UserAgent: agent, Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	f := fetch.Fetcher{UserAgent: agent, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet || r.Body != nil || r.URL.User != nil || r.URL.Fragment != "" || !maps.EqualFunc(r.Header, want, slices.Equal) {
 			t.Errorf("sent %s %s with %v", r.Method, r.URL, r.Header)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // ftpInMemory is a transport to an FTP server in memory, which sends the file after the "pause" that it
@@ -207,7 +208,7 @@ func TestFTPKnowsNoProxy(t *testing.T) {
 // Pages come from what is registered for ftp, robots.txt from the network.
 func TestFTPRegisteredWithATransportDoesNotReadRobots(t *testing.T) {
 	base := ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", nil)
-	base.RegisterProtocol("ftp", roundTripFunc(func(*http.Request) (*http.Response, error) { return response(404, ""), nil }))
+	base.RegisterProtocol("ftp", roundtrip.Func(func(*http.Request) (*http.Response, error) { return response(404, ""), nil }))
 	f := fetch.Fetcher{FTP: true, Transport: base}
 	fetched(t, &f, "ftp://a.test/", nil, "rules")
 }
@@ -219,7 +220,7 @@ func TestFTPThroughAnotherRoundTripper(t *testing.T) {
 		f := fetch.Fetcher{
 			FTP: true, Retries: -1,
 			Sign: func(*http.Request) error { return errors.New("only http and https are signed") },
-			Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 				asked += r.Method + " " + r.URL.String()
 				return response(status, file), nil
 			}),

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // world is a transport to servers in memory, by address as it is dialled. What the client
@@ -235,7 +236,7 @@ func (c closing) Close() error {
 // A trace for interim responses would lift net/http's limit on them.
 func TestNothingOfTheCallersContextReachesTheTransport(t *testing.T) {
 	type key struct{}
-	f := fetch.Fetcher{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+	f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		trace := httptrace.ContextClientTrace(r.Context()) // our own
 		if r.Context().Value(key{}) != nil || trace.Got1xxResponse != nil {
 			t.Error("the transport sees the caller's values")
@@ -262,7 +263,7 @@ func TestAForeignTransportMayDoAnything(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, want string
-		rt         roundTripFunc
+		rt         roundtrip.Func
 	}{
 		{"nothing", "disallow", func(*http.Request) (*http.Response, error) { return nil, nil }},
 		{"panic", "disallow", func(*http.Request) (*http.Response, error) { panic("\x1b[31mred") }},
@@ -298,7 +299,7 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 func TestTheBodyIsClosed(t *testing.T) {
 	for _, status := range []int{200, 204, 302, 304, 404, 503, 999} {
 		var open atomic.Int32
-		f := fetch.Fetcher{Retries: 1, Transport: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Retries: 1, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			open.Add(1)
 			res := response(status, file, "Location", "/other")
 			res.Body = closer{res.Body, func() { open.Add(-1) }}

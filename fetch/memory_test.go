@@ -17,6 +17,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // stalling serves the beginning of a file of 500 KiB to every host, and then nothing.
@@ -78,7 +79,7 @@ func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
 func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := "User-agent: *\nDisallow: /p\n" + strings.Repeat("#", 20<<10)
-		f := fetch.Fetcher{MaxMemory: 1, Retries: 1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{MaxMemory: 1, Retries: 1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			res := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: nil}
 			switch name, _, _ := strings.Cut(req.URL.Hostname(), "."); name {
 			case "stalls":
@@ -146,7 +147,7 @@ func TestMaxMemoryOfEveryValue(t *testing.T) {
 	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 513), 1: 1, -1: 200} {
 		synctest.Test(t, func(t *testing.T) {
 			var admitted atomic.Int32
-			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 				res := response(200, "")
 				long := strings.NewReader(strings.Repeat("#", 16<<10))
 				res.Body = io.NopCloser(io.MultiReader(long, readFunc(func([]byte) (int, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -120,7 +121,7 @@ func TestAStatusMeansTheSameBehindRedirects(t *testing.T) {
 			for hops := 0; hops <= 5; hops++ {
 				for _, host := range []string{"a.test", "b.test"} {
 					synctest.Test(t, func(t *testing.T) {
-						transport := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+						transport := roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 							at := 0
 							if r.URL.Path != "/robots.txt" {
 								fmt.Sscanf(r.URL.Path, "/hop%d", &at)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // For whom an answer is depends on the Vary of each hop, and on what is sent.
@@ -37,7 +38,7 @@ func TestForWhomAnAnswerIs(t *testing.T) {
 		{"what Sign would add", "a", nil, "", "X-Api-Key", "", false},
 		{"what Sign adds, at a redirect", "a", sign, "X-API-Key", "", "a", true},
 	} {
-		f := fetch.Fetcher{UserAgent: tt.agent, Sign: tt.sign, Transport: roundTripFunc(func(req *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{UserAgent: tt.agent, Sign: tt.sign, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			res := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{"Vary": {tt.last}}}
 			if req.URL.Path == "/robots.txt" {
 				res.StatusCode = 302

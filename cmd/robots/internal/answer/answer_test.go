@@ -13,15 +13,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-type roundTripFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // answering is a server that always says the same. Status 0: it does not answer.
-func answering(status int, header http.Header, body string) roundTripFunc {
+func answering(status int, header http.Header, body string) roundtrip.Func {
 	return func(r *http.Request) (*http.Response, error) {
 		if status == 0 {
 			return nil, errors.New("connection refused")

@@ -19,12 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
-
-// roundTrip is an http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // turnSite has robots.txt files by host. It is asked for nothing else.
 func turnSite(r *http.Request) (*http.Response, error) {
@@ -47,7 +43,7 @@ type turnService struct {
 	drain context.CancelFunc
 }
 
-func newTurnService(t *testing.T, turns int, web roundTrip) *turnService {
+func newTurnService(t *testing.T, turns int, web roundtrip.Func) *turnService {
 	t.Helper()
 	v := &Service{Asker: answer.Asker{Agent: "*"}, Limits: UsualLimits, Log: slog.New(slog.DiscardHandler), TurnTime: 2 * time.Minute}
 	v.Limits.Turns, v.Guard.Loopback = turns, true
