@@ -141,7 +141,7 @@ func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
 func TestOutageVectorReaderIsStrict(t *testing.T) {
 	good := "section: 2.4\nkind: standard\ncomment: c\ndialects: RFC9309\noutages: Strict\n" +
 		"field: Age: 1\nstep: 1h 503 disallow 1\n\nbody\n"
-	v := vectors.Strict(t, parseVector, good, [][2]string{
+	v := vectors.CheckStrict(t, parseVector, good, [][2]string{
 		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"Strict", "strict"}, {"Age: 1", "Age"},
 		{"1h", "1"}, {"503", "5xx"}, {" disallow", " no"}, {"disallow 1", "disallow one"}, {" 1\n", "\n"}, {"\n\n", "\n"},
 	}...)

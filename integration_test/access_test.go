@@ -44,7 +44,7 @@ func response(status int, body, location string) *http.Response {
 func TestRFC9309_StatusFacts(t *testing.T) {
 	dialects := map[string]policy.Dialect{"rfc9309": policy.RFC9309, "google": policy.Google}
 	seen := 0
-	for _, c := range vectors.Read[accessFact](t, "vectors/access.jsonl") {
+	for _, c := range vectors.Read[accessFact](t, "vectors/access.jsonl", "section", "note") {
 		want := map[string]origins.Verdict{
 			"parse": origins.Rules, "redirect": origins.Rules, "follow": origins.Rules,
 			"allow_all": origins.Allow, "disallow_all": origins.Disallow,
@@ -75,7 +75,7 @@ func TestRFC9309_StatusFacts(t *testing.T) {
 
 func TestRFC9309_WhereTheFileIsAndWhatItSpeaksFor(t *testing.T) {
 	seen := 0
-	for _, f := range vectors.Read[accessFact](t, "vectors/access.jsonl") {
+	for _, f := range vectors.Read[accessFact](t, "vectors/access.jsonl", "section", "note") {
 		switch f.Kind {
 		case "robots_url":
 			seen++

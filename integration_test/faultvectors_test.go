@@ -93,7 +93,7 @@ func TestFaultVectors(t *testing.T) {
 	}
 	var rows []row
 	var visits []*visit
-	all := vectors.Read[faultVector](t, "vectors/faults.jsonl")
+	all := vectors.Read[faultVector](t, "vectors/faults.jsonl", "source")
 	for _, f := range all {
 		site := servers[f.ID]
 		if site == nil {

@@ -20,12 +20,7 @@ import (
 )
 
 // corpusQuery is a question about a real robots.txt, with the answer of Google's library.
-type corpusQuery struct {
-	ID, File string
-	Agents   []string
-	URL      string
-	Allowed  bool
-}
+type corpusQuery struct{ vectors.Query }
 
 // internet serves the real files, each under a host of its own: s0001.txt at s0001.test.
 type internet struct {
@@ -74,7 +69,7 @@ func (q corpusQuery) askable() (u *url.URL, why string) {
 
 // The 500 files of the corpus as 500 hosts: 64 workers ask every question through one http.Client.
 func TestASimulatedInternetIsCrawledAsGoogleWould(t *testing.T) {
-	queries := vectors.Read[corpusQuery](t, "corpus/queries.jsonl.gz")
+	queries := vectors.Queries(t)
 	web := &internet{files: vectors.Corpus(t), hosts: map[string]*hostCount{}}
 	for name := range web.files {
 		web.hosts[strings.TrimSuffix(name, ".txt")] = new(hostCount)
@@ -104,7 +99,8 @@ func TestASimulatedInternetIsCrawledAsGoogleWould(t *testing.T) {
 		})
 	}
 	allowed := map[string]int32{}
-	for _, q := range queries {
+	for _, query := range queries {
+		q := corpusQuery{query}
 		if _, why := q.askable(); why != "" {
 			unasked[why]++
 			continue

@@ -100,7 +100,7 @@ var contested = map[string]struct {
 func TestMatchFacts(t *testing.T) {
 	asked := 0
 	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
-		for _, f := range vectors.Read[fact](t, name) {
+		for _, f := range vectors.Read[fact](t, name, "scope", "section", "topic", "note", "oracle") {
 			want, why := f.Allowed, "as the fact says"
 			if c, ok := contested[f.ID]; ok != f.Contested {
 				t.Errorf("%s: contested is %v, but the test says %v", f.ID, f.Contested, ok)
@@ -187,7 +187,7 @@ func TestSitemapFacts(t *testing.T) {
 		ID, Profile, Robots string
 		Sitemaps            []string
 	}
-	for _, f := range vectors.Read[sitemapFact](t, "vectors/google-sitemap.jsonl") {
+	for _, f := range vectors.Read[sitemapFact](t, "vectors/google-sitemap.jsonl", "section") {
 		p := dialectOf(t, f.Profile).Parse([]byte(f.Robots))
 		var all, absolute []string
 		for r := range p.Records("sitemap") {
@@ -250,18 +250,23 @@ func TestReportFacts(t *testing.T) {
 		fact
 		Lines     []lineFact
 		LineCount int `json:"line_count"`
+		Last      int `json:"last_directive_line"`
 	}
 	tags := map[lint.LineKind]string{
 		lint.LineUserAgent: "user-agent", lint.LineAllow: "allow", lint.LineDisallow: "disallow", lint.LineSitemap: "sitemap",
 	}
-	for _, f := range vectors.Read[report](t, "vectors/google-report.jsonl") {
+	for _, f := range vectors.Read[report](t, "vectors/google-report.jsonl", "valid_directives", "unknown_directives") {
 		lines := slices.Collect(lint.Lines(policy.Google, f.robots(t)))
 		if len(lines) != f.LineCount || len(lines) != len(f.Lines) {
 			t.Errorf("%s: got %d lines, want %d", f.ID, len(lines), f.LineCount)
 			continue
 		}
+		last := 0
 		for i, want := range f.Lines {
 			l := lines[i]
+			if l.Field != "" {
+				last = l.Number
+			}
 			got := lineFact{
 				Line: l.Number, Tag: tags[l.Kind], Typo: l.Misspelt, Empty: l.Kind == lint.LineBlank,
 				Comment: l.Kind == lint.LineComment, HasComment: l.Comment,
@@ -273,6 +278,9 @@ func TestReportFacts(t *testing.T) {
 			if got != want {
 				t.Errorf("%s: line %d: got %+v, want %+v", f.ID, want.Line, got, want)
 			}
+		}
+		if last != f.Last {
+			t.Errorf("%s: the last record is in line %d, want %d", f.ID, last, f.Last)
 		}
 	}
 }

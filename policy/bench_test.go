@@ -61,10 +61,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	var questions []question
 	policies := map[string]*policy.Policy{}
-	for _, f := range vectors.Read[struct {
-		File, URL string
-		Agents    []string
-	}](b, "corpus/queries.jsonl.gz") {
+	for _, f := range vectors.Queries(b) {
 		if policies[f.File] == nil {
 			policies[f.File] = policy.Parse(files[f.File])
 		}

@@ -86,7 +86,7 @@ func TestVectors(t *testing.T) {
 
 func TestVectorReaderIsStrict(t *testing.T) {
 	good := "section: 2.2\nkind: standard\ncomment: c\ndialects: RFC9309\nask: a / allowed 0\n\nbody\n"
-	v := vectors.Strict(t, parseVector, good, [][2]string{
+	v := vectors.CheckStrict(t, parseVector, good, [][2]string{
 		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"allowed", "yes"}, {" 0", " zero"}, {"\n\n", "\n"},
 	}...)
 	if string(v.body) != "body\n" {

@@ -47,8 +47,9 @@ type fact struct {
 func facts(t *testing.T) map[string]fact {
 	t.Helper()
 	all := make(map[string]fact)
-	for _, one := range vectors.Read[fact](t, "vectors/webbotauth.jsonl") {
-		all[one.ID] = one
+	for _, f := range vectors.Read[fact](t, "vectors/webbotauth.jsonl", "source", "thumbprint_input", "equal", "components", "verifies",
+		"deterministic_reproduced", "content_digest_matches_draft", "method", "same_base_as", "from", "case") {
+		all[f.ID] = f
 	}
 	if len(all) < 30 {
 		t.Fatalf("%d facts", len(all))

@@ -16,17 +16,11 @@ import (
 // -million all 10,537.
 func TestMatchAgreesWithGoogleOnRealFiles(t *testing.T) {
 	files := vectors.Corpus(t)
-	type query struct {
-		ID, File, URL string
-		Agents        []string
-		Allowed       bool
-		Line          int
-	}
-	queries := vectors.Read[query](t, "corpus/queries.jsonl.gz")
+	queries := vectors.Queries(t)
 	var in bytes.Buffer
 	lines := json.NewEncoder(&in)
 	if !*million {
-		queries = slices.DeleteFunc(queries, func(q query) bool { return crc32.ChecksumIEEE([]byte(q.ID))%8 != 0 })
+		queries = slices.DeleteFunc(queries, func(q vectors.Query) bool { return crc32.ChecksumIEEE([]byte(q.ID))%8 != 0 })
 	}
 	for _, q := range queries {
 		lines.Encode(map[string]any{

@@ -64,7 +64,7 @@ func TestMatchAgreesWithTheLibrary(t *testing.T) {
 			records := vectors.Read[struct {
 				answer.Question
 				Allowed, Contested bool
-			}](t, name)
+			}](t, name, "scope", "section", "topic", "note", "oracle")
 			got, status := matchJSONL(t, vectors.Open(t, name))
 			if status < shell.ExitRefused || len(got) != len(records) {
 				t.Fatalf("%d verdicts and status %d, want %d and %d", len(got), status, len(records), shell.ExitRefused)

@@ -233,12 +233,8 @@ func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 // The questions are those of real files, and all 10,000 of them.
 func TestServeMatchesAsMatchDoes(t *testing.T) {
 	files := vectors.Corpus(t)
-	type query struct {
-		File, URL string
-		Agents    []string
-	}
 	asked := map[[2]string][]string{} // the URLs, by file and agent
-	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
+	for _, q := range vectors.Queries(t) {
 		q.URL = strings.TrimSpace(q.URL)
 		if q.URL == "" || strings.ContainsAny(q.URL, "\r\n") || new(answer.Asker).SetAgent(q.Agents[0]) != nil {
 			continue

@@ -39,11 +39,7 @@ func sites(tb testing.TB) []*site {
 		s := &site{name: name, body: body, html: isHTML(body), policy: policy.Parse(body), temoto: t}
 		all, byName[name] = append(all, s), s
 	}
-	type fact struct {
-		File, URL string
-		Agents    []string
-	}
-	for _, f := range vectors.Read[fact](tb, "corpus/queries.jsonl.gz") {
+	for _, f := range vectors.Queries(tb) {
 		if s := byName[f.File]; s != nil && len(f.Agents) == 1 {
 			s.questions = append(s.questions, question{f.Agents[0], vectors.Target(f.URL)})
 		}

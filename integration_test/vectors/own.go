@@ -2,9 +2,7 @@ package vectors
 
 import (
 	"bufio"
-	"bytes"
 	"encoding"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -92,9 +90,9 @@ func Cases[T any](t testing.TB, folder string, parse func(text string) (T, error
 	}
 }
 
-// Strict checks that a parser takes a good text, and none that a change makes of it: of the first of a pair, where it
+// CheckStrict checks that a parser takes a good text, and none that a change makes of it: of the first of a pair, where it
 // stands first, to the second. It returns what the good one is.
-func Strict[T any](t testing.TB, parse func(text string) (T, error), good string, changes ...[2]string) T {
+func CheckStrict[T any](t testing.TB, parse func(text string) (T, error), good string, changes ...[2]string) T {
 	t.Helper()
 	v, err := parse(good)
 	if err != nil {
@@ -109,29 +107,4 @@ func Strict[T any](t testing.TB, parse func(text string) (T, error), good string
 		}
 	}
 	return v
-}
-
-// Own decodes a file of a testdata folder that is written as a shared one is. Its fields are checked, so that a
-// misspelt one does not go unnoticed, and each id may occur once.
-func Own[T any](t testing.TB, file string, id func(T) string) (all []T) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := map[string]bool{}
-	for line := range bytes.Lines(data) {
-		var v T
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&v); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		if ids[id(v)] {
-			t.Fatalf("%s occurs twice", id(v))
-		}
-		ids[id(v)] = true
-		all = append(all, v)
-	}
-	return all
 }

@@ -5,9 +5,12 @@ package vectors
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -64,18 +67,91 @@ func root(t testing.TB) string {
 	}
 }
 
-// Read decodes a file of JSON objects.
-func Read[T any](t testing.TB, name string) (all []T) {
+// Read decodes a file of JSON objects. It accepts no id twice, and no key that T does not have, other than the unread
+// ones: what an expectation says more must not be passed over.
+func Read[T any](t testing.TB, name string, unread ...string) []T {
 	t.Helper()
-	for d := json.NewDecoder(Open(t, name)); ; {
-		var v T
-		if err := d.Decode(&v); err == io.EOF && len(all) > 0 {
-			return all
+	all, err := decode[T](Open(t, name), unread)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return all
+}
+
+// ReadOwn decodes a file of JSON objects of the test's own folder as Read does.
+func ReadOwn[T any](t testing.TB, name string) []T {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := decode[T](f, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return all
+}
+
+func decode[T any](r io.Reader, unread []string) (all []T, err error) {
+	for _, key := range unread {
+		if Strict(fmt.Appendf(nil, "{%q: null}", key), new(T)) == nil {
+			return nil, fmt.Errorf("%q is read", key)
+		}
+	}
+	ids := map[string]bool{}
+	for d := json.NewDecoder(r); ; {
+		var object map[string]json.RawMessage
+		if err := d.Decode(&object); err == io.EOF && len(all) > 0 {
+			return all, nil
 		} else if err != nil {
-			t.Fatalf("%s: object %d: %v", name, len(all)+1, err)
+			return nil, fmt.Errorf("object %d: %w", len(all)+1, err)
+		}
+		id := string(object["id"])
+		if ids[id] && id != "" {
+			return nil, fmt.Errorf("object %d: %s occurs twice", len(all)+1, id)
+		}
+		ids[id] = true
+		for _, key := range unread {
+			delete(object, key)
+		}
+		read, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		var v T
+		if err := Strict(read, &v); err != nil {
+			return nil, fmt.Errorf("object %d: %w", len(all)+1, err)
 		}
 		all = append(all, v)
 	}
+}
+
+// Strict decodes one JSON value into v, as json.Unmarshal does, and accepts no key that v does not have.
+func Strict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+// Query is a question about a file of the corpus.
+type Query struct {
+	ID, File, URL string
+	Agents        []string
+	Allowed       bool
+	Line          int // which decides, or 0
+}
+
+// Queries returns the questions about the files of Corpus, with Google's answers.
+func Queries(t testing.TB) []Query {
+	t.Helper()
+	return Read[Query](t, "corpus/queries.jsonl.gz")
 }
 
 // Corpus returns the real robots.txt files by name.

@@ -33,11 +33,6 @@ func withoutRedundant(text string) (string, int) {
 }
 
 func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
-	type query struct {
-		File   string
-		Agents []string
-		URL    string
-	}
 	files := vectors.Corpus(t)
 	type pair struct{ whole, less *policy.Policy }
 	parsed := map[string]pair{}
@@ -50,7 +45,7 @@ func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
 		}
 	}
 	asked := 0
-	for _, q := range vectors.Read[query](t, "corpus/queries.jsonl.gz") {
+	for _, q := range vectors.Queries(t) {
 		p, ok := parsed[q.File]
 		if !ok {
 			continue

@@ -181,7 +181,7 @@ func (c ruleCase) String() string {
 
 func TestRuleCaseReaderIsStrict(t *testing.T) {
 	const good = "rule: RT004\nname: n\n\ncase: bad\nline: 2\nsuggestion: a\nsuggestion: b\n| x\n3 x \"y\"\n\"z\"\n\ncase: good\nstatus: 200\n|\n"
-	cases := vectors.Strict(t, func(text string) ([]ruleCase, error) { _, cases, err := parseCases(text); return cases, err }, good, [][2]string{
+	cases := vectors.CheckStrict(t, func(text string) ([]ruleCase, error) { _, cases, err := parseCases(text); return cases, err }, good, [][2]string{
 		{"rule: ", "rul: "}, {"name: n\n", ""}, {"case: bad\n", ""}, {"bad", "worse"}, {"line: 2", "line: two"}, {"line: 2\n", ""},
 		{"suggestion: a", "suggest: a"}, {"| x", "x"}, {"3 x", "three x"}, {"\"y\"", "\"y"}, {"| x\n", "| x\nline: 3\n"},
 		{"line: 2\n", "line: 2\nline: 2\n"}, {"status: 200", "status: 200\nline: 1"}, {"status: 200", "truncated: no"}, {"status: 200", "suggestion: c"},

@@ -132,7 +132,7 @@ func (f fact) checkRel(t *testing.T, want any) {
 }
 
 func TestPageFacts(t *testing.T) {
-	facts := vectors.Read[fact](t, "vectors/page-rules.jsonl")
+	facts := vectors.Read[fact](t, "vectors/page-rules.jsonl", "case")
 	for _, f := range facts {
 		f.check(t)
 	}
@@ -140,7 +140,7 @@ func TestPageFacts(t *testing.T) {
 }
 
 func ownFacts(t testing.TB) []fact {
-	return vectors.Own(t, "testdata/page-rules.jsonl", func(f fact) string { return f.ID })
+	return vectors.ReadOwn[fact](t, "testdata/page-rules.jsonl")
 }
 
 // P-25: on a machine in California, too, a date is what it says.

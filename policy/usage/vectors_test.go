@@ -260,7 +260,7 @@ func TestUsageFacts(t *testing.T) {
 }
 
 func ownFacts(t testing.TB) []fact {
-	return vectors.Own(t, "testdata/usage-preferences.jsonl", func(f fact) string { return f.ID })
+	return vectors.ReadOwn[fact](t, "testdata/usage-preferences.jsonl")
 }
 
 func TestOwnFacts(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 // What lint takes for a record with a value is what the Google dialect takes for it, over real files.
 func TestFieldsAreRecognisedAsGoogleDoes(t *testing.T) {
 	type row struct{ ID, Field, Tag string }
-	for _, r := range vectors.Read[row](t, "vectors/google-field.jsonl") {
+	for _, r := range vectors.Read[row](t, "vectors/google-field.jsonl", "typo") {
 		kind, _ := readField(r.Field)
 		switch {
 		case r.Tag == "unknown":
@@ -69,10 +69,15 @@ func TestRecordsAreThoseOfGooglesReports(t *testing.T) {
 			Tag          string
 			Directive    bool
 			MissingColon bool `json:"missing_colon"`
+
+			Typo, Empty, Comment bool // lint.Lines is held against these
+			HasComment           bool `json:"has_comment"`
+			TooLong              bool `json:"too_long"`
 		}
 	}
 	compared := 0
-	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl") {
+	for _, r := range vectors.Read[row](t, "vectors/google-report.jsonl",
+		"line_count", "valid_directives", "unknown_directives", "last_directive_line") {
 		f := Read([]byte(r.Robots + string(r.Bytes)))
 		ours := map[int]*Line{}
 		for _, l := range f.Lines {
