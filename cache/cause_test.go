@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestTheCauseOfAFailureIsKept(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := fetch.CauseOf(r.Err); got != kept || r.Err.Error() != "down" {
+				if got := fetch.CauseOf(r.Err); got != kept || fmt.Sprint(r.Err) != "down" {
 					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, kept)
 				}
 			}

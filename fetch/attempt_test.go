@@ -63,7 +63,7 @@ func TestAFetchHasEighteenRequestsInAll(t *testing.T) {
 				prev.Redirects = []string{c.prev}
 				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), prev)
 				check(t, r, err, "disallow")
-				if n != 18 || !strings.Contains(r.Err.Error(), c.err) {
+				if n != 18 || !strings.Contains(fmt.Sprint(r.Err), c.err) {
 					t.Errorf("got %d requests, want 18, and %v, want %q", n, r.Err, c.err)
 				}
 			})
@@ -193,7 +193,7 @@ func TestErrSaysWhichTimeWasUp(t *testing.T) {
 					return client, nil
 				}}}
 				r := fetched(t, &f, "http://a.test", nil, "disallow")
-				if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) {
+				if r.Err == nil || !strings.Contains(fmt.Sprint(r.Err), c.want) {
 					t.Errorf("got %v, want it to say %q", r.Err, c.want)
 				}
 			})
@@ -238,7 +238,7 @@ func TestWhatIsWorthARetry(t *testing.T) {
 				if got := fetch.CauseOf(r.Err); got != c.cause {
 					t.Errorf("the cause is %q, want %q", got, c.cause)
 				}
-				if n > 1 && !strings.Contains(r.Err.Error(), fmt.Sprintf("requests: %d", n)) {
+				if n > 1 && !strings.Contains(fmt.Sprint(r.Err), fmt.Sprintf("requests: %d", n)) {
 					t.Errorf("Err does not say that there were %d requests: %v", n, r.Err)
 				}
 			})

@@ -63,7 +63,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	switch {
 	case err != nil:
 		t.Fatalf("got error %v, want a Result", err)
-	case r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > 5:
+	case r == nil || r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > 5:
 		t.Fatalf("incomplete or unbounded Result: %v", r)
 	}
 	if got := verdict(r); got != want {
@@ -71,7 +71,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	}
 	lost := r.Policy.Decide("examplebot", "/public").Reason == policy.ReasonUnreachable
 	if lost != (r.Err != nil) {
-		t.Errorf("unreachable: %v, but Err is %v", lost, r.Err)
+		t.Errorf("status %d: unreachable: %v, but Err is %v, want one only if unreachable", r.StatusCode, lost, r.Err)
 	}
 	if r.Err == nil {
 		return
@@ -109,8 +109,8 @@ func TestTheZeroOriginIsUnreachable(t *testing.T) {
 		f := fetch.Fetcher{Transport: rt}
 		r, err := f.Fetch(t.Context(), o, nil)
 		check(t, r, err, "disallow")
-		if *n != 0 || !strings.Contains(r.Err.Error(), "OriginOf") {
-			t.Errorf("%q: %d requests, Err %v", o, *n, r.Err)
+		if *n != 0 || !strings.Contains(fmt.Sprint(r.Err), "OriginOf") {
+			t.Errorf("%q: got %d requests, Err %v, want none, and that it names OriginOf", o, *n, r.Err)
 		}
 	}
 }

@@ -199,8 +199,8 @@ func TestFTPKnowsNoProxy(t *testing.T) {
 			},
 		}}
 		r := fetched(t, &f, "ftp://a.test/", nil, "disallow")
-		if !strings.Contains(r.Err.Error(), "proxy") {
-			t.Errorf("%s: Err %v", name, r.Err)
+		if !strings.Contains(fmt.Sprint(r.Err), "proxy") {
+			t.Errorf("%s: got Err %v, want one that names the proxy", name, r.Err)
 		}
 	}
 }

@@ -421,7 +421,7 @@ func TestWhoReadsFTP(t *testing.T) {
 	check(t, r, err, "disallow")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions != 0 || !strings.Contains(r.Err.Error(), "Fetcher.FTP") {
-		t.Errorf("%d sessions, Err %v", s.sessions, r.Err)
+	if s.sessions != 0 || !strings.Contains(fmt.Sprint(r.Err), "Fetcher.FTP") {
+		t.Errorf("%v: got %d sessions, Err %v, want none, and that it names Fetcher.FTP", origin, s.sessions, r.Err)
 	}
 }

@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -126,8 +127,8 @@ func TestAPanicOfAProxysFunctionIsHeld(t *testing.T) {
 		base.Proxy = http.ProxyURL(at)
 		f := fetch.Fetcher{Transport: base, Retries: -1}
 		r := fetched(t, &f, "https://a.test", nil, "disallow")
-		if !strings.Contains(r.Err.Error(), name+": no") {
-			t.Errorf("%s: %v", name, r.Err)
+		if !strings.Contains(fmt.Sprint(r.Err), name+": no") {
+			t.Errorf("%s that panics: got Err %v, want it named", name, r.Err)
 		}
 	}
 }
@@ -186,8 +187,8 @@ func TestATLSDialerThatAgreesOnHTTP2IsToldTheRemedy(t *testing.T) {
 			f := fetch.Fetcher{Transport: base, Retries: -1}
 			r, err := f.Fetch(t.Context(), originOf(t, s.URL), nil)
 			check(t, r, err, c.want)
-			if c.want == "disallow" && !(strings.Contains(r.Err.Error(), "Fetcher.Transport") && strings.Contains(r.Err.Error(), `"h2"`)) {
-				t.Error(r.Err)
+			if c.want == "disallow" && !(strings.Contains(fmt.Sprint(r.Err), "Fetcher.Transport") && strings.Contains(fmt.Sprint(r.Err), `"h2"`)) {
+				t.Errorf("got Err %v, want one with Fetcher.Transport and h2", r.Err)
 			}
 			// What the error says to set.
 			fetched(t, &fetch.Fetcher{Transport: &http.Transport{TLSClientConfig: config}}, s.URL, nil, "rules")

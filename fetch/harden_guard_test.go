@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -102,8 +103,8 @@ func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
 	}
 	f := fetch.Fetcher{Transport: base}
 	r := fetched(t, &f, "http://a.test", nil, "disallow")
-	if n != 2 || !strings.Contains(r.Err.Error(), "127.0.0.1") {
-		t.Errorf("%d dials, %v", n, r.Err)
+	if n != 2 || !strings.Contains(fmt.Sprint(r.Err), "127.0.0.1") {
+		t.Errorf("got %d dials, Err %v, want 2, and 127.0.0.1 named", n, r.Err)
 	}
 }
 
@@ -250,8 +251,8 @@ func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
 	}
 	f := fetch.Fetcher{Transport: base, Retries: 1}
 	r := fetched(t, &f, "http://a.test", nil, "disallow")
-	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "more private network") {
-		t.Errorf("%q, %v", r.Redirects, r.Err)
+	if len(r.Redirects) != 1 || !strings.Contains(fmt.Sprint(r.Err), "more private network") {
+		t.Errorf("got redirects %q, Err %v, want one, to a more private network", r.Redirects, r.Err)
 	}
 }
 
@@ -266,8 +267,8 @@ func TestNothingIsConnectedToThatIsRefused(t *testing.T) {
 	f := fetch.Fetcher{Transport: &http.Transport{}, PublicOnly: true, Retries: -1}
 	for _, host := range []string{"localhost", "127.0.0.1"} {
 		r := fetched(t, &f, "http://"+host+":"+port, nil, "disallow")
-		if !strings.Contains(r.Err.Error(), "refused") {
-			t.Error(r.Err)
+		if !strings.Contains(fmt.Sprint(r.Err), "refused") {
+			t.Errorf("%s: got Err %v, want it refused", host, r.Err)
 		}
 	}
 	l.(*net.TCPListener).SetDeadline(time.Now().Add(100 * time.Millisecond))
@@ -324,7 +325,7 @@ func TestARedirectPastTheProxyIsJudged(t *testing.T) {
 	}
 	f := fetch.Fetcher{Transport: base}
 	r := fetched(t, &f, "http://a.test", nil, "disallow")
-	if len(r.Redirects) != 1 || !strings.Contains(r.Err.Error(), "10.0.0.2") {
-		t.Errorf("%q, %v", r.Redirects, r.Err)
+	if len(r.Redirects) != 1 || !strings.Contains(fmt.Sprint(r.Err), "10.0.0.2") {
+		t.Errorf("got redirects %q, Err %v, want one, and 10.0.0.2 named", r.Redirects, r.Err)
 	}
 }

@@ -115,8 +115,8 @@ func TestTheCallersDialersAreKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Transport: c.base, Retries: -1}
 			r := fetched(t, &f, "https://a.test", nil, c.want)
-			if c.want == "disallow" && !strings.Contains(r.Err.Error(), "no") && !strings.Contains(r.Err.Error(), "HTTP/1.1 only") {
-				t.Error(r.Err)
+			if c.want == "disallow" && !strings.Contains(fmt.Sprint(r.Err), "no") && !strings.Contains(fmt.Sprint(r.Err), "HTTP/1.1 only") {
+				t.Errorf("got Err %v, want one that says no, or HTTP/1.1 only", r.Err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 				if cause := fetch.CauseOf(r.Err); cause != "http_request_denied" {
 					t.Errorf("%v: cause %q", row, cause)
 				}
-				if r.Err == nil || wall != "" || !strings.Contains(r.Err.Error(), row.wall) || r.StatusCode != row.status {
+				if r.Err == nil || wall != "" || !strings.Contains(fmt.Sprint(r.Err), row.wall) || r.StatusCode != row.status {
 					t.Errorf("%v: got %v, %q", row, r.Err, wall)
 				}
 				if in := r.In(policy.Yandex); in.Err == nil || in.Policy.Decide("", "/").Allowed {
