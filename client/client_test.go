@@ -258,8 +258,11 @@ func TestWithoutRobotsSendsAndAsksNothing(t *testing.T) {
 	if _, err := rt.RoundTrip(req); err != nil {
 		t.Fatal(err)
 	}
-	if len(base.agents) != 0 || base.pages[0].UserAgent() != "ExampleBot/1.0" {
-		t.Errorf("robots.txt was asked for %d times, the page as %q; want 0 and ExampleBot/1.0", len(base.agents), base.pages[0].UserAgent())
+	if len(base.agents) != 0 || len(base.pages) != 1 {
+		t.Fatalf("robots.txt was asked for %d times, and the page %d times, want 0 and 1", len(base.agents), len(base.pages))
+	}
+	if got := base.pages[0].UserAgent(); got != "ExampleBot/1.0" {
+		t.Errorf("the page was asked for as %q, want ExampleBot/1.0", got)
 	}
 }
 

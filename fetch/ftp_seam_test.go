@@ -69,15 +69,12 @@ func TestFTPEndsWithItsContext(t *testing.T) {
 	for _, verb := range []string{"", "USER", "PASS", "TYPE", "EPSV", "RETR", "end"} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				time.Sleep(time.Second)
-				cancel()
-			}()
+			defer time.AfterFunc(time.Second, cancel).Stop()
 			f := fetch.Fetcher{FTP: true, Timeout: -1, Transport: ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", map[string]string{verb: silence})}
 			start := time.Now()
 			_, err := f.Fetch(ctx, originOf(t, "ftp://a.test/"), nil)
 			if took := time.Since(start); !errors.Is(err, context.Canceled) || took != time.Second {
-				t.Errorf("silent after %q: got %v after %v", verb, err, took)
+				t.Errorf("silent after %q: got %v after %v, want Canceled after 1s", verb, err, took)
 			}
 		})
 	}

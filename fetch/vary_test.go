@@ -47,8 +47,8 @@ func TestForWhomAnAnswerIs(t *testing.T) {
 			return res, nil
 		})}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.example"), nil)
-		if err != nil || r.Err != nil {
-			t.Fatalf("%s: %v, %v", tt.name, r, err)
+		if err != nil || r.Err != nil || len(r.RedirectHeaders) != 1 {
+			t.Fatalf("%s: got %v, %v, want a file behind one redirect", tt.name, r, err)
 		}
 		if r.UserAgent != tt.want {
 			t.Errorf("%s: for %q, want %q", tt.name, r.UserAgent, tt.want)

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,6 +31,9 @@ type accessFact struct {
 type responses []*http.Response
 
 func (r *responses) RoundTrip(*http.Request) (*http.Response, error) {
+	if len(*r) == 0 {
+		return nil, errors.New("more requests than answers")
+	}
 	res := (*r)[0]
 	*r = (*r)[1:]
 	return res, nil

@@ -66,7 +66,7 @@ func (s *pacedSite) check(t *testing.T, pages int) (least time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.log) != pages+1 || s.log[0].path != "/robots.txt" {
-		t.Errorf("%s: %d requests, the first for %s; want robots.txt and %d pages", s.URL, len(s.log), s.log[0].path, pages)
+		t.Fatalf("%s: got the requests %v, want robots.txt and %d pages", s.URL, s.log, pages)
 	}
 	for i, v := range s.log[1:] {
 		if gap := v.start.Sub(s.log[i].end); gap < s.delay {

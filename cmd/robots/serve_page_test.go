@@ -54,6 +54,14 @@ func (d document) all(element, class string) (found []document) {
 	return found
 }
 
+// first is the text of the first of all, if there is one.
+func (d document) first(element, class string) string {
+	for _, found := range d.all(element, class) {
+		return found.text()
+	}
+	return ""
+}
+
 func attr(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
@@ -478,7 +486,7 @@ func TestPageAsksForWhatAPageShows(t *testing.T) {
 		_, doc := v.page("GET", "?"+formOf("site", "http://a.example"+c.site, "agent", c.agent, "parts", "1"), "")
 		var got []string
 		for _, h := range doc.all("h3", "") {
-			got = append(got, strings.TrimPrefix(h.all("code", "url")[0].text(), "http://a.example")+" "+h.all("strong", "")[0].text())
+			got = append(got, strings.TrimPrefix(h.first("code", "url"), "http://a.example")+" "+h.first("strong", ""))
 		}
 		if text := strings.Join(got, "|"); text != c.says {
 			t.Errorf("%s for %s: %s, want %s", c.site, c.agent, text, c.says)
