@@ -82,12 +82,6 @@ func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// The bounds of a cache.Cache whose fields are zero.
-const (
-	MinTTL = time.Minute
-	maxTTL = 24 * time.Hour
-)
-
 // What a lifetime comes from. JSON has these words; scripts may rely on them.
 const (
 	fromStatus       = "status"        // such a status passes

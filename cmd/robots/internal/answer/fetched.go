@@ -126,10 +126,11 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 	if unaged, _ := cache.FreshnessLifetime(&young); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
+	usual, _ := cache.FreshnessLifetime(new(fetch.Result))
 	switch held := cache.Until(res).Sub(res.Time); {
 	case lifetime < held:
 		text += fmt.Sprintf("; caches keep it for %s at least", held)
-	case lifetime > maxTTL && held == maxTTL:
+	case lifetime > held && held == usual:
 		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", held)
 	case lifetime > held:
 		text += fmt.Sprintf("; caches keep it for %s at most", held)

@@ -7,7 +7,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -29,7 +28,7 @@ func NewFiles(find finder) *Files {
 
 // Get returns the answer of o in RFC9309. A fetch that callers wait for goes on without them.
 func (f *Files) Get(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	if res, ok := f.latest.Get(o); ok && time.Since(res.Time) < answer.MinTTL {
+	if res, ok := f.latest.Get(o); ok && time.Since(res.Time) < time.Minute {
 		return res, nil
 	}
 	flight := f.flights.DoChan(o.String(), func() (any, error) {
