@@ -193,7 +193,7 @@ func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh
 }
 
 func (c *Cache) init() {
-	c.clock.init(time.Now())
+	c.clock.start = time.Now()
 	c.draws.Store(rand.Uint64())
 	c.terms = terms{
 		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
@@ -305,7 +305,7 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 		}
 	}
 	defer func() { <-c.closing }()
-	c.flights.close()
+	c.flights.end()
 	c.memory.clear()
 	left := c.flights.wait(ctx, func() int { return len(c.flights.running) }) // what they bring is to be written, too
 	var lost error

@@ -102,12 +102,6 @@ func (f *flights) isOverdue(o place, now time.Time) bool {
 	return !first.IsZero() && now.Sub(first) >= maxBridged
 }
 
-func (f *flights) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.end()
-}
-
 // wait waits until none of what count counts is under way, no longer than ctx. The error says
 // how much is left.
 func (f *flights) wait(ctx context.Context, count func() int) error {

@@ -157,31 +157,21 @@ func (rec *record) adds(s *state) bool {
 // It may drop the record's failure.
 func (rec *record) usable(o place, now time.Time) bool {
 	latest := now.Add(clockSlack)
-	if rec.Answer != nil && rec.Failure != nil && rec.Failure.Received.After(latest) {
+	a, f := rec.Answer, rec.Failure
+	if a != nil && f != nil && f.Received.After(latest) {
 		// Stamped by another clock than the answer: a process whose clock is fast met an
 		// outage. That takes nothing away from the copy.
-		rec.Failure = nil
+		rec.Failure, f = nil, nil
 	}
-	if rec.latest().After(latest) {
+	if a != nil && a.Received.After(latest) || f != nil && f.Received.After(latest) {
 		return false // its periods cannot be measured, unless it is this clock that is wrong
 	}
-	return rec.Answer == nil || rec.Answer.UserAgent == "" || o.agent != "" // no Cache puts that at the place for all
+	return a == nil || a.UserAgent == "" || o.agent != "" // no Cache puts that at the place for all
 }
 
 // isFileOf reports whether the record has the file of s's answer, as the origin sent it.
 func (rec *record) isFileOf(s *state) bool {
 	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File && rec.Answer.Written == nil
-}
-
-// latest is when the record's origin was last heard of.
-func (rec *record) latest() (t time.Time) {
-	if rec.Answer != nil {
-		t = rec.Answer.Received
-	}
-	if rec.Failure != nil && rec.Failure.Received.After(t) {
-		t = rec.Failure.Received
-	}
-	return t
 }
 
 // state reads the record in a dialect, under the settings of this cache. Lifetimes are worked

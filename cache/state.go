@@ -70,7 +70,10 @@ func (s *state) age(now time.Time) time.Duration {
 func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
 	f := readChain(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
-	s.lifetime = t.lifetime(r, f, draw(0.9, 1))
+	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would
+	// otherwise mean one fetch for every request. The spread keeps origins first met together from
+	// expiring together.
+	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*draw(0.9, 1)))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.noRefresh {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
@@ -86,13 +89,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 	return s
 }
 
-// lifetime applies the bounds. The floor comes last: a max-age=0, an Age above max-age
-// or a date in the past would otherwise mean one fetch for every request. The spread,
-// at most 1, keeps origins first met together from expiring together.
-func (t *terms) lifetime(r *fetch.Result, f freshness, spread float64) time.Duration {
-	return max(t.minTTL, time.Duration(float64(t.stated(r, f))*spread))
-}
-
+// stated is the lifetime that a result states, or the default, but for the floor.
 func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
 	ttl := t.defaultTTL
 	if f.source != "" {

@@ -33,8 +33,6 @@ type stopwatch struct {
 	lead time.Duration // of the wall clock over the monotonic one, at the last look
 }
 
-func (c *stopwatch) init(now time.Time) { c.start = now }
-
 func (c *stopwatch) now() time.Duration {
 	mono := int64(time.Since(c.start))
 	if mono >= c.next.Load() && c.mu.TryLock() {

@@ -109,7 +109,7 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 func TestClockFollowsTheFasterOfTwo(t *testing.T) {
 	t0 := time.Now()
 	var c stopwatch
-	c.init(t0)
+	c.start = t0
 	mono := time.Duration(0)
 	for _, step := range []struct {
 		name       string
@@ -137,7 +137,7 @@ func TestClockFollowsTheFasterOfTwo(t *testing.T) {
 func TestAClockThatGoesToAndFroNeverRunsBack(t *testing.T) {
 	var c stopwatch
 	t0 := time.Now()
-	c.init(t0)
+	c.start = t0
 	before := c.at(t0)
 	for i := range 80 { // a wall clock that flips between now and ten years ahead (two NTP sources)
 		by := 10 * year

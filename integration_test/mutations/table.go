@@ -179,7 +179,7 @@ var table = []mutation{
 	{"cache/freshness.go", "left := max(0, f.lifetime) - age ", "left := max(0, f.lifetime) - 0*age ", "the age on arrival does not count", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/cachecontrol.go", "if *d < 0 || said >= 0 && said < *d {", "if *d < 0 || said > *d {", "the longest of two max-age counts", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
 	{"cache/cachecontrol.go", "f.source, f.mustRevalidate = name, true\n\tcase", "f.mustRevalidate = true\n\tcase", "no-store leaves the lifetime of a day", "./cache", "TestFreshnessLifetimeFollowsRFC9111"},
-	{"cache/state.go", "return max(t.minTTL, time.Duration(float64(t.stated(r, f))*spread))", "return time.Duration(float64(t.stated(r, f)) * spread)", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
+	{"cache/state.go", "max(t.minTTL, time.Duration(float64(t.stated(r, f))*draw(0.9, 1)))", "time.Duration(float64(t.stated(r, f)) * draw(0.9, 1))", "max-age=0 is a fetch for every request", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if refused(r) {", "if false {", "a 403 holds a day", "./cache", "TestLifetimesAreBounded"},
 	{"cache/state.go", "if isRules(r) {", "if true {", "that there was no file outlives its freshness", "./cache", "TestOutageVectors"},
 	{"cache/state.go", "if copied && t.outage == LastGood {", "if (copied || s.answer != nil) && t.outage == LastGood {", "a copy holds for ever", "./cache", "TestOutageVectors"},

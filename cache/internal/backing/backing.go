@@ -185,19 +185,19 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
 	f func(context.Context) (T, error), late func(T),
 ) (v T, err error) {
-	w := window{length: time.Until(t.before), end: t.before}
+	now := time.Now()
+	w := window{length: t.before.Sub(now), end: t.before}
 	if t.locker != nil {
-		w = window{length: min(t.patience, time.Until(t.end)), end: t.end, part: part, seen: answers}
+		w = window{length: min(t.patience, t.end.Sub(now)), end: t.end, part: part, seen: answers}
 	}
 	switch {
 	case w.length <= 0: // an earlier call of the Turn took it all
 		err = ErrBusy
-	case !part.allow():
+	case !part.allow(now):
 		return v, errDown
 	default:
-		began := time.Now()
 		if v, err = within(slots, w, t.patience/2, f, late); !errors.Is(err, ErrBusy) {
-			part.done(began, err)
+			part.done(now, err)
 			return v, err
 		}
 	}

@@ -40,11 +40,10 @@ func (b *breaker) ready() bool {
 
 // allow reports whether to call. While the breaker is open it allows one call in five
 // seconds, to find out.
-func (b *breaker) allow() bool {
+func (b *breaker) allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failures >= breakAfter {
-		now := time.Now()
 		if now.Before(b.next) {
 			return false
 		}
@@ -66,7 +65,7 @@ func (b *breaker) done(began time.Time, err error) {
 func (b *breaker) count(began time.Time, err error) (from, to int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from = b.failures
+	from, now := b.failures, time.Now()
 	switch {
 	case err == nil:
 		b.failures = 0
@@ -74,9 +73,9 @@ func (b *breaker) count(began time.Time, err error) (from, to int) {
 		return from, 0
 	case from < breakAfter && !began.Before(b.failed): // those that fail together are one failure
 		b.failures++
-		b.failed = time.Now()
+		b.failed = now
 	}
 	b.errors.Add(1)
-	b.next = time.Now().Add(breakFor)
+	b.next = now.Add(breakFor)
 	return from, b.failures
 }

@@ -174,8 +174,13 @@ func (q *queue) start() {
 
 // write writes until nothing is due, or the Store is to be left alone.
 func (q *queue) write() {
-	for w := q.take(); w != nil; w = q.take() {
-		limit := window{length: writeTimeout, end: time.Now().Add(writeTimeout)}
+	for {
+		now := time.Now()
+		w := q.take(now)
+		if w == nil {
+			return
+		}
+		limit := window{length: writeTimeout, end: now.Add(writeTimeout)}
 		_, err := within(q.slots, limit, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, q.put(ctx, w.key, w.data, w.ttl)
 		}, nil)
@@ -188,10 +193,10 @@ func (q *queue) write() {
 }
 
 // take returns the next write; nil if the writer is to end.
-func (q *queue) take() *write {
+func (q *queue) take(now time.Time) *write {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.due) == 0 || q.stopped || !q.flushing && !q.writes.allow() {
+	if len(q.due) == 0 || q.stopped || !q.flushing && !q.writes.allow(now) {
 		if q.writers--; q.writers == 0 {
 			q.giveUp()
 			if q.settled != nil {

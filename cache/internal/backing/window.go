@@ -45,13 +45,15 @@ func (w *window) enter(slots chan<- struct{}, least time.Duration) (fair, entere
 	for {
 		select {
 		case slots <- struct{}{}:
+			now := time.Now()
 			if w.answered() {
-				w.prolong(time.Now())
+				w.begin = now
+				w.prolong(now)
 			}
 			if w.part != nil {
 				w.most = w.seen + 8*uint64(cap(slots))
 			}
-			return time.Until(w.due) >= least, true
+			return w.due.Sub(now) >= least, true
 		case <-w.timer.C:
 			if w.over() {
 				return false, false
@@ -72,17 +74,16 @@ func (w *window) over() bool {
 	if w.answered() && (w.most == 0 || w.seen <= w.most) || w.lag > w.length/maxLate {
 		w.begin = now
 	}
-	return !w.prolong(w.begin)
+	return !w.prolong(now)
 }
 
-// prolong sets the timer for a window that begins at begin, and reports whether that is ahead.
-func (w *window) prolong(begin time.Time) bool {
-	w.begin = begin
-	w.due = begin.Add(w.length + maxLags*w.lag)
+// prolong sets the timer for the end of the window, and reports whether that is ahead.
+func (w *window) prolong(now time.Time) bool {
+	w.due = w.begin.Add(w.length + maxLags*w.lag)
 	if w.due.After(w.end) {
 		w.due = w.end
 	}
-	left := time.Until(w.due)
+	left := w.due.Sub(now)
 	if left <= 0 {
 		return false
 	}

@@ -114,7 +114,7 @@ func TestFailuresOfOneMomentAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &breaker{log: slog.New(slog.DiscardHandler)}
 		for range breakAfter {
-			if !b.allow() {
+			if !b.allow(time.Now()) {
 				t.Fatal("left alone too soon")
 			}
 			began := time.Now()
@@ -123,7 +123,7 @@ func TestFailuresOfOneMomentAreOne(t *testing.T) {
 				b.done(began, errors.New("silent"))
 			}
 		}
-		if b.allow() {
+		if b.allow(time.Now()) {
 			t.Errorf("not left alone after failures in %d moments", breakAfter)
 		}
 		if n := b.errors.Load(); n != 100*breakAfter {
