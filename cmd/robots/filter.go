@@ -138,23 +138,19 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer f.gate.End(ctx, f.App)
+	output, refusals := replacing(f.overwrite), os.O_TRUNC
+	if f.resume {
+		output, refusals = 0, 0
+	}
 	if f.outputAt != "" {
-		how := replacing(f.overwrite)
-		if f.resume {
-			how = 0
-		}
-		if f.output, err = create(f.outputAt, how, f.In); err != nil {
+		if f.output, err = create(f.outputAt, output, f.In); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
 		f.Out = f.output
 	}
 	if f.refusedAt != "" {
-		how := os.O_TRUNC
-		if f.resume {
-			how = 0
-		}
-		if f.refusals, err = create(f.refusedAt, how, f.In, f.Out); err != nil {
+		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()
@@ -219,8 +215,16 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 	questions, waits := <-f.processors, false
 	questions = slices.Grow(questions[:0], len(lines))
 	for _, l := range lines {
-		q := f.question(l)
-		waits = waits || q.isOpen()
+		var q question
+		// White space around a URL is no part of it: lists that have been through an editor or a
+		// spreadsheet hold such lines.
+		if text := strings.TrimSpace(l.Text); text != "" {
+			q.Listed = answer.ReadListed(f.Dialect, l.Number, text, l.TooLong)
+		}
+		if q.URL != nil && q.Err == nil {
+			q.Result = f.origins.Known(q.Origin)
+			waits = waits || q.Result == nil
+		}
 		questions = append(questions, q)
 	}
 	if !waits {
@@ -254,22 +258,6 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 	return b
 }
 
-// question reads a line. White space around a URL is no part of it: lists that have been
-// through an editor or a spreadsheet hold such lines.
-func (f *filterer) question(l shell.Line) question {
-	text := strings.TrimSpace(l.Text)
-	if len(text) == 0 {
-		return question{}
-	}
-	q := question{Listed: answer.ReadListed(f.Dialect, l.Number, text, l.TooLong)}
-	if q.Err == nil {
-		q.Result = f.origins.Known(q.Origin)
-	}
-	return q
-}
-
-func (q *question) isOpen() bool { return q.URL != nil && q.Err == nil && q.Result == nil }
-
 // ask has the origins of a batch looked up, after those of the batches before it: what is to
 // be written first must not queue behind what is not.
 func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []question) (err error) {
@@ -277,7 +265,7 @@ func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []questio
 		return err
 	}
 	for i := range questions {
-		if q := &questions[i]; q.isOpen() {
+		if q := &questions[i]; q.URL != nil && q.Err == nil && q.Result == nil {
 			if q.lookup, err = f.origins.Start(ctx, q.Origin); err != nil {
 				return err
 			}

@@ -229,16 +229,11 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 		return l.url(ctx, arg)
 	}
 	data, err := l.ReadFile(ctx, arg)
-	if errors.Is(err, fs.ErrNotExist) && looksLikeHost(arg) {
+	host, _, _ := strings.Cut(arg, "/")
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".txt") {
 		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
 	}
 	return answer.Linted(arg, data), err
-}
-
-// looksLikeHost recognizes a host name that was given without a scheme.
-func looksLikeHost(arg string) bool {
-	host, _, _ := strings.Cut(arg, "/")
-	return strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".txt")
 }
 
 // url returns the report about the robots.txt of a site and how it is served. A server that
@@ -401,16 +396,11 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 		out.Write(fixed)
 		return nil
 	}
-	return l.save(fixed)
-}
-
-// save writes the repaired file to a new one, or with --overwrite over an old one.
-func (l *linter) save(data []byte) error {
 	f, err := open(l.outputAt, os.O_WRONLY|replacing(l.overwrite))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = f.Write(fixed)
 	return errors.Join(err, f.Close())
 }
 

@@ -126,7 +126,7 @@ func (s *server) service(gateways bool) (v *serve.Service, err error) {
 		if err != nil {
 			return nil, shell.Usagef("--trusted: %w", err)
 		}
-		v.Trusted.Trusted = append(v.Trusted.Trusted, n.Masked())
+		v.Trusted = append(v.Trusted, n.Masked())
 	}
 	v.Guard.Hosts = s.hosts
 	v.Guard.Token, err = readToken(s.token)

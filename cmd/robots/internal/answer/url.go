@@ -28,10 +28,7 @@ import (
 
 // ReadURL reads a URL whose site is to be asked, and which a dialect reads.
 func ReadURL(d policy.Dialect, text string) (*url.URL, error) {
-	t, err := splitURL(text, false, true)
-	if err == nil {
-		err = t.readBy(d)
-	}
+	t, err := splitURL(d, text, false, true)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +58,7 @@ func ReadSite(d policy.Dialect, text string) (*url.URL, fetch.Origin, error) {
 // ReadTarget returns what of a URL or path, which a dialect reads, is compared with rules, as written. sites tells
 // whether a URL may begin with its site.
 func ReadTarget(d policy.Dialect, text string, sites bool) (string, error) {
-	t, err := splitURL(text, true, sites)
-	if err == nil {
-		err = t.readBy(d)
-	}
+	t, err := splitURL(d, text, true, sites)
 	if err != nil {
 		return "", err
 	}
@@ -80,17 +74,9 @@ func ReadTarget(d policy.Dialect, text string, sites bool) (string, error) {
 // them.
 type split struct{ full, scheme, authority string }
 
-// readBy returns why a dialect asks no robots.txt about a URL.
-func (t split) readBy(d policy.Dialect) error {
-	if t.scheme == "ftp" && d != policy.Google {
-		return fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", Quoted(t.full))
-	}
-	return nil
-}
-
 // splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
 // unchecked. Its errors offer a path as a remedy if paths are taken.
-func splitURL(text string, paths, sites bool) (split, error) {
+func splitURL(d policy.Dialect, text string, paths, sites bool) (split, error) {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
 		text = "https:" + text
 	}
@@ -116,6 +102,8 @@ func splitURL(text string, paths, sites bool) (split, error) {
 		return split{}, fmt.Errorf("%s names no host", Quoted(text))
 	case strings.Contains(authority, ";"): // the end of the host to some, a part of it to others
 		return split{}, fmt.Errorf("%s has a semicolon in its host", Quoted(text))
+	case scheme == "ftp" && d != policy.Google:
+		return split{}, fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", Quoted(text))
 	default:
 		return split{text, scheme, authority}, nil
 	}

@@ -85,8 +85,12 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := v.readAtItsPace(ctx, u); err != nil {
-		return nil, nil, err
+	// The robots.txt is read at the pace of the site: what a question has read is no visit that a
+	// turn would keep its distance to.
+	within, cancel := context.WithTimeout(ctx, v.Limits.Question)
+	defer cancel()
+	if _, err := v.gate.Lookup(within, u); err != nil {
+		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
 	}
 	for range 3 {
 		begin := time.Now()
@@ -117,17 +121,6 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		return said, turn, err
 	}
 	return nil, nil, web.Unavailable("robots.txt changes too fast")
-}
-
-// readAtItsPace sees to it that the robots.txt of a site is known. It is read at the pace of
-// the site: what a question has read is no visit that a turn would keep its distance to.
-func (v *Service) readAtItsPace(ctx context.Context, u *url.URL) error {
-	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
-	defer cancel()
-	if _, err := v.gate.Lookup(ctx, u); err != nil {
-		return fmt.Errorf("robots.txt was not read: %w", err)
-	}
-	return nil
 }
 
 func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {

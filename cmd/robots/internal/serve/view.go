@@ -38,17 +38,6 @@ type pageView struct {
 	Answer  *pageAnswer
 }
 
-// Title is that of the document.
-func (v *pageView) Title() string {
-	switch {
-	case v.Problem != nil:
-		return "Not answered"
-	case v.Answer != nil:
-		return v.Answer.Summary()
-	}
-	return "Which line of robots.txt decides?"
-}
-
 // Crawlers are those to choose from.
 func (v *pageView) Crawlers() any { return crawlers }
 
@@ -130,13 +119,13 @@ func (u *pageURL) Against() string {
 			names = append(names, d.Reader)
 		}
 	}
-	switch {
+	switch by := " as read by " + strings.Join(names, ", "); {
 	case names == nil:
 		return ""
 	case u.Answer.Allowed:
-		return "refused as read by " + strings.Join(names, ", ")
+		return "refused" + by
 	default:
-		return "allowed as read by " + strings.Join(names, ", ")
+		return "allowed" + by
 	}
 }
 

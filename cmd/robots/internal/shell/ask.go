@@ -35,22 +35,28 @@ func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Orig
 // Await waits for ask. On a terminal it shows which site it waits for, and how many of all
 // have answered, in one line that is gone before anything else is written.
 func (a *App) Await(ask *Asked, all ...*Asked) {
-	errs, width := a.Err, widthOf(a.Err)
-	if width == 0 {
-		<-ask.Done
-		return
+	shown := false
+	if width := widthOf(a.Err); width > 0 {
+		each(500*time.Millisecond, ask.Done, func() {
+			shown = true
+			fmt.Fprint(a.Err, EraseLine, waiting(ask, all, width))
+		})
 	}
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for shown := false; ; shown = true {
+	if <-ask.Done; shown {
+		io.WriteString(a.Err, EraseLine)
+	}
+}
+
+// each draws at each tick until done.
+func each(tick time.Duration, done <-chan struct{}, draw func()) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
 		select {
-		case <-ask.Done:
-			if shown {
-				io.WriteString(errs, EraseLine)
-			}
+		case <-done:
 			return
-		case <-tick.C:
-			fmt.Fprint(errs, EraseLine, waiting(ask, all, width))
+		case <-t.C:
+			draw()
 		}
 	}
 }

@@ -140,49 +140,35 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 		number, err = f.Skip(ctx, in)
 		number++
 	}
+	put := func(b *batch[A]) bool {
+		select {
+		case queue <- b:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 	turn := make(chan struct{})
 	close(turn) // of the first batch
-	for {
+	for err == nil {
 		b := &batch[A]{turn: Turn{turn, make(chan struct{})}, done: make(chan struct{})}
 		turn = b.turn.passed
-		if err == nil {
-			err = f.fill(b, in, number)
+		if err = f.fill(b, in, number); len(b.lines) == 0 {
+			break
 		}
 		number += len(b.lines)
-		if len(b.lines) > 0 && !f.submit(ctx, b, queue, held) {
+		b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
+		if held.Acquire(ctx, b.size) != nil || !put(b) {
 			return
 		}
-		if err != nil {
-			last := &batch[A]{err: err, done: make(chan struct{})}
-			close(last.done)
-			select {
-			case queue <- last:
-			case <-ctx.Done():
-			}
-			return
-		}
+		go func() {
+			defer close(b.done)
+			b.answer, b.err = f.Answer(ctx, b.lines, b.turn)
+		}()
 	}
-}
-
-// submit waits for room, puts b on the queue and has it answered. It reports whether ctx
-// let it.
-func (f *LineFilter[A]) submit(
-	ctx context.Context, b *batch[A], queue chan<- *batch[A], held *semaphore.Weighted,
-) bool {
-	b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
-	if held.Acquire(ctx, b.size) != nil {
-		return false
-	}
-	select {
-	case queue <- b:
-	case <-ctx.Done():
-		return false
-	}
-	go func() {
-		defer close(b.done)
-		b.answer, b.err = f.Answer(ctx, b.lines, b.turn)
-	}()
-	return true
+	last := &batch[A]{err: err, done: make(chan struct{})}
+	close(last.done)
+	put(last)
 }
 
 // fill reads lines into b until it is full, or until the next line is not there yet, or only

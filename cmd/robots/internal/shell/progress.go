@@ -41,14 +41,7 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 func (m *Meter) draw(p progress, origins counter) {
 	defer close(m.ended)
 	started := time.Now()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-m.stop:
-			return
-		case <-tick.C:
-		}
+	each(200*time.Millisecond, m.stop, func() {
 		p.took = time.Since(started)
 		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
 		p.done, p.pending, p.host, p.waits = origins()
@@ -56,7 +49,7 @@ func (m *Meter) draw(p progress, origins counter) {
 		m.mu.Lock()
 		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
 		m.mu.Unlock()
-	}
+	})
 }
 
 const EraseLine = "\r\x1b[K"

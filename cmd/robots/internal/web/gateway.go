@@ -8,18 +8,15 @@ import (
 	"strings"
 )
 
-// Gateways tells what a gateway asks about.
-type Gateways struct {
-	// Trusted are the networks that gateways ask from. What other clients say about an original
-	// request is not believed.
-	Trusted []netip.Prefix
-}
+// Gateways are the networks that gateways ask from. What other clients say about an original
+// request is not believed.
+type Gateways []netip.Prefix
 
 // Trusts reports whether r comes from a gateway.
-func (g *Gateways) Trusts(r *http.Request) bool {
+func (g Gateways) Trusts(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	addr := from.Addr().Unmap().WithZone("")
-	return err == nil && slices.ContainsFunc(g.Trusted, func(n netip.Prefix) bool { return n.Contains(addr) })
+	return err == nil && slices.ContainsFunc(g, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // Target returns the URL of the original request, which arrives in one of three forms:
@@ -30,7 +27,7 @@ func (g *Gateways) Trusts(r *http.Request) bool {
 //
 // A gateway passes on fields of its client that it does not set itself. So where there are
 // two forms, both have to name the same URL, and no field may occur twice.
-func (g *Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
+func (g Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 	if !g.Trusts(r) {
 		return "", noTarget("%s is in none of the --trusted networks", hostOf(r.RemoteAddr))
 	}
@@ -39,7 +36,7 @@ func (g *Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 			return "", noTarget("%s occurs twice", name)
 		}
 	}
-	forms, p := g.forms(r, prefix)
+	forms, p := forms(r, prefix)
 	switch {
 	case p != nil:
 		return "", p
@@ -54,7 +51,7 @@ func (g *Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 	return forms[0], nil
 }
 
-func (g *Gateways) forms(r *http.Request, prefix string) (forms []string, p *Problem) {
+func forms(r *http.Request, prefix string) (forms []string, p *Problem) {
 	if text := r.Header.Get("X-Original-Url"); text != "" {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -50,18 +50,16 @@ func (s *Spool) Write(p []byte) (int, error) {
 	if err := s.grow(len(p)); err != nil {
 		return 0, err
 	}
-	if len(s.tail)+len(p) <= spoolTail {
-		s.tail = append(s.tail, p...)
-		return len(p), nil
+	if len(s.tail)+len(p) > spoolTail {
+		if err := s.flush(); err != nil {
+			return 0, err
+		}
+		if len(p) >= spoolTail {
+			return s.file.Write(p)
+		}
 	}
-	if err := s.flush(); err != nil {
-		return 0, err
-	}
-	if len(p) < spoolTail {
-		s.tail = append(s.tail, p...)
-		return len(p), nil
-	}
-	return s.file.Write(p)
+	s.tail = append(s.tail, p...)
+	return len(p), nil
 }
 
 // flush writes what is not in the file yet.
