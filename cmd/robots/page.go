@@ -243,7 +243,11 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
 				strict.NoArchive != effect.NoArchive
 		}
-		d, err := client.DecideWith(s.policy, named(s.policy, tokens), s.url)
+		token := tokens[0] // unless another has a group of its own
+		if i := slices.IndexFunc(tokens, func(t string) bool { g := s.policy.Group(t).Token(); return g != "" && g != "*" }); i > 0 {
+			token = tokens[i]
+		}
+		d, err := client.DecideWith(s.policy, token, s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
 			if d.Rule.Line > 0 {
 				name += fmt.Sprintf(": line %d", d.Rule.Line)
@@ -263,16 +267,6 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 		find("RT406", "")
 	}
 	return effects, findings
-}
-
-// named returns the first of an engine's tokens that has a group of its own, or else the first.
-func named(p *policy.Policy, tokens []string) string {
-	for _, token := range tokens {
-		if group := p.Group(token).Token(); group != "" && group != "*" {
-			return token
-		}
-	}
-	return tokens[0]
 }
 
 // printHead writes which page it is, how it came, and what robots.txt says about fetching it.

@@ -89,17 +89,7 @@ func (p *proxying) command() *cobra.Command {
 		}
 		return p.run(ctx)
 	})
-	p.registerProxy(cmd)
 	p.register(cmd, "127.0.0.1:3128")
-	f := cmd.Flags()
-	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
-	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
-	cmd.AddCommand(p.proxyCA())
-	return cmd
-}
-
-// registerProxy adds the flags that serve does not share.
-func (p *proxying) registerProxy(cmd *cobra.Command) {
 	site.AgentVar(cmd, &p.Asker)
 	site.DialectVar(cmd, &p.Asker, false)
 	site.UsesVar(cmd, &p.Asker)
@@ -115,6 +105,10 @@ func (p *proxying) registerProxy(cmd *cobra.Command) {
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
+	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
+	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
+	cmd.AddCommand(p.proxyCA())
+	return cmd
 }
 
 // checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin

@@ -55,12 +55,6 @@ func (r Reading) Bound(token string) *Bound {
 	return b
 }
 
-// Names reports whether a line is one of the user-agent lines.
-func (b *Bound) Names(line int) bool {
-	_, found := slices.BinarySearchFunc(b.Agents, line, func(l lint.Line, n int) int { return l.Number - n })
-	return found
-}
-
 // Explain picks the lines that the decision d about target rests on: the user-agent lines, and the
 // rules that match, with the deciding one.
 func (b *Bound) Explain(target string, d policy.Decision) []FileLine {

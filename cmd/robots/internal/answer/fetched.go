@@ -56,7 +56,21 @@ func NewFetched(res *fetch.Result, a *Answer) *Fetched {
 		Sitemaps: append([]string{}, slices.Collect(res.Policy.Sitemaps())...),
 		Bytes:    len(res.Body),
 	}
-	f.count(res)
+	if a.Outcome == OutcomeRules {
+		listing := false // user-agent lines (RFC 9309 §2.1)
+		for l := range lint.Lines(res.Dialect, res.Body) {
+			switch l.Kind {
+			case lint.LineUserAgent:
+				if !listing { // two groups with one name are two
+					f.Groups++
+				}
+				listing = true
+			case lint.LineAllow, lint.LineDisallow:
+				f.Rules++
+				listing = false
+			}
+		}
+	}
 	switch text := string(res.Body); {
 	case !utf8.ValidString(text):
 		f.BodyB64 = res.Body
@@ -69,27 +83,6 @@ func NewFetched(res *fetch.Result, a *Answer) *Fetched {
 		}
 	}
 	return f
-}
-
-// count counts the groups and rules of the file, as it writes them: two groups with one
-// name are two.
-func (f *Fetched) count(res *fetch.Result) {
-	if f.Robots.Outcome != OutcomeRules {
-		return
-	}
-	listing := false // user-agent lines (RFC 9309 §2.1)
-	for l := range lint.Lines(res.Dialect, res.Body) {
-		switch l.Kind {
-		case lint.LineUserAgent:
-			if !listing {
-				f.Groups++
-			}
-			listing = true
-		case lint.LineAllow, lint.LineDisallow:
-			f.Rules++
-			listing = false
-		}
-	}
 }
 
 // CachingFields are the header fields that decide how long an answer holds and how it

@@ -83,7 +83,11 @@ func (v *Verdict) Because() string {
 	case v.Unreachable() && v.Error == "":
 		return "robots.txt is unreachable"
 	case v.Unreachable():
-		return "robots.txt is unreachable: " + Visible(v.cause())
+		cause := v.Error
+		if v.Robots != nil { // its URL is shown anyway
+			cause = strings.TrimPrefix(strings.TrimPrefix(cause, "fetch: "), v.Robots.URL+": ")
+		}
+		return "robots.txt is unreachable: " + Visible(cause)
 	case v.Reason == "":
 		return Visible(v.Error)
 	case v.By != nil:
@@ -98,14 +102,6 @@ func (v *Verdict) Because() string {
 	default:
 		return "no rule matches"
 	}
-}
-
-// cause is the error without the URL, where that is shown anyway.
-func (v *Verdict) cause() string {
-	if v.Robots == nil {
-		return v.Error
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(v.Error, "fetch: "), v.Robots.URL+": ")
 }
 
 // Statement is a usage.Statement in JSON.

@@ -37,27 +37,18 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	leaf, err := s.leaf(to)
+	var leaf *tls.Certificate // to end the TLS of the tunnel with; nil: there is none
+	if s.Authority != nil {
+		leaf, err = s.Authority.Leaf(to.Host)
+	}
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrNotPermitted):
 		s.refuse(w, r, err)
 	case leaf != nil || to.plain():
 		s.open(w, r, to, leaf)
 	default:
 		s.blind(w, r, to)
 	}
-}
-
-// leaf is the certificate to end the TLS of a tunnel with, or nil if there is none.
-func (s *Server) leaf(to Target) (*tls.Certificate, error) {
-	if s.Authority == nil {
-		return nil, nil
-	}
-	leaf, err := s.Authority.Leaf(to.Host)
-	if errors.Is(err, ErrNotPermitted) {
-		return nil, nil
-	}
-	return leaf, err
 }
 
 // open begins a tunnel whose requests are seen.

@@ -36,10 +36,15 @@ func explain(err error) Refusal {
 	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return Refusal{Problem: p}
 	}
-	if errors.Is(err, client.ErrNotPublic) {
+	_, sent := errors.AsType[sendError](err)
+	switch {
+	case errors.Is(err, client.ErrNotPublic):
 		err = errPrivate
-	} else if _, sent := errors.AsType[sendError](err); !sent {
-		return unsent(err)
+	case sent:
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrClosed): // it cannot be decided on now
+		return Refusal{Problem: web.Unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
+	default:
+		return bad("%s", answer.Visible(err.Error()))
 	}
 	status, kind := failureOf(err)
 	return notReached(status, kind, err)
@@ -71,15 +76,6 @@ func refused(u *url.URL, a client.Answer) Refusal {
 		}
 	}
 	return Refusal{Problem: p}
-}
-
-// unsent is what cannot be decided on, or not now.
-func unsent(err error) Refusal {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
-		return Refusal{Problem: web.Unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
-	}
-	p := web.NewProblem(http.StatusBadRequest, "target", "%s", answer.Visible(err.Error()))
-	return Refusal{Problem: p, Error: "http_request_error"}
 }
 
 const badCertificate = "tls_certificate_error" // of RFC 9209 §2.3

@@ -366,7 +366,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 		if s.Denial < 0 {
 			panic(http.ErrAbortHandler)
 		}
-		why = why.as(cmp.Or(s.Denial, why.Status))
+		p := *why.Problem
+		p.Status = cmp.Or(s.Denial, p.Status)
+		p.Title, why.Problem = http.StatusText(p.Status), &p
 	}
 	s.patient(w, r)
 	rest := r.Body

@@ -39,13 +39,6 @@ func (f Refusal) kind() string {
 // denies reports whether f is a refusal by robots.txt, and none of a request that cannot be sent.
 func (f Refusal) denies() bool { return f.Error == "" && f.Status == http.StatusForbidden }
 
-// as is f with another status.
-func (f Refusal) as(status int) Refusal {
-	p := *f.Problem
-	p.Status, p.Title = status, http.StatusText(status)
-	return Refusal{&p, f.Error}
-}
-
 func bad(format string, args ...any) Refusal {
 	return Refusal{web.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
 }

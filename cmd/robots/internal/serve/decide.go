@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -183,10 +184,7 @@ var openAPIText []byte
 var openAPI = sync.OnceValue(func() []byte {
 	var doc, schema map[string]any
 	defs := strings.ReplaceAll(string(answer.Schema), "#/$defs/", "#/components/schemas/")
-	if err := json.Unmarshal([]byte(defs), &schema); err != nil {
-		panic(err)
-	}
-	if err := json.Unmarshal(openAPIText, &doc); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(defs), &schema), json.Unmarshal(openAPIText, &doc)); err != nil {
 		panic(err)
 	}
 	own := doc["components"].(map[string]any)["schemas"].(map[string]any)

@@ -167,7 +167,7 @@ func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMa
 			m = new(pageMark)
 			marks[l.Number] = m
 		}
-		agent := b.Names(l.Number)
+		_, agent := slices.BinarySearchFunc(b.Agents, l.Number, func(a lint.Line, n int) int { return a.Number - n })
 		m.add(u, l.Decides, agent, d.Allowed)
 		if l.Decides || len(u.Excerpt) < maxExcerpt {
 			l.Text, _ = shorten(l.Text)

@@ -232,7 +232,9 @@ func (v *Service) answer(
 	release()
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	spool.Send(w, v.Limits.Answer) // an error says that the client has gone
+	if from, err := spool.Reader(0); err == nil {
+		io.Copy(&web.Paced{Writer: w, Patience: v.Limits.Answer}, from) // an error says that the client has gone
+	}
 	return nil
 }
 

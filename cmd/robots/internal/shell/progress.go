@@ -35,13 +35,8 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	}
 	m.to, _ = errs.(*os.File)
 	m.stop, m.ended = make(chan struct{}), make(chan struct{})
-	go m.draw(progress{size: sizeOf(in)}, origins)
-}
-
-func (m *Meter) draw(p progress, origins counter) {
-	defer close(m.ended)
-	started := time.Now()
-	each(200*time.Millisecond, m.stop, func() {
+	started, p := time.Now(), progress{size: sizeOf(in)}
+	draw := func() {
 		p.took = time.Since(started)
 		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
 		p.done, p.pending, p.host, p.waits = origins()
@@ -49,7 +44,11 @@ func (m *Meter) draw(p progress, origins counter) {
 		m.mu.Lock()
 		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
 		m.mu.Unlock()
-	})
+	}
+	go func() {
+		defer close(m.ended)
+		each(200*time.Millisecond, m.stop, draw)
+	}()
 }
 
 const EraseLine = "\r\x1b[K"

@@ -113,21 +113,16 @@ func (g *Gate) Source(l load) *cache.Source {
 	}
 }
 
-// until is when o is asked again if res says that it is unreachable, as the cache has it if it has
-// an answer of o.
-func (g *Gate) until(o fetch.Origin, res *fetch.Result) time.Time {
-	src := g.Source(nil)
-	src.Dialect = res.Dialect
-	if t := g.Cache.Until(o, src); !t.IsZero() {
-		return t
-	}
-	return cache.Until(res)
-}
-
 // Answer is what the server of o said. What does not change is computed once for each result.
 func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
 	if res.Err != nil || g.Answers == nil {
-		return answer.New(o, res, g.until(o, res))
+		src := g.Source(nil)
+		src.Dialect = res.Dialect
+		until := g.Cache.Until(o, src)
+		if until.IsZero() { // it has no answer of o
+			until = cache.Until(res)
+		}
+		return answer.New(o, res, until)
 	}
 	key := weak.Make(res)
 	a, ok := g.Answers.Get(key)

@@ -98,16 +98,6 @@ func (s *Spool) Close() {
 	s.taken = nil
 }
 
-// Send writes what is in s to a client, which has patience for each piece.
-func (s *Spool) Send(w http.ResponseWriter, patience time.Duration) error {
-	from, err := s.Reader(0)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(&Paced{w, patience}, from)
-	return err
-}
-
 // Paced writes to a client that may take so long for each piece.
 type Paced struct {
 	Writer   http.ResponseWriter
