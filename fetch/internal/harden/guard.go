@@ -40,11 +40,7 @@ func (p privacy) String() string {
 // check returns an error if addr must not be connected to after so many redirects. If the
 // origin's address is still unknown, the origin was reached through a proxy. It counts as
 // public then: no redirect reaches a private host past the proxy.
-func (g *Guard) check(addr netip.Addr, redirects int) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.judge(addr, redirects, g.origin)
-}
+func (g *Guard) check(addr netip.Addr, redirects int) error { return g.judge(addr, redirects, global) }
 
 // CheckHost returns an error if a URL's host is an address, or localhost, that must not be
 // connected to after so many redirects. It is called before a transport, or its proxy,
@@ -57,17 +53,18 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 	case err != nil:
 		return nil // any other name is checked when it is connected to
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.known {
-		return g.judge(addr, redirects, g.named)
-	}
-	return g.judge(addr, redirects, g.origin)
+	return g.judge(addr, redirects, g.named)
 }
 
+// judge takes the origin for what is presumed while its address is unknown.
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if redirects == 0 && !g.PublicOnly {
 		return nil // the caller chose it
+	}
+	if g.known {
+		origin = g.origin
 	}
 	p := privacyOf(addr)
 	if g.PublicOnly && p != global {
@@ -125,14 +122,25 @@ var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // tunnels are the other prefixes whose addresses hold one of another network: local NAT64
 // (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
-var tunnels = [...]netip.Prefix{
-	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+var tunnels = prefixes("64:ff9b:1::/48", "2002::/16", "2001::/32")
+
+// prefixes are networks that have something in common.
+func prefixes(texts ...string) (all networks) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+type networks []netip.Prefix
+
+func (n networks) contain(addr netip.Addr) bool {
+	return slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 func embedsAnother(addr netip.Addr) bool {
 	addr = addr.WithZone("")
-	embeds := func(p netip.Prefix) bool { return p.Contains(addr) }
-	return embeds(nat64) || slices.ContainsFunc(tunnels[:], embeds)
+	return nat64.Contains(addr) || tunnels.contain(addr)
 }
 
 // Public reports whether PublicOnly lets an address pass.
@@ -152,9 +160,9 @@ func privacyOf(addr netip.Addr) privacy {
 		}
 		return special
 	}
-	for _, n := range networks {
-		if n.prefix.Contains(addr) {
-			return n.privacy
+	for _, row := range registries {
+		if row.networks.contain(addr) {
+			return row.privacy
 		}
 	}
 	if addr.Is4() {
@@ -163,48 +171,35 @@ func privacyOf(addr netip.Addr) privacy {
 	return special // outside 2000::/3 nothing is globally routed
 }
 
-// networks has the privacy of an address in the first row that fits. It follows the
+// registries have the privacy of an address in the first row that fits. They follow the
 // special-purpose registries of IANA (RFC 6890), less what they call globally reachable.
 // 6to4, Teredo and local NAT64 are special whatever they hold: sites do without them.
-var networks = func() []network {
-	var all []network
-	for _, row := range []struct {
-		privacy  privacy
-		prefixes []string
-	}{
-		{special, []string{ // where clouds answer with a machine's credentials
-			"169.254.169.254/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128",
-		}},
-		{private, []string{
-			"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
-			"100.64.0.0/10", // RFC 6598: shared address space
-			"fc00::/7",      // RFC 4193: unique local
-		}},
-		{global, []string{ // exceptions within the next rows
-			"192.0.0.9/32", "192.0.0.10/32", "2001:1::1/128", "2001:1::2/128", "2001:1::3/128",
-			"2001:3::/32", "2001:4:112::/48", "2001:20::/28", "2001:30::/28",
-		}},
-		{special, []string{
-			"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
-			"192.0.0.0/24",                                      // RFC 6890: protocol assignments
-			"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // RFC 5737: documentation
-			"192.88.99.0/24",             // RFC 7526: 6to4 relays
-			"198.18.0.0/15",              // RFC 2544: benchmarking
-			"224.0.0.0/4", "240.0.0.0/4", // multicast, reserved, broadcast
-			"2001::/23",                  // RFC 2928: protocol assignments, Teredo among them
-			"2001:db8::/32", "3fff::/20", // RFC 3849, RFC 9637: documentation
-			"2002::/16", // RFC 3056: 6to4
-		}},
-		{global, []string{"2000::/3"}},
-	} {
-		for _, p := range row.prefixes {
-			all = append(all, network{netip.MustParsePrefix(p), row.privacy})
-		}
-	}
-	return all
-}()
-
-type network struct {
-	prefix  netip.Prefix
-	privacy privacy
+var registries = [...]struct {
+	privacy  privacy
+	networks networks
+}{
+	{special, prefixes( // where clouds answer with a machine's credentials
+		"169.254.169.254/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128",
+	)},
+	{private, prefixes(
+		"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
+		"100.64.0.0/10", // RFC 6598: shared address space
+		"fc00::/7",      // RFC 4193: unique local
+	)},
+	{global, prefixes( // exceptions within the next rows
+		"192.0.0.9/32", "192.0.0.10/32", "2001:1::1/128", "2001:1::2/128", "2001:1::3/128",
+		"2001:3::/32", "2001:4:112::/48", "2001:20::/28", "2001:30::/28",
+	)},
+	{special, prefixes(
+		"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
+		"192.0.0.0/24",                                      // RFC 6890: protocol assignments
+		"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // RFC 5737: documentation
+		"192.88.99.0/24",             // RFC 7526: 6to4 relays
+		"198.18.0.0/15",              // RFC 2544: benchmarking
+		"224.0.0.0/4", "240.0.0.0/4", // multicast, reserved, broadcast
+		"2001::/23",                  // RFC 2928: protocol assignments, Teredo among them
+		"2001:db8::/32", "3fff::/20", // RFC 3849, RFC 9637: documentation
+		"2002::/16", // RFC 3056: 6to4
+	)},
+	{global, prefixes("2000::/3")},
 }
