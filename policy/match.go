@@ -265,12 +265,15 @@ func (q *question) after(piece string, at int, more bool) int {
 // blockWord returns where the blocks of a name, counted from 1, stand.
 func (p *Policy) blockWord(name uint32) blockWord { return blockWord(p.tab[2*name-1]) }
 
-// blocks yields the blocks of a name, counted from 1.
+// blocks yields the blocks of a name, counted from 1; of 0 there are none.
 func (p *Policy) blocks(name uint32) iter.Seq[block] {
 	return func(yield func(block) bool) { p.eachBlock(name, yield) } // inlined, it takes no memory
 }
 
 func (p *Policy) eachBlock(name uint32, yield func(block) bool) {
+	if name == 0 {
+		return
+	}
 	word := p.blockWord(name)
 	if !word.isList() {
 		yield(block{p, word.pos()})

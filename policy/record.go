@@ -320,9 +320,6 @@ func isAbsoluteURL(s string) bool {
 //
 // Nothing in this package waits.
 func (g Group) CrawlDelay() (time.Duration, bool) {
-	if g.p == nil || g.name == 0 {
-		return 0, false
-	}
 	var longest time.Duration
 	found := false
 	for b := range g.p.blocks(g.name) {

@@ -11,10 +11,8 @@ import (
 // rules.
 func (g Group) Rules() iter.Seq[Rule] {
 	var rules []Rule
-	if g.name > 0 {
-		for b := range g.p.blocks(g.name) {
-			rules = b.appendRules(rules)
-		}
+	for b := range g.p.blocks(g.name) {
+		rules = b.appendRules(rules)
 	}
 	return slices.Values(distinct(rules))
 }
