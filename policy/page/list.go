@@ -26,7 +26,7 @@ func ParseHeader(lines []string) Rules {
 	if len(lines) == 0 {
 		return Rules{}
 	}
-	p := listParser{scopes: true}
+	var p listParser
 	room := maxHeader
 	for i, line := range lines {
 		p.incomplete = p.incomplete || i == maxLines || len(line) > room
@@ -59,11 +59,10 @@ func ParseMeta(name, content string) Rules {
 // A listParser reads lists of rules and collects the statements.
 type listParser struct {
 	Rules
-	scopes bool   // items may name a crawler (in the header only)
-	scope  string // of the items that follow
-	from   Statement
-	line   string
-	next   int // where in line the next item begins
+	from  Statement // where the list stands
+	scope string    // of the items that follow
+	line  string
+	next  int // where in line the next item begins
 }
 
 // list reads one field line or one content attribute.
@@ -108,13 +107,16 @@ func (p *listParser) statement(item string) Statement {
 	name, rest, colon := strings.Cut(item, ":")
 	name = trim(name)
 	r := lookup(name)
-	if !p.scopes || !colon || r != unknown || ascii.FoldPrefix(name, "max-") {
+	isHeader := p.from.Line > 0 // where items may name a crawler
+	if !isHeader || !colon || r != unknown || ascii.FoldPrefix(name, "max-") {
 		return p.rule(name, rest, colon, r)
 	}
 	if name == "" {
 		return Statement{rule: unknown, Problem: "no crawler's name before the colon"}
 	}
-	p.scope = scopeOf(name)
+	if p.scope = oneSpaced(name); name == "*" {
+		p.scope = ""
+	}
 	if rest = trim(rest); rest == "" {
 		return Statement{rule: unknown, Problem: "no rule after the crawler's name"}
 	}
@@ -125,15 +127,6 @@ func (p *listParser) statement(item string) Statement {
 		return Statement{rule: unknown, Problem: "a second crawler's name in one item"}
 	}
 	return p.rule(name, rest, colon, r)
-}
-
-// scopeOf returns a crawler's name with inner runs of white space as one space,
-// or "" for "*".
-func scopeOf(name string) string {
-	if name == "*" {
-		return ""
-	}
-	return oneSpaced(name)
 }
 
 // oneSpaced returns s with each run of white space as one space, and none around it.

@@ -30,7 +30,6 @@ func (p *listParser) meta(name, content string, offset int64, problem string) {
 	case !namesCrawler(name, content):
 		return
 	}
-	p.scopes = false
 	p.list(content, from)
 }
 

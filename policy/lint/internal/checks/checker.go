@@ -25,14 +25,14 @@ type checker struct {
 // negative, unless a comment silences it there.
 func (f *checker) add(id string, l *model.Line, at int, replacement, format string, args ...any) {
 	if !f.Silent(id, l.Number) {
-		f.Put(id, l.Number, l.Text, at, f.advice(id, l, replacement), format, args...)
+		f.Put(id, l.Number, l.Text, at, func() (string, string) { return f.advice(l, replacement) }, format, args...)
 	}
 }
 
 // once is add for a rule of which each file gets a single remark.
 func (f *checker) once(id string, l *model.Line, at int, replacement, format string, args ...any) {
-	if !f.Silent(id, l.Number) && f.Remarks(id, l.Number) {
-		f.Remark(id, l.Number, l.Text, at, f.advice(id, l, replacement), format, args...)
+	if !f.Silent(id, l.Number) {
+		f.Remark(id, l.Number, l.Text, at, func() (string, string) { return f.advice(l, replacement) }, format, args...)
 	}
 }
 
@@ -44,23 +44,20 @@ func (f *checker) superfluous(id string, l *model.Line, format string, args ...a
 	}
 }
 
-// advice returns the replacement if it may be offered: what changes what a crawler is told is
-// left to the author, except where the line says nothing as it is.
-func (f *checker) advice(id string, l *model.Line, replacement string) report.Advice {
-	text := f.withComment(l, replacement)
+// advice returns the replacement, and what it changes, if it may be offered: what changes what a
+// crawler is told is left to the author, except where the line says nothing as it is.
+func (f *checker) advice(l *model.Line, replacement string) (text, changes string) {
+	text = f.withComment(l, replacement)
 	switch {
 	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text):
-		return report.Advice{}
+		return "", ""
 	case f.Unbounded: // judged together later
-		return report.Advice{Replacement: text}
-	case f.Full(id):
-		return report.Advice{}
+		return text, ""
 	}
-	e := f.judge.Effect(promise.Edit{Line: l, Text: text})
-	if !e.Harmless() {
-		return report.Advice{}
+	if e := f.judge.Effect(promise.Edit{Line: l, Text: text}); e.Harmless() {
+		return text, e.Changes
 	}
-	return report.Advice{Replacement: text, Changes: e.Changes}
+	return "", ""
 }
 
 // withComment returns the replacement of a line with the comment that the line has.

@@ -68,8 +68,11 @@ func (r *Report) of(id string) *tally {
 func (r *Report) Full(id string) bool { return !r.Unbounded && r.of(id).count >= MaxPerRule }
 
 // Put reports a finding of the rule at byte at of a line, or about the whole line if at is
-// negative; line 0 is the file. Arguments are formatted only if the finding is kept.
-func (r *Report) Put(id string, number int, text string, at int, advice Advice, format string, args ...any) {
+// negative; line 0 is the file. Advice is asked for, and arguments are formatted, only if the
+// finding is kept.
+func (r *Report) Put(id string, number int, text string, at int, advice func() (replacement, changes string), format string,
+	args ...any,
+) {
 	t := r.of(id)
 	if t.count++; t.count > MaxPerRule && !r.Unbounded {
 		if t.overflow == 0 {
@@ -83,40 +86,30 @@ func (r *Report) Put(id string, number int, text string, at int, advice Advice, 
 	if number > 0 && at >= 0 && at <= len(text) {
 		column = utf8.RuneCountInString(text[:at]) + 1
 	}
-	f := Finding{ID: id, Number: number, Column: column, Message: fmt.Sprintf(format, args...),
-		Replacement: advice.Replacement, Changes: advice.Changes}
-	if f.Changes != "" {
+	f := Finding{ID: id, Number: number, Column: column, Message: fmt.Sprintf(format, args...)}
+	if f.Replacement, f.Changes = advice(); f.Changes != "" {
 		f.Message += "; the replacement " + f.Changes
 	}
 	r.found = append(r.found, f)
 }
 
-// Advice is what to write instead of a line, and what that changes for crawlers.
-type Advice struct{ Replacement, Changes string }
-
 // Whole reports a finding about the file, its name or its answer as a whole.
 func (r *Report) Whole(id, format string, args ...any) {
-	r.Put(id, 0, "", -1, Advice{}, format, args...)
+	r.Put(id, 0, "", -1, func() (_, _ string) { return }, format, args...)
 }
 
 // Remark reports the first finding of a rule like Put, and lets that one count all others:
-// what is style, done once, is mostly done on every line. Remarks has said that it is the first.
-func (r *Report) Remark(id string, number int, text string, at int, advice Advice, format string, args ...any) {
-	r.Put(id, number, text, at, advice, format, args...)
-	r.of(id).remark = len(r.found)
-}
-
-// Remarks reports whether the remark of the rule is still to be made. If it was, the line
-// counts among the others.
-func (r *Report) Remarks(id string, number int) bool {
+// what is style, done once, is mostly done on every line.
+func (r *Report) Remark(id string, number int, text string, at int, advice func() (replacement, changes string), format string,
+	args ...any,
+) {
 	t := r.of(id)
 	if t.remark == 0 || r.Unbounded {
-		return true
-	}
-	if t.others++; len(t.lines) < maxListed {
+		r.Put(id, number, text, at, advice, format, args...)
+		t.remark = len(r.found)
+	} else if t.others++; len(t.lines) < maxListed {
 		t.lines = append(t.lines, number)
 	}
-	return false
 }
 
 // likewise ends the message of a remark.
