@@ -115,12 +115,8 @@ type Rel struct {
 // ParseRel reads the value of a rel attribute: words without regard to case,
 // separated by white space, or by commas as Google also reads them.
 func ParseRel(value string) (r Rel) {
-	for value != "" {
-		n := 0
-		for n < len(value) && value[n] != ',' && !isSpace(value[n]) {
-			n++
-		}
-		switch word := value[:n]; {
+	for word := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || isSpace(c) }) {
+		switch {
 		case ascii.FoldEqual(word, "nofollow"):
 			r.NoFollow = true
 		case ascii.FoldEqual(word, "ugc"):
@@ -128,7 +124,6 @@ func ParseRel(value string) (r Rel) {
 		case ascii.FoldEqual(word, "sponsored"):
 			r.Sponsored = true
 		}
-		value = value[min(n+1, len(value)):]
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"bytes"
-	"io"
 	"slices"
 
 	"golang.org/x/net/html"
@@ -234,12 +233,12 @@ func (s *scanner) element() {
 // elements of a page.
 type element struct {
 	text   []byte
-	read   int
 	cut    bool // it is too long
+	reader bytes.Reader
 	tokens *html.Tokenizer
 }
 
-func (e *element) open() { e.text, e.read, e.cut = append(e.text[:0], "<meta"...), 0, false }
+func (e *element) open() { e.text, e.cut = append(e.text[:0], "<meta"...), false }
 
 func (e *element) keep(b []byte) {
 	if len(e.text)+len(b) > maxMeta {
@@ -249,16 +248,6 @@ func (e *element) keep(b []byte) {
 	e.text = append(e.text, b...)
 }
 
-// Read is what the Tokenizer calls.
-func (e *element) Read(b []byte) (int, error) {
-	if e.read == len(e.text) {
-		return 0, io.EOF
-	}
-	n := copy(b, e.text[e.read:])
-	e.read += n
-	return n, nil
-}
-
 // attributes returns the name and the content of the element, if it has both,
 // and what is wrong with an element that only looks like one of rules.
 func (e *element) attributes() (name, content, problem string) {
@@ -266,8 +255,8 @@ func (e *element) attributes() (name, content, problem string) {
 	if !bytes.Contains(bytes.ToLower(e.text), []byte("content")) {
 		return "", "", ""
 	}
-	if e.tokens == nil {
-		e.tokens = html.NewTokenizer(e)
+	if e.reader.Reset(e.text); e.tokens == nil {
+		e.tokens = html.NewTokenizer(&e.reader)
 	}
 	if len(e.text) > maxReuse {
 		defer func() { e.tokens = nil }()

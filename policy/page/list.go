@@ -131,7 +131,7 @@ func (p *listParser) statement(item string) Statement {
 
 // oneSpaced returns s with each run of white space as one space, and none around it.
 func oneSpaced(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) }), " ")
+	return strings.Join(strings.FieldsFunc(s, isSpace), " ")
 }
 
 // rule reads the part of an item behind its scope. The index r is that of name.

@@ -138,7 +138,7 @@ func reading(d policy.Dialect) *engine {
 	return &engineOf[policy.RFC9309]
 }
 
-func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+func isSpace(c rune) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // trim cuts ASCII white space. Line breaks occur in folded fields and in
 // attributes.
