@@ -306,38 +306,25 @@ func (f *checker) caseVariants(rules []*model.Line) {
 // articles on the classic mistakes show three.
 const enumeration = 3
 
-// listing is the files of a directory that have rules of their own.
-type listing struct {
-	first, last *model.Line
-	count       int
-}
-
 // enumerations reports directories of which several files are listed (RT010). Files of
 // the root are no directory that could be closed instead.
 func (f *checker) enumerations(rules []*model.Line) {
-	listed := map[string]*listing{}
+	listed := map[string][]*model.Line{}
 	var order []string
 	for _, r := range rules {
 		dir := documentIn(r)
-		if dir == "" {
-			continue
-		}
-		d := listed[dir]
-		if d == nil {
-			d = &listing{first: r}
-			listed[dir] = d
+		if listed[dir] == nil {
 			order = append(order, dir)
 		}
-		d.last = r // the author wants to see where the list ends
-		d.count++
+		listed[dir] = append(listed[dir], r)
 	}
 	for _, dir := range order {
 		// A rule that closes the directory already makes the list superfluous (RT311).
 		closes := func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir }
-		if d := listed[dir]; d.count >= enumeration && !slices.ContainsFunc(rules, closes) {
-			f.add("RT010", d.first, d.first.ValueAt, "",
-				"%s list files of %s one by one, the last in line %d",
-				chars.Count(d.count, "rule"), chars.Quote(dir), d.last.Number)
+		if d := listed[dir]; dir != "" && len(d) >= enumeration && !slices.ContainsFunc(rules, closes) {
+			f.add("RT010", d[0], d[0].ValueAt, "",
+				"%s list files of %s one by one, the last in line %d", // where the author may want to see it end
+				chars.Count(len(d), "rule"), chars.Quote(dir), d[len(d)-1].Number)
 		}
 	}
 }

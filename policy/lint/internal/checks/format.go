@@ -38,31 +38,22 @@ func (f *checker) format() bool {
 		f.add("RT106", first, -1, "",
 			"the file begins with a byte order mark, which some readers take for part of the first field")
 	}
-	f.nul(first)
-	f.lineEnds(first)
-	f.size()
-	return !f.Wide
-}
-
-// nul reports UTF-16, and NUL bytes in other text.
-func (f *checker) nul(first *model.Line) {
 	if f.Wide {
 		f.add("RT107", first, -1, "",
 			"the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
 	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
 		f.all("RT107", "the file holds %s, at which some readers end the line", chars.Count(f.Nuls, "NUL byte"))
 	}
-}
-
-// lineEnds reports ends other than LF or CRLF throughout. §2.2 allows LF, CRLF and CR. Mixed
-// ends do no harm in most readers, but show that two programs write the file.
-func (f *checker) lineEnds(first *model.Line) {
+	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two
+	// programs write the file.
 	if f.Odd != 0 {
 		f.add("RT109", &model.Line{Number: f.Odd}, -1, "",
 			"lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
 	} else if f.Ends[2] > 0 {
 		f.add("RT109", first, -1, "", "lines end in CR alone, which some readers take for one long line")
 	}
+	f.size()
+	return !f.Wide
 }
 
 // head returns the first line that is not blank.

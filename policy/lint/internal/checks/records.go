@@ -142,16 +142,11 @@ const (
 	maxCommonsDelay = 300 // seconds; more disallows everything to crawler-commons
 )
 
-// paced returns a group with the record of a line and nothing else.
-func paced(l *model.Line) policy.Group {
-	return policy.Parse([]byte("User-agent: *\n" + l.Kind + ": " + l.Value)).Group("*")
-}
-
 // delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
 // means the pause between two fetches to some and to Bing a window of 1 to 30
 // seconds with at most one fetch in it.
 func (f *checker) delay(l *model.Line) {
-	delay, ok := paced(l).CrawlDelay()
+	delay, ok := policy.Parse([]byte("User-agent: *\nCrawl-delay: " + l.Value)).Group("*").CrawlDelay()
 	switch {
 	// Readers skip the line then, the strict ones also for "5s" or "[5]".
 	case !ok:

@@ -125,9 +125,9 @@ type Audience struct {
 // Audiences merges the groups that begin with the same token (RFC 9309 §2.2.1).
 // Groups of many tokens count for their first alone, or for "*": looking at each
 // rule once keeps 20,000 tokens over 10,000 rules affordable.
-func (f *File) Audiences() []Audience {
-	var all []Audience
-	index := map[string]int{}
+func (f *File) Audiences() []*Audience {
+	var all []*Audience
+	byName := map[string]*Audience{}
 	for _, g := range f.Groups {
 		name, first := AgentName(g.Agents[0]), g.Agents[0]
 		if g.Star != nil {
@@ -136,13 +136,12 @@ func (f *File) Audiences() []Audience {
 		if name == "" || IsHeader(first.Value) {
 			continue // names no crawler, or one in stars, or not by this name (RT005, RT209, RT206)
 		}
-		at, ok := index[name]
-		if !ok {
-			at = len(all)
-			index[name] = at
-			all = append(all, Audience{Name: name, First: first})
+		a := byName[name]
+		if a == nil {
+			a = &Audience{Name: name, First: first}
+			byName[name], all = a, append(all, a)
 		}
-		all[at].Rules = append(all[at].Rules, g.Rules...)
+		a.Rules = append(a.Rules, g.Rules...)
 	}
 	return all
 }
