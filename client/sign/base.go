@@ -149,9 +149,8 @@ func memberOf(lines []string, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	member, ok := d.Get(key)
-	if !ok {
-		return "", errAbsent
+	if member, ok := d.Get(key); ok {
+		return httpsfv.Marshal(member)
 	}
-	return httpsfv.Marshal(member)
+	return "", errAbsent
 }

@@ -340,7 +340,10 @@ func checkDigest(r *http.Request) error {
 	if r.Body != nil {
 		var err error
 		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-		r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		if err != nil {
 			return fmt.Errorf("Content-Digest: %w", err)
 		}
@@ -375,9 +378,4 @@ func compareDigest(lines []string, body []byte) error {
 		return errors.New("Content-Digest has neither sha-256 nor sha-512")
 	}
 	return nil
-}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
 }
