@@ -10,8 +10,8 @@ import (
 // default group. By contrast, Group(token, fallbacks...) returns the first group that
 // exists.
 //
-// Each call compiles the group anew. It does not retain p: a program that acts as a single
-// crawler can keep it in a fraction of the memory.
+// Each call compiles the group anew. The Group does not retain p: a program that is a
+// single crawler can keep the Group, which takes a fraction of the memory, and drop p.
 func (p *Policy) Combined(tokens ...string) Group {
 	star := p.Group("*")
 	if star.p.reason != 0 {

@@ -75,7 +75,8 @@ const (
 
 func (w sizeWord) rules() uint32 { return uint32(w>>sizeBits) & (1<<placeBits - 1) }
 
-// seen returns what matters of a target: if that is in normal form, the rest may be what it is.
+// seen returns the part of a target that rules can see. Only that part need be in normal
+// form.
 func (w sizeWord) seen(target string) string {
 	if n := int(w >> seenBits); n != 0 && n < len(target) {
 		return target[:n]

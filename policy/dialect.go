@@ -23,8 +23,8 @@ const (
 	Google
 
 	// Yandex ends a group at a blank line. It ignores rules past the 2,048th and rules
-	// longer than 1,024 characters. It finds its robots by a part of the name. A file of
-	// more than 500 KiB permits everything.
+	// longer than 1,024 characters. A user-agent line names every token that it contains. A
+	// file of more than 500 KiB permits everything.
 	Yandex
 
 	// Bing differs from RFC 9309 in two points: bingbot falls back to msnbot, and
@@ -32,8 +32,9 @@ const (
 	Bing
 
 	// Original is the protocol of 1994 with the Allow lines of the 1996 draft. Blank lines
-	// separate records. A part of the name finds a record, and no other counts. "*" and "$"
-	// in a path are ordinary. The first rule that fits decides.
+	// separate records. A user-agent line names every token that it contains, and only the
+	// first such record counts. "*" and "$" in a path are ordinary. The first rule that fits
+	// decides.
 	Original
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// Parse reads a robots.txt file as RFC 9309 specifies. It is RFC9309.Parse.
+// Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
 func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 
 // Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
@@ -18,9 +18,9 @@ func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 // that this limit cuts. The Policy does not retain data.
 //
 // Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
-// everything, as Unavailable does. A file that no server sends in good faith forbids
-// everything, as Unreachable does: its rules take more than 1 MiB percent-encoded, or more
-// than 1,180 KiB with their index.
+// everything, as Unavailable does. A file whose rules take more than 1 MiB
+// percent-encoded, or more than 1,180 KiB with their index, disallows everything, as
+// Unreachable does: no server sends one in good faith.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > scan.Limit {

@@ -20,13 +20,13 @@
 // Some crawlers read the same file differently; see [Dialect].
 //
 // The package knows nothing of HTTP, time or origins. A caller that received no file uses
-// [Unavailable] or [Unreachable] instead (§2.3.1). [Policy.Records] has all other
-// records with their lines. They decide nothing: they are about the use of a page, not about
-// fetching it. Package page reads what pages say.
+// [Unavailable] or [Unreachable] instead (§2.3.1). [Policy.Records] yields every other line
+// that has a field, such as Sitemap or Crawl-delay. None of them decides whether a target
+// may be fetched. Package page reads what pages say about their use.
 //
-// All types are safe for concurrent use. What a Policy says never changes, nor does its size. Inside, it
-// remembers what makes later questions faster.
-// No file makes Parse fail or panic. Time and memory grow in proportion to its size.
+// All types are safe for concurrent use. A Policy never changes its answers. It may write an index to
+// answer faster; Size counts that from the start. No file makes Parse fail or panic. Time and memory
+// grow in proportion to the size of the file.
 package policy
 
 import (
@@ -226,9 +226,9 @@ func (g Group) Token() string {
 // URL are ignored.
 //
 // A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the
-// path is not %2F, and the "?" that begins the query is not %3F. In a rule such as "/*%2Fa"
-// the escape may stand in the path or in the query; the rule matches in both. The Google
-// dialect compares as written. The Original dialect distinguishes %2F from "/" everywhere.
+// path is not %2F, and the "?" that begins the query is not %3F. A rule such as "/*%2Fa"
+// matches a "%2F" in the path and in the query. The Google dialect compares as written. The
+// Original dialect distinguishes %2F from "/" everywhere.
 //
 // Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
 // not "/private", though servers may serve one for the other.
@@ -239,12 +239,12 @@ func (g Group) Token() string {
 // also with letters percent-encoded if the dialect decodes them. With a query it is another
 // resource, and rules apply.
 //
-// Decide allocates nothing for a target in origin form of up to 8 KiB, except what later questions
-// use again: space to write the index of a large group, and a table if a hostile file searches a
-// long target often. Its time grows with the length of the target, hardly with the number of rules.
-// The first questions about a large group go through its rules, and the twentieth writes the index:
-// a quarter of a microsecond for each rule. Bound the length of a target that is untrusted, as
-// package client does.
+// Decide allocates nothing for a target in origin form of up to 8 KiB, with two exceptions that
+// later questions share: space to write the index of a large group, and a table for a file whose
+// rules search a long target again and again. Its time grows with the length of the target, hardly
+// with the number of rules: the first questions about a large group try its rules one by one, and
+// the twentieth writes the index, in a quarter of a microsecond for each rule. Bound the length of
+// a target that is untrusted, as package client does.
 func (g Group) Decide(target string) (d Decision) {
 	at, reason := g.lookup(target)
 	d.Reason, d.Allowed = reason, reason != ReasonUnreachable

@@ -24,10 +24,10 @@ type Record struct {
 	names string // see Under
 }
 
-// Under reports whether the record stands under a user-agent line for the token. That is asked
-// of Content-Usage, which ends a list of names where it is a rule (draft-ietf-aipref-attach),
-// while RFC 9309 reads the names below it as more of the same group (§2.2.4). A record of any
-// other field stands under all names of its group.
+// Under reports whether the record stands under a user-agent line for the token. A
+// Content-Usage record ends the list of names above it (draft-ietf-aipref-attach), although
+// RFC 9309 reads the names below it into the same group (§2.2.4). A record of any other field
+// stands under all names of its group.
 func (r Record) Under(token string) bool {
 	if r.names == "" {
 		return true
@@ -183,8 +183,8 @@ func isFieldName(field []byte) bool {
 // Records yields the records of the file with the given field name, in any case, in the
 // order of the file. If field is empty, it yields all; Record.Known tells what each is.
 //
-// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. Up to
-// 256 KiB of records are kept of a file.
+// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. At
+// most 256 KiB of a file's records are kept.
 func (p *Policy) Records(field string) iter.Seq[Record] {
 	return func(yield func(Record) bool) { p.eachRecord(field, nil, yield) } // inlined, it takes no memory
 }

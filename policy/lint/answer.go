@@ -26,7 +26,7 @@ type Answer struct {
 	Redirects   []string // URLs redirected to, in order; relative ones are resolved
 	Body        []byte   // after content decoding
 	Truncated   bool     // the file is longer than Body
-	Misnamed    []byte   // body of /robot.txt at the same origin if that answers 2xx; nil if not, or not asked for
+	Misnamed    []byte   // body of /robot.txt at the same origin; nil unless it was asked for and answered 2xx
 }
 
 // Findings returns the mistakes in the answer, and in its body if a crawler would read it

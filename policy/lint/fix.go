@@ -12,20 +12,21 @@ import (
 )
 
 // Fix returns the file with the replacements of its findings applied, and the findings that are
-// gone because of that, with their lines in data. If accept is nil, no verdict of RFC9309, Google,
-// Yandex or Bing changes. Otherwise accept chooses, also among replacements that change verdicts.
-// It is asked of each finding that has a Replacement with Changes "" first, as if that changed
-// nothing; if it says yes and the replacement does change verdicts, it is asked again with Changes.
-// Line ends, the byte order mark and all other bytes stay.
+// gone because of that, with their lines in data. If accept is nil, Fix applies the replacements
+// that change no verdict of RFC9309, Google, Yandex or Bing. Otherwise it applies those that accept
+// agrees to, also if they change verdicts. accept is asked about each finding with a Replacement,
+// with Changes "" as if that changed nothing; if it agrees and the replacement does change
+// verdicts, it is asked again with Changes. Line ends, the byte order mark and all other bytes
+// stay.
 //
-// All findings count, also those beyond [MaxPerRule] and those that another finding stands for. The
-// result has no finding left with a Replacement that is accepted, except in a file so large that
-// the work would not be worth it.
+// Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another
+// finding says more about. No finding with an accepted Replacement is left, unless the work exceeds
+// a fixed budget.
 func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Finding) {
 	return fix(data, nil, accept)
 }
 
-// Fix is [Fix] for the body. The URL completes relative sitemaps.
+// Fix is [Fix] for the Body. The URL completes relative sitemaps.
 func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding) {
 	return fix(a.Body, hosted(a.asked()), accept)
 }

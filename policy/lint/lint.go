@@ -16,7 +16,7 @@
 // does. [Fix] applies replacements.
 //
 // A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
-// once for each file. A comment in the file silences what is meant as it is written:
+// once for each file. If a line is meant as it is written, a comment silences its findings:
 //
 //	# robots-lint: ignore-file RT403
 //

@@ -25,10 +25,9 @@
 // # Reading
 //
 // A field line is a list of items, separated by commas. An item may begin with a
-// crawler's name and a colon, which hold for it and for all later items of the
-// line. Names of rules match whole, and nothing has case. An item that is not
-// understood is ignored, and only that. Lists in meta elements name no crawlers:
-// the element does.
+// crawler's name and a colon, which hold for it and for all later items of the line.
+// Names of rules match whole, and case never matters. An item that is not understood is
+// ignored, and only that. Lists in meta elements name no crawlers: the element does.
 //
 // A date of unavailable_after may be one of RFC 822, RFC 850 or ISO 8601. Zones
 // are Z, UT, UTC, GMT, those of North America by name, and offsets; without one it is UTC.
@@ -65,9 +64,9 @@
 //	Y  yandex.com/support/webmaster, meta robots; ydb-platform/ydb, library/cpp/http/fetch/httpfsm.rl6
 //	B  Bing webmaster help, robots meta tags; blogs.bing.com 2020-06 and 2023-09
 //
-// Whose statements apply, too, differs in two places. Google's AdsBot heeds only
-// what names it, not what is for all. Yandex's header parser knows the names
-// yandex and yandexbot and no others.
+// Engines also differ in whose statements apply, in two places. Google's AdsBot heeds
+// only what names it, not what is for all. Yandex's header parser knows the names yandex
+// and yandexbot and no others.
 //
 // # Open questions
 //
@@ -76,10 +75,10 @@
 //   - [Q] Yandex's help has positive words in meta elements only, its parser in the
 //     header too. The package follows the parser: "all, none" in a header lifts
 //     all. An older bit field of the same parser says the opposite.
-//   - [Q] Bing publishes no rule for conflicts. Restrictions add up. Whether it
-//     knows none is not documented either; it counts.
-//   - [Q] What Google makes of the comma in a date is not known. A weekday takes
-//     the next item too if that begins with a digit; it is MDN's own example.
+//   - [Q] Bing publishes no rule for conflicts. Restrictions add up. Whether it knows the rule
+//     none is not documented either; it counts.
+//   - [Q] What Google makes of the comma in a date is not known. A date that begins with
+//     a weekday goes on behind the comma if a digit follows, as in MDN's example.
 //   - [Q] Whether Google reads a meta element in noscript is not known. It counts,
 //     as for any reader without scripts.
 //   - [Q] Commas in rel are recalled from Google's page, not read again. They
@@ -90,9 +89,9 @@
 //
 // # Limits
 //
-// 64 field lines, 64 KiB of header text, 1 MiB of a page, 16 KiB of one meta
-// element, 256 statements. Past a limit, what was read holds, and the Rules and the
-// Effect are Incomplete. Nothing that a server sends makes the package fail,
-// panic, or take more than time in proportion to its size. Text in a Statement comes
-// from the network: quote it before it goes to a terminal.
+// 64 field lines, 64 KiB of header text, 1 MiB of a page, 16 KiB of one meta element, 256
+// statements. What was read before a limit counts, and Rules and Effect are Incomplete.
+// Nothing that a server sends makes the package fail, panic, or take more than time in
+// proportion to its size. Text in a Statement comes from the network: quote it before it
+// goes to a terminal.
 package page

@@ -86,8 +86,8 @@ func (r *Reader) Close() error {
 	return r.Body.Close()
 }
 
-// WriteTo writes the rest of Body to w, for io.Copy: once nothing is looked for
-// any more, Body and w are left to each other.
+// WriteTo writes the rest of Body to w, for io.Copy. Once the scan has ended, it copies
+// from Body to w directly.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	r.start()
 	var buf []byte

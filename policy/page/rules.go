@@ -95,11 +95,11 @@ func (r Rules) Add(o Rules) Rules {
 	return Rules{append(append(all, r.statements...), o.statements...), incomplete}
 }
 
-// For returns what the statements come to for a crawler with the product tokens,
-// as the engine behind the dialect reads them. Those apply that name no crawler
-// and those that name one of the tokens: whole, in any case. Pass every
-// name that the crawler answers to, "googlebot-news" and "googlebot" or "yandex"
-// and "yandexbot". Without tokens, only what is for all applies.
+// For returns what the statements come to for a crawler with the product tokens, as the
+// engine behind the dialect reads them. A statement applies if it names no crawler, or
+// one of the tokens: whole, in any case. Pass every name that the crawler answers to:
+// "googlebot-news", "googlebot"; or "yandexbot", "yandex". Without tokens, only what is
+// for all applies.
 //
 // In every dialect but Yandex the restrictions add up and the smallest limit and
 // earliest date hold. In the Yandex dialect a positive word wins over its

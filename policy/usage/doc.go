@@ -1,7 +1,7 @@
-// Package usage reads what sites say about the use of their content: whether it may
-// train models, be given to models as input, or be listed by a search engine. Most of that
-// follows drafts, which change: the package changes with them, and stands outside of what the
-// module promises until they are RFCs.
+// Package usage reads what sites say about the use of their content: whether it may train
+// models, be given to models as input, or be listed by a search engine. Most of that follows
+// drafts, which change: the package changes with them, and the module promises no
+// compatibility for it until they are RFCs.
 //
 // Sites say it in several ways, and no document puts these in order. The package reads
 // each by its own rules, as a list of [Statement] with the place where each stood.
@@ -80,7 +80,7 @@
 //	Applebot-Extended  Apple: training of its models                                       P
 //	noai, noimageai    img2dataset                                                         I
 //	nocache, noarchive Bing: limits and forbids answers and training; Google: no effect    B G
-//	noarchive          Amazon: no training; append a Mapping to read it so                 Z
+//	noarchive          Amazon: no training; not in Table, append a Mapping to heed it      Z
 //	nosnippet          Google: no text preview, and no input to its AI features            G
 //	tdm-reservation    a reservation of rights (EU 2019/790 Art. 4), set by publishers     T
 //	License            no large vendor of models has committed itself                      R
@@ -109,10 +109,10 @@
 //     and the names below as one group, "no" wins: a refusal for one of them is one for all,
 //     but that of "*" is not one for a crawler that is named.
 //   - [Q] Nothing published says whom a Content-Signal binds that stands outside of the
-//     crawler's group. One of "*" counts for a crawler whose group has none, and is
-//     marked Inherited. Several add up: "no" wins, and the least use. It is no rule and ends
-//     no list of names: the groups are those of RFC 9309.
-//   - [Q] Whether Content-Signal distinguishes case is not said. It is read without.
+//     crawler's group. One of "*" counts for a crawler whose group has none, and is marked
+//     Inherited. Of several, "no" wins over "yes", and the narrowest use= holds. A
+//     Content-Signal is no rule and ends no list of names: the groups are those of RFC 9309.
+//   - [Q] Nothing published says whether Content-Signal has case. It is read without.
 //   - [Q] The names of the policy tokens that were announced in 2026-10 are not settled:
 //     the caller names those that it answers to.
 //   - [Q] Several tdm-reservation fields: any 1 counts. Locations of a tdmrep.json match as
@@ -121,8 +121,9 @@
 // # Limits
 //
 // 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, 64 other paths of robots.txt
-// that are as long as the longest, and 1,024 statements. Past a limit, a statement with a Problem
-// says so. Nothing that a site sends makes the package fail, panic, or take more than time in
-// proportion to its size: paths take a few times as long as rules of a robots.txt do. Text in a
-// Statement comes from the network: quote it before it goes to a terminal.
+// that are as long as the longest, and 1,024 statements. What is beyond a limit is not read; a
+// Statement with a Problem says so. Nothing that a site sends makes the package fail, panic, or
+// take more than time in proportion to its size: paths take a few times as long as rules of a
+// robots.txt do. Text in a Statement comes from the network: quote it before it goes to a
+// terminal.
 package usage

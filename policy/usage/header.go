@@ -50,8 +50,8 @@ func ParseMeta(name, content string, offset int64) []Statement {
 }
 
 // ParseRules returns the page rules that have an effect for a crawler with the product
-// tokens, as the engine behind the dialect reads them; see [page.Rules.For]. A none of which
-// only nofollow is in force has that Key.
+// tokens, as the engine behind the dialect reads them; see [page.Rules.For]. If only the
+// nofollow half of a none is in force, its Key is nofollow.
 func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 	var l list
 	lifted := !r.For(d, tokens...).NoIndex

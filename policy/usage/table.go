@@ -27,7 +27,7 @@ func Table() []Mapping { return slices.Clone(mappings) }
 // A Label names a use. Tables may have others than these.
 type Label string
 
-// The labels of [Table]. The package documentation says what they mean.
+// The labels that [Table] has. The package documentation says what each means.
 const (
 	TrainAI      Label = "train-ai"
 	AIUse        Label = "ai-use"
