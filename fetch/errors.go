@@ -29,9 +29,9 @@ const (
 
 func (f *Failure) Error() string { return f.Text }
 
-// CauseOf returns what kind of failure err is, as the error types of RFC 9209 §2.3 have it, such as
-// "dns_error", "connection_refused" or "tls_certificate_error"; of an error of the network, or of a
-// Result. It returns an empty string if none of them fits.
+// CauseOf returns what kind of failure err is, that of a Result or of the network, in the words of
+// RFC 9209 §2.3, such as "dns_error" or "tls_certificate_error". It returns an empty string if
+// none fits.
 func CauseOf(err error) string {
 	failure, _ := errors.AsType[*Failure](err)
 	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)

@@ -21,8 +21,8 @@
 // An ftp origin is read over FTP, if the Fetcher reads those (see Fetcher.FTP). The same
 // limits and outcomes hold. FTP has no redirects, and no redirect of HTTP leads to FTP.
 //
-// Truncation is undetectable in one case: a body without Content-Length, chunks or gzip
-// that ends with its connection, over plain HTTP or the TLS of a caller's own dialer.
+// Truncation is detected, except of a body that ends with its connection, without
+// Content-Length, chunks and gzip, over plain HTTP or the TLS of a caller's own dialer.
 //
 // The package keeps nothing: package cache caches, and package policy matches.
 package fetch
@@ -106,11 +106,10 @@ type Fetcher struct {
 	UserAgent string
 
 	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
-	// request. It may set header fields. If it returns an error, or changes the method, the URL,
-	// the host or the User-Agent, nothing more is sent and Fetch returns that error. If nil,
-	// nothing is called. A redirect on which Sign gives another origin the same credentials (see
-	// Transport) is not followed. A site that admits only signed requests answers others with 403, which
-	// would allow everything.
+	// request. It may set header fields. If it returns an error, or changes the method, the URL, the host
+	// or the User-Agent, nothing more is sent and Fetch returns that error. If nil, nothing is called. A
+	// redirect on which Sign gives another origin the same credentials (see Transport) is not followed. A
+	// site that admits only signed requests answers others with 403, which would allow everything.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
@@ -126,16 +125,17 @@ type Fetcher struct {
 	// data connection is passive (EPSV, else PASV). It goes to the address of the control
 	// connection, whatever the server names, and to no port below 1024.
 	//
-	// A Transport that is nil or an *http.Transport gives its dialers and ResponseHeaderTimeout,
-	// which bounds each reply. What it was given with RegisterProtocol does not read robots.txt.
-	// If its Proxy names a proxy for ftp, robots.txt is unreachable. Any other RoundTripper
-	// gets a GET of the ftp URL: its status counts as over HTTP, and all else about FTP is that
-	// RoundTripper's responsibility.
+	// If Transport is nil or an *http.Transport, its dialers connect, and its ResponseHeaderTimeout
+	// bounds each reply. What it was given with RegisterProtocol is not used for robots.txt. If its
+	// Proxy names a proxy for ftp, robots.txt is unreachable. Any other RoundTripper gets a GET of
+	// the ftp URL: its status counts as over HTTP, and all else about FTP is that RoundTripper's
+	// responsibility.
 	FTP bool
 
 	// Timeout bounds one Fetch: redirects, retries and pauses together, but not the wait for
-	// MaxFetches. One request and its answer get half of it. If zero, 30 seconds. If negative,
-	// there is none: what remains are the caller's context and the time-outs of a connection.
+	// MaxFetches. A single request with its answer gets at most half of that. If zero, 30 seconds.
+	// If negative, there is none: what remains are the caller's context and the time-outs of a
+	// connection.
 	Timeout time.Duration
 
 	// Retries is how often one URL is asked again after a 5xx or a network failure, with
@@ -153,19 +153,19 @@ type Fetcher struct {
 	// slow sites and do not hold up new ones.
 	MaxFetches int
 
-	// MaxMemory bounds the bytes of all files under way. The first 16 KiB of a file are free:
-	// few files have more. A longer file takes 500 KiB of MaxMemory until its Fetch returns, or
-	// waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
+	// MaxMemory bounds the bytes of all files that are being read. The first 16 KiB of a file are
+	// free: few files have more. A longer file takes 500 KiB of MaxMemory until its Fetch returns,
+	// or waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
 	MaxMemory int64
 
 	// PublicOnly refuses every address that is not globally reachable, the origin's own
 	// included. If false, only redirects from a public network into a private one are
 	// refused: intranets can be crawled.
 	//
-	// It is held where a connection is made if Transport is nil or an *http.Transport, and by
-	// what it tells httptrace if it is another type: one that tells nothing is not seen. Behind
-	// the proxy of an *http.Transport only localhost and hosts that are addresses are seen; of
-	// another type, a proxy is refused as a site would be.
+	// If Transport is nil or an *http.Transport, addresses are checked when it connects; behind its
+	// proxy, only localhost and hosts that are addresses are. With any other Transport, the
+	// addresses that it reports to httptrace are checked, that of a proxy like that of a site. If
+	// it reports nothing, only localhost and hosts that are addresses are checked.
 	PublicOnly bool
 
 	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is
@@ -189,8 +189,8 @@ type Fetcher struct {
 	usual    atomic.Int64 // moving average of the time that an answer takes
 }
 
-// Kind tells apart Fetchers that may get other answers, or give them another meaning, by Sign, PublicOnly,
-// ObeyWalls and SameHost. That of the zero Fetcher is zero.
+// Kind says which of Sign, PublicOnly, ObeyWalls and SameHost a Fetcher has set. Fetchers of different
+// Kinds may get or read answers differently, so they should share no Result. The zero Fetcher's is zero.
 type Kind uint8
 
 // Kind returns the Kind of f.
@@ -219,7 +219,7 @@ func (k Kind) String() (s string) {
 // Result is what an origin answered. Fetch does not change it after returning it. It may be
 // shared; its maps and slices must not be modified.
 type Result struct {
-	// Policy is never nil. Its decisions give the reason: a rule of the file,
+	// Policy is never nil in what Fetch returns. Its decisions give the reason: a rule of the file,
 	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
 	Policy *policy.Policy
 
@@ -249,11 +249,11 @@ type Result struct {
 	StatusCode int
 	Header     http.Header
 
-	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect
-	// to it, names that field or one that Sign has set: the answer holds for requests with that
-	// value only (RFC 9111 §4.1). If empty, it holds for all. Fetchers send the same in all other
-	// fields. An answer that varies by what Sign has set also gets a "*" in its Vary, unless it is
-	// by a signature (RFC 9421). Whether a Fetcher signs is for the caller to tell apart.
+	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect to it,
+	// names that field or one that Sign has set: the answer holds for requests with that value only
+	// (RFC 9111 §4.1). If empty, it holds for all. Fetchers send the same in all other fields. If
+	// Vary names a field that Sign has set, other than those of RFC 9421, "*" is added to it. Kind
+	// tells Fetchers that sign from others.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
@@ -295,22 +295,22 @@ func (r Result) LogValue() slog.Value {
 	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
 }
 
-// ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (see
-// Fetcher.MaxFetches; the error then wraps that of its context, too), for memory (see
-// Fetcher.MaxMemory), or for a turn (see WithTurns). It says nothing about the origin.
-var ErrBusy = errors.New("fetch: no turn")
+// ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (MaxFetches; the
+// error then wraps that of the context, too), for memory (MaxMemory), or for a turn (WithTurns).
+// That says nothing about the origin.
+var ErrBusy = errors.New("fetch: too busy")
 
 var errCrowded = errors.New("other long files take all the memory")
 
-// Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps it), if Sign
-// failed (an error that wraps Sign's), or if the error wraps ErrBusy: there was no memory, or no turn (see
-// client.Pacer) at an origin that a redirect leads to. Whatever a server or network does is a Result. Values and traces
-// in ctx reach neither the transport nor the server.
+// Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps
+// it), if Sign failed (an error that wraps Sign's), or if it waited too long (an error that wraps ErrBusy).
+// Whatever a server or network does is a Result. Values and traces in ctx reach neither the transport nor the
+// server.
 //
-// prev is an earlier Result of the same origin, or nil. If its file had an ETag or
-// Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A
-// 304 then returns prev renewed: its Policy, Body and StatusCode, its Header as updated,
-// and a new Time.
+// prev is an earlier Result of the same origin, from a Fetcher of the same Kind, or nil. If its
+// file had an ETag or Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file
+// came from. A 304 then returns prev renewed: its Policy, Body and StatusCode, its Header as
+// updated, and a new Time.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
 	f.once.Do(f.setUp)
 	leave, queued, err := f.enter(ctx)
@@ -369,8 +369,8 @@ func (f *Fetcher) Reads(scheme string) bool {
 }
 
 // Public reports whether addr is globally reachable: a Fetcher with PublicOnly connects to such
-// addresses alone. A program that fetches pages of strangers' URLs can hold itself to the same, in
-// the Control of its net.Dialer.
+// addresses alone. A program that fetches URLs from strangers can make the same test in the
+// Control of its net.Dialer.
 func Public(addr netip.Addr) bool { return harden.Public(addr) }
 
 // timeout bounds one Fetch; negative if there is no such bound.

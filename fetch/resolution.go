@@ -243,9 +243,10 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 	return res
 }
 
-// vary finds out for whom an answer is (RFC 9110 §12.5.5). If its Vary names User-Agent, it is for this one. So it is
-// if Vary names a field that Sign has set: who signs otherwise has another User-Agent. The signatures (RFC 9421) of
-// one User-Agent do not differ in who made them, but its keys may: then the answer matches no other request.
+// vary finds out for whom an answer is (RFC 9110 §12.5.5). If its Vary names User-Agent, it is for this one. So
+// it is if Vary names a field that Sign has set: who signs otherwise has another User-Agent. All signatures
+// (RFC 9421) of one User-Agent count as one crawler's. Another field that Sign has set, such as a key, may
+// differ between them: an answer that varies by it matches no other request.
 func (r *resolution) vary(a *response, sent http.Header) {
 	for _, line := range a.header["Vary"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -265,9 +266,9 @@ func (r *resolution) vary(a *response, sent http.Header) {
 	}
 }
 
-// In returns the same answer as a Fetcher of dialect d would have read it: d decides what
-// the status means and what the file says. If d is r's own dialect, In returns r, unless Policy is
-// nil: then r is an answer that was kept without, and In reads it.
+// In returns the same answer as a Fetcher of dialect d would have read it: d decides what the
+// status means and what the file says. If d is r's own dialect, In returns r itself, unless that
+// was stored without its Policy: then In restores it.
 //
 // Rules are read from Body. If there is none, the Result is unreachable, and Err says so:
 // the Body was dropped, or r's own dialect reads no file with that status, as Yandex with a

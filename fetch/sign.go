@@ -14,9 +14,9 @@ import (
 var ErrSign = errors.New("not sent, because Sign failed")
 
 // Signed returns a copy of req with the header that sign gives it, and the body that it leaves.
-// sign gets a copy with a URL and a header of its own: if it keeps that and changes it later,
-// nothing of it is sent. A signature is for what was decided on, so it is an error if sign changes
-// the method, the URL, the host or the User-Agent.
+// sign gets a copy of its own, with its own URL and header; what it changes there after it
+// returned is not sent. It must not change the method, the URL, the host or the User-Agent, which
+// were decided on: that is an error.
 func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
 	var copies struct {
 		its, out http.Request
@@ -59,9 +59,9 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 	return out, nil
 }
 
-// CheckHeader refuses keys of a header that net/http would send in place of, or beside, the fields
-// that were decided on or that say where the request ends. For HTTP/1.1 net/http looks only at
-// canonical keys; for HTTP/2 it ignores case.
+// CheckHeader returns an error if h has a key such as "user-agent" or "content-Length": net/http
+// would send it beside, or instead of, the field that was decided on or that says where the
+// request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
 func CheckHeader(h http.Header) error {
 	for key := range h {
 		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {

@@ -13,11 +13,11 @@ type turns struct {
 
 type turnsKey struct{}
 
-// WithTurns returns a context for a Fetch whose requests need turns, as package client has them.
-// check is called right before each request, and returns why that must not be sent now: a process
-// that was stopped after it got its turn has lost it. next waits, until a time, for the turn of a
-// request for u that is part of the Fetch but not its first: what a redirect with some status leads
-// to, or a retry (status 0). If it returns an error, the request is not sent.
+// WithTurns returns a context for a Fetch that is paced, as package client does. Fetch calls check
+// right before each request: an error means that the turn is lost, perhaps because the process was
+// stopped. Before each further request it calls next, with its URL and the status that redirected
+// to it, or 0 for a retry; next waits for its turn, at most until the given time. If either returns
+// an error, the request is not sent.
 func WithTurns(ctx context.Context, check func() error, next func(u *url.URL, status int, until time.Time) error) context.Context {
 	return context.WithValue(ctx, turnsKey{}, turns{check, next})
 }
