@@ -14,10 +14,10 @@ import (
 )
 
 // blames reports whether a request that failed says something about the site. It does not
-// if its caller gave up, or if it could not have been sent whatever the site does. reading
+// if its caller gave up, or if it could not have been sent whatever the site does. body
 // tells of a body that could not be read. net/http has no types for a caller's mistakes,
 // so what a Base rejects for reasons of its own still counts.
-func blames(req *http.Request, reading *reading, err error) bool {
+func blames(req *http.Request, body *bodyWatch, err error) bool {
 	select {
 	//lint:ignore SA1019 http.Client.Timeout still closes it, perhaps before the context ends
 	case <-req.Cancel: // nil: never
@@ -25,7 +25,7 @@ func blames(req *http.Request, reading *reading, err error) bool {
 	default:
 	}
 	_, ours := err.(mistake)
-	return !ours && req.Context().Err() == nil && !reading.failed() && sendable(req)
+	return !ours && req.Context().Err() == nil && !body.failed() && sendable(req)
 }
 
 // sendable reports whether net/http would begin to send req.
@@ -50,29 +50,29 @@ func sendable(req *http.Request) bool {
 		!strings.ContainsFunc(req.URL.RequestURI(), func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// reading watches how the body of a request is read. The error of a RoundTrip does not
-// tell a body that fails from a connection that does. A nil reading watches nothing.
-type reading struct {
+// bodyWatch watches how the body of a request is read. The error of a RoundTrip does not
+// tell a body that fails from a connection that does. A nil bodyWatch watches nothing.
+type bodyWatch struct {
 	length int64 // Request.ContentLength
 	faulty atomic.Bool
 }
 
-func (r *reading) failed() bool { return r != nil && r.faulty.Load() }
+func (r *bodyWatch) failed() bool { return r != nil && r.faulty.Load() }
 
 // watchBody returns req with its body watched: a copy, if there is a body that may fail. Others reach Base as
 // they are: it sends the header and such a body in one write, and files without copying them.
-func watchBody(req *http.Request) (*http.Request, *reading) {
+func watchBody(req *http.Request) (*http.Request, *bodyWatch) {
 	if !hasBody(req) {
 		return req, nil
 	}
 	if n, ok := knownLength(req.Body); ok {
-		r := new(reading)
+		r := new(bodyWatch)
 		r.faulty.Store(req.ContentLength > 0 && req.ContentLength != n)
 		return req, r
 	}
-	r := &reading{length: req.ContentLength}
+	r := &bodyWatch{length: req.ContentLength}
 	out := shallowCopy(req, req)
-	out.Body = &watchedBody{ReadCloser: req.Body, reading: r}
+	out.Body = &watchedBody{ReadCloser: req.Body, watch: r}
 	if again := req.GetBody; again != nil {
 		out.GetBody = func() (io.ReadCloser, error) {
 			body, err := again()
@@ -80,7 +80,7 @@ func watchBody(req *http.Request) (*http.Request, *reading) {
 				r.faulty.Store(true)
 				return nil, err
 			}
-			return &watchedBody{ReadCloser: body, reading: r}, nil
+			return &watchedBody{ReadCloser: body, watch: r}, nil
 		}
 	}
 	return out, r
@@ -114,19 +114,19 @@ func knownLength(body io.ReadCloser) (n int64, ok bool) {
 // the connection has failed, is no fault of the body.
 type watchedBody struct {
 	io.ReadCloser
-	reading *reading
-	n       int64 // what was read
-	closed  atomic.Bool
+	watch  *bodyWatch
+	n      int64 // what was read
+	closed atomic.Bool
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n += int64(n)
 	fails := err != nil && err != io.EOF
-	short := err == io.EOF && b.n < b.reading.length
-	long := b.reading.length > 0 && b.n > b.reading.length
+	short := err == io.EOF && b.n < b.watch.length
+	long := b.watch.length > 0 && b.n > b.watch.length
 	if (fails || short || long) && !b.closed.Load() {
-		b.reading.faulty.Store(true)
+		b.watch.faulty.Store(true)
 	}
 	return n, err
 }

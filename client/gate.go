@@ -50,8 +50,8 @@ type gate struct {
 // by value it would be copied at every step of the warm path.
 type ruling struct {
 	question
-	own  *gating
-	held bool // look only at what the cache holds, see ended
+	own        *gating
+	cachedOnly bool // look only at what the cache holds, see ended
 
 	origin fetch.Origin
 	result *fetch.Result // what decides; nil for /robots.txt itself
@@ -132,7 +132,7 @@ func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, b
 // judge rules on a target by the robots.txt of r.origin.
 func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) error {
 	patience := ctx
-	if r.held {
+	if r.cachedOnly {
 		patience = ended
 	}
 	res, err := g.lookup(patience, r.origin)
@@ -153,17 +153,17 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	return err
 }
 
-// rule decides on a request once more. With held it asks nothing but the cache.
-func (g *gate) rule(ctx context.Context, req *http.Request, held bool) (ruling, error) {
+// rule decides on a request once more. With cachedOnly it asks nothing but the cache.
+func (g *gate) rule(ctx context.Context, req *http.Request, cachedOnly bool) (ruling, error) {
 	own := gatingOf(ctx)
 	agent, hasAgent := req.Header["User-Agent"]
-	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own, held: held}
+	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own, cachedOnly: cachedOnly}
 	return r, g.decide(ctx, req, &r)
 }
 
 // holds is rule for a [recheck].
-func (g *gate) holds(ctx context.Context, req *http.Request, by *Agreement, held bool) (allowed, known bool) {
-	r, err := g.rule(ctx, req, held)
+func (g *gate) holds(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool) {
+	r, err := g.rule(ctx, req, cachedOnly)
 	return g.refusal(req, &r, by, err) == nil, !errors.Is(err, context.Canceled)
 }
 

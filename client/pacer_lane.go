@@ -132,7 +132,7 @@ func hashTarget(u *url.URL) uint64 {
 // then takes a place, which has to be given back with end. The error is errAgain
 // if the turn came, but r does not hold any more.
 func (p *Pacer) turn(ctx context.Context, o fetch.Origin, k turns.Kind, r recheck,
-) (pl place, held time.Duration, err error) {
+) (pl place, waited time.Duration, err error) {
 	if ctx.Err() != nil {
 		return pl, 0, context.Cause(ctx)
 	}
@@ -178,14 +178,14 @@ const (
 
 // queue waits for the turn of w, from begin on. Only the first in line has a timer. It wakes the next when it
 // leaves, with a turn or without.
-func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place, held time.Duration, err error) {
+func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place, waited time.Duration, err error) {
 	defer p.leave(w)
 	for now := begin; ; now = time.Now() {
 		next, d, err := p.look(ctx, w, now)
-		held = now.Sub(begin)
+		waited = now.Sub(begin)
 		switch {
 		case err != nil:
-			return pl, held, err
+			return pl, waited, err
 		case next == toSleep:
 			if !w.taken.IsZero() || d == 0 && w.fault != nil {
 				p.drop(w) // the turn that came, or whose answer was lost: others wait for its place
@@ -204,7 +204,7 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 			w.given = p.ask(ctx, w)
 			w.checked = w.given
 		default:
-			return w.place, held, nil
+			return w.place, waited, nil
 		}
 	}
 }
@@ -308,8 +308,8 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 	}
 }
 
-// end gives a place back. In a fleet, that is when the store has it: the next who asks is told no more than the
-// store knows.
+// end gives a place back; in a fleet, once the store has been told: until then it would refuse the next who
+// asks.
 func (p *Pacer) end(pl place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -331,8 +331,8 @@ func (p *Pacer) end(pl place) {
 	})
 }
 
-// learned tells Pacer.Turns of the delay that a robots.txt asks for, if its reader knew of a shorter one: another process
-// may read it again before any asks for a page.
+// learned tells Pacer.Turns of the delay that a robots.txt asks for, if its reader had asked for a turn with a
+// shorter one. Otherwise another process might read robots.txt again too soon.
 func (p *Pacer) learned(l *lane, now time.Time) {
 	read, d := l.robots, p.delay(l, now)
 	l.robots = nil
@@ -516,8 +516,8 @@ func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
 	return allowed
 }
 
-// judge is what a Pacer knows of a gate. The request is allowed if nothing is known that forbids it; with held, only
+// judge is what a Pacer knows of a gate. The request is allowed if nothing is known that forbids it; with cachedOnly, only
 // what the cache holds is known.
 type judge interface {
-	holds(ctx context.Context, req *http.Request, by *Agreement, held bool) (allowed, known bool)
+	holds(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool)
 }

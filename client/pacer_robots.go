@@ -138,11 +138,11 @@ func (v *robotsVisit) linger() {
 
 // robotsTurn waits for a turn to read the robots.txt of o. With an error, the Turn is none.
 func (p *Pacer) robotsTurn(ctx context.Context, o fetch.Origin) (*Turn, time.Duration, error) {
-	pl, held, err := p.turn(ctx, o, turns.Robots, recheck{})
+	pl, waited, err := p.turn(ctx, o, turns.Robots, recheck{})
 	if err != nil {
-		return new(Turn), held, err
+		return new(Turn), waited, err
 	}
-	return &Turn{pacer: p, place: pl}, held, nil
+	return &Turn{pacer: p, place: pl}, waited, nil
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
@@ -163,7 +163,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	}
 	turn, cancel := context.WithTimeout(ctx, robotsPatience)
 	defer cancel()
-	own, held, err := p.robotsTurn(turn, o)
+	own, waited, err := p.robotsTurn(turn, o)
 	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
 		return pausedRobots(late), nil
 	}
@@ -181,7 +181,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 		v.note(res.StatusCode, res.RetryAfter)
 	case v.late != nil && v.late.Paused:
 		return pausedRobots(v.late), nil
-	case held > 0: // its time was over sooner for that
+	case waited > 0: // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
 	v.linger()

@@ -171,9 +171,9 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 			s.end()
 		}
 	}()
-	var reading *reading
+	var watch *bodyWatch
 	if s.turn != nil {
-		out, reading = watchBody(out)
+		out, watch = watchBody(out)
 	}
 	res, err := s.send(out)
 	switch {
@@ -186,7 +186,7 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 		}
 		return nil, s.stopped
 	case err != nil:
-		if s.turn != nil && blames(s.req, reading, err) {
+		if s.turn != nil && blames(s.req, watch, err) {
 			s.turn.Answered(0, nil)
 		}
 		return nil, err
@@ -527,7 +527,7 @@ func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
 // errAgain if the request needs a new decision, and another Turn.
 func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r recheck) error {
 	p := g.pacer
-	l, held, err := p.turn(ctx, o, turns.Page, r)
+	l, waited, err := p.turn(ctx, o, turns.Page, r)
 	if err == nil {
 		t.pacer, t.place = p, l
 	}
@@ -537,8 +537,8 @@ func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r 
 			t.End()
 		}
 	}()
-	if held > 0 && g.trace.Waited != nil {
-		w := WaitedInfo{URL: u, Err: err, Took: held}
+	if waited > 0 && g.trace.Waited != nil {
+		w := WaitedInfo{URL: u, Err: err, Took: waited}
 		if err == errAgain {
 			w.Err = nil // the turn did come
 		}
