@@ -21,8 +21,8 @@ import (
 // Where no rule of an agreement matches, robots.txt decides as usual. It is read in any case, for
 // its delays and for what it says about use (see Transport.Uses); but a Content-Usage line says
 // nothing about what robots.txt itself disallows (draft-ietf-aipref-attach). If robots.txt is
-// unreachable, what was agreed on holds, unless uses are declared: what it says about them is not
-// known then, and the answer is no.
+// unreachable, agreements hold, unless uses are declared: what robots.txt says about those is not
+// known, so the answer is no.
 //
 // The first decision by each agreement is logged to slog.Default, and so is the first that it would
 // have made, had it not ended.
@@ -33,7 +33,7 @@ type Agreements struct {
 // Agreement is one of Agreements.
 type Agreement struct {
 	Reason string    `json:"reason"` // why the rules hold, as it was written
-	Until  time.Time `json:"until"`  // nothing that it decided is sent from this time on
+	Until  time.Time `json:"until"`  // the end of the rules: nothing that they allowed is sent from this time on
 
 	site        fetch.Origin
 	rules       *policy.Policy
@@ -53,8 +53,8 @@ type Agreement struct {
 // An entry begins with Site: scheme and host, and the port if it is not the scheme's own. It must
 // have an Until, the last day on which it holds, in UTC, a Reason, and one rule or more, in groups
 // as in robots.txt (RFC 9309 §2.2): a User-agent line "*" is for each crawler that the entry does
-// not name. Of several entries for a site, the first with a rule for the target decides. Lines that
-// begin with "#" are comments.
+// not name. Of several entries for a site, the first with a rule that matches the target decides.
+// Lines that begin with "#" are comments.
 //
 // Anything else is an error that names the line: nothing is guessed. An entry that has ended
 // decides nothing.
@@ -180,7 +180,8 @@ func (all *Agreements) of(o fetch.Origin) []*Agreement {
 // freshTime is how old a decision or a signature may be when the request is sent.
 const freshTime = time.Second
 
-// over reports whether a has ended, or will have when what it decides on now is sent.
+// over reports whether a has ended, or will have within freshTime: what it decides on now may be
+// sent that late.
 func (a *Agreement) over() bool { return a != nil && !time.Now().Add(freshTime).Before(a.Until) }
 
 func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {

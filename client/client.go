@@ -20,9 +20,9 @@
 // origin. What follows redirects, adds credentials or repeats requests belongs above the gate. Then
 // each request is decided on before it is sent, and robots.txt is read without credentials. Only
 // what every request needs, such as a proxy or a dialer, belongs below. A cache of pages belongs
-// below too, or it could answer one crawler with a page that only another may fetch. Then set
-// Fetcher.Transport to what is below that cache: it must not keep robots.txt. Retries must end on
-// [ErrNotSent]: go-retryablehttp needs a CheckRetry that says so.
+// below too, or it could answer one crawler with a page that only another may fetch. If there is
+// one, set Fetcher.Transport to the transport below it, so that robots.txt bypasses it. Retries
+// must end on [ErrNotSent]: go-retryablehttp needs a CheckRetry that says so.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a
 // click, a form), use [WithoutRobots] or another http.Client.
@@ -43,7 +43,7 @@
 //
 // The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it
 // cached. Any other error is Base's own, or says what is wrong with the URL, a header, Token, Uses
-// or Sign; a retry does not mend that.
+// or Sign, which no retry mends.
 //
 // # Time-outs
 //
@@ -64,10 +64,10 @@
 // not public, whether it is for a page, for robots.txt, or made [WithoutRobots]. What counts is the
 // address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the pages,
 // and closes a connection to any other address before it is used. With any other Base, the request
-// is stopped before it is written, by what Base tells httptrace. A Base that tells it nothing
-// cannot be checked, and its proxy is refused if the address of that is not public. The proxy of an
-// *http.Transport may have any address: behind it, localhost and hosts that are addresses are
-// refused, and only the proxy sees what a name leads to. Requests of other schemes are errors.
+// is stopped before it is written, by the address that Base reports to httptrace. A Base that
+// reports none cannot be checked, and a proxy of such a Base must have a public address. The proxy
+// of an *http.Transport may have any: behind it, localhost and hosts that are addresses are
+// checked, and only the proxy sees what a name leads to. Requests of other schemes are errors.
 package client
 
 import (
@@ -97,11 +97,11 @@ type Transport struct {
 	// Base sends what is allowed and reads robots.txt. If nil, http.DefaultTransport.
 	//
 	// It must not follow redirects: the gate does not see a hop inside Base. Nor may it send a
-	// request twice, unless it is an *http.Transport. That sends again what an HTTP/2 server
-	// refuses or a dead connection did not answer, and lets requests wait for a connection. Each
-	// sending is decided on anew, and with a Pacer or Sign has a turn and a signature of its own.
-	// There are at most seven, and a body that may have been read needs Request.GetBody. A request
-	// that waits for room on an open HTTP/2 connection (see
+	// request twice, unless it is an *http.Transport, which sends again what an HTTP/2 server
+	// refused or a dead connection did not answer. The gate decides on each sending, and again
+	// after a wait for a connection; with a Pacer or Sign, each has a turn and a signature of its
+	// own. At most seven are made, and a body that may have been read needs Request.GetBody. A
+	// request that waits for room on an open HTTP/2 connection (see
 	// http.HTTP2Config.StrictMaxConcurrentRequests) is not decided on again.
 	//
 	// The gate does not see what an *http.Transport was given with RegisterProtocol for http or
@@ -119,10 +119,10 @@ type Transport struct {
 	// Fetcher.Transport to an *http.Transport without it.
 	Base http.RoundTripper
 
-	// UserAgent is sent with requests that have no User-Agent field, and with those for
-	// robots.txt. It should hold the product token and a way to reach you (RFC 9309
-	// §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, none is added.
-	// The Request of a Response may be the caller's, without it.
+	// UserAgent is sent with requests that have no User-Agent field, and with those for robots.txt.
+	// It should hold the product token and a way to reach you (RFC 9309 §2.2.1): "ExampleBot/1.0
+	// (+https://example.com/bot)". If empty, none is added. The Request of a Response may be the
+	// caller's own, which lacks it.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token
@@ -148,10 +148,9 @@ type Transport struct {
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.
 	//
-	// If it leaves any of Transport, UserAgent, Dialect and Sign zero, a copy of it is used, which
-	// has Base, UserAgent, Dialect and Sign of this Transport in their place. MaxFetches then
-	// bounds the fetches of this Transport alone. Two different Dialects are an error of every
-	// request.
+	// If it leaves any of Transport, UserAgent, Dialect and Sign zero, a copy of it is used, filled
+	// from Base, UserAgent, Dialect and Sign of this Transport. MaxFetches then bounds the fetches
+	// of this Transport alone. Two different Dialects are an error of every request.
 	//
 	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends
 	// them: an *http.Transport by what RegisterProtocol gave it for ftp. A path is allowed if
@@ -167,8 +166,8 @@ type Transport struct {
 	// Pacer spaces the requests to each origin, those for robots.txt included. RoundTrip
 	// then waits: see [Pacer] for time-outs. If nil, requests are not spaced.
 	//
-	// A gate below this one, as its Base or hidden in it, must not have the same Pacer: a request
-	// would wait there for its own end.
+	// If Base is or contains another gate, that must not have the same Pacer: a request would wait
+	// for its own end.
 	Pacer *Pacer
 
 	// Sign is called last, once for each http or https request that is sent, those for
@@ -176,11 +175,10 @@ type Transport struct {
 	// once more if it took more than a second to get a connection.
 	// See package sign for a function that fits. If nil, nothing is called.
 	//
-	// It gets a copy of the request with a URL and a header of its own, and may set header fields.
-	// If it fails, the request is not sent, and RoundTrip's error wraps that of Sign. The same
-	// holds if it fails for the robots.txt of the request; then nothing is kept. Changing the
-	// method, the URL, the host or the User-Agent, which were decided on, counts as a failure. Sign
-	// may be called concurrently.
+	// It gets its own copy of the request, and may set header fields. If it fails, for the request
+	// or for the robots.txt before it, the request is not sent, RoundTrip's error wraps that of
+	// Sign, and the failure is not cached. Changing the method, the URL, the host or the
+	// User-Agent, which were decided on, counts as a failure. Sign may be called concurrently.
 	//
 	// Sign can also set the key by which a site lets crawlers in: see the example.
 	Sign func(*http.Request) error
@@ -229,7 +227,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.roundTrip(req)
 }
 
-// Decide reports whether robots.txt allows a GET of u with ctx, and the Uses of it. It may fetch
+// Decide reports whether robots.txt allows a GET of u with ctx for the declared Uses. It may fetch
 // robots.txt. It does not ask the Pacer: RoundTrip may still return a *DelayError or a *LateError.
 //
 // If robots.txt is unreachable, there is an Answer with ReasonUnreachable and no error; if a use is
@@ -288,18 +286,17 @@ func (t *Transport) Close() error {
 // Cache, Shutdown closes that too: fetches of robots.txt stop, and calls that wait for them
 // return ErrClosed. Base and its connections are the caller's; see CloseIdleConnections.
 //
-// Requests that were already let through go on, and those that wait for the Pacer get
-// their turn until their contexts end.
+// Requests that were already let through go on, and those that wait for the Pacer get their
+// turns unless their contexts end first.
 //
 // Shutdown waits for the fetches that it ended, and until Pacer.Turns has been told of the
 // turns that have ended, but no longer than ctx. The error says what has not been done;
 // Shutdown may then be called again. A Transport without Turns need not be closed: its
 // fetches end by themselves, and only idle connections are left.
 //
-// Neither Close nor Shutdown closes a Cache that was given to the Transport, since others may
-// share it. A fetch there goes on, and calls that wait for it get the answer. If that Cache has
-// a Store, close the Cache, after its Transports if they are closed at all: that writes what the
-// Store has not yet got, and closes the Store.
+// Neither Close nor Shutdown closes a Cache that was given to the Transport: others may share
+// it. Its fetches go on, and calls that wait for them get the answer. If that Cache has a Store,
+// close the Cache last: that writes what the Store has not yet got, and closes the Store.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.close()
 	var err error

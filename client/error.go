@@ -12,9 +12,10 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// ErrNotSent is wrapped by, or matches with errors.Is, every error of a request that the gate held
-// back: *DisallowedError, *UseError, *DelayError, *LateError, ErrNotPublic, ErrClosed and
-// cache.ErrClosed. The site saw nothing of it, and trying again at once changes nothing.
+// ErrNotSent is what errors.Is finds in the error of every request that the gate held back: a
+// *DisallowedError, *UseError, *DelayError or *LateError, ErrNotPublic, ErrClosed, or one that
+// wraps cache.ErrClosed. The site saw nothing of the request, and trying again at once fails
+// alike.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was
@@ -126,8 +127,8 @@ func textOf(p any) (text string) {
 // forbid it by now, and its turn and its signature are used.
 var errAgain = errors.New("client: decide again")
 
-// ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of Fetcher.PublicOnly: it,
-// or robots.txt before it, leads to an address that is not public, or is not known to be.
+// ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of
+// Fetcher.PublicOnly: it, or robots.txt before it, leads to an address that is not known to be public.
 var ErrNotPublic error = notSent("the address is not public")
 
 func notPublic(host string) error {

@@ -21,16 +21,16 @@ import (
 //
 //   - a request starts no sooner than the delay after the latest earlier start, and no sooner than
 //     the delay after the latest earlier end. The delay is the larger of Crawl-delay and
-//     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. If several
-//     product tokens share the Pacer, or several User-Agents with one token at a site that has a
-//     file for each, the largest delay counts, until an hour after the last decision by it. That
-//     satisfies both readings of Crawl-delay: "at most one start in a window of n seconds" (Bing)
-//     and "n seconds from the end of one request to the start of the next" (Yandex). Fractions
-//     count.
-//   - at most MaxUnderway requests are in flight. A request is in flight until its response body is
-//     closed or read to its end, its answer is a 101, it fails, or its context ends. If MaxUnderway
-//     is above one, a request in flight delays others only by counting against that limit. The
-//     delay after the latest end is kept as well.
+//     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. Fractions
+//     count. Keeping both distances satisfies both readings of Crawl-delay: "at most one start in
+//     a window of n seconds" (Bing) and "n seconds from the end of one request to the start of the
+//     next" (Yandex). If several product tokens share the Pacer, or several User-Agents with one
+//     token at a site that has a file for each, the largest delay counts, until an hour after the
+//     last decision by it.
+//   - at most MaxUnderway requests are in flight. A request is in flight from its start until its
+//     response body is closed or read to the end, it is answered with a 101, it fails, or its
+//     context ends. If MaxUnderway is above one, requests overlap, but each start still keeps the
+//     delay after the latest start and the latest end.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day
 //     ahead. If such an answer has none, or no answer comes, pauses grow from two seconds
 //     (or twice the delay) to an hour, give or take a fifth. Each good answer halves the
@@ -45,10 +45,11 @@ import (
 // delay, or is unreachable, takes no delay away from those who wait.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits
-// for one delay as well. It counts as in flight, but does not wait for others to end; redirects
-// within the origin belong to it. A redirect to another origin, and a retry, waits for a turn of
-// its own. If that cannot come within half of Fetcher.Timeout, robots.txt is asked for again later.
-// Requests made [WithoutRobots] are neither spaced nor counted: a person waits for them.
+// for one delay as well. The reading, with its redirects within the origin, counts as one request
+// in flight, but waits for no other to end. A redirect to another origin, and a retry, waits for
+// a turn of its own. If that turn cannot come within half of Fetcher.Timeout, robots.txt is asked
+// for again later. Requests made [WithoutRobots] are neither spaced nor counted: a person waits
+// for them.
 //
 // # Waiting and time-outs
 //
@@ -71,15 +72,15 @@ import (
 // # A fleet
 //
 // With Turns, what is said here of one process holds for all processes that share the store: a site
-// sees one visitor. But each process has its own largest delay of several tokens, and Next knows of
-// the others only what the store last said. The pace does not depend on the clocks of the machines.
-// How often robots.txt is read does: a Cache trusts the times in its Store, unless they are more
-// than a minute ahead of its own clock. Requests of one process start in the order in which they
-// came; the processes alternate. A process that dies keeps its places for five seconds, and so may
-// one that exits before [Transport.Shutdown] has returned. A process that was stopped for longer
-// than that asks again before it sends, unless that was between its last look and the write. While
-// Turns fails, requests wait until their contexts end; the error of one that waited for its own
-// turn, and not for robots.txt, then names the failure too. See RunAlone.
+// sees one visitor. Two things stay local: the largest delay of several tokens, and Next, which
+// knows of other processes only what the store last said. The pace does not depend on the clocks of
+// the machines. How often robots.txt is read does: a Cache trusts the times in its Store, unless
+// they are more than a minute ahead of its own clock. Requests of one process start in the order in
+// which they came; the processes alternate. A process that dies keeps its places for five seconds,
+// and so may one that exits before [Transport.Shutdown] has returned. A process that was stopped
+// for longer than that asks again before it sends; only a stop between its last look and the write
+// goes unnoticed. While Turns fails, requests wait until their contexts end (but see RunAlone).
+// Their error then names the failure too, unless they were still waiting for robots.txt.
 //
 // With MaxUnderway above one, the delay between two starts is only as exact as Turns is fast; so is
 // that between robots.txt and a page in flight. A process that waits longer than 250 ms for Turns
@@ -100,8 +101,7 @@ type Pacer struct {
 	// a shorter one. If zero, 1 second. If negative, there is none.
 	Delay time.Duration
 
-	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none:
-	// then no delay exceeds a day.
+	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, a day.
 	MaxDelay time.Duration
 
 	// RefuseLongDelays makes requests fail with a [*DelayError] at an origin that asks for more
@@ -116,8 +116,8 @@ type Pacer struct {
 	// If nil, the pace is kept in this process only.
 	Turns turns.Store
 
-	// RunAlone makes this process keep its own pace while Turns fails. If false, requests
-	// then wait, until Turns works again or their contexts end.
+	// RunAlone lets this process send at its own pace while Turns fails. If false, requests wait
+	// until Turns works again or their contexts end.
 	RunAlone bool
 
 	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
@@ -129,9 +129,10 @@ type Pacer struct {
 	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
 }
 
-// Wait waits until a request for u may start. The turn belongs to u: the next request for u through
-// a Transport with this Pacer uses it, if that request comes within ten seconds and before the next
-// turn is given. No request for another URL uses it, such as the next hop of a redirect.
+// Wait waits until a request for u may start. The turn is for u: the next request for u through a
+// Transport with this Pacer uses it, if it comes within ten seconds. Such a request starts at
+// once, unless another has started or ended since, or the site has asked for a pause. No request
+// for another URL uses the turn, such as the next hop of a redirect.
 //
 // A turn need not be used: once the delay has passed, the next one is given. So Wait also works
 // without a Transport. It then spaces the starts, but sees no ends and no answers.

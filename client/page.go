@@ -10,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Page is what a response says about the use of what it carries. The Reader has the page rules.
+// Page is what a response says about the use of its content. The Reader has the page rules.
 type Page struct {
 	page.Reader
 	url  *url.URL

@@ -14,11 +14,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// DecideWith returns the gate's answer for u under the policy p: for the target as net/http sends
-// it, and for each target that a server may make of its dot segments. The uses are like
-// Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times.
-// An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says why u or token
-// cannot be decided on.
+// DecideWith decides about u by the policy p, as a Transport does: about the target that net/http
+// sends, and about every one that servers may make of its dot segments. All must be allowed. The
+// uses are like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer
+// has no times. An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says
+// why u or token cannot be decided on.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	return decideWith(nil, p, token, u, uses)
 }
@@ -262,7 +262,7 @@ func withoutEmptySegments(path string) string {
 // unruled is the Decision about what no rule can forbid.
 var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
-// Decide is [DecideWith], but what was agreed on with the site of u decides before p.
+// Decide is [DecideWith] with the agreements deciding before p.
 func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	return decideWith(all, p, token, u, uses)
 }

@@ -41,7 +41,7 @@ type DecidedInfo struct {
 	URL    *url.URL
 	Target string // what was decided on: the request target as it goes on the wire
 
-	// If there is no answer, all but Token is zero.
+	// If Err is not nil, Answer has its Token only.
 	Answer
 
 	Err  error         // why there is no answer, or nil
