@@ -116,8 +116,8 @@ func isOpenHere(path string) bool {
 }
 
 // Close closes the file. The cache.Cache that has the Store does this when it is closed. If a
-// write has found the file to be damaged, it stays open until the process ends, and the error
-// says so.
+// write found the file damaged, Close returns an error and leaves the file open until the
+// process ends.
 func (s *Store) Close() error {
 	s.committing.Lock()
 	defer s.committing.Unlock()

@@ -15,18 +15,17 @@ import (
 
 // Open returns a Store for a URL in one of the forms of go-redis:
 //
-//	redis://user:password@host:6379/0
-//	unix://user:password@/run/redis.sock?db=0
-//	redis://host:26379?master_name=mymaster
-//	redis://user:password@host:6379?addr=host2:6379
+//	redis://user:password@host:6379/0               // one server, with its database
+//	unix://user:password@/run/redis.sock?db=0       // the same over a socket
+//	redis://host:26379?master_name=mymaster         // the master that a Sentinel names
+//	redis://user:password@host:6379?addr=host2:6379 // a cluster
 //
-// The first is one server, with its database; the second the same over a socket. The third is the
-// master that a Sentinel names; each further Sentinel is an addr=host:port. A user and password
-// before the host are those of the Sentinels, and username= and password= those of the master. The
-// fourth is a cluster: two of its nodes, or one twice; it finds the others. A node that is opened
-// as one server answers MOVED.
+// Each addr=host:port is another Sentinel, or another node of the cluster. Name two nodes of a
+// cluster, or one twice; it finds the others. A node that is opened as one server answers MOVED. For
+// Sentinels, a user and password before the host are theirs, and username= and password= those of
+// the master.
 //
-// With rediss:// each of them but the second speaks TLS. It trusts the roots of the system, for
+// With rediss:// instead of redis:// it speaks TLS. It trusts the roots of the system, for
 // which Linux reads SSL_CERT_FILE and SSL_CERT_DIR. Other parameters, such as pool_size and
 // dial_timeout, are those of redis.ParseURL, redis.ParseFailoverURL and redis.ParseClusterURL. In
 // a password, what is neither letter nor digit must be escaped, / as %2F.

@@ -1,8 +1,8 @@
 // Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of HTTP
 // Message Signatures (RFC 9421). That is a draft; the package implements its revision [Draft]. The
-// package changes with the draft, and is outside of what the module promises until that is an RFC.
-// The working copy of revision 01 (2026-10-29) has the same signatures. It differs in two things:
-// Agent is the URL of the key set, and receivers ignore an agent with parameters.
+// package changes with the draft, and the module promises no compatibility for it until that is an
+// RFC. Revision 01 (working copy of 2026-10-29) signs the same way; it only makes Agent the URL of
+// the key set, and has receivers ignore an agent with parameters.
 //
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
@@ -60,15 +60,16 @@ const (
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
 // Its fields must not change after the first use.
 //
-// Logged, printed or encoded, a Signer shows the KeyID alone. But package fmt calls no method of a
-// Signer in an unexported field: %v shows the address of a *Signer there, and the key of a Signer.
+// Logged, printed or encoded, a Signer shows its KeyID alone, with one exception: package fmt
+// calls no methods of unexported fields, so %v of a struct with a Signer in one prints the key.
+// With a *Signer it prints an address.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
 	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds.
 	Key crypto.Signer `json:"-" xml:"-" yaml:"-"` // where a struct embeds a Signer and hides its methods
 
-	// Agent is the value of the Signature-Agent field: an https URL, under which receivers
-	// find the directory of keys. It must not be empty.
+	// Agent is the value of the Signature-Agent field: an https URL, under which receivers find the
+	// directory of keys. It must not be empty, but for a Directory.
 	Agent string
 
 	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero,
@@ -89,10 +90,9 @@ type Signer struct {
 	PlainHTTP bool
 }
 
-// Sign replaces the fields Signature, Signature-Agent and Signature-Input of r by a signature
-// of now. It has the signature of client.Transport's Sign. It changes nothing else, but r's
-// header must not be shared. A request over plain http loses these fields and gets none,
-// unless PlainHTTP is set.
+// Sign replaces the fields Signature, Signature-Agent and Signature-Input of r by a signature of
+// now. It fits client.Transport.Sign. It changes nothing else, but r's header must not be
+// shared. A request over plain http loses these fields and gets none, unless PlainHTTP is set.
 //
 // The authority is signed as the host that goes out, in canonical form: Request.Host if that
 // is set, in lower case, without the scheme's own port.
@@ -291,7 +291,7 @@ func (s Signer) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
 // LogValue returns the KeyID, or "" if there is no key.
 func (s Signer) LogValue() slog.Value { return slog.StringValue(s.id()) }
 
-// MarshalText returns the KeyID, or nothing if there is no key. JSON and XML have it so, too.
+// MarshalText returns the KeyID, or nothing if there is no key. JSON and XML show the same.
 func (s Signer) MarshalText() ([]byte, error) { return []byte(s.id()), nil }
 
 // GobEncode is MarshalText.

@@ -41,15 +41,13 @@ const (
 // Ed25519 or RSA-PSS key. It is safe for concurrent use, if its functions are.
 type Verifier struct {
 	// Key returns the public key that the directory of agent lists under keyID: an
-	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". It must be set.
-	// The agent is what the request says, so fetching it is a request that a stranger asks
-	// for.
+	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". It must be set. agent
+	// comes from the request: if Key fetches it, a stranger has chosen the URL.
 	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
 
-	// Replayed reports whether it was called with the same nonce of the same key before. It
-	// may forget a nonce after until: by then the signature has expired, Skew included. A
-	// signature without a nonce is invalid then. If nil, a signature may be used again until
-	// it expires.
+	// Replayed reports whether it was called with the same nonce of the same key before. It may
+	// forget a nonce after until: by then the signature has expired, Skew included. If it is set, a
+	// signature without a nonce is invalid. If nil, a signature may be used again until it expires.
 	Replayed func(keyID, nonce string, until time.Time) bool
 
 	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there

@@ -2,9 +2,9 @@
 // of a store of turns, for the field Turns of a client.Pacer. Package redisturns keeps one in Redis;
 // package turnstest tests an implementation.
 //
-// A store knows nothing of HTTP or robots.txt. For each origin it keeps the latest start and
-// the latest end of a request, the places that are taken, a pause, and who waits. All of that
-// is by its own clock, never by the clocks of those who ask.
+// A store knows nothing of HTTP or robots.txt. For each origin it keeps the latest start and the
+// latest end of a request, the places that are taken, a pause, and who waits. All times are by
+// its own clock, never by the clocks of those who ask.
 package turns
 
 import (
@@ -27,14 +27,14 @@ import (
 // until they are Renewed.
 //
 // A store that outlives the programs that use it meets state that another version wrote. It must
-// then give no turn that either version forbids: it waits until what the other has given must have
-// lapsed, and keeps the longest delay. A value that is no state at all may hold up its origin for a
-// time, but not for ever.
+// then give no turn that either version would refuse: it waits until all that the other has given
+// must have lapsed, and keeps the longest delay. A value that is no state at all may hold up its
+// origin for a time, but not for ever.
 type Store interface {
 	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the turn
-	// has not come, the Reply says when to ask again. If the last answer about a turn of the same
-	// name was lost, asking again takes no second place. Nor does it give the first one back: the
-	// question may be late.
+	// has not come, the Reply says when to ask again. Asking again for a turn of the same name, as
+	// after an answer that was lost, takes no second place. Nor does it give up the first: the
+	// question may arrive late.
 	Take(ctx context.Context, origin string, a Ask) (Reply, error)
 
 	// Tell tells the store of what has become of a turn.
@@ -48,11 +48,12 @@ const (
 	// Page is a request. It waits for the starts and ends of all others.
 	Page Kind = iota
 
-	// Visit is a request to come. It takes no place, and the next Page keeps the delay to it.
+	// Visit reserves a turn for a request to come, as Pacer.Wait does. It takes no place, and the
+	// next Page keeps the delay to it.
 	Visit
 
-	// Visitor is the request that a Visit was for. It goes before all who wait but Robots, and
-	// keeps no delay to any Visit.
+	// Visitor is the request that uses a Visit. It goes before all who wait but Robots, and keeps
+	// no delay to any Visit.
 	Visitor
 
 	// Robots reads robots.txt. It goes before all who wait, since they may be waiting for what that
@@ -86,13 +87,14 @@ type Reply struct {
 	// Pause is how long no turn will be given, because the site asked for it or suffers.
 	Pause time.Duration
 
-	// Wait is when to ask again: the turn can come then, if all goes as the store expects.
+	// Wait is how long to wait before asking again: the turn can come then, if all goes as the
+	// store expects.
 	Wait time.Duration
 
 	// Least is how soon the turn can come at best, even if all others give up.
 	Least time.Duration
 
-	// Wake is closed when it pays to ask sooner than that. It may be nil.
+	// Wake is closed when it pays to ask sooner than Wait says. It may be nil.
 	Wake <-chan struct{}
 }
 

@@ -1,19 +1,19 @@
 // Package redisturns is a turns.Store in Redis, or in what speaks its protocol and runs its
 // scripts: all processes that use the server keep one pace at each origin.
 //
-// Each call is one script and one round trip, which it shares with those of the same moment.
-// Times are by the server's clock, so the clocks of the processes may differ. An origin takes some 270 bytes of
-// used_memory while four processes wait for it, and nothing when its delay and pauses have passed, and
-// MaxDelay of the Pacer since its robots.txt was read. Thousands may wait.
+// Each call is one script and one round trip, which it shares with those of the same moment. Times are by the
+// server's clock, so the clocks of the processes may differ. An origin takes some 270 bytes of used_memory
+// while four processes wait for it. It takes none once its delay and pauses have passed, and Pacer.MaxDelay
+// since its robots.txt was read. Thousands may wait.
 //
 // The state begins with a version. Two versions of this package may share a server while one replaces the other:
 // each waits for what the other has given to end or lapse, and keeps the longest delay. One line of slog says
 // that they do.
 //
-// The server may be alone, under Sentinel or a cluster. A failover, or a server that comes back
-// without its memory, can give each place of an origin once too early, in a pause too: then the site says again how
-// long that is. While there is no server, requests wait (see client.Pacer). Besides the line that this module logs, go-redis then writes some of its own for
-// connections that fail: redis.SetLogger takes those.
+// The server may be alone, under Sentinel or a cluster. After a failover, or a restart without memory, each
+// place of an origin may be given once too early, even in a pause: then the site's answer restores the pause.
+// While there is no server, requests wait (see client.Pacer). Besides the line that this module logs, go-redis
+// then logs failed connections in its own way: redis.SetLogger takes that.
 package redisturns
 
 import (
