@@ -109,8 +109,8 @@ wrong with them.
 	return root
 }
 
-// subcommands makes the one that args begin with. Without one, --help, suggestions and completions
-// may tell of each: to make all takes longer than most files take to be read and asked.
+// subcommands makes the one that args begin with. To make all takes longer than most runs, so that
+// is done only where --help, suggestions or completions may name each.
 func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	all := []struct {
 		name        string

@@ -20,10 +20,10 @@ import (
 // server is "robots serve".
 type server struct {
 	daemon
-	hosts   []string
-	trusted []string
-	turn    time.Duration
-	limits  serve.Limits
+	hosts    []string
+	trusted  []string
+	turnTime time.Duration
+	limits   serve.Limits
 }
 
 const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
@@ -75,7 +75,7 @@ func (s *server) command() *cobra.Command {
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
-	f.DurationVar(&s.turn, "turn-time", 2*time.Minute,
+	f.DurationVar(&s.turnTime, "turn-time", 2*time.Minute,
 		"`TIME` for a turn of /v1/turns to end, or it gives its place back")
 	s.register(cmd, "127.0.0.1:8411")
 	return cmd
@@ -114,10 +114,10 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 
 // service makes all of the service but its gate.
 func (s *server) service(gateways bool) (v *serve.Service, err error) {
-	if s.turn <= 0 {
-		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turn)
+	if s.turnTime <= 0 {
+		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turnTime)
 	}
-	v = &serve.Service{Asker: s.Asker, Limits: s.limits, Gateways: gateways, Private: s.private, TurnTime: s.turn}
+	v = &serve.Service{Asker: s.Asker, Limits: s.limits, Gateways: gateways, Private: s.private, TurnTime: s.turnTime}
 	if v.Log, err = s.logger(); err != nil {
 		return nil, err
 	}

@@ -163,8 +163,9 @@ func plain(object string, names ...string) bool {
 	return true
 }
 
-// Fields reads the values of an object's fields into what into has for their names. Whoever reads the object next must
-// find the same: a name has one spelling ("URL" is not "url", as it is to encoding/json), and is there once.
+// Fields decodes the fields of a JSON object into the pointers that into has under their names. No later reader
+// may understand the object differently: unlike encoding/json, Fields tells "URL" from "url" and refuses a name
+// that is there twice.
 func Fields(object string, into map[string]any) error {
 	if err := json.Unmarshal([]byte(object), &struct{}{}); err != nil {
 		return misfit("", err)

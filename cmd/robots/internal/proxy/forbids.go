@@ -26,9 +26,9 @@ const (
 // BlindWays are all of them.
 var BlindWays = []string{BlindOrigin, BlindRefuse, BlindAllow}
 
-// decideBlind returns why there may be no tunnel in which no request will be seen, or until when that it may be
-// holds; the zero time is for ever. What is not seen is any path, and with Each any crawler as well:
-// the User-Agent field of a CONNECT, which many programs leave out, binds no request in the tunnel.
+// decideBlind decides about a tunnel whose requests cannot be seen: it returns why there may be none, or until
+// when there may; the zero time is for ever. Any path may be asked for in it, and with Each by any crawler,
+// since the User-Agent of a CONNECT binds no request inside. So nothing may be disallowed.
 func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (until time.Time, err error) {
 	switch o.Blind {
 	case BlindAllow:

@@ -15,8 +15,8 @@ type crawler struct {
 	also    string // the group that it obeys if none names it
 }
 
-// crawlers are those that the page lists, by what they are for. Whose operator does not say
-// otherwise reads as the standard has it.
+// crawlers are those that the page lists, by purpose. A crawler reads as RFC 9309 says unless
+// its operator says otherwise.
 var crawlers = []struct {
 	For string
 	Are []crawler

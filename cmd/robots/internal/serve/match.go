@@ -135,8 +135,8 @@ func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
 	return q, text, nil
 }
 
-// readObject reads a body of one object, whose fields come in any order: the value of each into what fields has for its
-// name, a pointer or what reads it. A name has one spelling, and is there once.
+// readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
+// reads the value. A name has one spelling, and is there once.
 func readObject(from io.Reader, fields map[string]any) (err error) {
 	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

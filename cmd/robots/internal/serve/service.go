@@ -103,7 +103,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
 	mux.Handle("POST /v1/match", v.upload(v.match))
 	mux.Handle("POST /v1/lint", v.upload(v.lint))
-	mux.Handle("POST /v1/turns", problems(v.turn)) // has a bound of its own: those who wait stand in no way
+	mux.Handle("POST /v1/turns", problems(v.turn)) // bounded apart: who waits for a turn blocks no question
 	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
 	mux.Handle("GET /v1/openapi.json", problems(v.describe))
