@@ -59,13 +59,13 @@ func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func(
 	if data == nil {
 		data, ttl = []byte(void), voidTTL // a Store has no Delete
 	}
+	room := q.add(key, data, ttl, then, wait <= 0)
+	if room == nil {
+		return
+	}
 	enough := time.NewTimer(wait)
 	defer enough.Stop()
-	for over := wait <= 0; ; {
-		room := q.add(key, data, ttl, then, over)
-		if room == nil {
-			return
-		}
+	for over := false; room != nil; room = q.add(key, data, ttl, then, over) {
 		select {
 		case <-room:
 		case <-enough.C:
