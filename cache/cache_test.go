@@ -149,6 +149,7 @@ func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 
 func TestALoadThatMisbehavesIsUnreachable(t *testing.T) {
 	for name, load := range map[string]func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error){
+		"is nil":          nil,
 		"panics":          func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { panic("boom") },
 		"panics with nil": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { panic(error(nil)) },
 		"exits": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
@@ -173,6 +174,8 @@ func TestALoadThatMisbehavesIsUnreachable(t *testing.T) {
 				r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: load})
 				if err != nil || r.Err == nil || r.Policy.Decide("examplebot", "/").Reason != policy.ReasonUnreachable {
 					t.Errorf("got %s, %v, want an unreachable result", brief(r), err)
+				} else if says := "Source.Load is nil"; (load == nil) != strings.Contains(r.Err.Error(), says) {
+					t.Errorf("got Err %v, want one that says %q if there is no Load", r.Err, says)
 				}
 				if d := time.Since(start); d > 2*time.Minute {
 					t.Errorf("took %v", d)

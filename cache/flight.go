@@ -352,6 +352,10 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 		}
 		loaded <- a
 	}()
+	if src.Load == nil {
+		why = errors.New("cache: Source.Load is nil: set it to the Fetch of a fetch.Fetcher")
+		return
+	}
 	res, err := src.Load(ctx, o, prev)
 	now := time.Now()
 	switch {

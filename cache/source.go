@@ -15,7 +15,7 @@ type Source struct {
 	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
 	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
 	// which ends after two minutes. An error that wraps fetch.ErrBusy means that the origin
-	// has not been asked.
+	// has not been asked. If nil, every site is unreachable, and Result.Err names Load.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
 	// UserAgent is what Load sends. It matters if an answer varies, see fetch.Result.UserAgent:

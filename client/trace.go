@@ -24,15 +24,15 @@ import (
 type Trace struct {
 	// Decided is called for each answer of RoundTrip and Decide, with the context of the request or
 	// question. If a request was allowed, but may no longer be sent after it waited for a
-	// connection or for Sign, Decided is called once more.
+	// connection or for Sign, Decided is called once more. If nil, nothing is called.
 	Decided func(context.Context, DecidedInfo)
 
 	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
-	// the shared fetch, and all callers who need that file wait for it.
+	// the shared fetch, and all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(context.Context, FetchedInfo)
 
 	// Waited is called after the Pacer has held a request back, with the context of the request. A
-	// request that got its turn keeps it while Waited runs.
+	// request that got its turn keeps it while Waited runs. If nil, nothing is called.
 	Waited func(context.Context, WaitedInfo)
 }
 

@@ -31,7 +31,7 @@ type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. Set
 	// ContextTimeoutEnabled in its options: otherwise a silent server holds each call for five
 	// seconds, whatever its deadline. A client without that option is refused, with an error
-	// from every call. Open makes one.
+	// from every call. Open makes one. If nil, every call but Close fails and says so.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys. If empty, "robotsgate:".
@@ -41,7 +41,12 @@ type Store struct {
 }
 
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
-func (s *Store) Close() error { return s.Client.Close() }
+func (s *Store) Close() error {
+	if s.Client == nil {
+		return nil
+	}
+	return s.Client.Close()
+}
 
 // Get implements cache.Store. If a value is too long, or of a type that no Cache puts, Get
 // reads no more than it needs to see that.

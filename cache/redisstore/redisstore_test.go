@@ -34,6 +34,9 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 			t.Errorf("Lock: %v, want an error that names %s", err, name)
 		}
 	}
+	if err := new(redisstore.Store).Close(); err != nil {
+		t.Errorf("Close without a Client: got %v, want nothing to be closed", err)
+	}
 }
 
 func TestOpenSaysWhatIsWrongAndKeepsThePassword(t *testing.T) {

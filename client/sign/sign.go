@@ -65,15 +65,17 @@ const (
 // With a *Signer it prints an address.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
-	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds.
+	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds. If nil, Sign and
+	// Directory fail and name it.
 	Key crypto.Signer `json:"-" xml:"-" yaml:"-"` // where a struct embeds a Signer and hides its methods
 
 	// Agent is the value of the Signature-Agent field: an https URL, under which receivers find the
-	// directory of keys. It must not be empty, but for a Directory.
+	// directory of keys. If empty, or no https URL, Sign fails and says so. A Directory needs none.
 	Agent string
 
 	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero,
-	// one minute. If negative or above 24 hours, Sign fails.
+	// one minute. If negative, Sign fails, for a signature must have an end: it takes from a second
+	// to 24 hours.
 	Lifetime time.Duration
 
 	// Cover names what the signature covers besides the authority and the Signature-Agent

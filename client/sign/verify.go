@@ -41,8 +41,9 @@ const (
 // Ed25519 or RSA-PSS key. It is safe for concurrent use, if its functions are.
 type Verifier struct {
 	// Key returns the public key that the directory of agent lists under keyID: an
-	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". It must be set. agent
-	// comes from the request: if Key fetches it, a stranger has chosen the URL.
+	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". agent comes from the
+	// request: if Key fetches it, a stranger has chosen the URL. If nil, nothing is verified, and
+	// the error names Key.
 	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
 
 	// Replayed reports whether it was called with the same nonce of the same key before. It may

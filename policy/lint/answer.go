@@ -19,14 +19,14 @@ const maxRedirects = 5
 // Answer is the result of asking for a robots.txt file, as plain data. The zero value is a
 // request without an answer.
 type Answer struct {
-	URL         string   // asked for
-	StatusCode  int      // after redirects; 0: no answer came
-	ContentType string   // header field; "" if there was none
-	RetryAfter  string   // header field; "" if there was none
-	Redirects   []string // URLs redirected to, in order; relative ones are resolved
-	Body        []byte   // after content decoding
+	URL         string   // asked for. If empty, its name is not judged.
+	StatusCode  int      // after redirects. If zero, no answer came.
+	ContentType string   // header field. If empty, there was none.
+	RetryAfter  string   // header field. If empty, there was none.
+	Redirects   []string // URLs redirected to, in order; relative ones are resolved. If nil, there was none.
+	Body        []byte   // after content decoding. If nil, it is empty.
 	Truncated   bool     // the file is longer than Body
-	Misnamed    []byte   // body of /robot.txt at the same origin; nil unless it was asked for and answered 2xx
+	Misnamed    []byte   // body of /robot.txt at the same origin. If nil, it was not asked for or answered no 2xx.
 }
 
 // Findings returns the mistakes in the answer, and in its body if a crawler would read it

@@ -13,15 +13,15 @@ import (
 
 // Report is the findings of one file.
 type Report struct {
-	Name     string // of the file, or its URL
-	Findings []Finding
-	Text     []byte // of the file, to quote lines of it; may be nil
+	Name     string    // of the file, or its URL. If empty, lines begin with a colon.
+	Findings []Finding // If nil, nothing is wrong.
+	Text     []byte    // of the file, to quote lines of it. If nil, none is quoted.
 }
 
 // Style is how WriteText lays out a report. The zero value suits a file or a pipe.
 type Style struct {
 	Color bool // use the colours of ANSI terminals
-	Width int  // columns of the terminal. If zero, messages are not wrapped.
+	Width int  // columns of the terminal. If zero or negative, messages are not wrapped.
 }
 
 // WriteText writes a paragraph for each finding, and a last line that counts them. A

@@ -35,16 +35,16 @@ type Reader struct {
 	ContentType string
 
 	// Header are the X-Robots-Tag field lines of the response, with whose statements
-	// Rules begins; see ParseHeader.
+	// Rules begins; see ParseHeader. If nil, Rules has those of the page alone.
 	Header []string
 
 	// HeadOnly ends the scan at </head> or <body>, where most engines document
 	// the element. Google respects those that follow, too.
 	HeadOnly bool
 
-	// Meta, if not nil, is called during Read for each meta element with a name
-	// and a content, those that are not for crawlers included: with the values
-	// of the attributes and the element's offset in the body.
+	// Meta is called during Read for each meta element with a name and a content,
+	// those that are not for crawlers included: with the values of the attributes
+	// and the element's offset in the body. If nil, nothing is called.
 	Meta func(name, content string, offset int64)
 
 	scan    scanner

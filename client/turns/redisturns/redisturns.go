@@ -45,7 +45,8 @@ import (
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster.
 	// redisstore.Open makes one from a URL, and can share it. Set ContextTimeoutEnabled in the
-	// options of another: a client without it is refused, with an error from every call.
+	// options of another: a client without it is refused, with an error from every call. If nil,
+	// every call but Close fails and says so.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys and channels. Processes with different prefixes know
@@ -189,7 +190,7 @@ func (s *Store) ready() error {
 	deadlines := true // as far as can be seen
 	switch c := s.Client.(type) {
 	case nil:
-		return errors.New("redisturns: Store has no Client")
+		return errors.New("redisturns: Store has no Client; set that of redisstore.Open")
 	case *redis.Client:
 		deadlines = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
