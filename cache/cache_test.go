@@ -222,7 +222,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 			t.Error(err)
 		}
 		if err := <-waiting; err != cache.ErrClosed {
-			t.Errorf("a waiting caller got %v", err)
+			t.Errorf("a waiting caller got %v, want %v", err, cache.ErrClosed)
 		}
 		if _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
 			t.Errorf("a later caller got %v", err)

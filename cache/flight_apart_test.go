@@ -42,7 +42,7 @@ func TestOriginsOfOneHostAreFetchedApart(t *testing.T) {
 			}
 			callers.Go(func() {
 				if r, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil || r.Policy.Decide("a", fmt.Sprintf("/%d/", i)).Allowed {
-					t.Errorf("%v: %v; it has the rules of another", o, err)
+					t.Errorf("%v: got %s, %v, want its own rules", o, brief(r), err)
 				}
 			})
 		}

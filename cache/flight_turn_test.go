@@ -121,7 +121,7 @@ func TestTheQueueIsNotLongerThanThoseWhoWait(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := c.Get(ctx, origin(t, fmt.Sprintf("https://silent%d.example", i)), &cache.Source{Load: load}); err != context.DeadlineExceeded {
-					t.Error(err)
+					t.Errorf("origin %d: got %v, want %v", i, err, context.DeadlineExceeded)
 				}
 			})
 		}
@@ -188,14 +188,14 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 						r := get(t, c, s, "https://a.example")
 						old := !r.Policy.Decide("x", "/old").Allowed
 						if took := time.Since(start); took != row.want || old != (row.want < stall) {
-							t.Errorf("the old rules: %v after %v, want %v", old, took, row.want)
+							t.Errorf("got the old rules: %v after %v, want %v after %v", old, took, row.want < stall, row.want)
 						}
 					})
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := c.Get(ctx, origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != context.DeadlineExceeded {
-					t.Errorf("a caller in a hurry: %v", err)
+					t.Errorf("a caller in a hurry: got %v, want %v", err, context.DeadlineExceeded)
 				}
 				asking.Wait()
 				for range 8 {
@@ -207,7 +207,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 				}
 				time.Sleep(stall) // the fetch may have begun when the wait for the lock was over
 				if r := get(t, c, s, "https://a.example"); s.count() != 2 || r.Policy.Decide("x", "/new").Allowed {
-					t.Errorf("%d fetches, and the rules are not the new ones: the refresh did not go on", s.count())
+					t.Errorf("after %d fetches got %s, want 2 fetches and the new rules: the refresh goes on", s.count(), brief(r))
 				}
 				closeCache(t, c)
 			})
@@ -227,14 +227,14 @@ func TestAUsableCopyIsThereForCallersInAHurry(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			late := time.Since(start) >= 3*time.Second
 			if _, err := c.Get(ctx, origin(t, "https://a.example"), &cache.Source{Load: s.load}); late != (err == nil) {
-				t.Errorf("%v: %v", time.Since(start), err)
+				t.Errorf("after %v: got %v, want an error: %v", time.Since(start), err, !late)
 			}
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
 		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/new").Allowed || s.count() != 2 {
-			t.Errorf("the old rules, after %d fetches", s.count())
+			t.Errorf("after %d fetches got %s, want 2 and the new rules", s.count(), brief(r))
 		}
 		closeCache(t, c)
 	})
@@ -254,7 +254,7 @@ func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 		synctest.Wait()
 		s.delay = 2 * time.Second
 		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/new").Allowed {
-			t.Error("the old rules, although the new ones were to be had within 3 s")
+			t.Errorf("got %s, want the new rules, which were to be had within 3 s", brief(r))
 		}
 		closeCache(t, c)
 	})
@@ -346,7 +346,7 @@ func TestCloseWithALoadThatHangs(t *testing.T) {
 		var asking sync.WaitGroup
 		asking.Go(func() {
 			if _, err := c.Get(t.Context(), origin(t, "https://hangs.example"), &cache.Source{Load: hang}); err != cache.ErrClosed {
-				t.Error(err)
+				t.Errorf("got %v, want %v", err, cache.ErrClosed)
 			}
 		})
 		synctest.Wait()

@@ -97,7 +97,7 @@ func TestEachDialectHasItsOwnInMemory(t *testing.T) {
 			for _, d := range dialects {
 				s := &site{serve: always(rules("/" + d.String())), dialect: d}
 				if r := get(t, c, s, "https://a.example"); r.Dialect != d || r.Policy.Decide("x", "/"+d.String()).Allowed {
-					t.Errorf("%v has the rules of %v", d, r.Dialect)
+					t.Errorf("%v: got %s, want its own rules", d, brief(r))
 				}
 			}
 		}

@@ -124,6 +124,9 @@ func (l *life) serve(_ int, prev *fetch.Result) *fetch.Result {
 
 // verdictOf says what a Result permits. "rules" are those of line 2 of the file.
 func verdictOf(r *fetch.Result) string {
+	if r == nil {
+		return brief(r)
+	}
 	private, public := r.Policy.Decide("x", "/private/x"), r.Policy.Decide("x", "/public")
 	switch {
 	case private.Allowed && public.Allowed && r.Err == nil:

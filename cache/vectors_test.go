@@ -219,7 +219,7 @@ func verdict(ctx context.Context, t *testing.T, c *cache.Cache, f *fetch.Fetcher
 	}
 	r, err := c.Get(ctx, o, sourceOf(f))
 	switch {
-	case err != nil:
+	case err != nil || r == nil:
 		return "error"
 	case r.Policy.Decide("examplebot", u.RequestURI()).Allowed:
 		return "allow"

@@ -49,10 +49,10 @@ func TestParsingLimit(t *testing.T) {
 func TestOversizeForYandexIsPermission(t *testing.T) {
 	file := append([]byte("user-agent: *\ndisallow: /\n"), make([]byte, parsingLimit)...)
 	if d := policy.Yandex.Parse(file[:parsingLimit]).Decide("Yandex", "/x"); d.Allowed {
-		t.Errorf("at the limit: got %v", d)
+		t.Errorf("at the limit: got %v, want it disallowed", d)
 	}
 	if d := policy.Yandex.Parse(file[:parsingLimit+1]).Decide("Yandex", "/x"); d.Reason != policy.ReasonUnavailable {
-		t.Errorf("above the limit: got %v", d)
+		t.Errorf("above the limit: got %v, want reason %v", d, policy.ReasonUnavailable)
 	}
 }
 

@@ -176,7 +176,7 @@ func TestEachRuleIsFound(t *testing.T) {
 		for i := max(0, n-2_000); i < n; i++ {
 			target := fmt.Sprintf("/%05x/index.html", i)
 			if d := g.Decide(target); d.Allowed || d.Rule.Line != i+2 {
-				t.Errorf("%d rules: %s is decided by line %d, want %d", n, target, d.Rule.Line, i+2)
+				t.Fatalf("%d rules: %s: got %v, want it disallowed by line %d", n, target, d, i+2)
 			}
 		}
 	}

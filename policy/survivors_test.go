@@ -34,6 +34,6 @@ func TestASurrogatePairEndsAFile(t *testing.T) {
 		file = binary.LittleEndian.AppendUint16(file, unit)
 	}
 	if d := policy.Parse(file).Decide("a", "/%F0%9F%98%80"); d.Allowed || !strings.Contains(d.Rule.Pattern, "%F0%9F%98%80") {
-		t.Errorf("got %v", d)
+		t.Errorf("got %v, want it disallowed by a rule with %%F0%%9F%%98%%80", d)
 	}
 }
