@@ -46,7 +46,8 @@ import (
 )
 
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
-// to use. Fields must not be changed once Get has been called.
+// to use. Fields must not be changed once Get has been called. Make one for the life of the program:
+// one that is made for a request has nothing to remember.
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect
 // reads it as unavailable. They say nothing about the file, so a good copy stays in use, as in an

@@ -59,30 +59,6 @@ func ExampleFreshnessLifetime() {
 	// 144h0m0s true
 }
 
-// Wrong: a Cache that is made for one request has nothing to remember. Make one for the
-// life of the program; it is safe for concurrent use.
-func ExampleCache_wrong() {
-	fetches := 0
-	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-		fetches++
-		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable()}, nil
-	}
-	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "www.example"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for range 3 {
-		c := new(cache.Cache)
-		if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
-			fmt.Println(err)
-		}
-	}
-	fmt.Println(fetches, "fetches")
-	// Output:
-	// 3 fetches
-}
-
 // A Source is usually the Fetch method of a fetch.Fetcher, and what that sends.
 func ExampleSource() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,16 +40,17 @@ func Example() {
 	// index: true follow: false keep a copy: false
 }
 
-// The lines of a header mean something else once they are joined.
+// Values hands over each line by itself, as it must be: the name of a crawler holds for the rest of its line.
 func ExampleParseHeader() {
-	lines := []string{"otherbot: noindex", "nofollow"}
-	fmt.Println(page.ParseHeader(lines).For(policy.RFC9309, "ExampleBot"))
-	// Wrong: "nofollow" is now for otherbot only.
-	joined := strings.Join(lines, ", ")
-	fmt.Println(page.ParseHeader([]string{joined}).For(policy.RFC9309, "ExampleBot"))
+	header := http.Header{}
+	header.Add("X-Robots-Tag", "otherbot: noindex")
+	header.Add("X-Robots-Tag", "nofollow")
+	rules := page.ParseHeader(header.Values("X-Robots-Tag"))
+	fmt.Println("ExampleBot:", rules.For(policy.RFC9309, "ExampleBot"))
+	fmt.Println("OtherBot:", rules.For(policy.RFC9309, "OtherBot"))
 	// Output:
-	// nofollow
-	// all
+	// ExampleBot: nofollow
+	// OtherBot: noindex, nofollow
 }
 
 // A program that has parsed the page already hands over the attributes.

@@ -1,0 +1,31 @@
+package turnstest_test
+
+import (
+	"testing"
+
+	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+)
+
+// In the test file of a store:
+func ExampleTestStore() {
+	_ = func(t *testing.T) { // func TestStore(t *testing.T)
+		turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
+			open := func() turns.Store {
+				redis, err := redisstore.Open("redis://localhost:6379/0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &redisturns.Store{Client: redis.Client, Prefix: t.Name() + ":"}
+				t.Cleanup(func() {
+					s.Close()
+					redis.Close()
+				})
+				return s
+			}
+			return open(), open()
+		})
+	}
+}
