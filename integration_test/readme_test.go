@@ -42,9 +42,11 @@ func compiled(t *testing.T, name, source string, command ...string) {
 	}
 }
 
-func TestTheReadmeIsShort(t *testing.T) {
-	if text, _ := read(t, "../README.md", "go"); len(text) > 7000 {
-		t.Errorf("the README has %d bytes, want 7000 at most", len(text))
+func TestTheReadmesAreShort(t *testing.T) {
+	for document, most := range map[string]int{"../README.md": 7000, "README.md": 20_000} {
+		if text, _ := read(t, document, "go"); len(text) > most {
+			t.Errorf("%s has %d bytes, want %d at most", document, len(text), most)
+		}
 	}
 }
 
