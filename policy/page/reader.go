@@ -242,17 +242,14 @@ func charset(contentType string) string {
 	return ""
 }
 
-// Media types of pages. The latter are XML, where <script/> is an empty element.
-var (
-	htmlTypes  = [...]string{"", "text/html"}
-	xhtmlTypes = [...]string{"application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
-)
-
 func isHTML(contentType string) bool {
-	return holds(htmlTypes[:], mediaType(contentType)) || isXHTML(contentType)
+	return holds([]string{"", "text/html"}, mediaType(contentType)) || isXHTML(contentType)
 }
 
-func isXHTML(contentType string) bool { return holds(xhtmlTypes[:], mediaType(contentType)) }
+// isXHTML recognizes XML, where <script/> is an empty element.
+func isXHTML(contentType string) bool {
+	return holds([]string{"application/xhtml+xml", "application/vnd.wap.xhtml+xml"}, mediaType(contentType))
+}
 
 // mediaType cuts the parameters of a Content-Type, and a second value that a
 // server sent beside it.

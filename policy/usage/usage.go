@@ -155,7 +155,12 @@ func For(said []Statement, label Label, table ...Mapping) (Preference, Statement
 	if !slices.ContainsFunc(table, func(m Mapping) bool { return m.Label == label }) {
 		return Unknown, Statement{}, fmt.Errorf("usage: nothing can disallow %q: no row of the table has that label", label)
 	}
-	closest := closeness(said)
+	closest := 0 // rank of the place whose reservation counts
+	for i := range said {
+		if said[i].isReservation() {
+			closest = max(closest, rank(said[i].In))
+		}
+	}
 	result, first := Unknown, -1
 	for i := range said {
 		s := &said[i]
@@ -196,16 +201,6 @@ func (s *Statement) says(table []Mapping, label Label) (p Preference) {
 
 func (s *Statement) isReservation() bool {
 	return s.By == TDMRep && s.Key == reservation && s.Problem == ""
-}
-
-// closeness returns the rank of the place whose reservation counts.
-func closeness(said []Statement) (most int) {
-	for i := range said {
-		if said[i].isReservation() {
-			most = max(most, rank(said[i].In))
-		}
-	}
-	return most
 }
 
 // rank orders the places of a TDM reservation.

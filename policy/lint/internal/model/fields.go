@@ -48,21 +48,16 @@ func readField(field string) (kind, meant string) {
 		return "", ""
 	}
 	name := strings.ToLower(field)
-	if knownField(name) {
+	// Apart from user-agent, allow and disallow, all that some specification has or had are other
+	// records to RFC 9309 §2.2.4, which no crawler needs to read.
+	known, _ := (policy.Record{Field: name}).Known()
+	if known != "" || slices.Contains([]string{UserAgent, Allow, Disallow, Noarchive, Nosnippet, RevisitAfter, "domain", AgentPurpose}, name) {
 		return name, name
 	}
 	if k, _ := scan.Google.KindOf([]byte(name)); lenientFields[k] != "" {
 		return lenientFields[k], lenientFields[k]
 	}
 	return "", nearField(name)
-}
-
-// knownField tells the fields that some specification has or had. Apart from
-// user-agent, allow and disallow all of them are other records to RFC 9309 §2.2.4,
-// which no crawler needs to read.
-func knownField(name string) bool {
-	known, _ := (policy.Record{Field: name}).Known()
-	return known != "" || slices.Contains([]string{UserAgent, Allow, Disallow, Noarchive, Nosnippet, RevisitAfter, "domain", AgentPurpose}, name)
 }
 
 // lenientFields are the fields that the scanner recognizes, misspelt ones too.
