@@ -184,18 +184,13 @@ func (f fleet) places() {
 	}
 	got := f.take(f.b, two("third"), false)
 	f.tell(f.a, turns.Ended, two("first"), 0)
-	f.awake(got)
-	f.take(f.b, two("third"), true)
-}
-
-// awake waits until it is time to ask again.
-func (f fleet) awake(got turns.Reply) {
 	select {
 	case <-got.Wake:
 	case <-time.After(got.Wait):
 	case <-time.After(10 * time.Second):
 		f.fatalf("a place was given back, and who waited for it was not told")
 	}
+	f.take(f.b, two("third"), true)
 }
 
 func (f fleet) lapse() {
