@@ -99,3 +99,6 @@ func findings(found []report.Finding) []Finding {
 	}
 	return all
 }
+
+// home is the module, which is also its page.
+const home = "github.com/robotsgate/robotsgate"

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// home is the module, which is also its page.
-const home = "github.com/robotsgate/robotsgate"
-
 // object is a JSON object.
 type object = map[string]any
 

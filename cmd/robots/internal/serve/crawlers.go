@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -81,36 +80,4 @@ type pageCell struct {
 	Allowed bool
 	Line    int
 	Rule    string
-}
-
-// table answers for each crawler of the list, in the dialect of its engine, by its own group. Those
-// with the same answers share a row.
-func (a *pageAnswer) table() {
-	mine := crawler{a.Agent, a.as, a.also}
-	all := append([]crawler{mine}, allCrawlers()...)
-	all = append(all, crawler{anyOther, policy.RFC9309, ""})
-	for i, c := range all {
-		if i > 0 && strings.EqualFold(c.Token, a.Agent) {
-			continue
-		}
-		p := a.reading(c.dialect).Result.Policy
-		token := c.obeys(p)
-		row := pageRow{Crawlers: []string{c.Token}, Group: answer.Visible(p.Group(token).Token()), Mine: i == 0}
-		for _, u := range a.URLs {
-			if d, err := u.decide(p, token); err == nil {
-				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
-				if c.Line > 0 {
-					c.Rule = answer.Visible(d.Rule.String())
-					a.kept[chunkOf(c.Line)] = true
-				}
-				row.Cells = append(row.Cells, c)
-			}
-		}
-		at := slices.IndexFunc(a.Rows, func(r pageRow) bool { return r.Group == row.Group && slices.Equal(r.Cells, row.Cells) })
-		if at < 0 {
-			a.Rows = append(a.Rows, row)
-		} else {
-			a.Rows[at].Crawlers = append(a.Rows[at].Crawlers, c.Token)
-		}
-	}
 }

@@ -93,3 +93,5 @@ func widthOf(w io.Writer) int {
 	}
 	return width
 }
+
+const EraseLine = "\r\x1b[K"

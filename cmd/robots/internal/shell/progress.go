@@ -51,8 +51,6 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	}()
 }
 
-const EraseLine = "\r\x1b[K"
-
 // Hide takes the line away, for the summary to stand in its place.
 func (m *Meter) Hide() {
 	if m.to != nil {

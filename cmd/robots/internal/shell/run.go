@@ -56,3 +56,7 @@ func Runs(body func(ctx context.Context, args []string) error) func(*cobra.Comma
 		return Failed(err)
 	}
 }
+
+// UsageError is a mistake in how the command was called: exit status 64 and a hint
+// at --help. Every other error of a subcommand is something it could not find out.
+type UsageError struct{ error }

@@ -10,10 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// UsageError is a mistake in how the command was called: exit status 64 and a hint
-// at --help. Every other error of a subcommand is something it could not find out.
-type UsageError struct{ error }
-
 func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
@@ -135,13 +132,4 @@ func (n *Network) RegisterCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.CacheAt, "cache", "",
 		"keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n"+
 			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README)")
-}
-
-// ParseSite reads a URL of an argument, counted from 0, and the origin to ask. Its error tells the argument's place.
-func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
-	u, o, err := answer.ReadSite(d, text)
-	if err != nil {
-		err = shell.Usagef("argument %d: %w", i+1, err)
-	}
-	return u, o, err
 }

@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -83,4 +84,13 @@ func (h headerFlag) Hook(next func(*http.Request) error) func(*http.Request) err
 		}
 		return next(req)
 	}
+}
+
+// ParseSite reads a URL of an argument, counted from 0, and the origin to ask. Its error tells the argument's place.
+func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := answer.ReadSite(d, text)
+	if err != nil {
+		err = shell.Usagef("argument %d: %w", i+1, err)
+	}
+	return u, o, err
 }
