@@ -101,7 +101,8 @@ type Pacer struct {
 	// a shorter one. If zero, 1 second. If negative, there is none.
 	Delay time.Duration
 
-	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, a day.
+	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none: a
+	// delay is then kept up to a day.
 	MaxDelay time.Duration
 
 	// RefuseLongDelays makes requests fail with a [*DelayError] at an origin that asks for more
