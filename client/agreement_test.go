@@ -214,7 +214,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 				_, err := gate.RoundTrip(&http.Request{URL: parse("https://a.example/private/archive/1")})
 				end := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
 				if c.sent != (err == nil) || c.sent == last.IsZero() || !last.Before(end) {
-					t.Errorf("%v, sent at %v", err, last)
+					t.Errorf("got %v, sent at %v, want it sent: %v, and before %v", err, last, c.sent, end)
 				}
 				if refusal, is := errors.AsType[*client.DisallowedError](err); err != nil && !errors.Is(err, client.ErrNotSent) || is && refusal.Reason == 0 {
 					t.Errorf("%+v", err)

@@ -26,7 +26,7 @@ func TestErrorTextIsSafeInALogLine(t *testing.T) {
 		_, err := rt.RoundTrip(&http.Request{URL: u})
 		var refusal *client.DisallowedError
 		if !errors.As(err, &refusal) {
-			t.Fatalf("%v", err)
+			t.Fatalf("%.100s: got %v, want a *DisallowedError", u, err)
 		}
 		text := refusal.Error()
 		if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(text) {

@@ -77,7 +77,7 @@ func TestTwoSignersShareNoAnswerThatVaries(t *testing.T) {
 					return nil
 				}}
 				if answer, err := gate.Decide(t.Context(), secret); err != nil || answer.Allowed != (who == "a") {
-					t.Errorf("Vary %q, moved %v, %s: allowed %v, %v", vary, moved, who, answer.Allowed, err)
+					t.Errorf("Vary %q, moved %v, %s: got allowed %v, %v, want %v", vary, moved, who, answer.Allowed, err, who == "a")
 				}
 			}
 			s.Close()
@@ -99,7 +99,7 @@ func TestSameHostIsKeptWithASharedCache(t *testing.T) {
 	for _, same := range []bool{false, true, false} {
 		gate := &client.Transport{Base: base, UserAgent: "B/1", Cache: c, Fetcher: &fetch.Fetcher{SameHost: same}}
 		if a, err := gate.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed == same {
-			t.Errorf("SameHost %v: %v, %v", same, a, err)
+			t.Errorf("SameHost %v: got %v, %v, want allowed: %v", same, a, err, !same)
 		}
 	}
 }

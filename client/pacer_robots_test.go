@@ -210,9 +210,12 @@ func TestPacerRetriesOfRobotsKeepTheDelayThatOthersLearned(t *testing.T) {
 		for range 2 { // processes
 			gate := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0",
 				Pacer: &client.Pacer{Turns: store, MaxDelay: 2 * time.Minute}}
-			_, err := (&http.Client{Transport: gate}).Get(u.String())
+			resp, err := (&http.Client{Transport: gate, Timeout: time.Hour}).Get(u.String())
+			if err == nil {
+				resp.Body.Close()
+			}
 			if refused := errors.As(err, new(*client.DisallowedError)); refused != fails {
-				t.Errorf("fails %t: %v", fails, err)
+				t.Errorf("fails %t: got %v, want a refusal: %t", fails, err, fails)
 			}
 			gate.Shutdown(context.Background())
 			fails = true

@@ -163,7 +163,7 @@ func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
 		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{}, Pacer: over(&client.Pacer{MaxDelay: -1})}
 		decide := func(host string) {
 			if d, err := rt.Decide(t.Context(), parse("http://"+host+"/x")); err != nil || !d.Allowed {
-				t.Fatal(d, err)
+				t.Fatalf("%s: got %v, %v, want it allowed", host, d, err)
 			}
 		}
 		hosts := []string{}

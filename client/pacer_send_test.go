@@ -240,7 +240,7 @@ func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 			t.Errorf("%d origins in memory, %d put in the Store", n, store.puts)
 		}
 		if d, err := rt.Decide(t.Context(), u); err != nil || !d.Allowed {
-			t.Errorf("when its turn comes: got %v, %v", d, err)
+			t.Errorf("%s: when its turn comes: got %v, %v, want it allowed", u, d, err)
 		}
 		if err := c.Shutdown(t.Context()); err != nil {
 			t.Error(err)
@@ -323,7 +323,7 @@ func TestPacerAnOutageKeepsTheDelay(t *testing.T) {
 		rt.Decide(t.Context(), u)
 		time.Sleep(2 * time.Minute)
 		if d, _ := rt.Decide(t.Context(), u); d.Reason != policy.ReasonUnreachable {
-			t.Fatal(d)
+			t.Fatalf("%s: got %v, want reason %v", u, d, policy.ReasonUnreachable)
 		}
 		time.Sleep(10 * time.Minute) // past the pause
 		pacer.Wait(t.Context(), u)

@@ -316,7 +316,7 @@ func TestUsesAreCopied(t *testing.T) {
 	for range 2 {
 		req := request("GET", "http://a.example/page", nil)
 		if _, err := gate.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "train-ai") {
-			t.Errorf("%v", err)
+			t.Errorf("%s: got %v, want a refusal that names train-ai", req.URL, err)
 		}
 		uses[0] = "x"
 	}

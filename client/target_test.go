@@ -38,7 +38,7 @@ func TestThePathDecidedOnIsThatSent(t *testing.T) {
 			u := &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprintf(path, []byte{byte(c)})}
 			p := policy.Google.Parse([]byte("user-agent: *\ndisallow: /\nallow: /$\nallow: " + u.EscapedPath() + "$"))
 			if d, err := client.DecideWith(p, "ExampleBot", u); err != nil || !d.Allowed {
-				t.Errorf("%q: %v, %v", u.Path, d, err)
+				t.Errorf("%q: got %v, %v, want it allowed by its own rule", u.Path, d, err)
 			}
 		}
 	}

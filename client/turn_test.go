@@ -120,9 +120,12 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 		}
 		rt := &client.Transport{Base: base, Token: "ExampleBot", Pacer: &client.Pacer{Delay: 15 * time.Hour}}
 		ctx := t.Context()
-		_, err := rt.Turn(ctx, parse("http://a.example/private"))
+		refused, err := rt.Turn(ctx, parse("http://a.example/private"))
 		if e, ok := errors.AsType[*client.DisallowedError](err); !ok || e.Token != "ExampleBot" || e.Rule.Line != 2 {
-			t.Errorf("got %v, want a *DisallowedError", err)
+			t.Errorf("/private: got %v, want a *DisallowedError", err)
+		}
+		if refused != nil {
+			refused.End() // who waits for it would wait for ever
 		}
 		soon, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
