@@ -327,6 +327,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 func (g *gate) init(t *Transport) {
+	g.allows = g.holds
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
 	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
@@ -428,7 +429,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 			return new(Turn), nil
 		}
 		turn := new(Turn)
-		if err := turn.wait(ctx, g, u, o, recheck{judge: g, req: req, by: by}); err == nil {
+		if err := turn.wait(ctx, g, u, o, recheck{allows: g.allows, req: req, by: by}); err == nil {
 			return turn, nil
 		} else if err != errAgain {
 			return nil, err

@@ -38,7 +38,8 @@ type gate struct {
 	publicOnly bool     // Fetcher.PublicOnly
 	uses       []string // Transport.Uses
 	agreements *Agreements
-	misuse     error // what is wrong with the Transport, or nil
+	allows     allows // is holds
+	misuse     error  // what is wrong with the Transport, or nil
 
 	lent      sync.Pool // headers with agentField alone, see takeBack
 	closed    atomic.Bool
@@ -161,7 +162,7 @@ func (g *gate) rule(ctx context.Context, req *http.Request, cachedOnly bool) (ru
 	return r, g.decide(ctx, req, &r)
 }
 
-// holds is rule for a [recheck].
+// holds is of type allows.
 func (g *gate) holds(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool) {
 	r, err := g.rule(ctx, req, cachedOnly)
 	return g.refusal(req, &r, by, err) == nil, !errors.Is(err, context.Canceled)

@@ -487,7 +487,7 @@ func (p *Pacer) tooSlow(o fetch.Origin, l *lane, k turns.Kind, now time.Time) er
 // recheck asks about a request once more when its turn has come: robots.txt may have
 // changed, or be unreachable, since it was let through. The zero recheck lets all pass.
 type recheck struct {
-	judge  judge
+	allows allows
 	req    *http.Request
 	by     *Agreement // that let it through, or nil
 	looked time.Time  // when robots.txt was looked up again, or zero
@@ -505,19 +505,17 @@ type recheck struct {
 // go on for ever. So a request causes one such look-up, and another only if robots.txt
 // was read for another request since (newest).
 func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
-	if r.judge == nil {
+	if r.allows == nil {
 		return true
 	}
-	allowed, known := r.judge.holds(ctx, r.req, r.by, true)
+	allowed, known := r.allows(ctx, r.req, r.by, true)
 	if !known && (r.looked.IsZero() || newest.After(r.looked)) {
-		allowed, _ = r.judge.holds(ctx, r.req, r.by, false)
+		allowed, _ = r.allows(ctx, r.req, r.by, false)
 		r.looked = time.Now()
 	}
 	return allowed
 }
 
-// judge is what a Pacer knows of a gate. The request is allowed if nothing is known that forbids it; with cachedOnly, only
-// what the cache holds is known.
-type judge interface {
-	holds(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool)
-}
+// allows is all that a Pacer knows of a gate. The request is allowed if nothing is known that forbids it; with
+// cachedOnly, what the cache holds is all that is known.
+type allows func(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool)

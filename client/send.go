@@ -154,7 +154,7 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{judge: s.gate, req: s.req, by: s.by})
+	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{allows: s.gate.allows, req: s.req, by: s.by})
 	if returned = true; err == nil {
 		s.turn = &s.own
 		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)

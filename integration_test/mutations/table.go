@@ -259,7 +259,7 @@ var table = []mutation{
 	{"client/send.go", "if s.turn != nil && blames(s.req, watch, err) {", "if s.turn != nil && blames(s.req, watch, err) && false {", "a site that does not answer is not spared", "./client", "TestPacerHonoursRetryAfter"},
 	{"client/pacer_pace.go", "return r.from <= minute && minute < r.to", "return r.from <= minute", "a window of Request-rate has no end", "./client", "TestPacerFollowsTheWindowsOfRequestRate"},
 	{"client/pacer_lane.go", "w.newest = pacing.Later(l.read, l.Resume)", "w.newest = l.read", "a permission outlives a pause", "./client", "TestPacerDecidesAgainAfterAPause"},
-	{"client/client.go", "recheck{judge: g, req: req, by: by})", "recheck{by: by})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
+	{"client/client.go", "recheck{allows: g.allows, req: req, by: by})", "recheck{by: by})", "a turn is given by rules that no longer hold", "./client", "TestTurnIsRefusedAsARequestIs"},
 	{"client/pacer_turns.go", "pacing.Jittered(max(p.storePause, firstStorePause))", "pacing.Jittered(p.storePause)", "a store that works for one and fails for another makes a crawler panic", "./client", "TestPacerTurnsThatFailForOneAndWorkForAnother"},
 	{"client/pacer_turns.go", "\tp.telling.Store(told, nil)\n", "", "a process that shuts down and exits holds its last places for five seconds", "./client", "TestPacerTurnsAreGivenBackByShutdown"},
 	{"client/send.go", "case p.lapsed(l):", "case p.lapsed(l) && false:", "a process that slept hands out a turn that another has", "./client", "TestTurnIsOfAPlaceThatHasNotLapsed"},
