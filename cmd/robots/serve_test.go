@@ -263,6 +263,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 func TestServeStreamsAsFilterWrites(t *testing.T) {
 	to := siteServer(t, schemaSite)
 	var list strings.Builder
+	list.WriteString("\uFEFF") // as some editors save a list
 	for i := range 10000 {
 		u := fmt.Sprintf("http://%s.example/private/%d", schemaSites[i%len(schemaSites)], i)
 		switch i % 100 {

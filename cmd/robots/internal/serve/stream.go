@@ -44,7 +44,7 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
 	s := &decider{Service: v, usual: k, writer: d, tally: map[string]int{}}
-	lines := shell.LineFilter[[]streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead, Marked: true,
+	lines := shell.LineFilter[[]streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead,
 		Answer: s.questions, Write: s.answer, Idle: s.flush, Interrupt: end}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.

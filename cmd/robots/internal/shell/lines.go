@@ -32,9 +32,8 @@ const (
 // unanswered line has to wait (a slow origin), those behind it are answered up to
 // Ahead batches ahead, and then reading waits too.
 type LineFilter[A any] struct {
-	MaxLine int  // bytes; of a longer line only the beginning is kept
-	Ahead   int  // batches; if zero, 512
-	Marked  bool // a byte order mark is a part of the first line
+	MaxLine int // bytes; of a longer line only the beginning is kept
+	Ahead   int // batches; if zero, 512
 
 	// Skip, if not nil, reads the lines at the beginning of the input that need no answer,
 	// and returns how many these are.
@@ -127,11 +126,9 @@ func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A], held 
 // as the last one the error that ended reading.
 func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
 	in := bufio.NewReaderSize(r, BatchBytes)
-	if !f.Marked {
-		if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
-			if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
-				in.Discard(len(mark)) // a byte order mark, as some editors save a list
-			}
+	if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
+		if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
+			in.Discard(len(mark)) // a byte order mark, as some editors save a list
 		}
 	}
 	number := 1
