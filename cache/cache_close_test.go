@@ -273,3 +273,17 @@ func TestCloseWaitsForTheStoreAlone(t *testing.T) {
 		})
 	}
 }
+
+// Whoever asks later is refused at once, and does not wait for the Store that is closed.
+func TestGetAfterCloseLeavesTheStoreAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := &cache.Cache{Store: new(lockStore), Logger: quiet}, &site{serve: always(rules("/private"))}
+		get(t, c, s, "https://a.example")
+		closeCache(t, c)
+		start := time.Now()
+		_, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: s.load})
+		if took := time.Since(start); err != cache.ErrClosed || took != 0 {
+			t.Errorf("got %v after %v, want %v at once", err, took, cache.ErrClosed)
+		}
+	})
+}

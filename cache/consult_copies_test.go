@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -354,4 +355,43 @@ func TestAFailureStampedByAFastClockHidesNoCopy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A flight that waited for room in the queue leaves those who joined it the time that the Store
+// may take: a User-Agent's own copy there is not overlooked.
+func TestAnOwnCopyIsReadAfterAWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		c := &cache.Cache{Store: store, Logger: quiet}
+		ask(t, c, told("b", rules("/b", "Vary", "User-Agent")), "https://a.example")
+		closeCache(t, c)
+
+		store.misbehave(on("Put", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+		c = &cache.Cache{Store: store, Logger: quiet}
+		start := time.Now()
+		for i := range 64 + 1024 { // the writers have their hands full, and so is the queue
+			ask(t, c, told("a", rules("/a")), fmt.Sprintf("https://a%d.example", i))
+			synctest.Wait()
+		}
+		if time.Since(start) > time.Second || c.Stats().StoreErrors > 0 {
+			t.Fatal("setup", time.Since(start), c.Stats())
+		}
+		slow := told("a", rules("/a"))
+		load := slow.Load
+		slow.Load = func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+			time.Sleep(time.Second)
+			return load(ctx, o, prev)
+		}
+		var asking sync.WaitGroup
+		asking.Go(func() { ask(t, c, slow, "https://a.example") })
+		synctest.Wait()
+		if got := whose(t, c, told("b", rules("/a")), "a", "b"); got != "b" {
+			t.Errorf("b got the rules of %s, want its own, which are in the Store", got)
+		}
+		asking.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = c.Shutdown(ctx) // the Store takes nothing
+		time.Sleep(time.Minute)
+	})
 }

@@ -135,21 +135,22 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, start time.Time,
 	for {
 		select {
 		case flown := <-landed:
-			l, _ := flown.Val.(landing)
+			now := time.Now() // not of the flight's: it may have waited since, for room in the queue of the Store
+			r, _ := flown.Val.(*fetch.Result)
 			agent, apart := flown.Err.(elsewhere)
 			switch e := c.memory.find(o); {
-			case apart && (l.result == nil || string(agent) != src.agent()):
+			case apart && (r == nil || string(agent) != src.agent()):
 				o = o.of(src.agent())
 				if e = c.memory.find(o); e != nil {
-					return c.look(ctx, e, l.at, src)
+					return c.look(ctx, e, now, src)
 				}
-				return c.wait(ctx, o, nil, l.at, src)
+				return c.wait(ctx, o, nil, now, src)
 			case apart:
-				return l.result, nil
+				return r, nil
 			case flown.Err == nil && e != nil && !e.isFor(src.agent()): // whose own place was not looked at
-				landed = c.fly(o, e.seen(), l.at, src)
+				landed = c.fly(o, e.seen(), now, src)
 			case flown.Err != errNoTurn:
-				return l.result, flown.Err
+				return r, flown.Err
 			default:
 				landed, again = nil, time.After(turnPause)
 			}
@@ -158,12 +159,16 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, start time.Time,
 		case now := <-patience.C:
 			e := c.memory.find(o)
 			if r := c.terms.bridge(e.seen(), now); r != nil && e.isFor(src.agent()) {
-				c.flights.giveUp(o, start) // no other caller waits for it so long
+				if landed != nil { // else another caller's may be under way, which began later
+					c.flights.giveUp(o, start) // no other caller waits for it so long
+				}
 				return r, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
 		case <-ctx.Done():
-			c.flights.giveUp(o, start) // the copy is for all who come later, even if no one has waited so long
+			if landed != nil {
+				c.flights.giveUp(o, start) // the copy is for all who come later, even if no one has waited so long
+			}
 			return nil, ctx.Err()
 		}
 	}
@@ -182,12 +187,6 @@ func (c *Cache) renew(e *entry, seen *state, now time.Time, src *Source) {
 	}
 }
 
-// landing is what a flight brings to those who wait for it.
-type landing struct {
-	result *fetch.Result
-	at     time.Time
-}
-
 func (p place) flight() string { return p.key() + " in " + p.dialect.String() }
 
 // fly joins the flight for o, or starts it now.
@@ -200,7 +199,7 @@ func (c *Cache) fly(o place, seen *state, now time.Time, src *Source) <-chan sin
 		defer func() {
 			// The group would repeat the panic where nothing can recover it.
 			if p := recover(); p != nil {
-				landed, err = landing{unreachable(src.Dialect, now, fmt.Errorf("cache: the fetch panicked: %v", p)), now}, nil
+				landed, err = unreachable(src.Dialect, now, fmt.Errorf("cache: the fetch panicked: %v", p)), nil
 			}
 		}()
 		return c.flight(o, seen, now, src)
@@ -209,15 +208,15 @@ func (c *Cache) fly(o place, seen *state, now time.Time, src *Source) <-chan sin
 
 // flight determines what holds for o and publishes it before it lands, so callers that arrive
 // later find it in memory. A caller that just missed the last flight gets its result here.
-func (c *Cache) flight(o place, s *state, now time.Time, src *Source) (landing, error) {
+func (c *Cache) flight(o place, s *state, now time.Time, src *Source) (*fetch.Result, error) {
 	own := o.of(src.agent())
 	if o != own && c.memory.find(own) != nil {
-		return landing{at: now}, elsewhere(own.agent)
+		return nil, elsewhere(own.agent)
 	}
 	if e := c.memory.find(o); e != nil {
 		known := e.state.Load()
 		if known != s && e.isFor(own.agent) {
-			return landing{c.terms.newest(known, now), now}, nil
+			return c.terms.newest(known, now), nil
 		}
 		s = known
 	}
@@ -228,18 +227,18 @@ func (c *Cache) flight(o place, s *state, now time.Time, src *Source) (landing, 
 		stored = c.consult(o, s, now, src)
 		if stored.own != nil {
 			c.publish(own, stored.own, stored.at, src)
-			return landing{at: stored.at}, elsewhere(own.agent)
+			return nil, elsewhere(own.agent)
 		}
 		if s = stored.state; stored.enough {
 			c.publish(o, s, stored.at, src)
-			return landing{c.terms.newest(s, stored.at), stored.at}, nil
+			return c.terms.newest(s, stored.at), nil
 		}
 	}
 	return c.fetch(o, s, src, stored)
 }
 
 // fetch is flight for an origin that has to be asked.
-func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (landing, error) {
+func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fetch.Result, error) {
 	// With the file itself, a 304 gives it back to be stored again; without, only the rules.
 	prev := stored.file
 	if prev == nil {
@@ -252,10 +251,10 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (land
 		if a.err == errNoTurn {
 			c.rest(o, a.at)
 		}
-		return landing{at: a.at}, a.err
+		return nil, a.err
 	case unasked(a.result):
 		stored.release()
-		return landing{c.terms.newest(a.state, a.at), a.at}, nil
+		return c.terms.newest(a.state, a.at), nil
 	}
 	var landed error
 	if own := o.of(src.agent()); a.result.UserAgent != "" && o != own {
@@ -265,7 +264,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (land
 	if c.backing != nil {
 		c.keep(o, a.state, a.result, prev, stored, a.at, src)
 	}
-	return landing{c.terms.newest(a.state, a.at), a.at}, landed
+	return c.terms.newest(a.state, a.at), landed
 }
 
 // rest puts off the next refresh of o that no caller waits for: it would have no turn either.
@@ -273,7 +272,7 @@ func (c *Cache) rest(o place, now time.Time) {
 	if e := c.memory.find(o); e != nil {
 		s := e.state.Load()
 		if r, period, due := c.terms.at(s, now); due == inBackground {
-			c.memory.extend(e, s, r, c.clock.at(now)+min(period, turnPause))
+			c.memory.putOff(e, s, r, c.clock.at(now)+min(period, turnPause))
 		}
 	}
 }

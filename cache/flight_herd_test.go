@@ -90,6 +90,25 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 	})
 }
 
+func TestOneFetchServesAllWhoAskMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 500 * time.Millisecond}
+		results := make(chan *fetch.Result, 1_000)
+		for range cap(results) {
+			go func() { results <- ask(t, c, &cache.Source{Load: s.load}, "https://a.example") }()
+		}
+		one := <-results
+		for range cap(results) - 1 {
+			if r := <-results; r != one {
+				t.Fatalf("got %p, want %p, the Result of the one fetch", r, one)
+			}
+		}
+		if s.count() != 1 {
+			t.Errorf("%d fetches, want 1", s.count())
+		}
+	})
+}
+
 func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
 	for n := range 300 {
 		var fetches atomic.Int32

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,4 +187,74 @@ func TestAnEntryKeepsTheTextOfItsOrigin(t *testing.T) {
 			t.Errorf("%v: text in the entry: %t, want %t", o, inside, row.inside)
 		}
 	}
+}
+
+// A refresh that had no turn is put off, whoever has the lock of the memory at that moment.
+func TestARefreshWithoutATurnIsPutOffInAnyCase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(Cache).WithoutSpread()
+		loads := 0
+		src := &Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			if loads++; loads == 1 {
+				return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
+			}
+			c.memory.mu.Lock()
+			go func() { // a put, or an extend, that takes a moment
+				for range 1000 {
+					runtime.Gosched()
+				}
+				c.memory.mu.Unlock()
+			}()
+			return nil, fetch.ErrBusy
+		}}
+		get := func() {
+			t.Helper()
+			if _, err := c.Get(t.Context(), testOrigin(t, "https", 1), src); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		get()
+		time.Sleep(20 * time.Hour) // 80 % of a day have passed
+		for range 10 {
+			get()
+			time.Sleep(turnPause / 10)
+		}
+		if loads != 2 {
+			t.Errorf("%d loads within %v of the one that had no turn, want none", loads-2, turnPause)
+		}
+	})
+}
+
+// A renewal does not join a flight that has landed and is still telling those who waited: it would end with none to
+// say so, and be the last of its origin.
+func TestARenewalJoinsNoFlightThatHasLanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o := new(Cache).WithoutSpread(), place{Origin: testOrigin(t, "https", 1)}
+		loads := 0
+		src := &Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			loads++
+			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
+		}}
+		if _, err := c.Get(t.Context(), o.Origin, src); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Hour)
+		telling := make(chan struct{})
+		c.flights.group.DoChan(o.flight(), func() (any, error) {
+			c.flights.begin(o)
+			c.flights.land(o)
+			<-telling
+			return nil, nil
+		})
+		synctest.Wait()
+		if _, err := c.Get(t.Context(), o.Origin, src); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		close(telling)
+		if loads != 2 || len(c.flights.renewals) != 0 {
+			t.Errorf("%d loads, %d renewals under way; want 2, 0", loads, len(c.flights.renewals))
+		}
+	})
 }

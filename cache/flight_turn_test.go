@@ -446,3 +446,43 @@ func TestCloseOfAnIdleCacheNeedsNoTime(t *testing.T) {
 		}
 	}
 }
+
+// A caller whose own fetch had no turn, and who takes the copy before the next, ends the wait of no other: the
+// fetch that one began since has its three seconds.
+func TestWhoWaitsForNoFetchMakesNoneOverdue(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
+			var n atomic.Int32
+			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				switch n.Add(1) {
+				case 1:
+					return rules("/old", "Cache-Control", "max-age=60"), nil
+				case 2:
+					return nil, fetch.ErrBusy
+				}
+				time.Sleep(2 * time.Second)
+				return rules("/new"), nil
+			}}
+			ask(t, c, src, "https://a.example")
+			time.Sleep(time.Hour)
+			var asking sync.WaitGroup
+			asking.Go(func() { // begins at 0 s a fetch that has no turn, and takes the copy at 3 s, or leaves
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				if leaves {
+					ctx, cancel = context.WithTimeout(t.Context(), 2950*time.Millisecond)
+				}
+				defer cancel()
+				_, _ = c.Get(ctx, origin(t, "https://a.example"), src)
+			})
+			time.Sleep(2900 * time.Millisecond)
+			asking.Go(func() { ask(t, c, src, "https://a.example") }) // begins the next
+			time.Sleep(200 * time.Millisecond)
+			if r := ask(t, c, src, "https://a.example"); r.Policy.Decide("x", "/new").Allowed {
+				t.Errorf("leaves %v: got %s, want the new rules, which were to be had in 2 s", leaves, brief(r))
+			}
+			asking.Wait()
+			closeCache(t, c)
+		})
+	}
+}

@@ -153,6 +153,15 @@ func (m *memory) extend(e *entry, s *state, r *fetch.Result, until time.Duration
 	}
 }
 
+// putOff is extend for a flight, after which there may be no reader in time.
+func (m *memory) putOff(e *entry, s *state, r *fetch.Result, until time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.state.Load() == s {
+		e.hold(r, until)
+	}
+}
+
 // size returns how many entries there are, and what they cost.
 func (m *memory) size() (entries int, bytes int64) {
 	m.mu.Lock()

@@ -209,7 +209,9 @@ var table = []mutation{
 	{"cache/flight.go", "ctx, cancel := context.WithTimeout(context.Background(), flightTimeout-returnTimeout)", "ctx, cancel := context.WithCancel(context.Background())", "a queue of ours is a failure of the site", "./cache", "TestAQueueOfOursIsNoFailureOfASite"},
 	{"cache/flight.go", "hangs := time.NewTimer(flightTimeout)", "hangs := time.NewTimer(time.Hour)", "a fetch has no end", "./cache", "TestALoadThatMisbehavesIsUnreachable"},
 	{"cache/flight.go", "if known != s && e.isFor(own.agent) {", "if false {", "who comes too late fetches again", "./cache", "TestWhoComesTooLateForAFlightGetsItsResult"},
-	{"cache/flight.go", "delete(f.renewals, o)", "", "a renewal keeps its place for ever", "./cache", "TestTheLastGoodCopyOutlivesAnOutage"},
+	{"cache/flight.go", "delete(f.renewals, o)", "", "a renewal keeps its place for ever", "./cache", "TestRenewalsAreFewAtATime"},
+	{"cache/flight.go", "f.group.Forget(o.flight())", "", "a renewal joins a flight that has landed, and is the last of its origin", "./cache", "TestARenewalJoinsNoFlightThatHasLanded"},
+	{"cache/flight.go", "if f.closed.Err() != nil {", "if false {", "a flight begins after Close", "./cache", "TestGetAfterCloseLeavesTheStoreAlone"},
 	{"cache/flight.go", "len(f.renewals) < maxRenewals", "true", "renewals have no bound", "./cache", "TestRenewalsAreFewAtATime"},
 
 	// Memory.
