@@ -1,6 +1,6 @@
-// Package backing makes a Store harmless: calls are bounded in time and number, panics stay
-// inside, a part that fails is left alone, and values are written behind the callers. It
-// knows nothing of what the bytes mean.
+// Package backing makes a Store harmless: calls are bounded in time and, but for the end of a
+// lock, in number; panics stay inside, a part that fails is left alone, and values are written
+// behind the callers. It knows nothing of what the bytes mean.
 package backing
 
 import (
