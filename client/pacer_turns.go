@@ -69,8 +69,8 @@ func (p *Pacer) report(key string, l *lease, n turns.Report, then func()) {
 	})
 }
 
-// behind runs f, which tells the store something within leaseTime, behind the caller. It returns a channel that is
-// closed then. Each f has a goroutine: a node of the store that hangs must hold up no other origin.
+// behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then: each
+// call of the store ends within leaseTime. Each f has a goroutine: a node that hangs must hold up no other origin.
 func (p *Pacer) behind(f func()) chan struct{} {
 	told := make(chan struct{})
 	p.telling.Store(told, nil)

@@ -44,10 +44,10 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			case obey && row.wall != "":
 				check(t, r, err, "disallow")
 				if cause := fetch.CauseOf(r.Err); cause != "http_request_denied" {
-					t.Errorf("%v: cause %q", row, cause)
+					t.Errorf("%v: got cause %q, want http_request_denied", row, cause)
 				}
 				if r.Err == nil || wall != "" || !strings.Contains(fmt.Sprint(r.Err), row.wall) || r.StatusCode != row.status {
-					t.Errorf("%v: got %v, %q", row, r.Err, wall)
+					t.Errorf("%v: got %v, wall %q, want an error that names the wall, and no wall", row, r.Err, wall)
 				}
 				if in := r.In(policy.Yandex); in.Err == nil || in.Policy.Decide("", "/").Allowed {
 					t.Errorf("%v: open to another dialect: %v", row, in)

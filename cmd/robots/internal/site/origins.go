@@ -22,7 +22,7 @@ type Origins struct {
 	slots  *semaphore.Weighted // one for each lookup under way
 	most   int64
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows
 	underway map[fetch.Origin]*shell.Asked
 	done     int // lookups that have ended
 }

@@ -14,7 +14,7 @@ type Leases[T any] struct {
 	Lapsed  func(T)       // is called for each that is not taken
 	Bounded chan struct{} // its capacity is how many there may be
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards held
 	held map[string]held[T]
 }
 

@@ -15,7 +15,7 @@ type Memory struct {
 	most int64
 	left *semaphore.Weighted
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards what follows
 	held int64
 	much bool        // since the memory was given back
 	idle *time.Timer // gives it back
