@@ -294,6 +294,9 @@ func TestServeStreamsAsFilterWrites(t *testing.T) {
 	slices.SortFunc(lines, func(a, b []byte) int { return cmp.Compare(number(a), number(b)) })
 	v := startServe(t, serve.UsualLimits, "--private", to)
 	res, got := v.do("POST", "/v1/decide", list.String(), "Content-Type: application/x-ndjson")
+	if first, _, _ := strings.Cut(got, "\n"); strings.Contains(first, answer.ReasonMalformed) {
+		t.Errorf("got %s, want the mark before the URL passed over", first)
+	}
 	if want := string(bytes.Join(lines, nil)); got != want || len(lines) < 9000 {
 		t.Errorf("%s: %d bytes, want %d in %d lines", res.Status, len(got), len(want), len(lines))
 	}
