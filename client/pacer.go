@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -125,6 +126,8 @@ type Pacer struct {
 	lanes *simplelru.LRU[fetch.Origin, *lane]
 	most  int // lanes to keep, in tests; zero: mostLanes
 
+	wall atomic.Pointer[time.Time] // the time when both clocks were last read
+
 	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 	storeFailed time.Time     // when that was
 	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
@@ -168,7 +171,7 @@ func (p *Pacer) visit(ctx context.Context, u *url.URL, try bool) error {
 // knows what Turns said when this one last asked for a turn. It reserves nothing. It returns the
 // present time if the request may start at once, or if u names no origin.
 func (p *Pacer) Next(u *url.URL) time.Time {
-	now := time.Now()
+	now := p.now()
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return now
@@ -189,6 +192,19 @@ func (p *Pacer) Next(u *url.URL) time.Time {
 func (p *Pacer) next(l *lane, at time.Time, ahead int) time.Time {
 	ahead = min(ahead, 10_000) // keeps the product in range: a delay is a day at most
 	return at.Add(time.Duration(ahead) * p.delay(l, at))
+}
+
+// now is the time. It reads the wall clock once a second, and adds what the monotonic clock says: to read both takes
+// twice as long, and the clock is half of what a turn costs.
+func (p *Pacer) now() time.Time {
+	if read := p.wall.Load(); read != nil {
+		if d := time.Since(*read); d < time.Second {
+			return read.Add(d)
+		}
+	}
+	now := time.Now()
+	p.wall.Store(&now)
+	return now
 }
 
 // The zero values of the fields, resolved.

@@ -95,7 +95,9 @@ type waiter struct {
 	at      *list.Element // of lane.waiting
 	wake    chan struct{} // holds one: things have changed, look again
 	checked bool          // what it asks for was decided on just now
-	newest  time.Time     // what recheck.holds is told
+	newest  time.Time     // when robots.txt was last read, at the last look
+	looked  time.Time     // when robots.txt was looked up again, or zero
+	pause   time.Time     // that was known after that: its end
 
 	// With Pacer.Turns:
 	ask   turns.Ask       // what the store may have of this waiter, if it has a name
@@ -136,12 +138,12 @@ func (p *Pacer) turn(ctx context.Context, o fetch.Origin, k turns.Kind, r rechec
 	if ctx.Err() != nil {
 		return pl, 0, context.Cause(ctx)
 	}
-	begin := time.Now()
+	begin := p.now()
 	l, w, err := p.enter(o, k, &r, begin)
 	if w != nil {
 		return p.queue(ctx, w, begin)
 	}
-	return place{lane: l, began: begin}, 0, err
+	return place{lane: l, began: begin, decided: begin}, 0, err
 }
 
 // enter takes a turn that can be had at once. For any other it puts the caller in line.
@@ -161,7 +163,7 @@ func (p *Pacer) enter(o fetch.Origin, k turns.Kind, r *recheck, now time.Time) (
 		l.start(k, r.visit, now)
 		return l, nil, nil
 	}
-	w := &waiter{recheck: *r, place: place{lane: l}, kind: k, origin: o, wake: make(chan struct{}, 1)}
+	w := &waiter{recheck: *r, place: place{lane: l, decided: now}, kind: k, origin: o, wake: make(chan struct{}, 1)}
 	w.checked = p.Turns != nil // it was decided on just now, and may not have to wait
 	w.at = l.join(w)
 	return l, w, nil
@@ -180,7 +182,7 @@ const (
 // leaves, with a turn or without.
 func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place, waited time.Duration, err error) {
 	defer p.leave(w)
-	for now := begin; ; now = time.Now() {
+	for now := begin; ; now = p.now() {
 		next, d, err := p.look(ctx, w, now)
 		waited = now.Sub(begin)
 		switch {
@@ -194,8 +196,8 @@ func (p *Pacer) queue(ctx context.Context, w *waiter, begin time.Time) (pl place
 			w.checked, w.given = false, false
 		case next == toCheck:
 			w.decided = now
-			if w.checked = w.holds(ctx, w.newest); !w.checked && ctx.Err() == nil {
-				return pl, time.Since(begin), errAgain
+			if w.checked = p.holds(ctx, w); !w.checked && ctx.Err() == nil {
+				return pl, p.now().Sub(begin), errAgain
 			}
 			p.mu.Lock()
 			w.pause = w.Resume // a pause that the look-up itself led to is no reason for another
@@ -257,7 +259,7 @@ func (p *Pacer) look(ctx context.Context, w *waiter, now time.Time) (step, time.
 	l.start(w.kind, w.visit, now)
 	w.began = now
 	if !w.taken.IsZero() {
-		p.hold(w)
+		p.hold(w, now)
 	}
 	return toGo, 0, nil
 }
@@ -280,12 +282,12 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) {
 }
 
 // begin makes now the start of a request that has waited for its connection: others keep their distance
-// from that. If others have started since its turn came, it first keeps its distance from them. The error is
-// errAgain if a pause has begun, or the context's cause.
-func (p *Pacer) begin(ctx context.Context, pl *place) error {
+// from that. If others have started since its turn came, it first keeps its distance from them. It returns the time
+// of the start. The error is errAgain if a pause has begun, or the context's cause.
+func (p *Pacer) begin(ctx context.Context, pl *place) (time.Time, error) {
 	for {
 		p.mu.Lock()
-		now := time.Now()
+		now := p.now()
 		at := now
 		if pl.Last.After(pl.began) {
 			at = p.spaced(pl.lane, pl.Last, now)
@@ -294,16 +296,16 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 		if !paused && !at.After(now) {
 			pl.Last, pl.began = now, now
 			p.mu.Unlock()
-			return nil
+			return now, nil
 		}
 		p.mu.Unlock()
 		if paused {
-			return errAgain
+			return now, errAgain
 		}
 		select {
 		case <-time.After(at.Sub(now)):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return now, context.Cause(ctx)
 		}
 	}
 }
@@ -313,20 +315,21 @@ func (p *Pacer) begin(ctx context.Context, pl *place) error {
 func (p *Pacer) end(pl place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := p.now()
 	if pl.lease == nil {
-		pl.End(time.Now())
+		pl.End(now)
 		pl.wakeFirst()
 		return
 	}
 	pl.lease.renew.Stop()
 	pl.lease.renew = nil
-	pl.Last = time.Now()
-	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, pl.Last)) // what was learned since counts too
+	pl.Last = now
+	pl.lease.ask.Delay = max(pl.lease.ask.Delay, p.delay(pl.lane, now)) // what was learned since counts too
 	if pl.lease.ask.Kind == turns.Robots {
 		pl.robots = pl.lease
 	}
-	p.report(pl.key, pl.lease, turns.Report{Event: turns.Ended}, func() {
-		pl.End(time.Now())
+	p.report(pl.key, pl.lease, turns.Report{Event: turns.Ended}, func(now time.Time) {
+		pl.End(now)
 		pl.wakeFirst()
 	})
 }
@@ -340,17 +343,16 @@ func (p *Pacer) learned(l *lane, now time.Time) {
 		return
 	}
 	read.ask.Delay = d
-	p.report(l.key, read, turns.Report{Event: turns.Ended}, func() {
-		l.Last = pacing.Later(l.Last, time.Now()) // as the store has it now
+	p.report(l.key, read, turns.Report{Event: turns.Ended}, func(now time.Time) {
+		l.Last = pacing.Later(l.Last, now) // as the store has it now
 	})
 }
 
 // note hands an answer to the lane, and to Pacer.Turns if that can change anything there. Those who wait learn at
 // once of a new pause.
-func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
+func (p *Pacer) note(pl place, status int, retryAfter time.Duration, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
 	if failed || pl.Strain > 0 {
 		pl.Answered(failed, retryAfter, p.delay(pl.lane, now), now)
@@ -363,7 +365,7 @@ func (p *Pacer) note(pl place, status int, retryAfter time.Duration) {
 	if failed {
 		n.Event = turns.Failed
 	}
-	p.report(pl.key, pl.lease, n, func() {})
+	p.report(pl.key, pl.lease, n, func(time.Time) {})
 }
 
 // join puts w behind the last of those that it may not go ahead of.
@@ -410,13 +412,16 @@ func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
 	l.Start(k, now)
 }
 
-// lapse drops the turns of Wait that came too long ago, or are too many.
+// lapse drops the turns of Wait that came too long ago, and the older half if they are too many.
 func (l *lane) lapse(now time.Time) {
 	n := 0
-	for n < len(l.grants) && (len(l.grants)-n >= mostGrants || now.UnixNano()-l.grants[n].at >= int64(holdTurn)) {
+	if len(l.grants) >= mostGrants {
+		n = mostGrants / 2
+	}
+	for n < len(l.grants) && now.UnixNano()-l.grants[n].at >= int64(holdTurn) {
 		n++
 	}
-	l.grants = l.grants[n:]
+	l.grants = slices.Delete(l.grants, 0, n)
 }
 
 // useGrant reports whether a request can go on a turn that Wait obtained for its target, and uses it.
@@ -458,14 +463,15 @@ func (p *Pacer) spaced(l *lane, from, now time.Time) time.Time {
 
 // delay is the distance to keep at time t: the largest of all tokens.
 func (p *Pacer) delay(l *lane, t time.Time) time.Duration {
-	d, _ := l.past.at(t)
-	d = min(d, p.maxDelay())
 	if len(l.lessons) == 0 && l.owing == nil {
 		return p.defaultDelay()
 	}
+	most := p.maxDelay()
+	d, _ := l.past.at(t)
+	d = min(d, most)
 	for i := range l.lessons {
 		if asked, ok := l.lessons[i].pace.at(t); ok {
-			d = max(d, min(asked, p.maxDelay()))
+			d = max(d, min(asked, most))
 		} else {
 			d = max(d, p.defaultDelay())
 		}
@@ -490,8 +496,6 @@ type recheck struct {
 	allows allows
 	req    *http.Request
 	by     *Agreement // that let it through, or nil
-	looked time.Time  // when robots.txt was looked up again, or zero
-	pause  time.Time  // that was known after that: its end
 	visit  uint64     // the target that Pacer.Wait waits for; with try, the only one of these
 	try    bool       // of Pacer.Try
 }
@@ -504,14 +508,14 @@ type recheck struct {
 // to keep its distance to that. If robots.txt expires sooner than the delay, that could
 // go on for ever. So a request causes one such look-up, and another only if robots.txt
 // was read for another request since (newest).
-func (r *recheck) holds(ctx context.Context, newest time.Time) bool {
-	if r.allows == nil {
+func (p *Pacer) holds(ctx context.Context, w *waiter) bool {
+	if w.allows == nil {
 		return true
 	}
-	allowed, known := r.allows(ctx, r.req, r.by, true)
-	if !known && (r.looked.IsZero() || newest.After(r.looked)) {
-		allowed, _ = r.allows(ctx, r.req, r.by, false)
-		r.looked = time.Now()
+	allowed, known := w.allows(ctx, w.req, w.by, true)
+	if !known && (w.looked.IsZero() || w.newest.After(w.looked)) {
+		allowed, _ = w.allows(ctx, w.req, w.by, false)
+		w.looked = p.now()
 	}
 	return allowed
 }

@@ -52,12 +52,12 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 		slow.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
 		p.end(slow)
 		pausing := begin("pausing.example")
-		p.note(pausing, 503, time.Hour)
+		p.note(pausing, 503, time.Hour, time.Now())
 		p.end(pausing)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		p.end(begin("awaited.example"))
-		p.note(place{lane: p.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour)
+		p.note(place{lane: p.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour, time.Now())
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 
 		crowd(t, p, "crowd", 1000) // in ten seconds
@@ -104,7 +104,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		awaited, _, _ := p.turn(ctx, originAt(t, "awaited.example"), turns.Page, recheck{})
-		p.note(awaited, 503, day)
+		p.note(awaited, 503, day, time.Now())
 		p.end(awaited)
 		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
 		for i := range 1000 {
@@ -112,7 +112,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.note(l, 429, day)
+			p.note(l, 429, day, time.Now())
 			p.end(l)
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -124,7 +124,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		}
 		p = &Pacer{most: 200} // of which the crowd keeps 100 busy
 		l, _, _ := p.turn(t.Context(), originAt(t, "pausing.example"), turns.Page, recheck{})
-		p.note(l, 429, day)
+		p.note(l, 429, day, time.Now())
 		p.end(l)
 		crowd(t, p, "crowd", 10_000)
 		if !p.lanes.Contains(originAt(t, "pausing.example")) {
@@ -213,8 +213,8 @@ func TestPacerKeepsLittleOfOneOrigin(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if l := p.lane(o, time.Now()); len(l.lessons) != mostTokens || len(l.grants) != mostGrants {
-			t.Errorf("kept %d lessons and %d turns, want %d and %d", len(l.lessons), len(l.grants), mostTokens, mostGrants)
+		if l := p.lane(o, time.Now()); len(l.lessons) != mostTokens || len(l.grants) > mostGrants || len(l.grants) < mostGrants/2 {
+			t.Errorf("kept %d lessons and %d turns, want %d and at most %d, at least half of that", len(l.lessons), len(l.grants), mostTokens, mostGrants)
 		}
 	})
 }

@@ -107,7 +107,7 @@ const (
 // records of a hostile file take milliseconds to go through, so no file is learned twice
 // for one token. An unreachable file teaches nothing: what was asked for before still is.
 func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
-	now := time.Now()
+	now := p.now()
 	if p.knows(o, token, res, now) || res.Err != nil {
 		return
 	}

@@ -73,7 +73,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 		return errLost
 	}
 	v.pacer.mu.Lock()
-	now := time.Now()
+	now := v.pacer.now()
 	at := pacing.Later(v.pacer.spaced(turn.place.lane, now, now), turn.place.Resume) // if this request ends now
 	v.pacer.mu.Unlock()
 	if at.After(until) {
@@ -111,7 +111,7 @@ func (v *robotsVisit) lost() bool {
 
 func (v *robotsVisit) note(status int, retryAfter time.Duration) {
 	if turn := v.current.Load(); turn != nil {
-		v.pacer.note(turn.place, status, retryAfter)
+		v.pacer.note(turn.place, status, retryAfter, v.pacer.now())
 	}
 }
 
@@ -129,7 +129,7 @@ func (v *robotsVisit) linger() {
 		return
 	}
 	v.end()
-	wait := max(time.Until(v.late.At), 0)
+	wait := max(v.late.At.Sub(v.pacer.now()), 0)
 	select {
 	case <-time.After(wait + rand.N(wait+1)):
 	case <-v.ctx.Done():
@@ -165,7 +165,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	defer cancel()
 	own, waited, err := p.robotsTurn(turn, o)
 	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
-		return pausedRobots(late), nil
+		return pausedRobots(late, p.now()), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, err)
@@ -180,7 +180,7 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 	case err == nil:
 		v.note(res.StatusCode, res.RetryAfter)
 	case v.late != nil && v.late.Paused:
-		return pausedRobots(v.late), nil
+		return pausedRobots(v.late, p.now()), nil
 	case waited > 0: // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
@@ -189,8 +189,8 @@ func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Resu
 }
 
 // pausedRobots is the robots.txt of a site that asked for a pause.
-func pausedRobots(late *LateError) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Time: time.Now(), Err: late, RetryAfter: time.Until(late.At)}
+func pausedRobots(late *LateError, now time.Time) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Time: now, Err: late, RetryAfter: late.At.Sub(now)}
 }
 
 // load is the signature of (*fetch.Fetcher).Fetch.

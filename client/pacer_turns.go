@@ -33,7 +33,7 @@ type place struct {
 	*lane
 	lease   *lease    // nil: in this process only
 	began   time.Time // when its request started
-	decided time.Time // when it was decided on again; zero: it did not wait
+	decided time.Time // when it was last decided on
 }
 
 // lease is a place in Pacer.Turns. Pacer.mu guards it.
@@ -59,13 +59,13 @@ func (p *Pacer) after(l *lease, f func()) {
 }
 
 // report tells the store what has happened to l, as after does, and then runs then with the lock.
-func (p *Pacer) report(key string, l *lease, n turns.Report, then func()) {
+func (p *Pacer) report(key string, l *lease, n turns.Report, then func(now time.Time)) {
 	n.Ask = l.ask
 	p.after(l, func() {
 		p.tell(key, n)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		then()
+		then(p.now())
 	})
 }
 
@@ -98,16 +98,16 @@ func (p *Pacer) settle(ctx context.Context) (err error) {
 // ask asks Pacer.Turns for the turn of w, the first in line, and reports whether it came. Others of this process may
 // have started or ended meanwhile, which the store did not know: look is asked once more.
 func (p *Pacer) ask(ctx context.Context, w *waiter) bool {
-	begin := time.Now()
+	begin := p.now()
 	call, cancel := context.WithTimeout(ctx, storePatience)
 	a, err := p.Turns.Take(call, w.key, w.ask)
 	cancel()
-	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && time.Now().After(end)) {
-		p.storeDid(err, begin) // a connection's deadline may be noticed before the context's
+	now := p.now()
+	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && now.After(end)) {
+		p.storeDid(err, begin, now) // a connection's deadline may be noticed before the context's
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	w.due, w.early = now.Add(a.Wait), a.Wake
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
 		w.fault = err // what the store said before tells more than that it was too late this time
@@ -157,11 +157,11 @@ func (p *Pacer) name(w *waiter, now time.Time) {
 	w.ask.Delay, w.read = p.delay(w.lane, now), w.lane.read
 }
 
-func (p *Pacer) hold(w *waiter) {
+func (p *Pacer) hold(w *waiter, now time.Time) {
 	if w.kind != turns.Visit {
 		w.lease = &lease{ask: w.ask, strain: w.Strain, until: w.taken.Add(leaseTime)}
 		pl := w.place
-		pl.lease.renew = time.AfterFunc(time.Until(w.taken.Add(renewTime)), func() { p.renew(pl) })
+		pl.lease.renew = time.AfterFunc(w.taken.Add(renewTime).Sub(now), func() { p.renew(pl) })
 	}
 	w.ask.Turn = "" // nothing is left to give back
 }
@@ -186,9 +186,9 @@ func (w *waiter) because(err error) error {
 	return &turnsError{err, w.fault}
 }
 
-// storeDid takes note of how a call of Pacer.Turns that began at some time ended, and says so once.
+// storeDid takes note of how a call of Pacer.Turns ended just now, and says so once.
 // Calls that fail together are one failure. It says so without the lock: a log handler may use the Pacer.
-func (p *Pacer) storeDid(err error, begin time.Time) {
+func (p *Pacer) storeDid(err error, begin, now time.Time) {
 	p.mu.Lock()
 	before := p.storePause
 	switch {
@@ -196,7 +196,7 @@ func (p *Pacer) storeDid(err error, begin time.Time) {
 		p.storePause = 0
 	case begin.Before(p.storeFailed):
 	default:
-		p.storePause, p.storeFailed = min(max(2*before, firstStorePause), lastStorePause), time.Now()
+		p.storePause, p.storeFailed = min(max(2*before, firstStorePause), lastStorePause), now
 	}
 	after := p.storePause
 	p.mu.Unlock()
@@ -258,15 +258,16 @@ func (p *Pacer) renew(pl place) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 	defer cancel()
-	begin := time.Now()
+	begin := p.now()
 	err := p.Turns.Tell(ctx, pl.key, turns.Report{Ask: ask, Event: turns.Renewed})
-	p.storeDid(err, begin)
+	now := p.now()
+	p.storeDid(err, begin, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := time.Until(begin.Add(renewTime))
+	next := begin.Add(renewTime).Sub(now)
 	if err != nil {
 		next = pacing.Jittered(lastStorePause)
-	} else if time.Now().Before(pl.lease.until) { // else another may have had a turn in between
+	} else if now.Before(pl.lease.until) { // else another may have had a turn in between
 		pl.lease.until = begin.Add(leaseTime)
 	}
 	if pl.lease.renew != nil {
@@ -287,5 +288,5 @@ func (p *Pacer) lapsed(pl place) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !time.Now().Before(pl.lease.until)
+	return !p.now().Before(pl.lease.until)
 }

@@ -36,8 +36,10 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		if !paced && !g.watches(out, o) {
 			return g.sendAtOnce(req, out, o, by)
 		}
-		s := &sending{gate: g, req: req, origin: o, by: by, fresh: time.Now(), sent: sent}
-		if paced {
+		s := &sending{gate: g, req: req, origin: o, by: by, sent: sent}
+		if !paced {
+			s.fresh = time.Now()
+		} else {
 			if err := s.wait(); err == errAgain {
 				continue
 			} else if err != nil {
@@ -134,11 +136,11 @@ type sending struct {
 	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
 	// may wait for a turn, or for robots.txt: until it is over, Base must not go on, so nothing else is held up.
 	looking sync.Mutex
+	over    bool      // Base has returned: it sends nothing more
 	fresh   time.Time // when robots.txt was asked, and before it was signed
 	sent    int       // times that it may have been sent, by earlier sendings of the RoundTrip too
 	times   int       // times that Base has had a connection for it
 	stopped error     // why it went no further, or nil
-	over    bool      // Base has returned: it sends nothing more
 }
 
 // mostSendings is how often one request is sent, as in net/http.
@@ -156,8 +158,7 @@ func (s *sending) wait() (err error) {
 	defer stop()
 	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{allows: s.gate.allows, req: s.req, by: s.by})
 	if returned = true; err == nil {
-		s.turn = &s.own
-		s.fresh = pacing.Later(s.fresh, s.turn.place.decided)
+		s.turn, s.fresh = &s.own, s.own.place.decided
 	}
 	return err
 }
@@ -220,7 +221,8 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if signed != out {
 		s.bare, s.signed = out, signed
 	}
-	if !g.wire || isOther(out.URL) { // Base may tell httptrace nothing
+	atOnce := s.signed == nil && s.turn != nil && s.turn.place.began.Equal(s.turn.place.decided)
+	if !atOnce && (!g.wire || isOther(out.URL)) { // Base may tell httptrace nothing
 		if s.stopped = s.mayStart(); s.stopped != nil {
 			return refuse(out, s.stopped)
 		}
@@ -296,12 +298,11 @@ func (s *sending) mayStart() error {
 	ctx, stop := untilCancel(s.req)
 	defer stop()
 	for range 3 { // a robots.txt that has to be read takes time as well
-		if s.turn != nil {
-			if err := g.pacer.begin(ctx, &s.turn.place); err != nil {
-				return err
-			}
+		now, err := s.begin(ctx)
+		if err != nil {
+			return err
 		}
-		if time.Since(s.fresh) < freshTime {
+		if now.Sub(s.fresh) < freshTime {
 			break
 		}
 		if err := s.refresh(ctx); err != nil {
@@ -312,6 +313,14 @@ func (s *sending) mayStart() error {
 		return errAgain
 	}
 	return nil
+}
+
+// begin returns the time of the start.
+func (s *sending) begin(ctx context.Context) (time.Time, error) {
+	if s.turn == nil {
+		return time.Now(), nil
+	}
+	return s.gate.pacer.begin(ctx, &s.turn.place)
 }
 
 func (s *sending) refresh(ctx context.Context) error {

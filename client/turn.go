@@ -26,7 +26,7 @@ func (t *Turn) Delay() time.Duration {
 	}
 	t.pacer.mu.Lock()
 	defer t.pacer.mu.Unlock()
-	return t.pacer.delay(t.place.lane, time.Now())
+	return t.pacer.delay(t.place.lane, t.pacer.now())
 }
 
 // Answered tells the Pacer how the site answered: a 429 or 5xx makes it pause, for the
@@ -34,7 +34,8 @@ func (t *Turn) Delay() time.Duration {
 // a 5xx. Call it before End, and not at all for a request that was not sent.
 func (t *Turn) Answered(status int, header http.Header) {
 	if t.pacer != nil {
-		t.pacer.note(t.place, status, fetch.RetryAfter(status, header, time.Now()))
+		now := t.pacer.now()
+		t.pacer.note(t.place, status, fetch.RetryAfter(status, header, now), now)
 	}
 }
 
