@@ -61,7 +61,7 @@ var table = []mutation{
 	{"client/send.go", "case s.times > 1 && (s.turn != nil || s.signed != nil):", "case s.times > 1 && s.signed != nil:", "what net/http repeats keeps no pace", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "mostSendings = 7", "mostSendings = 9", "a server that refuses every stream is asked more often than net/http would", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
 	{"client/send.go", "if s.turn == nil && s.sent > 1 {", "if false {", "a server that refuses every stream is asked without a pause", "./integration_test", "TestEverySendingIsDecidedPacedAndSigned"},
-	{"client/send.go", "if now.Sub(s.fresh) < freshTime {", "if true {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
+	{"client/send.go", "if now.Sub(s.fresh) < freshTime {", "if !now.IsZero() {", "a permission is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "if err := s.signAnew(); err != nil {", "if false {\n\t\tvar err error", "a signature is as old as a slow dial", "./integration_test", "TestRulesHoldAtEverySending"},
 	{"client/send.go", "return s.gate.pacer.begin(ctx, &s.turn.place)", "return s.gate.pacer.now(), nil", "a slow dial brings two requests together", "./integration_test", "TestASlowDialKeepsTheDelay"},
 	{"client/send.go", "\treturn s.gate.stillAllowed(ctx, s.req, s.by)\n", "\treturn nil\n", "what waits in net/http is not decided on again", "./integration_test", "TestRulesHoldAtEverySending"},
