@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -113,7 +114,7 @@ func (r *agreementReader) begin(site string) error {
 	}
 	u, err := url.Parse(site)
 	if err != nil || isOther(u) || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Contains(u.Host, "*") || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		return fmt.Errorf("%q is no site: write its scheme and host alone, such as https://example.com", cut(site))
+		return fmt.Errorf("%q is no site: write its scheme and host alone, such as https://example.com", say.Cut(site))
 	}
 	r.Agreement = &Agreement{above: r.line - 1}
 	r.group.WriteByte('\n')
@@ -126,7 +127,7 @@ func (r *agreementReader) take(field, value string) error {
 	case field == "until" && r.Until.IsZero():
 		day, err := time.Parse(time.DateOnly, value)
 		if r.Until = day.AddDate(0, 0, 1); err != nil {
-			return fmt.Errorf("%q is no date: write the last day that it holds, such as 2027-03-31", cut(value))
+			return fmt.Errorf("%q is no date: write the last day that it holds, such as 2027-03-31", say.Cut(value))
 		}
 		if r.Until.Year() > 9999 { // which no RFC 3339, and so no JSON, can say
 			r.Until = r.Until.Add(-time.Second)
@@ -137,14 +138,14 @@ func (r *agreementReader) take(field, value string) error {
 		return fmt.Errorf("the entry has its %s: begin another with a Site line", field)
 	case field == "user-agent":
 		if value != "*" && policy.ProductToken(value) != value {
-			return fmt.Errorf("%q is no product token: write one such as ExampleBot, or * for all", cut(value))
+			return fmt.Errorf("%q is no product token: write one such as ExampleBot, or * for all", say.Cut(value))
 		}
 	case field != "allow" && field != "disallow":
-		return fmt.Errorf("%q is no field: write Site, Until, Reason, User-agent, Allow or Disallow", cut(field))
+		return fmt.Errorf("%q is no field: write Site, Until, Reason, User-agent, Allow or Disallow", say.Cut(field))
 	case r.last == "":
 		return fmt.Errorf("say above for whom it is, such as User-agent: *")
 	case value[0] != '/' && value[0] != '*':
-		return fmt.Errorf("%q is no path: begin it with a slash; / is the whole site", cut(value))
+		return fmt.Errorf("%q is no path: begin it with a slash; / is the whole site", say.Cut(value))
 	}
 	return nil
 }
@@ -185,5 +186,5 @@ const freshTime = time.Second
 func (a *Agreement) over() bool { return a != nil && !time.Now().Add(freshTime).Before(a.Until) }
 
 func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {
-	once.Do(func() { say(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })
+	once.Do(func() { say.Log(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })
 }

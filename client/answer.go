@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -48,20 +49,20 @@ func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
 func (a *Answer) text() string {
 	if a.By != nil {
 		by := *a.By
-		by.Text = cut(by.Text)
-		return fmt.Sprintf("%v, disallows the use %q for %q", by, cut(a.Use), cut(a.Token))
+		by.Text = say.Cut(by.Text)
+		return fmt.Sprintf("%v, disallows the use %q for %q", by, say.Cut(a.Use), say.Cut(a.Token))
 	}
 	d := a.Decision
-	d.Rule.Pattern, d.Group = cut(d.Rule.Pattern), cut(d.Group) // the file decides how long they are
+	d.Rule.Pattern, d.Group = say.Cut(d.Rule.Pattern), say.Cut(d.Group) // the file decides how long they are
 	said := d.String()
 	if d.Rule.Line > 0 && a.Agreement == nil {
 		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
 	}
-	text := fmt.Sprintf("%q: %s", cut(a.Token), said)
+	text := fmt.Sprintf("%q: %s", say.Cut(a.Token), said)
 	if a.Agreement != nil {
-		text += fmt.Sprintf(", until %s: %s", a.Agreement.Until.Format(time.RFC3339), cut(a.Agreement.Reason))
+		text += fmt.Sprintf(", until %s: %s", a.Agreement.Until.Format(time.RFC3339), say.Cut(a.Agreement.Reason))
 	} else if a.Unreachable != nil {
-		text += ": " + cut(a.Unreachable.Error())
+		text += ": " + say.Cut(a.Unreachable.Error())
 	}
 	return text
 }

@@ -81,6 +81,8 @@ import (
 	"sync"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client/internal/pace"
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"golang.org/x/net/http/httpguts"
@@ -303,8 +305,8 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	if g.ownCache {
 		err = g.cache.Shutdown(ctx)
 	}
-	if g.pacer != nil {
-		err = errors.Join(err, g.pacer.settle(ctx))
+	if g.keeper != nil {
+		err = errors.Join(err, g.keeper.Settle(ctx))
 	}
 	return err
 }
@@ -327,11 +329,12 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 func (g *gate) init(t *Transport) {
-	g.allows = g.holds
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
 	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
-	g.cache, g.pacer, g.sign, g.uses = t.Cache, t.Pacer, t.Sign, slices.Clone(t.Uses)
-	g.agreements = t.Agreements
+	g.cache, g.sign, g.uses, g.agreements = t.Cache, t.Sign, slices.Clone(t.Uses), t.Agreements
+	if t.Pacer != nil {
+		g.keeper = t.Pacer.kept()
+	}
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
@@ -369,7 +372,7 @@ func (t *Transport) misuse(g *gate) error {
 		return fmt.Errorf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
 			f.Dialect, t.Dialect)
 	case !httpguts.ValidHeaderFieldValue(f.UserAgent):
-		return fmt.Errorf("client: the UserAgent %q cannot be sent: take out its control characters", cut(f.UserAgent))
+		return fmt.Errorf("client: the UserAgent %q cannot be sent: take out its control characters", say.Cut(f.UserAgent))
 	}
 	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
 }
@@ -416,7 +419,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case g.pacer == nil:
+	case g.keeper == nil:
 		return nil, errors.New("client: Turn needs a Transport with a Pacer")
 	}
 	req := (&http.Request{URL: u}).WithContext(ctx)
@@ -429,9 +432,9 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 			return new(Turn), nil
 		}
 		turn := new(Turn)
-		if err := turn.wait(ctx, g, u, o, recheck{allows: g.allows, req: req, by: by}); err == nil {
+		if err := turn.wait(ctx, o, &admitted{g, req, by}); err == nil {
 			return turn, nil
-		} else if err != errAgain {
+		} else if err != pace.ErrAgain {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -84,7 +85,7 @@ func tokenMisuse(name, token string) error {
 	}
 	if strings.ContainsAny(token, "/(;") {
 		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
-			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
+			"would not match: set %s to %q, or UserAgent", name, say.Cut(token), name, say.Cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
 	i := strings.IndexFunc(token, func(c rune) bool {
@@ -96,5 +97,5 @@ func tokenMisuse(name, token string) error {
 	}
 	_, n := utf8.DecodeRuneInString(token[i:])
 	return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
-		"leave out the %q", name, cut(token), token[i:i+n])
+		"leave out the %q", name, say.Cut(token), token[i:i+n])
 }

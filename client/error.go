@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -89,15 +88,6 @@ type mistake struct{ error }
 
 func (e mistake) Unwrap() error { return e.error }
 
-// cut bounds what one part may add to a text: some 256 bytes, whole characters.
-func cut(s string) string {
-	const most = 256
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
 // refuse returns err for a request that is not sent, and closes its body as
 // http.RoundTripper demands.
 func refuse(req *http.Request, err error) (*http.Response, error) {
@@ -107,30 +97,10 @@ func refuse(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// say logs. A panic of the handler must not become one of a request, and cannot be logged.
-func say(level slog.Level, text string, args ...any) {
-	defer func() { _ = recover() }()
-	slog.Log(context.Background(), level, text, args...)
-}
-
-// textOf returns the text of a panic's value, which may panic in turn.
-func textOf(p any) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = fmt.Sprintf("%T", p)
-		}
-	}()
-	return fmt.Sprint(p)
-}
-
-// errAgain says that a request has to be decided on from the start: the rules that let it through may
-// forbid it by now, and its turn and its signature are used.
-var errAgain = errors.New("client: decide again")
-
 // ErrNotPublic is what errors.Is finds in the error of a request that was not sent because of
 // Fetcher.PublicOnly: it, or robots.txt before it, leads to an address that is not known to be public.
 var ErrNotPublic error = notSent("the address is not public")
 
 func notPublic(host string) error {
-	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", cut(host), ErrNotPublic)}
+	return mistake{fmt.Errorf("client: not sent: PublicOnly refuses %s: %w", say.Cut(host), ErrNotPublic)}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/client/internal/pace"
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -31,15 +33,14 @@ type gate struct {
 	fetcher    *fetch.Fetcher
 	sign       func(*http.Request) error
 	source     cache.Source // reads through readRobots
-	pacer      *Pacer
+	keeper     *pace.Keeper // of Transport.Pacer; nil: it keeps no pace
 	trace      Trace
 	ftp        bool     // ftp is gated
 	wire       bool     // Base tells when it hands a request to a connection, and may do so more than once
 	publicOnly bool     // Fetcher.PublicOnly
 	uses       []string // Transport.Uses
 	agreements *Agreements
-	allows     allows // is holds
-	misuse     error  // what is wrong with the Transport, or nil
+	misuse     error // what is wrong with the Transport, or nil
 
 	lent      sync.Pool // headers with agentField alone, see takeBack
 	closed    atomic.Bool
@@ -145,8 +146,8 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	if r.own.hasUses {
 		r.uses = r.own.uses
 	}
-	if g.pacer != nil {
-		g.pacer.learn(r.origin, r.group, r.token, res)
+	if g.keeper != nil {
+		g.keeper.Learn(r.origin, r.group, r.token, res)
 	}
 	if err = r.question.decide(ctx, target); err == nil {
 		r.result = res
@@ -162,10 +163,20 @@ func (g *gate) rule(ctx context.Context, req *http.Request, cachedOnly bool) (ru
 	return r, g.decide(ctx, req, &r)
 }
 
-// holds is of type allows.
-func (g *gate) holds(ctx context.Context, req *http.Request, by *Agreement, cachedOnly bool) (allowed, known bool) {
-	r, err := g.rule(ctx, req, cachedOnly)
-	return g.refusal(req, &r, by, err) == nil, !errors.Is(err, context.Canceled)
+// admitted is a request that was let through.
+type admitted struct {
+	gate *gate
+	req  *http.Request // the caller's, which is decided on
+	by   *Agreement    // that let it through, or nil
+}
+
+// URL is for pace.Request.
+func (a *admitted) URL() *url.URL { return a.req.URL }
+
+// Allowed is for pace.Request.
+func (a *admitted) Allowed(ctx context.Context, cachedOnly bool) (allowed, known bool) {
+	r, err := a.gate.rule(ctx, a.req, cachedOnly)
+	return a.gate.refusal(a.req, &r, a.by, err) == nil, !errors.Is(err, context.Canceled)
 }
 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
@@ -225,7 +236,7 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 // readRobots reads the robots.txt of o at its pace, and reports that to Trace.
 func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	start := time.Now()
-	res, err := g.pacer.readRobots(ctx, o, prev, g.fetcher.Fetch)
+	res, err := readRobots(ctx, g.keeper, o, prev, g.fetcher.Fetch)
 	if g.trace.Fetched != nil {
 		f := FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)}
 		g.call("Fetched", func() { g.trace.Fetched(ctx, f) })
@@ -246,10 +257,10 @@ func (g *gate) call(name string, hook func()) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("client: Trace.%s panicked: %s", name, cut(textOf(p)))
+			err = fmt.Errorf("client: Trace.%s panicked: %s", name, say.Cut(say.Text(p)))
 			// A hook may panic for every request, and a log handler that uses the Transport could make another panic of each.
 			if _, logged := g.panicked.LoadOrStore(name, true); !logged {
-				say(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
+				say.Log(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
 			}
 		}
 	}()
@@ -285,7 +296,7 @@ func (g *gate) checkPublic(out *http.Request) error {
 	}
 	if isOther(out.URL) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
-			cut(out.URL.Scheme), ErrNotPublic)}
+			say.Cut(out.URL.Scheme), ErrNotPublic)}
 	}
 	for _, u := range []*url.URL{out.URL, {Host: out.Host}} { // either may be what a proxy is asked for
 		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))

@@ -3,14 +3,11 @@ package client
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
+	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -122,15 +119,8 @@ type Pacer struct {
 	// until Turns works again or their contexts end.
 	RunAlone bool
 
-	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
-	lanes *simplelru.LRU[fetch.Origin, *lane]
-	most  int // lanes to keep, in tests; zero: mostLanes
-
-	wall atomic.Pointer[time.Time] // the time when both clocks were last read
-
-	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
-	storeFailed time.Time     // when that was
-	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
+	once   sync.Once
+	keeper pace.Keeper // use kept
 }
 
 // Wait waits until a request for u may start. The turn is for u: the next request for u through a
@@ -146,23 +136,14 @@ type Pacer struct {
 //
 // The error is the context's cause, a *DelayError, or says why u names no origin. If the
 // turn cannot come before ctx's deadline, it is a *LateError, at once.
-func (p *Pacer) Wait(ctx context.Context, u *url.URL) error { return p.visit(ctx, u, false) }
+func (p *Pacer) Wait(ctx context.Context, u *url.URL) error { return p.kept().Visit(ctx, u, false) }
 
 // Try is Wait without waiting. If the turn for u cannot be had now, the error is a [*LateError],
 // whose At is when to ask again. Try is for a queue: its worker puts the URL back until then, and
 // goes on with one of another site.
 //
 // With Turns it waits for the answer of the store, but no longer than ctx.
-func (p *Pacer) Try(ctx context.Context, u *url.URL) error { return p.visit(ctx, u, true) }
-
-func (p *Pacer) visit(ctx context.Context, u *url.URL, try bool) error {
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	_, _, err = p.turn(ctx, o, turns.Visit, recheck{visit: hashTarget(u), try: try})
-	return err
-}
+func (p *Pacer) Try(ctx context.Context, u *url.URL) error { return p.kept().Visit(ctx, u, true) }
 
 // Next returns when a request to u's origin may start if it is asked for now. A crawler
 // can order a queue of its own by that time.
@@ -170,55 +151,21 @@ func (p *Pacer) visit(ctx context.Context, u *url.URL, try bool) error {
 // The time is an estimate, exact if no other caller asks and none gives up. Of other processes Next
 // knows what Turns said when this one last asked for a turn. It reserves nothing. It returns the
 // present time if the request may start at once, or if u names no origin.
-func (p *Pacer) Next(u *url.URL) time.Time {
-	now := p.now()
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		return now
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lanes == nil {
-		return now
-	}
-	if l, ok := p.lanes.Peek(o); ok {
-		at, _ := p.earliest(l, now, turns.Visit)
-		return p.next(l, at, l.waiting.Len())
-	}
-	return now
-}
+func (p *Pacer) Next(u *url.URL) time.Time { return p.kept().Next(u) }
 
-// next is when one may start who has some ahead, the first of whom may at a time.
-func (p *Pacer) next(l *lane, at time.Time, ahead int) time.Time {
-	ahead = min(ahead, 10_000) // keeps the product in range: a delay is a day at most
-	return at.Add(time.Duration(ahead) * p.delay(l, at))
-}
-
-// now is the time. It reads the wall clock once a second, and adds what the monotonic clock says: to read both takes
-// twice as long, and the clock is half of what a turn costs.
-func (p *Pacer) now() time.Time {
-	if read := p.wall.Load(); read != nil {
-		if d := time.Since(*read); d < time.Second {
-			return read.Add(d)
+// kept returns what keeps the pace, with the zero values of the fields resolved.
+func (p *Pacer) kept() *pace.Keeper {
+	p.once.Do(func() {
+		k := &p.keeper
+		k.Delay = min(max(cmp.Or(p.Delay, time.Second), 0), pace.Day)
+		k.MaxDelay = min(cmp.Or(p.MaxDelay, 30*time.Second), pace.Day)
+		if p.MaxDelay < 0 {
+			k.MaxDelay = pace.Day
 		}
-	}
-	now := time.Now()
-	p.wall.Store(&now)
-	return now
+		k.Refuse, k.Places = p.RefuseLongDelays, max(cmp.Or(p.MaxUnderway, 1), 0)
+		k.Turns, k.Alone = p.Turns, p.RunAlone
+		k.Late = func(o fetch.Origin, at, now time.Time, paused bool) error { return lateAt(o, at, now, paused) }
+		k.Slow = func(o fetch.Origin, asked, most time.Duration) error { return &DelayError{o, asked, most} }
+	})
+	return &p.keeper
 }
-
-// The zero values of the fields, resolved.
-
-func (p *Pacer) defaultDelay() time.Duration {
-	return min(max(cmp.Or(p.Delay, time.Second), 0), day)
-}
-
-func (p *Pacer) maxDelay() time.Duration {
-	if p.MaxDelay < 0 {
-		return day
-	}
-	return min(cmp.Or(p.MaxDelay, 30*time.Second), day)
-}
-
-// places is how many requests may be in flight, as turns.Ask has it: zero is any number.
-func (p *Pacer) places() int { return max(cmp.Or(p.MaxUnderway, 1), 0) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -18,18 +19,13 @@ func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
 	}{
 		{"all zero", &Pacer{}, time.Second, 30 * time.Second, 1},
 		{"Delay", &Pacer{Delay: -1}, 0, 30 * time.Second, 1},
-		{"MaxDelay", &Pacer{MaxDelay: -1}, time.Second, day, 1}, // the bound of all delays
+		{"MaxDelay", &Pacer{MaxDelay: -1}, time.Second, pace.Day, 1}, // the bound of all delays
 		{"MaxUnderway", &Pacer{MaxUnderway: -1}, time.Second, 30 * time.Second, 0},
-		{"all negative", &Pacer{Delay: -day, MaxDelay: -day, MaxUnderway: -7}, 0, day, 0},
+		{"all negative", &Pacer{Delay: -pace.Day, MaxDelay: -pace.Day, MaxUnderway: -7}, 0, pace.Day, 0},
 	} {
-		if got := tt.p.defaultDelay(); got != tt.delay {
-			t.Errorf("%s: Delay %v, want %v", tt.name, got, tt.delay)
-		}
-		if got := tt.p.maxDelay(); got != tt.maxDelay {
-			t.Errorf("%s: MaxDelay %v, want %v", tt.name, got, tt.maxDelay)
-		}
-		if got := tt.p.places(); got != tt.places {
-			t.Errorf("%s: MaxUnderway %d, want %d", tt.name, got, tt.places)
+		if k := tt.p.kept(); k.Delay != tt.delay || k.MaxDelay != tt.maxDelay || k.Places != tt.places {
+			t.Errorf("%s: Delay %v, MaxDelay %v, MaxUnderway %d, want %v, %v, %d",
+				tt.name, k.Delay, k.MaxDelay, k.Places, tt.delay, tt.maxDelay, tt.places)
 		}
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/pacing"
-	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/internal/pace"
+	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -32,22 +32,22 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return refuse(req, err)
 		}
-		paced := g.pacer != nil && o != (fetch.Origin{})
+		paced := g.keeper != nil && o != (fetch.Origin{})
 		if !paced && !g.watches(out, o) {
 			return g.sendAtOnce(req, out, o, by)
 		}
-		s := &sending{gate: g, req: req, origin: o, by: by, sent: sent}
+		s := &sending{admitted: admitted{g, req, by}, origin: o, sent: sent}
 		if !paced {
 			s.fresh = time.Now()
 		} else {
-			if err := s.wait(); err == errAgain {
+			if err := s.wait(); err == pace.ErrAgain {
 				continue
 			} else if err != nil {
 				return refuse(req, err)
 			}
 		}
 		res, err := s.carry(out)
-		if err != errAgain {
+		if err != pace.ErrAgain {
 			return g.takeBack(req, out, res), err
 		}
 		sent = s.sent
@@ -121,14 +121,12 @@ func (g *gate) signed(req *http.Request) (*http.Request, error) {
 //
 // An *http.Transport calls gotConn on the goroutine of RoundTrip. A Base of another type may do so on any, at any time.
 type sending struct {
-	gate    *gate
-	req     *http.Request   // the caller's, which is decided on
+	admitted
 	bare    *http.Request   // before it was signed
 	signed  *http.Request   // nil: it is not
 	own     Turn            // what turn points to
 	turn    *Turn           // nil: it keeps no pace
 	origin  fetch.Origin    // zero: no robots.txt was asked
-	by      *Agreement      // that let it through, or nil
 	watched context.Context // as Base has it; nil: as the caller gave it
 	cancel  context.CancelCauseFunc
 	proxied atomic.Bool // its connection is to a proxy
@@ -156,9 +154,9 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	err = s.own.wait(ctx, s.gate, s.req.URL, s.origin, recheck{allows: s.gate.allows, req: s.req, by: s.by})
+	err = s.own.wait(ctx, s.origin, &s.admitted)
 	if returned = true; err == nil {
-		s.turn, s.fresh = &s.own, s.own.place.decided
+		s.turn, s.fresh = &s.own, s.own.place.Decided
 	}
 	return err
 }
@@ -221,13 +219,13 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if signed != out {
 		s.bare, s.signed = out, signed
 	}
-	atOnce := s.signed == nil && s.turn != nil && s.turn.place.began.Equal(s.turn.place.decided)
+	atOnce := s.signed == nil && s.turn != nil && s.turn.place.Began.Equal(s.turn.place.Decided)
 	if !atOnce && (!g.wire || isOther(out.URL)) { // Base may tell httptrace nothing
 		if s.stopped = s.mayStart(); s.stopped != nil {
 			return refuse(out, s.stopped)
 		}
 	}
-	if shared := s.turn != nil && s.turn.place.lease != nil; !shared && !g.watches(out, s.origin) {
+	if shared := s.turn != nil && s.turn.place.Shared(); !shared && !g.watches(out, s.origin) {
 		return g.hand(signed)
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
@@ -284,7 +282,7 @@ func (s *sending) mayGo(conn net.Conn) error {
 	case s.times > 1 && s.sent >= mostSendings && (s.turn != nil || s.signed != nil):
 		return fmt.Errorf("client: not sent again: the server refused it, or hung up, %d times", s.sent)
 	case s.times > 1 && (s.turn != nil || s.signed != nil):
-		return errAgain
+		return pace.ErrAgain
 	case s.times > 1:
 		s.fresh = time.Time{}
 	}
@@ -294,7 +292,6 @@ func (s *sending) mayGo(conn net.Conn) error {
 // mayStart makes now the start of the request, and brings up to date what is older than freshTime. It returns
 // why the request must not be sent, or nil.
 func (s *sending) mayStart() error {
-	g := s.gate
 	ctx, stop := untilCancel(s.req)
 	defer stop()
 	for range 3 { // a robots.txt that has to be read takes time as well
@@ -309,8 +306,8 @@ func (s *sending) mayStart() error {
 			return err
 		}
 	}
-	if s.turn != nil && g.pacer.lapsed(s.turn.place) { // this process was stopped meanwhile
-		return errAgain
+	if s.turn != nil && s.gate.keeper.Lapsed(s.turn.place) { // this process was stopped meanwhile
+		return pace.ErrAgain
 	}
 	return nil
 }
@@ -320,7 +317,7 @@ func (s *sending) begin(ctx context.Context) (time.Time, error) {
 	if s.turn == nil {
 		return time.Now(), nil
 	}
-	return s.gate.pacer.begin(ctx, &s.turn.place)
+	return s.gate.keeper.Begin(ctx, &s.turn.place)
 }
 
 func (s *sending) refresh(ctx context.Context) error {
@@ -377,7 +374,7 @@ func (s *sending) anew() (*http.Request, error) {
 		ctx, stop := untilCancel(req)
 		defer stop()
 		select {
-		case <-time.After(pacing.Jittered(time.Second << (s.sent - 2))):
+		case <-time.After(rules.Jittered(time.Second << (s.sent - 2))):
 		case <-ctx.Done():
 			_, err := refuse(req, context.Cause(ctx))
 			return nil, err
@@ -415,7 +412,7 @@ func (g *gate) compareClocks(req *http.Request, res *http.Response) {
 		return
 	}
 	if ahead := time.Since(date); ahead.Abs() > maxClockError && g.clockTold.CompareAndSwap(false, true) {
-		say(slog.LevelWarn, "client: a signed request was refused, and this machine's clock differs from the site's",
+		say.Log(slog.LevelWarn, "client: a signed request was refused, and this machine's clock differs from the site's",
 			"site", req.URL.Host, "status", res.StatusCode, "ahead", ahead.Round(time.Second))
 	}
 }
@@ -532,13 +529,13 @@ func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
 	return b
 }
 
-// wait makes t, which must be new, the turn at o, the origin of u, and tells Trace of the wait for it. The error is
-// errAgain if the request needs a new decision, and another Turn.
-func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r recheck) error {
-	p := g.pacer
-	l, waited, err := p.turn(ctx, o, turns.Page, r)
+// wait makes t, which must be new, the turn of a at o, and tells Trace of the wait for it. The error is
+// pace.ErrAgain if the request needs a new decision, and another Turn.
+func (t *Turn) wait(ctx context.Context, o fetch.Origin, a *admitted) error {
+	g := a.gate
+	pl, waited, err := g.keeper.Turn(ctx, o, a)
 	if err == nil {
-		t.pacer, t.place = p, l
+		t.keeper, t.place = g.keeper, pl
 	}
 	given := false
 	defer func() { // a hook that ends the goroutine must not keep it either
@@ -547,8 +544,8 @@ func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r 
 		}
 	}()
 	if waited > 0 && g.trace.Waited != nil {
-		w := WaitedInfo{URL: u, Err: err, Took: waited}
-		if err == errAgain {
+		w := WaitedInfo{URL: a.req.URL, Err: err, Took: waited}
+		if err == pace.ErrAgain {
 			w.Err = nil // the turn did come
 		}
 		g.call("Waited", func() { g.trace.Waited(ctx, w) })
@@ -556,8 +553,8 @@ func (t *Turn) wait(ctx context.Context, g *gate, u *url.URL, o fetch.Origin, r 
 	switch {
 	case err != nil:
 		return err
-	case p.lapsed(l): // this process slept meanwhile
-		return errAgain
+	case g.keeper.Lapsed(pl): // this process slept meanwhile
+		return pace.ErrAgain
 	}
 	given = true
 	return nil

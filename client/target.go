@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -152,7 +153,7 @@ func (q *question) decideDotFree(ctx context.Context, target string) error {
 		if size += len(forms[i]); size > maxForms {
 			q.Decision = policy.Decision{}
 			return fmt.Errorf("client: the URL's path and query %q have dot segments "+
-				"that servers can read in too many ways: write it without", cut(target))
+				"that servers can read in too many ways: write it without", say.Cut(target))
 		}
 		if ctx.Err() != nil { // a hostile file makes each decision slow
 			q.Decision = policy.Decision{}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -13,35 +14,33 @@ import (
 //
 // A Turn takes a place at the origin until End. Its methods may be called concurrently.
 type Turn struct {
-	pacer *Pacer // nil: nothing waits for the end
-	place place
-	once  sync.Once // gives the place back
+	keeper *pace.Keeper // nil: nothing waits for the end
+	place  pace.Place
+	once   sync.Once // gives the place back
 }
 
 // Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with
 // a context of WithoutRobots.
 func (t *Turn) Delay() time.Duration {
-	if t.pacer == nil {
+	if t.keeper == nil {
 		return 0
 	}
-	t.pacer.mu.Lock()
-	defer t.pacer.mu.Unlock()
-	return t.pacer.delay(t.place.lane, t.pacer.now())
+	return t.keeper.DelayAt(t.place)
 }
 
 // Answered tells the Pacer how the site answered: a 429 or 5xx makes it pause, for the
 // Retry-After of header if there is one. Status 0 means that no answer came, which counts like
 // a 5xx. Call it before End, and not at all for a request that was not sent.
 func (t *Turn) Answered(status int, header http.Header) {
-	if t.pacer != nil {
-		now := t.pacer.now()
-		t.pacer.note(t.place, status, fetch.RetryAfter(status, header, now), now)
+	if t.keeper != nil {
+		now := t.keeper.Now()
+		t.keeper.Answered(t.place, status, fetch.RetryAfter(status, header, now), now)
 	}
 }
 
 // End gives the place back: the delay runs from then on. Further calls do nothing.
 func (t *Turn) End() {
-	if t.pacer != nil {
-		t.once.Do(func() { t.pacer.end(t.place) })
+	if t.keeper != nil {
+		t.once.Do(func() { t.keeper.End(t.place) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -25,7 +26,7 @@ func isOtherScheme(scheme string) bool {
 }
 
 func schemeError(u *url.URL) error {
-	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt does not cover it", cut(u.Redacted()))
+	return fmt.Errorf("client: URL %q is not of scheme http or https: robots.txt does not cover it", say.Cut(u.Redacted()))
 }
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.
@@ -34,9 +35,9 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 	case req.URL == nil:
 		return fetch.Origin{}, errors.New("client: request has no URL")
 	case req.URL.Opaque != "":
-		return fetch.Origin{}, fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(req.URL.Redacted()))
+		return fetch.Origin{}, fmt.Errorf("client: URL %q is opaque: give it a host and a path to find robots.txt by", say.Cut(req.URL.Redacted()))
 	case req.URL.Host == "":
-		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(req.URL.Redacted()))
+		return fetch.Origin{}, fmt.Errorf("client: URL %q has no host to ask for robots.txt: no Host in request URL", say.Cut(req.URL.Redacted()))
 	case isOther(req.URL):
 		if err := ftpMisuse(req.URL); err != nil {
 			return fetch.Origin{}, err
@@ -54,10 +55,10 @@ func originOf(req *http.Request) (fetch.Origin, error) {
 func ftpMisuse(u *url.URL) error {
 	switch {
 	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
-		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
+		return fmt.Errorf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", say.Cut(u.Redacted()))
 	case u.ForceQuery || u.RawQuery != "":
 		return fmt.Errorf("client: URL %q: FTP knows no query, so write the question mark as %%3F",
-			cut(u.Redacted()))
+			say.Cut(u.Redacted()))
 	}
 	return nil
 }
@@ -96,12 +97,12 @@ func targetAfter(buf []byte, path string, u *url.URL) (string, error) {
 		path, buf = escapedPath(buf, u)
 	}
 	if path[0] != '/' {
-		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", cut(u.EscapedPath())) // path stays on the stack
+		return "", fmt.Errorf("client: the URL's path %q does not start with a slash", say.Cut(u.EscapedPath())) // path stays on the stack
 	}
 	if len(path)+len(u.RawQuery) >= maxTarget { // perhaps, with the question mark
 		if target := u.RequestURI(); len(target) > maxTarget {
 			return "", fmt.Errorf("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
-				"the most that is decided on", cut(target), len(target), maxTarget)
+				"the most that is decided on", say.Cut(target), len(target), maxTarget)
 		}
 	}
 	if !u.ForceQuery && u.RawQuery == "" {
@@ -109,7 +110,7 @@ func targetAfter(buf []byte, path string, u *url.URL) (string, error) {
 	}
 	if strings.IndexByte(u.RawQuery, ' ') >= 0 || strings.IndexByte(u.RawQuery, '#') >= 0 {
 		return "", fmt.Errorf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23",
-			cut(u.RawQuery))
+			say.Cut(u.RawQuery))
 	}
 	if n := len(path) + 1 + len(u.RawQuery); n > cap(buf) {
 		return path + "?" + u.RawQuery, nil

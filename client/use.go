@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -25,7 +26,7 @@ func usesMisuse(uses []string) error {
 	for _, use := range uses {
 		if !slices.Contains(labels(), use) {
 			return fmt.Errorf("client: Uses has %q, which nothing can disallow: use %s",
-				cut(use), strings.Join(labels(), ", "))
+				say.Cut(use), strings.Join(labels(), ", "))
 		}
 	}
 	return nil

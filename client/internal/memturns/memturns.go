@@ -1,4 +1,4 @@
-// Package memturns is a turns.Store in the memory of one process, for tests. Its rules are those of package pacing.
+// Package memturns is a turns.Store in the memory of one process, for tests. Its rules are those of package rules.
 // It adds what a fleet needs: names and leases of places, who waits to ask again, and when an origin is forgotten.
 package memturns
 
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/pacing"
+	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -22,7 +22,7 @@ type Store struct {
 }
 
 type origin struct {
-	pacing.Origin
+	rules.Origin
 	longest time.Duration // of all delays
 	kept    time.Time     // until when robots.txt may still turn out to ask for more
 	till    time.Time     // when nothing of this matters any more
@@ -91,7 +91,7 @@ func (s *Store) origin(key, turn string) *origin {
 		if p.till.After(now) {
 			return false
 		}
-		o.Last = pacing.Later(o.Last, p.till) // its process died: the request may have gone on until then
+		o.Last = rules.Later(o.Last, p.till) // its process died: the request may have gone on until then
 		return true
 	})
 	o.queue = slices.DeleteFunc(o.queue, func(w waiter) bool { return w.turn != turn && !w.due.Add(grace).After(now) })
@@ -106,7 +106,7 @@ func (o *origin) take(a turns.Ask, now time.Time) turns.Reply {
 	at := o.placeOf(a, has)
 	due, full := o.earliest(a, now)
 	if has && !o.Last.After(own.till.Add(-a.Lease)) { // there was no request since
-		due, full = pacing.Later(now, o.Resume), false
+		due, full = rules.Later(now, o.Resume), false
 	}
 	if at == 0 && !full && !due.After(now) {
 		o.Start(a.Kind, now)
@@ -130,7 +130,7 @@ func (o *origin) placeOf(a turns.Ask, has bool) int {
 	at := slices.IndexFunc(o.queue, func(w waiter) bool { return w.turn == a.Turn })
 	if at >= 0 {
 		o.queue = slices.Delete(o.queue, at, at+1)
-	} else if at = slices.IndexFunc(o.queue, func(w waiter) bool { return pacing.Rank(a.Kind) > pacing.Rank(w.kind) }); at < 0 {
+	} else if at = slices.IndexFunc(o.queue, func(w waiter) bool { return rules.Rank(a.Kind) > rules.Rank(w.kind) }); at < 0 {
 		at = len(o.queue)
 	}
 	if has {
@@ -144,13 +144,13 @@ func (o *origin) expect(a turns.Ask, at int, full bool, due, now time.Time) time
 	switch {
 	case at > 0:
 		ahead := o.queue[at-1].due
-		due = pacing.Later(due, ahead.Add(a.Delay))
+		due = rules.Later(due, ahead.Add(a.Delay))
 		if !due.After(now) { // it is late, and may be dead
 			due = ahead.Add(grace)
 		}
 	case full:
 		first := slices.MinFunc(o.held, func(a, b place) int { return a.till.Compare(b.till) })
-		due = pacing.Later(due, first.till.Add(a.Delay))
+		due = rules.Later(due, first.till.Add(a.Delay))
 	}
 	return due
 }
@@ -194,7 +194,7 @@ func (o *origin) leave(turn string) (own place, has bool) {
 func (o *origin) earliest(a turns.Ask, now time.Time) (due time.Time, full bool) {
 	o.Underway = len(o.held)
 	from, full := o.From(a.Kind, a.Places, now)
-	return pacing.Later(pacing.Later(now, from.Add(a.Delay)), o.Resume), full
+	return rules.Later(rules.Later(now, from.Add(a.Delay)), o.Resume), full
 }
 
 // save keeps the state for as long as it matters.
@@ -202,11 +202,11 @@ func (o *origin) save(a turns.Ask, now time.Time) {
 	o.tellFirst(a, now)
 	o.longest = max(o.longest, a.Delay)
 	if a.Keep > 0 {
-		o.kept = pacing.Later(o.kept, now.Add(a.Lease+a.Keep))
+		o.kept = rules.Later(o.kept, now.Add(a.Lease+a.Keep))
 	}
 	ends := []time.Time{o.Last.Add(o.longest), o.Granted.Add(o.longest), o.Resume, o.kept}
 	if o.Strain > 0 {
-		ends = append(ends, pacing.Later(now, o.Resume).Add(2*o.Pause(o.longest)))
+		ends = append(ends, rules.Later(now, o.Resume).Add(2*o.Pause(o.longest)))
 	}
 	for _, p := range o.held {
 		ends = append(ends, p.till.Add(o.longest))

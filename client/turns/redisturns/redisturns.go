@@ -34,7 +34,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache/redisstore"
-	"github.com/robotsgate/robotsgate/client/internal/pacing"
+	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
@@ -146,7 +146,7 @@ func (s *Store) args(a turns.Ask, what int, pause time.Duration) []any {
 }
 
 // nameOf is the name of a turn in one Store. Its end tells the scripts who goes first.
-func nameOf(a turns.Ask) string { return a.Turn + [...]string{"", "+", "!"}[pacing.Rank(a.Kind)] }
+func nameOf(a turns.Ask) string { return a.Turn + [...]string{"", "+", "!"}[rules.Rank(a.Kind)] }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 

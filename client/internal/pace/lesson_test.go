@@ -1,4 +1,4 @@
-package client
+package pace
 
 import (
 	"math"
@@ -110,7 +110,7 @@ func FuzzRequestRate(f *testing.F) {
 		now := time.Unix(unix%(1<<40), 0)
 		a = pace{rates: []rate{r}}
 		change := a.nextChange(now)
-		if !change.After(now) || change.Sub(now) > day {
+		if !change.After(now) || change.Sub(now) > Day {
 			t.Fatalf("%q: at %v the next change is at %v", value, now, change)
 		}
 		if r.holds(now) != r.holds(change.Add(-1)) {

@@ -1,4 +1,4 @@
-package client
+package pace
 
 import (
 	"context"
@@ -25,10 +25,31 @@ func originAt(t testing.TB, host string) fetch.Origin {
 	return o
 }
 
+// keeper is that of a Pacer with its fields at zero.
+func keeper() *Keeper {
+	return &Keeper{
+		Delay: time.Second, MaxDelay: 30 * time.Second, Places: 1,
+		Late: func(o fetch.Origin, at, now time.Time, _ bool) error {
+			return fmt.Errorf("%s: late by %v", o, at.Sub(now))
+		},
+	}
+}
+
+// visit waits for a turn at a host.
+func (k *Keeper) visit(ctx context.Context, host string) error {
+	return k.Visit(ctx, &url.URL{Scheme: "http", Host: host}, false)
+}
+
+// anyway is a request that is allowed whatever comes.
+type anyway struct{}
+
+func (anyway) URL() *url.URL                              { return new(url.URL) }
+func (anyway) Allowed(context.Context, bool) (bool, bool) { return true, true }
+
 // crowd asks once at n other origins, at a rate of 100 in a second.
-func crowd(t *testing.T, p *Pacer, name string, n int) {
+func crowd(t *testing.T, k *Keeper, name string, n int) {
 	for i := range n {
-		if err := p.Wait(t.Context(), &url.URL{Scheme: "http", Host: fmt.Sprint(name, i, ".example")}); err != nil {
+		if err := k.visit(t.Context(), fmt.Sprint(name, i, ".example")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -38,44 +59,45 @@ func crowd(t *testing.T, p *Pacer, name string, n int) {
 // What is forgotten beyond the bound, and what never is.
 func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{most: 300}
-		begin := func(host string) place {
-			l, _, err := p.turn(t.Context(), originAt(t, host), turns.Page, recheck{})
+		k := keeper()
+		k.Most = 300
+		begin := func(host string) Place {
+			l, _, err := k.Turn(t.Context(), originAt(t, host), anyway{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return l
 		}
 		begin("underway.example")
-		p.end(begin("idle.example"))
+		k.End(begin("idle.example"))
 		slow := begin("slow.example")
-		slow.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
-		p.end(slow)
+		slow.lane.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
+		k.End(slow)
 		pausing := begin("pausing.example")
-		p.note(pausing, 503, time.Hour, time.Now())
-		p.end(pausing)
+		k.Answered(pausing, 503, time.Hour, time.Now())
+		k.End(pausing)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		p.end(begin("awaited.example"))
-		p.note(place{lane: p.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour, time.Now())
-		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
+		k.End(begin("awaited.example"))
+		k.Answered(Place{lane: k.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour, time.Now())
+		go k.visit(ctx, "awaited.example")
 
-		crowd(t, p, "crowd", 1000) // in ten seconds
+		crowd(t, k, "crowd", 1000) // in ten seconds
 		for host, want := range map[string]bool{
 			"underway.example": true, "slow.example": true, "pausing.example": true, "awaited.example": true,
 			"idle.example": false, "crowd0.example": false, "crowd999.example": true,
 		} {
-			if got := p.lanes.Contains(originAt(t, host)); got != want {
+			if got := k.lanes.Contains(originAt(t, host)); got != want {
 				t.Errorf("%s remembered: got %v, want %v", host, got, want)
 			}
 		}
-		if n := p.lanes.Len(); n > 300 {
+		if n := k.lanes.Len(); n > 300 {
 			t.Errorf("%d origins remembered, want 300 at most", n)
 		}
 
 		time.Sleep(30 * time.Second)
-		crowd(t, p, "more", 1000)
-		if p.lanes.Contains(originAt(t, "slow.example")) {
+		crowd(t, k, "more", 1000)
+		if k.lanes.Contains(originAt(t, "slow.example")) {
 			t.Error("slow.example is remembered, though its delay has passed")
 		}
 	})
@@ -84,14 +106,15 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 // More origins than the bound may be at their delay or under way at a time; then all are kept.
 func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{most: 10}
-		crowd(t, p, "busy", 1000) // 100 of them have asked within the last second
-		if n := p.lanes.Len(); n < 100 || n > 110 {
+		k := keeper()
+		k.Most = 10
+		crowd(t, k, "busy", 1000) // 100 of them have asked within the last second
+		if n := k.lanes.Len(); n < 100 || n > 110 {
 			t.Errorf("%d origins remembered, want 100, the busy ones", n)
 		}
 		time.Sleep(time.Second)
-		crowd(t, p, "later", 10)
-		if n := p.lanes.Len(); n > 10 {
+		crowd(t, k, "later", 10)
+		if n := k.lanes.Len(); n > 10 {
 			t.Errorf("%d origins remembered, want 10 at most", n)
 		}
 	})
@@ -100,34 +123,36 @@ func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 // Only where nothing else is left to forget, a pause is; never the spacing.
 func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{most: 100}
+		k := keeper()
+		k.Most = 100
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		awaited, _, _ := p.turn(ctx, originAt(t, "awaited.example"), turns.Page, recheck{})
-		p.note(awaited, 503, day, time.Now())
-		p.end(awaited)
-		go p.Wait(ctx, &url.URL{Scheme: "http", Host: "awaited.example"})
+		awaited, _, _ := k.Turn(ctx, originAt(t, "awaited.example"), anyway{})
+		k.Answered(awaited, 503, Day, time.Now())
+		k.End(awaited)
+		go k.visit(ctx, "awaited.example")
 		for i := range 1000 {
-			l, _, err := p.turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), turns.Page, recheck{})
+			l, _, err := k.Turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), anyway{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.note(l, 429, day, time.Now())
-			p.end(l)
+			k.Answered(l, 429, Day, time.Now())
+			k.End(l)
 			time.Sleep(20 * time.Millisecond)
 		}
-		if n := p.lanes.Len(); n > 100+50 {
+		if n := k.lanes.Len(); n > 100+50 {
 			t.Errorf("%d origins remembered, want 100 and the 50 that asked within the last second at most", n)
 		}
-		if !p.lanes.Contains(originAt(t, "awaited.example")) {
+		if !k.lanes.Contains(originAt(t, "awaited.example")) {
 			t.Error("the pause of an origin that a request waits for is forgotten")
 		}
-		p = &Pacer{most: 200} // of which the crowd keeps 100 busy
-		l, _, _ := p.turn(t.Context(), originAt(t, "pausing.example"), turns.Page, recheck{})
-		p.note(l, 429, day, time.Now())
-		p.end(l)
-		crowd(t, p, "crowd", 10_000)
-		if !p.lanes.Contains(originAt(t, "pausing.example")) {
+		k = keeper()
+		k.Most = 200 // of which the crowd keeps 100 busy
+		l, _, _ := k.Turn(t.Context(), originAt(t, "pausing.example"), anyway{})
+		k.Answered(l, 429, Day, time.Now())
+		k.End(l)
+		crowd(t, k, "crowd", 10_000)
+		if !k.lanes.Contains(originAt(t, "pausing.example")) {
 			t.Error("the pause of one origin is forgotten, though others were idle")
 		}
 	})
@@ -139,7 +164,7 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 		t.Skip("a million origins take some seconds")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pacer{}
+		k := keeper()
 		u := url.URL{Scheme: "https"}
 		var heap [11]int64
 		for i := range 1_000_001 {
@@ -147,11 +172,11 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 				heap[i/100_000] = proc.Heap()
 			}
 			u.Host = fmt.Sprintf("www.site-%d.example", i)
-			p.Wait(t.Context(), &u)
+			k.Visit(t.Context(), &u, false)
 			if i%100 == 0 {
 				time.Sleep(5 * time.Millisecond)
 			}
-			if n := p.lanes.Len(); n > 50_000 {
+			if n := k.lanes.Len(); n > 50_000 {
 				t.Fatalf("%d origins remembered", n)
 			}
 		}
@@ -165,33 +190,34 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 		if kept/50_000 > 550 {
 			t.Errorf("%d bytes for each origin; the doc of Pacer says some 500", kept/50_000)
 		}
-		runtime.KeepAlive(p)
+		runtime.KeepAlive(k)
 	})
 }
 
 // A URL may be long; of an origin, its name is kept.
 func TestPacerKeepsNoTextOfURLs(t *testing.T) {
-	p := &Pacer{Delay: -1}
+	k := keeper()
+	k.Delay = 0
 	before := proc.Heap()
 	for i := range 200 {
 		u, err := url.Parse(fmt.Sprintf("http://%d.example/%s", i, strings.Repeat("x", 100_000)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Wait(t.Context(), u)
+		k.Visit(t.Context(), u, false)
 	}
 	if kept := proc.Heap() - before; kept > 1_000_000 {
 		t.Errorf("%d bytes live after 200 origins", kept)
 	}
-	runtime.KeepAlive(p)
+	runtime.KeepAlive(k)
 }
 
 // Who is in line before whom: robots.txt is before a request that has a turn of Wait, which
 // may be waiting for it.
 func TestPacerLineOrder(t *testing.T) {
 	l := new(lane)
-	for _, k := range []turns.Kind{turns.Page, turns.Visitor, turns.Visit, turns.Robots, turns.Visitor, turns.Robots, turns.Page} {
-		l.join(&waiter{kind: k})
+	for _, kind := range []turns.Kind{turns.Page, turns.Visitor, turns.Visit, turns.Robots, turns.Visitor, turns.Robots, turns.Page} {
+		l.join(&waiter{caller: caller{kind: kind}})
 	}
 	var got []turns.Kind
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
@@ -205,15 +231,16 @@ func TestPacerLineOrder(t *testing.T) {
 // What is kept of one origin is bounded, however many tokens ask it and however many turns of Wait are never used.
 func TestPacerKeepsLittleOfOneOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, o := &Pacer{Delay: -1}, originAt(t, "a.example")
+		k, o := keeper(), originAt(t, "a.example")
+		k.Delay = 0
 		res := &fetch.Result{Policy: policy.Parse(nil), Time: time.Now()}
 		for i := range 1000 {
-			p.learn(o, res.Policy.Group(""), fmt.Sprint("bot", i), res)
-			if err := p.Wait(t.Context(), &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprint("/", i)}); err != nil {
+			k.Learn(o, res.Policy.Group(""), fmt.Sprint("bot", i), res)
+			if err := k.Visit(t.Context(), &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprint("/", i)}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if l := p.lane(o, time.Now()); len(l.lessons) != mostTokens || len(l.grants) > mostGrants || len(l.grants) < mostGrants/2 {
+		if l := k.lane(o, time.Now()); len(l.lessons) != mostTokens || len(l.grants) > mostGrants || len(l.grants) < mostGrants/2 {
 			t.Errorf("kept %d lessons and %d turns, want %d and at most %d, at least half of that", len(l.lessons), len(l.grants), mostTokens, mostGrants)
 		}
 	})

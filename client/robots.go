@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/pacing"
-	"github.com/robotsgate/robotsgate/client/turns"
+	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -22,7 +21,7 @@ import (
 // A turn for robots.txt waits for no place. So two origins that redirect to each other, each with its place
 // taken, do not wait for each other.
 type robotsVisit struct {
-	pacer  *Pacer
+	keeper *pace.Keeper
 	ctx    context.Context // bounds the waiting for all turns
 	origin fetch.Origin    // of own
 	own    *Turn
@@ -56,7 +55,7 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	if o == v.origin {
 		return nil
 	}
-	turn, _, err := v.pacer.robotsTurn(ctx, o)
+	turn, _, err := robotsTurn(ctx, v.keeper, o)
 	if err != nil {
 		v.late, _ = errors.AsType[*LateError](err)
 		return err
@@ -69,19 +68,16 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 // again waits for the turn of a retry, if that can come in time.
 func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time) error {
 	turn := v.current.Load()
-	if turn.place.lost() {
-		return errLost
+	if turn.place.Lost() {
+		return pace.ErrLost
 	}
-	v.pacer.mu.Lock()
-	now := v.pacer.now()
-	at := pacing.Later(v.pacer.spaced(turn.place.lane, now, now), turn.place.Resume) // if this request ends now
-	v.pacer.mu.Unlock()
-	if at.After(until) {
+	now := v.keeper.Now()
+	if at := v.keeper.NextAfter(turn.place, now); at.After(until) {
 		return lateAt(o, at, now, false)
 	}
 	turn.End()
 	v.current.Store(nil)
-	next, _, err := v.pacer.robotsTurn(ctx, o)
+	next, _, err := robotsTurn(ctx, v.keeper, o)
 	if err == nil {
 		v.current.Store(next)
 	}
@@ -96,22 +92,22 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 // check is for fetch.WithTurns. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
 	turn := v.current.Load()
-	if turn == nil || !v.pacer.lapsed(turn.place) {
+	if turn == nil || !v.keeper.Lapsed(turn.place) {
 		return nil
 	}
-	turn.place.lease.gone.Store(true)
-	return errLost
+	turn.place.Lose()
+	return pace.ErrLost
 }
 
 // lost reports whether there is no answer because of us.
 func (v *robotsVisit) lost() bool {
 	turn := v.current.Load()
-	return v.queued || turn != nil && turn.place.lost()
+	return v.queued || turn != nil && turn.place.Lost()
 }
 
 func (v *robotsVisit) note(status int, retryAfter time.Duration) {
 	if turn := v.current.Load(); turn != nil {
-		v.pacer.note(turn.place, status, retryAfter, v.pacer.now())
+		v.keeper.Answered(turn.place, status, retryAfter, v.keeper.Now())
 	}
 }
 
@@ -129,7 +125,7 @@ func (v *robotsVisit) linger() {
 		return
 	}
 	v.end()
-	wait := max(v.late.At.Sub(v.pacer.now()), 0)
+	wait := max(v.late.At.Sub(v.keeper.Now()), 0)
 	select {
 	case <-time.After(wait + rand.N(wait+1)):
 	case <-v.ctx.Done():
@@ -137,12 +133,12 @@ func (v *robotsVisit) linger() {
 }
 
 // robotsTurn waits for a turn to read the robots.txt of o. With an error, the Turn is none.
-func (p *Pacer) robotsTurn(ctx context.Context, o fetch.Origin) (*Turn, time.Duration, error) {
-	pl, waited, err := p.turn(ctx, o, turns.Robots, recheck{})
+func robotsTurn(ctx context.Context, k *pace.Keeper, o fetch.Origin) (*Turn, time.Duration, error) {
+	pl, waited, err := k.Robots(ctx, o)
 	if err != nil {
 		return new(Turn), waited, err
 	}
-	return &Turn{pacer: p, place: pl}, waited, nil
+	return &Turn{keeper: k, place: pl}, waited, nil
 }
 
 // robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
@@ -157,30 +153,30 @@ const robotsPatience = 90 * time.Second
 // hour"), robots.txt is unreachable, and the Result says until when. A good copy stays in
 // use. If a delay or a queue of ours is in the way, that says nothing about the site: the
 // error tells the cache to keep nothing.
-func (p *Pacer) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
-	if p == nil {
+func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
+	if k == nil {
 		return read(ctx, o, prev)
 	}
 	turn, cancel := context.WithTimeout(ctx, robotsPatience)
 	defer cancel()
-	own, waited, err := p.robotsTurn(turn, o)
+	own, waited, err := robotsTurn(turn, k, o)
 	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
-		return pausedRobots(late, p.now()), nil
+		return pausedRobots(late, k.Now()), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
-	v := &robotsVisit{pacer: p, ctx: turn, origin: o, own: own, at: o}
+	v := &robotsVisit{keeper: k, ctx: turn, origin: o, own: own, at: o}
 	v.current.Store(own)
 	defer v.end()
 	res, err := read(fetch.WithTurns(ctx, v.check, v.next), o, prev)
 	switch {
 	case v.lost():
-		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, errLost)
+		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, pace.ErrLost)
 	case err == nil:
 		v.note(res.StatusCode, res.RetryAfter)
 	case v.late != nil && v.late.Paused:
-		return pausedRobots(v.late, p.now()), nil
+		return pausedRobots(v.late, k.Now()), nil
 	case waited > 0: // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}

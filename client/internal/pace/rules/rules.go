@@ -1,7 +1,7 @@
-// Package pacing has the rules of a turn at one origin, as turns.Store states them: what a request keeps its
-// distance from, who goes first, when a place is free, and how pauses grow. A client.Pacer keeps them for one
-// process, and package memturns for a fleet in tests.
-package pacing
+// Package rules has the rules of a turn at one origin, as turns.Store states them: what a request keeps its
+// distance from, who goes first, when a place is free, and how pauses grow. Package pace keeps them for one
+// process, redisturns in Redis, and memturns for a fleet in tests.
+package rules
 
 import (
 	"math/rand/v2"

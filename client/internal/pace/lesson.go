@@ -1,11 +1,11 @@
-package client
+package pace
 
 import (
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/pacing"
+	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -60,7 +60,7 @@ func (a *pace) at(t time.Time) (delay time.Duration, ok bool) {
 // nextChange returns when, after t, the answer of at may change; zero if it never does.
 func (a *pace) nextChange(t time.Time) time.Time {
 	var next time.Time
-	midnight := t.Truncate(day) // in UTC
+	midnight := t.Truncate(Day) // in UTC
 	for _, r := range a.rates {
 		for _, minute := range []int{r.from, r.to, r.from + minutesOfDay, r.to + minutesOfDay} {
 			edge := midnight.Add(time.Duration(minute) * time.Minute)
@@ -103,31 +103,31 @@ const (
 	tokenIdle = time.Hour
 )
 
-// learn notes what group g asks of a token, in the robots.txt of o that res is. The
+// Learn notes what group g asks of a token, in the robots.txt of o that res is. The
 // records of a hostile file take milliseconds to go through, so no file is learned twice
 // for one token. An unreachable file teaches nothing: what was asked for before still is.
-func (p *Pacer) learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
-	now := p.now()
-	if p.knows(o, token, res, now) || res.Err != nil {
+func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
+	now := k.Now()
+	if k.knows(o, token, res, now) || res.Err != nil {
 		return
 	}
 	asked := paceOf(g)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.lane(o, now)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lane(o, now)
 	token = strings.Clone(token) // it may be part of a header
 	l.teach(lesson{token: token, agent: res.UserAgent, read: res.Time, used: now, pace: asked}, now)
-	p.learned(l, now)
+	k.learned(l, now)
 	l.wakeFirst()
 }
 
 // knows reports whether that file, or a newer one, was learned for the token. It notes
 // that the token is in use, and drops those that are not.
-func (p *Pacer) knows(o fetch.Origin, token string, res *fetch.Result, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.lane(o, now)
-	l.read = pacing.Later(l.read, res.Time)
+func (k *Keeper) knows(o fetch.Origin, token string, res *fetch.Result, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lane(o, now)
+	l.read = rules.Later(l.read, res.Time)
 	known, idle := false, false
 	for i := range l.lessons {
 		b := &l.lessons[i]
@@ -207,6 +207,6 @@ func (a *pace) more(b pace, t time.Time) bool {
 	return mine > others || !b.asks() && a.asks()
 }
 
-// day bounds every wait that a site can cause, so one absurd value freezes no origin for
+// Day bounds every wait that a site can cause, so one absurd value freezes no origin for
 // ever. The horizon of RFC 9309 §2.4 is a day as well.
-const day = 24 * time.Hour
+const Day = 24 * time.Hour
