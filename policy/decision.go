@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
@@ -75,7 +77,7 @@ func printable(s string) string {
 			b = append(b, s[:n]...)
 		} else {
 			for i := range n {
-				b = appendEscape(b, s[i])
+				b = ascii.AppendEscape(b, s[i])
 			}
 		}
 		s = s[n:]

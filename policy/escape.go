@@ -121,7 +121,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 		if keep {
 			dst = append(dst, c)
 		} else {
-			dst = appendEscape(dst, c)
+			dst = ascii.AppendEscape(dst, c)
 		}
 	}
 	return dst
@@ -161,11 +161,6 @@ func isOne(c byte, query bool) bool {
 		return query
 	}
 	return false
-}
-
-func appendEscape(dst []byte, c byte) []byte {
-	const hex = "0123456789ABCDEF"
-	return append(dst, '%', hex[c>>4], hex[c&15])
 }
 
 // view returns b as a string without copying it. The string must be gone before

@@ -22,6 +22,12 @@ func Unescape[S string | []byte](s S) (c byte, ok bool) {
 	return unhex(s[0])<<4 | unhex(s[1]), true
 }
 
+// AppendEscape appends the escape of c (RFC 3986 §2.1).
+func AppendEscape(dst []byte, c byte) []byte {
+	const digits = "0123456789ABCDEF"
+	return append(dst, '%', digits[c>>4], digits[c&15])
+}
+
 func isHex(c byte) bool { return IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 func unhex(c byte) byte {

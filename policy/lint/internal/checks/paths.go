@@ -314,11 +314,10 @@ func (f *checker) escapes(l *model.Line) {
 
 // reescape returns the pattern as RFC 3986 §6.2.2 would write it: what is outside
 // ASCII and stray percent signs escaped, escapes in upper case and only where they
-// are needed.
+// are needed. It is what a file may say instead, and no form to compare: that is policy's, in which both are one.
 func reescape(v string) string {
-	const digits = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := 0; i < len(v) && b.Len() <= report.MaxReplacement; i++ {
+	var b []byte
+	for i := 0; i < len(v) && len(b) <= report.MaxReplacement; i++ {
 		c, ok := v[i], false
 		if c == '%' {
 			if c, ok = ascii.Unescape(v[i+1:]); !ok {
@@ -329,15 +328,15 @@ func reescape(v string) string {
 		// and Google tells the others from their escapes too.
 		switch {
 		case ok && ascii.IsUnreserved(c) || c < 0x80 && v[i] != '%':
-			b.WriteByte(c)
+			b = append(b, c)
 		default:
-			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+			b = ascii.AppendEscape(b, c)
 		}
 		if ok {
 			i += 2
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // session tells a pattern that holds the value of a session identifier: eight
