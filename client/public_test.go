@@ -221,13 +221,18 @@ func TestPublicOnlyOverABaseOfItsOwnMind(t *testing.T) {
 			connect(httptrace.GotConnInfo{Conn: private})
 			return &http.Response{StatusCode: http.StatusBadGateway}, nil
 		}, client.ErrNotPublic},
+		{"answers", func(func(httptrace.GotConnInfo)) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("page"))}, nil
+		}, nil},
 		{"gives up before it connects", func(func(httptrace.GotConnInfo)) (*http.Response, error) {
 			return nil, context.DeadlineExceeded
 		}, context.DeadlineExceeded},
 	} {
 		var connect func(httptrace.GotConnInfo)
+		var answering context.Context // ends with the answer: a body that is still read would fail
 		base := pagesOf(func(req *http.Request) (*http.Response, error) {
-			connect = httptrace.ContextClientTrace(req.Context()).GotConn
+			answering = req.Context()
+			connect = httptrace.ContextClientTrace(answering).GotConn
 			return c.base(connect)
 		})
 		gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{PublicOnly: true}}
@@ -237,6 +242,9 @@ func TestPublicOnlyOverABaseOfItsOwnMind(t *testing.T) {
 		}
 		if connect(httptrace.GotConnInfo{Conn: late}); near.SetDeadline(time.Time{}) == nil {
 			t.Errorf("%s: what connects when RoundTrip has returned may be written to", c.name)
+		}
+		if c.want == nil && answering.Err() != nil {
+			t.Errorf("%s: what connects when RoundTrip has returned ends the answer", c.name)
 		}
 		near, _ = net.Pipe()
 		private.Conn, late.Conn = near, near

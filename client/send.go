@@ -132,9 +132,11 @@ type sending struct {
 	proxied atomic.Bool // its connection is to a proxy
 
 	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
-	// may wait for a turn, or for robots.txt: until it is over, Base must not go on, so nothing else is held up.
+	// may wait for a turn, or for robots.txt: until it has ended, Base must not go on with that connection. Others it
+	// may go on with: when it returns, it is over, looks ends, and a look that still waits with it.
 	looking sync.Mutex
-	over    bool      // Base has returned: it sends nothing more
+	looks   context.Context
+	over    atomic.Bool // Base has returned: it sends nothing more
 	fresh   time.Time // when robots.txt was asked, and before it was signed
 	sent    int       // times that it may have been sent, by earlier sendings of the RoundTrip too
 	times   int       // times that Base has had a connection for it
@@ -220,8 +222,10 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 		s.bare, s.signed = out, signed
 	}
 	atOnce := s.signed == nil && s.turn != nil && s.turn.place.Began.Equal(s.turn.place.Decided)
+	until, stop := untilCancel(s.req)
+	defer stop()
 	if !atOnce && (!g.wire || isOther(out.URL)) { // Base may tell httptrace nothing
-		if s.stopped = s.mayStart(); s.stopped != nil {
+		if s.stopped = s.mayStart(until); s.stopped != nil {
 			return refuse(out, s.stopped)
 		}
 	}
@@ -230,14 +234,18 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
 	s.watched, s.cancel = ctx, cancel
+	looks, enough := context.WithCancel(until)
+	defer enough()
+	s.looks = looks
 	if g.publicOnly {
 		ctx = context.WithValue(ctx, proxiedKey{}, &s.proxied)
 	}
 	watched := signed.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: s.gotConn}))
 	res, err := g.hand(watched)
-	s.looking.Lock()
-	s.over = true
-	s.looking.Unlock()
+	s.over.Store(true)
+	enough()
+	s.looking.Lock() // until a look has ended that began before
+	defer s.looking.Unlock()
 	if err == nil && res.Request == watched {
 		res.Request = signed
 	}
@@ -249,17 +257,22 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 func (s *sending) gotConn(got httptrace.GotConnInfo) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	if !s.over && s.stopped == nil {
+	if !s.over.Load() && s.stopped == nil {
 		s.times++
-		s.stopped = s.mayGo(got.Conn)
+		if err := s.mayGo(got.Conn); !s.over.Load() {
+			s.stopped = err
+		}
 	}
-	if !s.over && s.stopped == nil {
+	if !s.over.Load() && s.stopped == nil {
 		s.sent++
 		return
 	}
-	s.cancel(s.stopped)
-	if got.Conn != nil && !s.shared(got.Conn) {
+	alone := got.Conn != nil && !s.shared(got.Conn)
+	if alone {
 		got.Conn.Close()
+	}
+	if !alone || !s.over.Load() { // else the caller may be reading the answer
+		s.cancel(s.stopped)
 	}
 }
 
@@ -286,14 +299,12 @@ func (s *sending) mayGo(conn net.Conn) error {
 	case s.times > 1:
 		s.fresh = time.Time{}
 	}
-	return s.mayStart()
+	return s.mayStart(s.looks)
 }
 
 // mayStart makes now the start of the request, and brings up to date what is older than freshTime. It returns
 // why the request must not be sent, or nil.
-func (s *sending) mayStart() error {
-	ctx, stop := untilCancel(s.req)
-	defer stop()
+func (s *sending) mayStart(ctx context.Context) error {
 	for range 3 { // a robots.txt that has to be read takes time as well
 		now, err := s.begin(ctx)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -521,4 +522,47 @@ func TestALentHeaderIsOfOneRequestAtATime(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Base may have an answer from elsewhere while it connects: a look that waits for its turn then ends with it.
+func TestNoAnswerWaitsForALookThatBaseNoLongerWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		conn := located{near, &net.TCPAddr{IP: net.IPv4(93, 184, 215, 14), Port: 80}}
+		var looks sync.WaitGroup
+		base := pagesOf(func(req *http.Request) (*http.Response, error) {
+			connect := httptrace.ContextClientTrace(req.Context()).GotConn
+			if req.URL.Path == "/first" {
+				time.Sleep(90 * time.Second) // the other starts meanwhile, so this one has to wait again
+				looks.Go(func() { connect(httptrace.GotConnInfo{Conn: conn}) })
+				time.Sleep(time.Second)
+			}
+			return answer(200, "", "page"), nil
+		})
+		gate := &client.Transport{
+			Base: base, Fetcher: &fetch.Fetcher{PublicOnly: true}, Pacer: &client.Pacer{Delay: time.Minute, MaxUnderway: 2},
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			start := time.Now()
+			if res, err := gate.RoundTrip(request("GET", "http://site.example/first", nil)); err != nil {
+				t.Error(err)
+			} else if res.Body.Close(); time.Since(start) > 155*time.Second {
+				t.Errorf("answered after %v, want as soon as Base is", time.Since(start))
+			}
+			looks.Wait()
+		})
+		time.Sleep(time.Second)
+		both.Go(func() {
+			res, err := gate.RoundTrip(request("GET", "http://site.example/second", nil))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			res.Body.Close()
+		})
+		both.Wait()
+	})
 }
