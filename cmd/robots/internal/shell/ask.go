@@ -1,5 +1,8 @@
 package shell
 
+// Few questions over the network, as check and fetch have them: Asked is one, and Await says on a terminal
+// what is waited for. For lists there is the Meter of progress.go. filter and serve use Asked alone.
+
 import (
 	"context"
 	"fmt"
@@ -13,27 +16,29 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Asked is one origin whose robots.txt is being asked for.
+// Asked is one origin whose robots.txt is being asked for. Result and Err may be read when Done is closed.
 type Asked struct {
 	Origin fetch.Origin
+	// when NewAsked was called, for those who tell how long it takes
 	Since  time.Time
 	Done   chan struct{} // closed once Result and Err are set
 	Result *fetch.Result
 	Err    error
 }
 
+// NewAsked returns a question that Run, once, has to be called for.
 func NewAsked(o fetch.Origin) *Asked {
 	return &Asked{Origin: o, Since: time.Now(), Done: make(chan struct{})}
 }
 
-// Run asks by lookup.
+// Run asks by lookup, and closes Done. It must be called once.
 func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, error)) {
 	defer close(a.Done)
 	a.Result, a.Err = lookup(ctx, a.Origin)
 }
 
-// Await waits for ask. On a terminal it shows which site it waits for, and how many of all
-// have answered, in one line that is gone before anything else is written.
+// Await waits for ask. On a terminal it shows which site it waits for, and how many of all have answered, in
+// one line that is gone before anything else is written. What is known within half a second shows nothing.
 func (a *App) Await(ask *Asked, all ...*Asked) {
 	shown := false
 	if width := widthOf(a.Err); width > 0 {
@@ -47,7 +52,7 @@ func (a *App) Await(ask *Asked, all ...*Asked) {
 	}
 }
 
-// each draws at each tick until done.
+// each draws at each tick until done is closed.
 func each(tick time.Duration, done <-chan struct{}, draw func()) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -61,7 +66,8 @@ func each(tick time.Duration, done <-chan struct{}, draw func()) {
 	}
 }
 
-// waiting is the line that await shows, cut to the columns of a terminal.
+// waiting is the line that Await shows, cut to the columns of a terminal. In the last column it would wrap,
+// and could not be erased.
 func waiting(ask *Asked, all []*Asked, width int) string {
 	text := fmt.Sprintf("%s: waiting for %s", time.Since(ask.Since).Round(time.Second), answer.Visible(ask.Origin.String()))
 	answered := 0
@@ -94,4 +100,5 @@ func widthOf(w io.Writer) int {
 	return width
 }
 
+// EraseLine goes back to the first column and clears what is there, in the codes of ECMA-48.
 const EraseLine = "\r\x1b[K"

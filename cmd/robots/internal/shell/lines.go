@@ -1,5 +1,9 @@
 package shell
 
+// A LineFilter is how filter, match and the streams of serve go through a list of any length. One goroutine
+// reads and cuts the input into batches. Each batch has a goroutine that answers it. The goroutine of Run
+// writes the answers, in order.
+
 import (
 	"bufio"
 	"bytes"
@@ -11,15 +15,17 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Line is one line of input, without its end.
+// Line is one line of input, without its end. Who keeps Text keeps that of its whole batch in memory, so what
+// lives longer has to be a copy.
 type Line struct {
 	Number  int    // counted from 1
 	Text    string // a piece of that of its batch
 	TooLong bool   // text is only its beginning
 }
 
-// Bounds of what a LineFilter holds: a batch is closed at either of the first two,
-// and reading waits while maxHeld bytes of input are unanswered or unwritten.
+// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while
+// maxHeld bytes of input are unanswered or unwritten. With short lines, maxBatches is what is reached first:
+// 65,536 lines.
 const (
 	batchLines = 128
 	BatchBytes = 64 << 10
@@ -39,24 +45,29 @@ type LineFilter[A any] struct {
 	// and returns how many these are.
 	Skip func(context.Context, *bufio.Reader) (int, error)
 
-	// Answer is called from several goroutines at once, for a batch of lines each.
-	// Its error ends the run, with nothing of the batch written.
+	// Answer is called from several goroutines at once, for a batch of lines each. Its error ends the run,
+	// with nothing of the batch written. If one call waits for its Turn, all calls have to Pass theirs,
+	// unless they fail.
 	Answer func(context.Context, []Line, Turn) (A, error)
 
-	// Write is called for one batch after the other.
+	// Write is called for one batch after the other, on the goroutine of Run. Its error ends the run.
 	Write func(A) error
 
-	// Idle, if not nil, is called when Write has to wait for the next batch.
+	// Idle, if not nil, is called on the goroutine of Run when no batch is there to be written. A stream
+	// sends then what Write has kept back: its client may wait for that before it goes on.
 	Idle func() error
 
 	// Interrupt, if not nil, ends a Read that is under way. Then Run returns once nothing is read any longer.
+	// A handler needs that, since net/http takes the body back when it returns. Standard input cannot be
+	// interrupted.
 	Interrupt func()
 
-	// Memory of fill, for its next batch.
+	// Memory of fill, for its next batch. Only the goroutine that reads uses it.
 	text []byte
 	ends []lineEnd
 }
 
+// lineEnd is where a line ends in the text of its batch.
 type lineEnd struct {
 	at      int
 	tooLong bool
@@ -77,6 +88,7 @@ type batch[A any] struct {
 // outlive it in a Read that nothing can interrupt.
 func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
+	// The queue bounds how far reading is ahead in batches, and held in bytes.
 	queue := make(chan *batch[A], cmp.Or(f.Ahead, maxBatches))
 	held := semaphore.NewWeighted(maxHeld)
 	var reader sync.WaitGroup
@@ -118,12 +130,13 @@ func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A], held 
 		if err := f.Write(b.answer); err != nil {
 			return err
 		}
+		// Only now, when it is written: an answer that waits for those before it takes memory too.
 		held.Release(b.size)
 	}
 }
 
-// read puts batches on queue in order, each with a goroutine that answers it, and
-// as the last one the error that ended reading.
+// read puts batches on queue in order, each with a goroutine that answers it, and as the last one the error
+// that ended reading: io.EOF, if all is well. So write sees it only behind everything that was read.
 func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
 	in := bufio.NewReaderSize(r, BatchBytes)
 	if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
@@ -145,6 +158,7 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 			return false
 		}
 	}
+	// What one batch passes is what the next waits for.
 	turn := make(chan struct{})
 	close(turn) // of the first batch
 	for err == nil {
@@ -186,6 +200,7 @@ func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 		}
 	}
 	f.text, f.ends = text, ends
+	// one allocation for all lines of a batch
 	all, start := string(text), 0
 	b.lines = make([]Line, len(ends))
 	for i, end := range ends {
@@ -196,9 +211,11 @@ func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	return err
 }
 
-// AppendLine appends the next line to text, without its LF or CRLF, and no more than MaxLine
-// bytes of it.
+// AppendLine appends the next line to text, without its LF or CRLF, and no more than maxLine bytes of it. The
+// rest of a longer line is read and dropped. The error is io.EOF with a last line that has no end, too.
 func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong bool, err error) {
+	// With its end, a line that is just short enough may take two bytes more. What exceeds that is seen
+	// below.
 	start, most := len(text), maxLine+len("\r\n")
 	for {
 		var part []byte
@@ -217,7 +234,8 @@ func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong b
 	return text[:start+len(rest)], tooLong, err
 }
 
-// Turn lets batches do something one after the other, in the order of their lines.
+// Turn lets batches do something one after the other, in the order of their lines, while all else about them
+// goes on in parallel: filter asks for origins in the order of the list.
 type Turn struct{ comes, passed chan struct{} }
 
 // Wait waits until all batches before have passed, or for ctx.
@@ -230,5 +248,5 @@ func (t Turn) Wait(ctx context.Context) error {
 	}
 }
 
-// Pass gives the turn to the next batch.
+// Pass gives the turn to the next batch. It must be called once.
 func (t Turn) Pass() { close(t.passed) }

@@ -1,5 +1,8 @@
 package shell
 
+// What a subcommand writes is first put into an Output, and then written by Emit in one piece: so answers
+// that are found in parallel come out whole, and in order.
+
 import (
 	"bytes"
 	"context"
@@ -11,13 +14,15 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Output is what one batch of lines, or one command, has to say.
+// Output is what one batch of lines, or one command, has to say, and the exit status that it stands for. It
+// is not safe for concurrent use: each batch has its own. The zero value is empty and stands for ExitOK.
 type Output struct {
 	bytes.Buffer        // for standard output, or another file of answers
 	Problems     []byte // for standard error, a line each
 	status       int
 }
 
+// Worsen makes the status of o at least as bad as status. Emit takes it over into that of the App.
 func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
 
 // JSON writes v and a line end.
@@ -25,13 +30,14 @@ func (o *Output) JSON(v any) {
 	o.Write(append(answer.AppendAny(nil, v), '\n'))
 }
 
-// Verdict is json for what a service writes most.
+// Verdict is JSON for a verdict, which is written most: without reflection, and straight into the buffer.
 func (o *Output) Verdict(v *answer.Verdict) {
 	o.Grow(1 << 10) // most records are shorter
 	o.Write(append(v.AppendJSON(o.AvailableBuffer()), '\n'))
 }
 
-// Malformed reports a line of the input that could not be answered.
+// Malformed reports a line of the input that could not be answered. It is a failure to find out, not a
+// refusal.
 func (o *Output) Malformed(number int, err error) {
 	o.Problems = fmt.Appendf(o.Problems, "robots: line %d: %s\n", number, answer.Visible(err.Error()))
 	o.Worsen(ExitUnknown)
@@ -52,7 +58,8 @@ func (a *App) Emit(o *Output) error {
 	return err
 }
 
-// Complain reports an error that does not end the run.
+// Complain reports an error that does not end the run but has to show in the exit status. Without an error it
+// does nothing, and so does Warn.
 func (o *Output) Complain(err error) {
 	if err != nil {
 		o.Warn(err)
@@ -60,7 +67,7 @@ func (o *Output) Complain(err error) {
 	}
 }
 
-// Warn reports what makes no answer wrong.
+// Warn reports what makes no answer wrong, and leaves the status as it is.
 func (o *Output) Warn(err error) {
 	if err != nil {
 		o.Problems = fmt.Appendf(o.Problems, "robots: %s\n", answer.Visible(err.Error()))
@@ -70,8 +77,8 @@ func (o *Output) Warn(err error) {
 // maxFile bounds a file that is read from disk: 32 times what any crawler reads of one.
 const maxFile = 16 << 20
 
-// ReadFile reads a robots.txt file, or standard input for a dash. The goroutine that reads may outlive ctx, as that of
-// LineFilter.Run may.
+// ReadFile reads a robots.txt file, or standard input for a dash. A file that is too large is an error, and
+// never read in part. The goroutine that reads may outlive ctx, as that of LineFilter.Run may.
 func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	in := a.In
 	if name != "-" {
@@ -100,8 +107,8 @@ func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-// StatusOf is the exit status that v stands for. A refusal because robots.txt is unreachable
-// is "could not find out": the site has not said no.
+// StatusOf is the exit status that v stands for. A refusal because robots.txt is unreachable is "could not
+// find out": the site has not said no. So is a question that was malformed, which has no reason.
 func StatusOf(v *answer.Verdict) int {
 	switch {
 	case v.Reason == "", v.Unreachable():

@@ -1,5 +1,8 @@
 package shell
 
+// The line on standard error that shows how far filter is. What else goes to that terminal, answers included,
+// has to go through Aside, or the two would run into each other.
+
 import (
 	"cmp"
 	"fmt"
@@ -13,8 +16,9 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
-// Meter shows on a terminal how far "robots filter" is, on a line that it draws again and
-// again.
+// Meter shows on a terminal how far "robots filter" is, on a line that it draws again and again. The zero
+// value counts and shows nothing. Show is called once, before Aside and Hide. Add and Skip may be called at
+// any time: the goroutine that reads skips, while another one writes.
 type Meter struct {
 	lines atomic.Int64 // answered and written
 	bytes atomic.Int64 // that these and the skipped ones took in the input,
@@ -27,7 +31,8 @@ type Meter struct {
 	ended  chan struct{}
 }
 
-// Show starts to draw on errs, if that is a terminal and no URLs are typed there.
+// Show starts to draw on errs, if that is a terminal and no URLs are typed there: a line that is drawn would
+// erase what is being typed.
 func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	m.Beside = IsTerminal(out)
 	if !IsTerminal(errs) || Typed(in, errs, "URLs") {
@@ -60,7 +65,7 @@ func (m *Meter) Hide() {
 	}
 }
 
-// Aside has write write to the terminal, where the line is.
+// Aside has write write to the terminal, where the line is. The next tick draws it again.
 func (m *Meter) Aside(write func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,13 +81,15 @@ func (m *Meter) Add(lines, bytes int64) {
 	m.bytes.Add(bytes)
 }
 
-// Skip counts the bytes of lines that need no answer.
+// Skip counts the bytes of lines that need no answer. They are a part of what was read, but not of the rate
+// by which the time that is left is guessed.
 func (m *Meter) Skip(bytes int64) {
 	m.bytes.Add(bytes)
 	m.from.Add(bytes)
 }
 
-// sizeOf returns how many bytes are to be read, or 0 if that is not known.
+// sizeOf returns how many bytes are to be read, or 0 if that is not known, as of a pipe. An input that was
+// read in part counts from where it stands.
 func sizeOf(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -96,10 +103,11 @@ func sizeOf(in io.Reader) int64 {
 	return info.Size() - at
 }
 
-// counter tells how many lookups have ended and how many are under way, and the host of the oldest
-// of these.
+// counter tells how many lookups have ended and how many are under way, and the host of the oldest of these.
+// It is site.Origins.Progress, which this package cannot import.
 type counter = func() (done, pending int, host string, waits time.Duration)
 
+// progress is what one drawing of the line shows.
 type progress struct {
 	lines                int64
 	bytes, skipped, size int64 // size is 0 if it is not known
@@ -109,7 +117,8 @@ type progress struct {
 	waits                time.Duration // and how long
 }
 
-// line renders p in at most so many columns. What says least is left out first.
+// line renders p in at most so many columns. What says least is left out first. Rates and times that are left
+// are not shown in the first second, when they would jump.
 func (p *progress) line(width int) string {
 	lines := fmt.Sprintf("%d lines", p.lines)
 	rate, percent, left := "", "", ""

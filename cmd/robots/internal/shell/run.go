@@ -26,7 +26,9 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// App is one run of the command.
+// App is one run of the command. Every subcommand embeds it. Its methods are for one goroutine: what answers
+// in parallel collects an Output for each piece of work, and Emit is called with one after the other. Status
+// is what the process exits with: Worsen raises it, and only the end of run in main.go sets it.
 type App struct {
 	Streams
 	JSON   bool
@@ -37,7 +39,8 @@ type App struct {
 // Worsen makes the exit status at least as bad as status.
 func (a *App) Worsen(status int) { a.Status = max(a.Status, status) }
 
-// Failure marks an error that came up while a subcommand was running.
+// Failure marks an error that came up while a subcommand was running. What is none comes from the
+// command-line library, or is a UsageError: run in main.go takes both for wrong usage.
 type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }
@@ -57,6 +60,6 @@ func Runs(body func(ctx context.Context, args []string) error) func(*cobra.Comma
 	}
 }
 
-// UsageError is a mistake in how the command was called: exit status 64 and a hint
-// at --help. Every other error of a subcommand is something it could not find out.
+// UsageError is a mistake in how the command was called: exit status 64 and a hint at --help. Every other
+// error of a subcommand is something it could not find out. Usagef makes one.
 type UsageError struct{ error }

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal reports whether w is a terminal; colours and progress are shown only there.
+// IsTerminal reports whether w, a reader or a writer, is a terminal. Colours and progress are shown only
+// there. What is no *os.File, as in tests, is none.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Typed reports whether these lines are typed at a terminal, and says there that they are
-// awaited.
+// Typed says on errs that lines are awaited, if they are typed at a terminal and errs is one too, and reports
+// whether that is so. Without it, a command that reads standard input looks as if it hung.
 func Typed(in io.Reader, errs io.Writer, lines string) bool {
 	if !IsTerminal(in) || !IsTerminal(errs) {
 		return false
@@ -26,16 +27,17 @@ func Typed(in io.Reader, errs io.Writer, lines string) bool {
 	return true
 }
 
-// palette colours text, or leaves it alone.
+// palette colours text, or leaves it alone. The zero value leaves it alone.
 type palette struct{ On bool }
 
-// PaletteFor turns colours on for terminals, unless $NO_COLOR (https://no-color.org)
-// is set to anything or the terminal cannot show them.
+// paletteFor turns colours on for terminals, unless $NO_COLOR (https://no-color.org) is set to anything or
+// the terminal cannot show them.
 func paletteFor(w io.Writer) palette {
 	return palette{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// Palette is that for standard output, or what --color says.
+// Palette is that for standard output, or what --color says. Subcommands without the flag leave Color empty,
+// which is "auto".
 func (a *App) Palette() palette {
 	switch a.Color {
 	case "always", "never":
@@ -53,6 +55,7 @@ func (a *App) SetColor(when string) error {
 	return nil
 }
 
+// ColorWhen are the values of --color, for the completion as well.
 var ColorWhen = []string{"auto", "always", "never"}
 
 func (p palette) paint(code, s string) string {

@@ -1,5 +1,8 @@
 package shell
 
+// This file is how a subcommand says that it was called wrongly: errors with exit status 64, the checks of
+// the number of arguments, and the errors of flags in words of our own.
+
 import (
 	"errors"
 	"fmt"
@@ -10,15 +13,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Usagef is fmt.Errorf for a UsageError. The text names the flag or argument, and what to write instead.
 func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
 }
 
-// URLHelp is the rule of splitURL in the words of --help, where paths are not taken.
+// URLHelp is the rule of splitURL in package answer, in the words of --help, where paths are not taken.
 const URLHelp = `A URL begins with http:// or https://. Without a scheme, // or text that begins with
 a site such as example.com means https.`
 
-// Value is the value of a flag that a function reads.
+// Value is a pflag.Value that functions write and read: for flags that have to be looked at when they are
+// given, so that the error names the flag. Its Type is none that FlagError knows, which then shows the error
+// of Read.
 type Value struct {
 	Text func() string
 	Read func(string) error
@@ -28,7 +34,7 @@ func (v Value) String() string        { return v.Text() }
 func (v Value) Set(text string) error { return v.Read(text) }
 func (v Value) Type() string          { return "value" }
 
-// AtLeastOne and one check the number of arguments.
+// AtLeastOne checks that there are arguments, which what names. So does One for a single one.
 func AtLeastOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -38,6 +44,7 @@ func AtLeastOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// One is AtLeastOne for exactly one argument.
 func One(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -62,7 +69,8 @@ func UnknownCommand(root *cobra.Command, name string) error {
 	return Usagef("unknown command %q%s", name, DidYouMean("", root.SuggestionsFor(name)))
 }
 
-// FlagError says in plain words what pflag has found wrong.
+// FlagError says in plain words what pflag has found wrong. Its own texts quote Go's (strconv.ParseInt), and
+// do not say what would be right.
 func FlagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
 	case *pflag.NotExistError:
@@ -89,7 +97,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return UsageError{err}
 }
 
-// Similar has names compared as those of subcommands are.
+// Similar returns those of names that are near to name. cobra compares the names of subcommands only, so
+// these are made into such.
 func Similar(names []string, name string) []string {
 	all := cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, n := range names {
@@ -98,6 +107,7 @@ func Similar(names []string, name string) []string {
 	return all.SuggestionsFor(name)
 }
 
+// DidYouMean is the end of an error that suggests names, each behind prefix. It is empty without names.
 func DidYouMean(prefix string, names []string) string {
 	if len(names) == 0 {
 		return ""
