@@ -1,5 +1,8 @@
 package site
 
+// The http.Transport below every gate, and --connect-to, which leads connections elsewhere without a change
+// to the request: the name in TLS and the Host field stay those of the site.
+
 import (
 	"context"
 	"net"
@@ -10,7 +13,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// Transport is net/http's own, with the --connect-to mappings.
+// Transport is net/http's own, with the --connect-to mappings. Each call makes another one. With a mapping no
+// proxy is used: it would connect in our place, and know nothing of them.
 func (n *Network) Transport() (*http.Transport, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	if len(n.ConnectTo) == 0 {
@@ -27,6 +31,7 @@ func (n *Network) Transport() (*http.Transport, error) {
 	base.Proxy = nil
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		// the first that fits is the one, as with curl
 		for _, p := range all {
 			if to, ok := p.apply(address); ok {
 				address = to

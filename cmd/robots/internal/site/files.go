@@ -1,5 +1,8 @@
 package site
 
+// Whole files, for those who show them or read them in several dialects: GET /v1/robots, as=all and the page
+// of serve. What decides is the gate's Cache, which has rules and no file.
+
 import (
 	"context"
 	"time"
@@ -10,8 +13,9 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Files keeps whole answers, which a cache.Cache does not, as long as it keeps any: questions
-// about one site ask it once a minute.
+// Files keeps whole answers, which a cache.Cache does not, as long as it keeps any: for a minute, the
+// shortest time that a Cache keeps a result. However many ask about a site meanwhile, it is asked once.
+// Failures are kept as long. Beyond maxFiles the site that has been unused the longest is asked again.
 type Files struct {
 	find    finder
 	latest  *lru.Cache[fetch.Origin, *fetch.Result]
@@ -21,12 +25,14 @@ type Files struct {
 // maxFiles bounds the memory: 32 MiB of files at their limit.
 const maxFiles = 64
 
+// NewFiles returns Files that find fetches, which has to read by RFC9309 and to have a deadline of its own.
 func NewFiles(find finder) *Files {
 	latest, _ := lru.New[fetch.Origin, *fetch.Result](maxFiles) // fails for a size below 1 only
 	return &Files{find: find, latest: latest}
 }
 
-// Get returns the answer of o in RFC9309. A fetch that callers wait for goes on without them.
+// Get returns the answer of o in RFC9309, which Result.In reads in any other dialect. A fetch that callers
+// wait for goes on without them: the next one finds it. The result is shared and must not be changed.
 func (f *Files) Get(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	if res, ok := f.latest.Get(o); ok && time.Since(res.Time) < time.Minute {
 		return res, nil

@@ -1,5 +1,8 @@
 package site
 
+// The flags that several subcommands have, with their completions. What a flag can refuse when it is given,
+// it refuses then; what depends on others, the subcommand sees to when it runs.
+
 import (
 	"context"
 	"errors"
@@ -18,7 +21,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Network is what the subcommands that fetch robots.txt have in common.
+// Network is what the subcommands that fetch robots.txt have in common: who asks, by the Asker in it, and the
+// way to the server. Register and RegisterCache fill it; Open makes a gate of it. A zero Timeout is refused.
+// If CacheAt, the file or URL of --cache, is empty, what is read is kept in memory only.
 type Network struct {
 	answer.Asker
 	UserAgent string
@@ -59,6 +64,8 @@ func UsesVar(cmd *cobra.Command, k *answer.Asker) {
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// AgreementsVar adds --agreements. The file is read when the flag is given, so a line that is not understood
+// ends the run before anything is asked.
 func AgreementsVar(cmd *cobra.Command, k *answer.Asker) {
 	set := func(name string) error {
 		if k.Agreed != nil {
@@ -73,7 +80,8 @@ func AgreementsVar(cmd *cobra.Command, k *answer.Asker) {
 	cmd.Flags().Func("agreements", "decide first by the rules in this `FILE` that sites have agreed to (see the README)", set)
 }
 
-// UsageLabels are the labels that the standard table of package usage has, in its order.
+// UsageLabels are the labels that the standard table of package usage has, in its order, each once. Those of
+// the standard itself are the first three.
 func UsageLabels() (labels []string) {
 	for _, m := range usage.Table() {
 		if !slices.Contains(labels, string(m.Label)) {
@@ -83,8 +91,8 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-// DialectVar adds --as. all tells that it may be all of them. A mistake in the completion would mean that there is no
-// such flag, and the tests complete it.
+// DialectVar adds --as. all tells that it may be all of them, which only check can show side by side. A
+// mistake in the completion would mean that there is no such flag, and the tests complete it.
 func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	names := answer.DialectNames()
 	usage := "read robots.txt as this `DIALECT` does: " + strings.Join(names, ", ")
@@ -118,7 +126,8 @@ func (n *Network) Register(cmd *cobra.Command) {
 	n.Signing.register(cmd)
 }
 
-// Get makes a request for a page, by the name of --user-agent.
+// Get makes a request for a page, by the name of --user-agent. It is not signed yet, and has no field of
+// --header: what sends it has to see to that.
 func (n *Network) Get(ctx context.Context, url string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err == nil {

@@ -28,8 +28,12 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Gate answers questions over the network. It is the client.Transport that programs use,
-// asked and not sent through.
+// Gate answers questions over the network. It is the client.Transport that programs use, asked and not sent
+// through; only page, usage, the parts of a page and the proxy send through it.
+//
+// Open makes one. A program that runs on then calls, in this order, RunsOn, Share and Metrics.Watch: each
+// changes fields that must not change after the first question, RunsOn needs the *http.Transport that the
+// proxy wraps, and Share the store that Watch wraps. End is the last call.
 type Gate struct {
 	*client.Transport
 	Fetches atomic.Int64                         // by lookup
@@ -39,8 +43,8 @@ type Gate struct {
 	mapped  bool                                 // by --connect-to
 }
 
-// AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what
-// it has dropped must not stay in memory for its answer.
+// AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what it has
+// dropped must not stay in memory for its answer. Weak pointers of one result are equal, so they can be keys.
 type AnswerOf = weak.Pointer[fetch.Result]
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of
@@ -51,7 +55,9 @@ const (
 	maxPolicies = 256 << 20
 )
 
-// Open makes a gate from the flags. It reports on errs if the store of --cache fails.
+// Open makes a gate from the flags. What is wrong with them is a UsageError, before anything is sent. It
+// reports on errs if the store of --cache fails. Its settings are those of a run that ends: RunsOn has the
+// others.
 func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if n.Timeout <= 0 {
 		return nil, shell.Usagef("--timeout is %s: give more than 0s", n.Timeout)
@@ -76,6 +82,8 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	// client.Transport may ask with a copy of this one, see its field Fetcher. What is asked through Find and
+	// what through the Transport then count towards MaxFetches apart.
 	f := &fetch.Fetcher{
 		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
 		ObeyWalls: n.obeyWalls,
@@ -91,11 +99,13 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		StoreTimeout: 10 * time.Second,
 	}
 	return &Gate{Transport: &client.Transport{
+		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
 		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
 	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
 }
 
-// Find returns what is known of o's robots.txt, fetching it where it must.
+// Find returns what is known of o's robots.txt, fetching it where it must, and counts in Fetches what it
+// fetched. The result has no Body: a Cache keeps none. Who needs the file asks by Fetch.
 func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		g.Fetches.Add(1)
@@ -107,16 +117,21 @@ func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) 
 // load is the signature of (*fetch.Fetcher).Fetch.
 type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 
+// Source is what the Cache of g asks with. The service gives each question's Dialect to its own copy. Kind
+// keeps apart what was read with and without a signature, or with other rules about addresses and walls.
 func (g *Gate) Source(l load) *cache.Source {
 	return &cache.Source{
 		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
 	}
 }
 
-// Answer is what the server of o said. What does not change is computed once for each result.
+// Answer is what the server of o said: the "robots" of the JSON. What does not change is computed once for
+// each result, if Answers is there. That of an unreachable origin is not kept: when it is asked again is for
+// the Cache to say.
 func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
 	if res.Err != nil || g.Answers == nil {
 		src := g.Source(nil)
+		// a question may have one of its own, and each dialect has its own results
 		src.Dialect = res.Dialect
 		until := g.Cache.Until(o, src)
 		if until.IsZero() { // it has no answer of o
@@ -130,6 +145,7 @@ func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
 		a = answer.New(o, res, time.Time{})
 		g.Answers.Add(key, a)
 	}
+	// a copy: the one that is kept is shared by all who ask at the same time
 	now := *a
 	now.Age = answer.AgeOf(res)
 	return &now
@@ -140,7 +156,8 @@ func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error)
 	return g.Fetcher.Fetch(ctx, o, nil)
 }
 
-// Share makes the turns of g those of all processes that use its Redis server, if it has one.
+// Share makes the turns of g those of all processes that use its Redis server, if it has one. g must have a
+// Pacer.
 func (g *Gate) Share() {
 	if s, ok := g.Cache.Store.(*redisstore.Store); ok {
 		g.Turns = &redisturns.Store{Client: s.Client}
@@ -154,7 +171,8 @@ const (
 	maxAnswers = 2048 // kept encoded; each is some hundred bytes
 )
 
-// RunsOn gives g the settings of a program that runs on. Without private, it asks public networks only.
+// RunsOn gives g the settings of a program that runs on: robots.txt is refreshed ahead, and the bounds are
+// those of package cache. Without private, it asks public networks only.
 func (g *Gate) RunsOn(log *slog.Logger, private bool) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.Size, g.Cache.MaxBytes = 0, 0
@@ -180,8 +198,9 @@ func (g *Gate) Ping(ctx context.Context) error {
 	return g.Turns.Client.Ping(ctx).Err()
 }
 
-// End gives back turns, writes to the store what is not there yet, and closes it. That has to be done
-// after an interruption too, and what goes wrong is no reason to hide another error.
+// End gives back turns, writes to the store what is not there yet, and closes it. That has to be done after
+// an interruption too, so it outlives ctx for ten seconds at most. What goes wrong is no reason to hide
+// another error: it is written to standard error, and counts in the exit status if a file was not written.
 func (g *Gate) End(ctx context.Context, a *shell.App) {
 	const flushTime = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)

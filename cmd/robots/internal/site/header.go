@@ -15,10 +15,13 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// headerFlag is --header: fields for one site each, such as a key by which a shop lets crawlers in. They go to that
-// origin, with the request for its robots.txt and with those for its pages, and over no redirect to another.
+// headerFlag is --header: fields for one site each, such as a key by which a shop lets crawlers in. They go
+// to that origin, with the request for its robots.txt and with those for its pages, and over no redirect to
+// another. It is a hook that sees each request that is sent, and no field of a request, which net/http would
+// take along.
 type headerFlag map[fetch.Origin]http.Header
 
+// Set takes a value of the flag, which may be given more than once.
 func (h *headerFlag) Set(text string) error {
 	name, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
@@ -53,6 +56,7 @@ func (h *headerFlag) add(text string) error {
 		return err
 	case strings.Contains(site, "*"):
 		return shell.Usagef("%s is no site: name each", answer.Quoted(site))
+	// what was decided on, and what net/http writes itself
 	case slices.Contains([]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Connection"}, name):
 		return shell.Usagef("the field %s cannot be set: leave it out", answer.Quoted(name))
 	}

@@ -1,5 +1,8 @@
 package site
 
+// The series of /metrics that serve and proxy have in common: they have the same names and meanings in both,
+// and README.md lists them. The stores are counted by wrappers, which know each kind of call.
+
 import (
 	"context"
 	"errors"
@@ -61,7 +64,8 @@ func (m *Metrics) Gauge(name, help string, value func() int64) {
 		func() float64 { return float64(value()) })
 }
 
-// Watch tells of g. Its readings are for Fetched.
+// Watch tells of g, and wraps its stores: it must be called before g is asked, and after Share, which looks
+// for the store of Redis itself. Its readings are for Fetched, which the Trace of g has to call.
 func (m *Metrics) Watch(g *Gate) {
 	m.Gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(g.Cache.Stats().Origins) })
 	m.Gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return g.Cache.Stats().Bytes })
@@ -77,7 +81,8 @@ func (m *Metrics) Watch(g *Gate) {
 	}
 }
 
-// Fetched counts a reading of robots.txt.
+// Fetched counts a reading of robots.txt. "given-up" is one without a result: nobody waited any longer, there
+// was no turn in time, or the signature failed.
 func (m *Metrics) Fetched(f client.FetchedInfo) {
 	outcome := "given-up"
 	if f.Err == nil {
@@ -94,7 +99,9 @@ func (m *Metrics) failed(ctx context.Context, op string, err error) {
 	}
 }
 
-// countedStore is a cache.Store with its failures counted.
+// countedStore is a cache.Store with its failures counted. package cache looks for two more interfaces in a
+// Store, io.Closer and Locker. A wrapper hides what it does not have, and one that claims to be a Locker has
+// others wait, so there is a second type for those.
 type countedStore struct {
 	cache.Store
 	metrics *Metrics
@@ -115,6 +122,7 @@ func (s countedStore) Put(ctx context.Context, key string, data []byte, ttl time
 // Close closes the store: both that there are can be closed.
 func (s countedStore) Close() error { return s.Store.(io.Closer).Close() }
 
+// countedLocker is a countedStore of a store that is a cache.Locker as well.
 type countedLocker struct {
 	countedStore
 	locker cache.Locker

@@ -1,5 +1,8 @@
 package site
 
+// Origins stands before a Gate for the length of a run of filter. A list is answered as one: an origin that
+// was asked about once is not asked again, whatever its header says or however often it failed.
+
 import (
 	"context"
 	"math"
@@ -14,8 +17,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Origins looks up the robots.txt of each origin once in a run, many at the same time. A
-// result, even a failure, is kept until the run ends.
+// Origins looks up the robots.txt of each origin once in a run, many at the same time. A result, even a
+// failure, is kept until the run ends. Known and Progress may be called at any time, Start by one goroutine
+// after the other.
 type Origins struct {
 	run    cache.Cache // what this run has found out
 	source cache.Source
@@ -30,9 +34,9 @@ type Origins struct {
 // finder finds the robots.txt of an origin, in the --cache or over the network.
 type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
 
-// NewOrigins returns origins that are looked up with find, at most so many at a time. A list
-// may come back to an origin after a million lines, so the cache is larger than a crawler's.
-// Beyond its bounds an origin is looked up again.
+// NewOrigins returns origins that are looked up with find, at most so many at a time. A list may come back to
+// an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an origin is
+// looked up again. It has no Store: that of --cache is behind find.
 func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
@@ -59,14 +63,15 @@ func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
 	}
 }
 
-// Ended is the context of a question that waits for nothing.
+// Ended is the context of a question that waits for nothing: a Cache answers it with what it has, or not at
+// all.
 var Ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// Known returns the result of a lookup that has ended, or nil.
+// Known returns the result of a lookup that has ended, or nil. It never waits.
 func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 	r, _ := s.run.Get(Ended, o, &s.source)
 	return r
@@ -111,7 +116,8 @@ func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, erro
 	return r, nil
 }
 
-// End waits for the lookups under way, but no longer than grace.
+// End waits for the lookups under way, but no longer than grace. What has ended by then is in the store.
+// Nothing may Start any longer.
 func (s *Origins) End(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()

@@ -1,5 +1,8 @@
 package site
 
+// --sign-key and --sign-agent, and the file of a key. What signs is package sign; robots sign (sign.go) makes
+// keys and tries them.
+
 import (
 	"crypto/ed25519"
 	"crypto/x509"
@@ -41,6 +44,8 @@ func (s *signing) Hook() (func(*http.Request) error, error) {
 		return nil, err
 	}
 	signer.Agent = s.Agent
+	// A wrong --sign-agent shows when something is signed. Here it is wrong usage; later it would be the
+	// failure of each request.
 	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
 	if err := signer.Sign(try); err != nil {
 		return nil, shell.Usagef("--sign-agent: %w", err)
@@ -48,7 +53,7 @@ func (s *signing) Hook() (func(*http.Request) error, error) {
 	return signer.Sign, nil
 }
 
-// maxKey bounds a key file.
+// maxKey bounds what is read of a key file. A PEM of Ed25519 has some hundred bytes.
 const maxKey = 16 << 10
 
 // ReadKey returns a Signer with the Ed25519 key of a PEM file (PKCS #8), as keygen and
