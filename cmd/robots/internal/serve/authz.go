@@ -1,5 +1,8 @@
 package serve
 
+// GET /authz, for nginx, Caddy, Traefik and Envoy. web.Gateways finds out which request they ask about;
+// README.md has their configurations. about and judge answer turns as well.
+
 import (
 	"context"
 	"net/http"
@@ -16,6 +19,8 @@ import (
 // authzPath is what gateways ask. Envoy puts the original path behind it.
 const authzPath = "/authz"
 
+// isAuthz looks at the path as it was sent. In r.URL.Path it is unescaped, and what Envoy puts behind it may
+// look like another path.
 func isAuthz(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.RequestURI, authzPath)
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '?')
@@ -55,7 +60,8 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// asked is a question about one URL, and the robots.txt that answers it.
+// asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides
+// it.
 type asked struct {
 	answer.Asker
 	text   string
@@ -88,8 +94,8 @@ func (v *Service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
 	return verdict, nil
 }
 
-// refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what
-// stands behind the gateway.
+// refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what stands behind the
+// gateway: nginx passes on fields of this answer, and not its body.
 func (v *Service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
 	kind := verdict.Kind()
 	p := web.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())

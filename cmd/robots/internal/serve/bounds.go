@@ -2,7 +2,8 @@ package serve
 
 import "time"
 
-// The bounds of the service.
+// The bounds of the service. maxBody is for a question of /v1/match: a maxText of control characters, which
+// JSON writes with six bytes each, and its URLs. A form of the page has the same bound.
 const (
 	maxText  = 1 << 20 // of a robots.txt, twice what crawlers read
 	maxBody  = 6*maxText + 2<<20
@@ -10,8 +11,10 @@ const (
 	maxAgent = 1 << 10  // of a product token, which each answer repeats
 )
 
-// The memory that questions may take for each byte of what a stranger sends, as measured with the
-// bodies that take most: json.Decoder keeps a string three times, lint 40 bytes for one of a line.
+// The memory that questions may take for each byte of what a stranger sends, as measured with the bodies that
+// take most: json.Decoder keeps a string three times, lint 40 bytes for one of a line. They are what admit is
+// asked for. If what reads a body takes more memory one day, its factor has to grow, or Limits.Work is no
+// bound.
 const (
 	costOfJSON  = 5
 	costOfParse = 8        // of a robots.txt, for each dialect
@@ -29,7 +32,8 @@ const (
 	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
 )
 
-// Limits are the bounds that tests cannot wait for.
+// Limits are the bounds that tests cannot wait for: they set smaller ones. No field has a usual value for
+// zero.
 type Limits struct {
 	Questions int   // under way; more get a 429
 	Streams   int   // of POST /v1/decide; each holds some MiB

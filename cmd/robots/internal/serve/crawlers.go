@@ -1,5 +1,8 @@
 package serve
 
+// The crawlers that the page offers, and how each of them reads a file. A new one needs an entry in crawlers,
+// and README.md says how many there are.
+
 import (
 	"slices"
 	"strings"
@@ -7,7 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// crawler is one that people ask about.
+// crawler is one that people ask about. It is read in dialect.
 type crawler struct {
 	Token   string
 	dialect policy.Dialect
@@ -36,7 +39,7 @@ var crawlers = []struct {
 // anyOther is the crawler that no group names.
 const anyOther = "*"
 
-// crawlerOf is the one of the list that has a token, or nil.
+// crawlerOf is the one of the list that has a token, in any case, or nil. It is a copy.
 func crawlerOf(token string) *crawler {
 	all := allCrawlers()
 	if i := slices.IndexFunc(all, func(c crawler) bool { return strings.EqualFold(c.Token, token) }); i >= 0 {
@@ -52,7 +55,8 @@ func allCrawlers() (all []crawler) {
 	return all
 }
 
-// obeys is the token by which c's group is found in p.
+// obeys is the token by which c's group is found in p: that of also, if the file has a group for that and
+// none for c. Then the group for "*" does not bind c.
 func (c crawler) obeys(p *policy.Policy) string {
 	names := func(token string) bool { g := p.Group(token).Token(); return g != "" && g != anyOther }
 	if c.also != "" && !names(c.Token) && names(c.also) {
@@ -61,13 +65,14 @@ func (c crawler) obeys(p *policy.Policy) string {
 	return c.Token
 }
 
-// readers are the dialects as people call them.
+// readers are the dialects as people call them. Each of answer.Dialects has one.
 var readers = map[policy.Dialect]string{
 	policy.RFC9309: "the standard (RFC 9309)", policy.Google: "Google", policy.Yandex: "Yandex", policy.Bing: "Bing",
 	policy.Original: "the original protocol",
 }
 
-// pageRow is how some crawlers are answered, all alike.
+// pageRow is how some crawlers are answered, all alike: by a group of the same name, with the same Cells.
+// Mine is the row of the crawler that was asked about.
 type pageRow struct {
 	Crawlers []string
 	Group    string
@@ -75,7 +80,7 @@ type pageRow struct {
 	Cells    []pageCell
 }
 
-// pageCell is a verdict in the table.
+// pageCell is a verdict in the table, for one URL. It is compared with ==.
 type pageCell struct {
 	Allowed bool
 	Line    int

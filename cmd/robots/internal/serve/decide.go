@@ -1,5 +1,8 @@
 package serve
 
+// GET /v1/decide and /v1/robots, and how every handler comes to a robots.txt: find for a question, lookup
+// through the Cache, load from the site. What the page and as=all need whole goes through Service.files.
+
 import (
 	"context"
 	_ "embed"
@@ -22,7 +25,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// asker is who asks. agent and as may be empty.
+// asker is who asks: the Asker of the service, with the agent and the dialect of the question if these are
+// not empty. Its Agreed is the operator's, and no question changes it.
 func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 	k = v.Asker
 	if len(agent) > maxAgent {
@@ -84,8 +88,8 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
 	return v.send(w, media, out.Bytes())
 }
 
-// find returns what k reads of o's robots.txt for u: the whole file for all dialects. What is
-// known needs no deadline.
+// find returns what k reads of o's robots.txt for u: the whole file for all dialects. What is known needs no
+// deadline, and no look at u: that is what most questions are about.
 func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
 	if !k.All {
 		if res, err := v.lookup(site.Ended, o, k.Dialect); err == nil {
@@ -114,8 +118,8 @@ func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) 
 	return res, nil
 }
 
-// load reads an answer as RFC9309 does: the Cache reads it in the dialect of its Source, which
-// each other can do.
+// load fetches, for the Cache and for files, and counts it. It reads in the dialect of the gate, that of
+// --as. For a question in another one, the Cache and the handlers read the answer anew (fetch.Result.In).
 func (v *Service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	begin := time.Now()
 	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
@@ -123,7 +127,8 @@ func (v *Service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) 
 	return res, err
 }
 
-// fetched is told of each robots.txt that was read.
+// fetched is told of each robots.txt that was read: by load, and for turns, which the client.Transport
+// fetches for, by the Trace of the gate.
 func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 	v.metrics.Fetched(f)
 	if f.Err == nil && f.Result.Err != nil {

@@ -1,5 +1,8 @@
 package serve
 
+// The question of the page, from a query or a body, and back into a link. The names of the fields are those
+// of page.html, and links that people keep have them.
+
 import (
 	"net/http"
 	"net/url"
@@ -9,7 +12,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// pageForm is the question in the form of the page.
+// pageForm is the question in the form of the page. It is shown again as it was typed, unlike all else on the
+// page.
 type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
 	Edit   bool // the file of Site is wanted in the form
@@ -22,7 +26,8 @@ type pageForm struct {
 	As     string // a dialect; empty: that of the crawler
 }
 
-// readForm reads the form from a query.
+// readForm reads the form from a query. What is too long is emptied in f, because the page shows f with the
+// error.
 func readForm(r *http.Request) (f pageForm, err error) {
 	q, err := parameters(r, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
 	if err != nil {
@@ -58,7 +63,8 @@ func readForm(r *http.Request) (f pageForm, err error) {
 	return f, nil
 }
 
-// Link is the address of the question, or empty if that would be too long.
+// Link is the address of the question, or empty if that would be too long. It has no edit and no lint: those
+// are steps, and no questions.
 func (f *pageForm) Link() string {
 	if len(f.Robots) > maxLink {
 		return ""
@@ -84,7 +90,7 @@ func (f *pageForm) Link() string {
 	return ""
 }
 
-// lines are the questions of the form.
+// lines are the questions of the form, without empty lines.
 func (f *pageForm) lines() (lines []string, err error) {
 	for l := range strings.Lines(f.URLs) {
 		if l = strings.TrimSpace(l); l != "" {

@@ -1,5 +1,10 @@
 package serve
 
+// POST /v1/match and /v1/lint, which are about a file in the body and ask no site. A body of match may have
+// millions of URLs, so it lies in a spool and is read twice: once to see that all of it is well-formed, and
+// to find the file, and once to answer. Memory stays the same, and a question with a fault gets a problem
+// document, not half an answer.
+
 import (
 	"cmp"
 	"context"
@@ -73,14 +78,16 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// matching is a question that was read.
+// matching is a question that was read, with the group that answers it.
 type matching struct {
 	answer.Asker
 	group policy.Group
 	urls  int64 // where they begin in the body
 }
 
-// matching reads a question. What is large in it is held until it is released.
+// matching reads a question. What is large in it is held until it is released: the policy, while the client
+// takes its answers at its own pace. So that is taken from Service.policies, which nobody waits for. What
+// reading took of Service.work is given back here.
 func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
 	size := spool.Size()
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
@@ -136,13 +143,15 @@ func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
 }
 
 // readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
-// reads the value. A name has one spelling, and is there once.
+// reads the value. A name has one spelling, and is there once: encoding/json would take any case and the last
+// one, and another reader of the same body the first.
 func readObject(from io.Reader, fields map[string]any) (err error) {
 	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
 	}
 	defer func() {
+		// An EOF within the object is half a body. Only before it, it means that there is none: see readJSON.
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
@@ -180,7 +189,7 @@ func readObject(from io.Reader, fields map[string]any) (err error) {
 	return nil
 }
 
-// readURLs reads the list of URLs, and keeps where it begins.
+// readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it.
 func (q *matchQuestion) readURLs(d *json.Decoder) error {
 	q.asked = false
 	switch t, err := d.Token(); {

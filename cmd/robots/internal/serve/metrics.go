@@ -1,5 +1,7 @@
 package serve
 
+// The series of /metrics that only serve has. site.Metrics has those that the proxy has as well.
+
 import (
 	"net/http"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
+// metrics are what a Service counts. The handlers use them concurrently.
 type metrics struct {
 	*site.Metrics
 	decisions    *prometheus.CounterVec
@@ -39,7 +42,8 @@ func newMetrics(g *site.Gate) *metrics {
 	return m
 }
 
-// count counts what next answers.
+// count counts what next answers, by the class of the status; a 429 counts by itself. The counters are found
+// beforehand: to find one by its label takes longer than to count.
 func (m *metrics) count(next http.Handler) http.Handler {
 	classes := map[int]prometheus.Counter{}
 	for _, class := range statusClasses {
@@ -61,7 +65,7 @@ func (m *metrics) count(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter keeps the status of an answer.
+// statusWriter keeps the status of an answer. A handler that writes none has answered 200.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -75,7 +79,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// decided counts decisions that were asked for at a time.
+// decided counts decisions that were asked for at begin, each by its outcome (answer.Verdict.Outcome).
 func (m *metrics) decided(begin time.Time, outcomes ...string) {
 	m.decisionTime.Observe(time.Since(begin).Seconds())
 	for _, o := range outcomes {

@@ -41,8 +41,8 @@ func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 	return v.answer(w, status, page.Media, release, func(to io.Writer) error { return page.Write(to, view) })
 }
 
-// askPage reads the question, and answers it if there is one. What that takes of memory has to be
-// released.
+// askPage reads the question into view, and answers it if there is one. What that takes of memory has to be
+// released, with an error too: release is never nil.
 func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
 	release, err = v.readForm(w, r, &view.Form)
 	f := &view.Form
@@ -92,7 +92,8 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	return release, err
 }
 
-// fileOf reads the robots.txt of the site of a URL.
+// fileOf reads the robots.txt of the site of a URL. Of a site in a private network the answer says so: if it
+// were unreachable, people would look for the fault there.
 func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.Origin, res *fetch.Result, err error) {
 	if u, o, err = askedSite("site", text); err != nil {
 		return u, o, nil, err
@@ -110,6 +111,7 @@ func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.
 
 // readForm reads the query, or the body of a POST, into f.
 func (v *Service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
+	// A POST is read as if its body were the query, so that both are checked by the same rules.
 	asked, release := r, func() {}
 	if r.Method == http.MethodPost {
 		spool, err := v.body(w, r, maxBody, "application/x-www-form-urlencoded")
@@ -162,7 +164,8 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// newPageAnswer is an answer without anything that depends on the file.
+// newPageAnswer is an answer without anything that depends on the file. Without an "as" in the form, the file
+// is read as the engine of the crawler reads it, and that of an unknown crawler as the service does.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	c := cmp.Or(crawlerOf(f.Agent), &crawler{f.Agent, v.Dialect, ""})
 	who, err := v.asker(c.Token, f.As)

@@ -1,5 +1,9 @@
 package serve
 
+// What a page shows besides its text, for the page's question "may this be rendered?". It is the only page of
+// a site that the service reads, and it goes through the gate: robots.txt decides for the crawler of --agent,
+// and turns are kept.
+
 import (
 	"context"
 	"errors"
@@ -20,8 +24,9 @@ const (
 	maxPartsHold = 256 << 10 // of one element
 )
 
-// partsOf are the URLs of the images, scripts and styles of a page, which is read as the service itself
-// may. The error says why there are no more.
+// partsOf are the URLs of the images, scripts and styles of a page, maxPageURLs at most, each once. The page
+// is read as the service itself may. The error says why there are no more. A reading takes the place of a
+// stream, which bounds how many there are.
 func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
 	select {
 	case v.streams <- struct{}{}:

@@ -1,5 +1,8 @@
 package serve
 
+// What the handlers have in common in reading a question and in telling what is wrong with it. Each error
+// here is a web.Problem, which names the parameter or field that is at fault.
+
 import (
 	"cmp"
 	"encoding/json"
@@ -58,8 +61,8 @@ func malformedIn(query string) string {
 	return ""
 }
 
-// siteOf is askedSite for a question whose answer may be known: to decide is to see whether the URL
-// can be sent.
+// siteOf reads a URL and its origin. Whether net/http would send the URL is not looked at: the decision
+// tells, and most questions are about what is known, where it costs no request.
 func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
@@ -71,7 +74,8 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	return u, o, nil
 }
 
-// askedSite reads the URL of a question whose site is to be asked.
+// askedSite is siteOf for a question whose site is to be asked, which must not be asked for the sake of a URL
+// that nothing would send.
 func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 	u, o, err := siteOf(name, text)
 	if err == nil {
@@ -80,7 +84,8 @@ func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 	return u, o, err
 }
 
-// sendable returns the problem of a URL that nothing would send.
+// sendable returns the problem of a URL that nothing would send. Every other one has a decision by an empty
+// policy.
 func sendable(u *url.URL) error {
 	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
 		return noOrigin(err)
@@ -88,17 +93,20 @@ func sendable(u *url.URL) error {
 	return nil
 }
 
+// noOrigin is the problem of a URL: 422, as the parameter is there and what it says cannot be asked about.
 func noOrigin(err error) *web.Problem {
 	return web.NewProblem(http.StatusUnprocessableEntity, "url", "%v", err)
 }
 
-// crossSite reports whether a browser says that another site has it ask.
+// crossSite reports whether a browser says that another site has it ask (Fetch Metadata). Programs send no
+// such field.
 func crossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-// accepts returns the problem of a body that is of none of these media types, or coded.
+// accepts returns the problem of a body that is of none of these media types, or coded. A type of "" admits a
+// body that states none, and is not named in the problem.
 func accepts(r *http.Request, types ...string) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
@@ -126,7 +134,7 @@ func problemOf(err error) *web.Problem {
 	return web.Unavailable(err.Error())
 }
 
-// readAll is what has been spooled.
+// readAll is what has been spooled, in memory that has to be admitted before.
 func readAll(spool *web.Spool) ([]byte, error) {
 	from, err := spool.Reader(0)
 	if err != nil {
@@ -146,7 +154,8 @@ func readField(d *json.Decoder, name string, into any) error {
 	return err
 }
 
-// notRead is the problem of a body of JSON.
+// notRead is the problem of a body of JSON that was not understood. An error of our own temporary file is
+// none: it becomes a 503 in problemOf.
 func notRead(err error) error {
 	_, known := errors.AsType[*web.Problem](err)
 	_, ours := errors.AsType[*fs.PathError](err)

@@ -15,8 +15,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// The questions of the page, put to each reading of a file.
+// The questions of the page, put to each reading of a file. site and pasted begin; both make pageURLs and
+// readings, have the file linted, and go on in decide, which asks each question (ask, mark) and then makes
+// the table and the file.
 
+// reading is that of the file in a dialect. There is one for each.
 func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
 	return a.readings[slices.Index(answer.Dialects[:], d)]
 }
@@ -74,7 +77,7 @@ func siteURL(o fetch.Origin, text string) (*url.URL, error) {
 	return u, err
 }
 
-// elsewhere is the error of a URL of another site.
+// elsewhere is the error of a URL of another site, and is that URL: the page links to the question about it.
 type elsewhere string
 
 func (elsewhere) Error() string {
@@ -99,7 +102,8 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 	return a.decide(ctx)
 }
 
-// decide asks p. Only package client knows the target of a URL that goes on the wire.
+// decide asks p. Only package client knows the target of a URL that goes on the wire. A question about a
+// pasted file has a target as it is written, and no URL.
 func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) {
 	switch {
 	case u.err != nil:
@@ -129,7 +133,8 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 	return nil
 }
 
-// ask puts a question to all readings.
+// ask puts a question to all readings, with the crawler's token in each. Only the reading of a.as is marked
+// in the file and is the answer; the others stand beside it.
 func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[int]*pageMark) {
 	for _, r := range a.readings {
 		d, err := u.decide(r.Result.Policy, token)
@@ -153,6 +158,7 @@ func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[in
 		}
 	}
 	for _, d := range u.Dialects {
+		// By another line is another answer, even with the same verdict.
 		if first := u.Dialects[0]; d.Allowed != first.Allowed || d.Because() != first.Because() {
 			u.Differ = true
 		}
@@ -178,7 +184,8 @@ func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMa
 	}
 }
 
-// lint keeps the findings about a file: those of it as a whole, and then by line.
+// lint keeps the findings about a file: those of it as a whole, whose line is 0, and then by line. They are
+// not sought in a long file unless the form asks: that takes longer than to decide.
 func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	if a.Unlinted = size > lintAtOnce && !a.Form.Lint; a.Unlinted {
 		return
@@ -213,8 +220,9 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	}
 }
 
-// table answers for each crawler of the list, in the dialect of its engine, by its own group. Those
-// with the same answers share a row.
+// table answers for each crawler of the list, in the dialect of its engine, by its own group. Those with the
+// same answers share a row. The first row is that of the crawler that was asked about. What decides anywhere
+// in the table is kept in the file, beyond maxPageLines too: the table links to it.
 func (a *pageAnswer) table() {
 	mine := crawler{a.Agent, a.as, a.also}
 	all := append([]crawler{mine}, allCrawlers()...)

@@ -24,7 +24,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Service answers requests. Its fields must not change after Open.
+// Service answers requests. Its exported fields must not change after Open. Until serves, or Handler in
+// tests.
 type Service struct {
 	answer.Asker // of questions that name no agent and no dialect
 	Limits       Limits
@@ -35,6 +36,7 @@ type Service struct {
 	Private      bool          // sites in private networks are asked too
 	TurnTime     time.Duration // for a turn to end, or it gives its place back
 
+	// gate decides. whole is for what files has read: it never asks, and words how such an answer came.
 	gate     *site.Gate
 	whole    *site.Gate // of files
 	files    *site.Files
@@ -49,10 +51,12 @@ type Service struct {
 	metrics  *metrics
 }
 
-// Open makes g the gate of the service. It has to be ended after Until.
+// Open makes g the gate of the service, and gives it a Pacer, for turns, and a Trace. g has to be ended after
+// Until.
 func (v *Service) Open(g *site.Gate) {
 	l := &v.Limits
 	v.underway, v.streams = make(chan struct{}, l.Questions), make(chan struct{}, l.Streams)
+	// A quarter of the room is for small work, so that one large file never holds up all questions.
 	v.work, v.small = web.NewMemory(l.Work-l.Work/4), web.NewMemory(l.Work/4)
 	v.policies, v.spool = web.NewMemory(l.Policies), web.NewMemory(l.Spool)
 	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = v.TurnTime, (*client.Turn).End, make(chan struct{}, l.Turns)
@@ -66,7 +70,8 @@ func (v *Service) Open(g *site.Gate) {
 	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
 	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
 	v.metrics = m
-	// What is kept whole is no answer of the Cache, and holds for a time of its own.
+	// What is kept whole is no answer of the Cache, and holds for a time of its own. With an empty Cache, the
+	// gate takes that from the answer alone.
 	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
 	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
@@ -91,8 +96,8 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 // handler is one whose error is answered with a problem document.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// Handler is the whole service. When draining ends, it takes no more questions. What gateways ask about may be in the
-// path, which a mux would clean up.
+// Handler is the whole service. When draining ends, it takes no more questions. What gateways ask about may
+// be in the path, which a mux would clean up, so /authz is taken out before. All else goes through own.
 func (v *Service) Handler(draining context.Context) http.Handler {
 	v.draining = draining
 	mux := http.NewServeMux()
@@ -130,7 +135,8 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	}))
 }
 
-// own is what is not for gateways.
+// own answers what is not for gateways: the Host field and the token are looked at first, in this order,
+// since a page that has been rebound to this address could ask for anything. Probes have no token to bring.
 func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if p := v.Guard.CheckHost(r); p != nil {
 		p.Write(w)
@@ -145,7 +151,8 @@ func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 	next.ServeHTTP(w, r)
 }
 
-// question makes a handler of one that asks. Those under way are bounded.
+// question makes a handler of one that asks. Those under way are bounded by Limits.Questions: one more is
+// told to come back, and does not wait.
 func (v *Service) question(h handler) http.Handler {
 	return v.upload(func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -173,8 +180,8 @@ func otherOrigin() *web.Problem {
 	return web.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
 }
 
-// upload makes a handler of one that reads a body. Slow clients must not take the places of
-// questions that need none: what bounds them is the room for spools.
+// upload makes a handler of one that reads a body, and refuses when the service ends. Slow clients must not
+// take the places of questions that need none: what bounds them is the room for spools.
 func (v *Service) upload(h handler) http.Handler {
 	return problems(func(w http.ResponseWriter, r *http.Request) error {
 		if v.draining.Err() != nil {
@@ -184,7 +191,8 @@ func (v *Service) upload(h handler) http.Handler {
 	})
 }
 
-// problems makes an http.Handler of h.
+// problems makes an http.Handler of h. An h that has begun to answer must not return an error: it panics with
+// http.ErrAbortHandler, or says nothing.
 func problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -193,8 +201,8 @@ func problems(h handler) http.Handler {
 	})
 }
 
-// admit waits until there is memory for work that takes n bytes. It must be released before the
-// client is waited for.
+// admit waits until there is memory for work that takes n bytes, no longer than Limits.Question. It must be
+// released before the client is waited for, or one that stalls would hold it. release may be called twice.
 func (v *Service) admit(ctx context.Context, n int64) (release func(), err error) {
 	waits, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
@@ -208,7 +216,8 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 	return release, nil
 }
 
-// send answers with what a subcommand would have written.
+// send answers with what a subcommand would have written. It is for small answers, which lie in memory while
+// the client takes them; answer is for the others.
 func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
 	w.Header().Set("Content-Type", contentType)
@@ -216,7 +225,9 @@ func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) e
 	return nil
 }
 
-// answer has write write an answer of any size, gives up what release stands for, and sends it.
+// answer has write write an answer of any size into a spool, gives up what release stands for, and only then
+// sends it: so a slow client holds room on disk and no memory. If write fails, nothing was sent, and the
+// error is told.
 func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {
@@ -238,7 +249,8 @@ func (v *Service) answer(
 	return nil
 }
 
-// body reads a body of one of these media types into a spool, which has to be closed.
+// body reads a body of one of these media types into a spool, which has to be closed. Of a body that is too
+// large, the rest is read up to maxRest and dropped.
 func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
@@ -264,6 +276,8 @@ func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types
 	return nil, web.BadParameter("body", "the body could not be read: %v", err)
 }
 
+// notFound tells apart a path that is not there and one that takes other methods, which a mux with a handler
+// for "/" does not.
 func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -277,6 +291,7 @@ func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
 // allowed are the methods that the path of r has a handler for.
 func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
 	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		// The mux is asked as if r had this method.
 		other := *r
 		other.Method = m
 		if _, pattern := mux.Handler(&other); pattern != "/" {

@@ -1,5 +1,9 @@
 package serve
 
+// POST /v1/decide: a shell.LineFilter between the body of a request and its answer, both under way at once.
+// Unlike filter, it has origins asked as soon as their lines are read, without a Turn, and sends what is
+// answered before it waits.
+
 import (
 	"context"
 	"errors"
@@ -15,8 +19,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines
-// too, in the order of the lines.
+// stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines too, in the order
+// of the lines. Once it has begun, no status can tell of a failure: it ends the connection, which clients
+// notice.
 func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "agent", "as")
 	if err != nil {
@@ -59,7 +64,8 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 // be looked up at the same time.
 const maxAhead = 8
 
-// decider answers a stream.
+// decider answers a stream. questions is called by several goroutines at once, and reads usual only. answer
+// and flush, which have the other fields to themselves, are called by one.
 type decider struct {
 	*Service
 	usual  answer.Asker // of lines that name no agent and no dialect
@@ -103,8 +109,9 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	return q
 }
 
-// own asks as the agent and in the dialect that an object names.
+// own asks as the agent and in the dialect that an object names, if it names any.
 func (q *streamed) own() {
+	// Neither name can be there, which spares most objects a second decoding.
 	if !strings.Contains(q.Text, `"a`) && !strings.Contains(q.Text, `\u`) { // the object is well-formed
 		return
 	}
@@ -150,7 +157,7 @@ func (s *decider) answer(questions []streamed) error {
 	return s.flush()
 }
 
-// flush sends what is answered.
+// flush counts what is answered, and sends it.
 func (s *decider) flush() error {
 	if s.out.Len() == 0 {
 		return nil

@@ -1,5 +1,10 @@
 package serve
 
+// POST /v1/turns and what ends a turn. The waiting is done by package client (Transport.Turn); here a turn
+// gets an ID and a lease, because the client that holds it may never come back. Who waits is bounded by
+// Limits.Turns, and takes no place of a question: a place is reserved before the wait, and goes with the turn
+// to its lease.
+
 import (
 	"context"
 	"errors"
@@ -36,7 +41,8 @@ const (
 	maxJSON   = 4*answer.MaxURL + 4<<10 // of a small question
 )
 
-// turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed.
+// turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed. If the client has hung
+// up by then, nobody knows the ID, and the turn is ended at once: others wait for it.
 func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	q, wait, err := v.readTurn(w, r)
 	if err != nil {
@@ -45,6 +51,7 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	if !v.turns.Reserve() {
 		return web.Busy()
 	}
+	// The reserved place is the lease's from Add on. On every other way out it is given back here.
 	given := false
 	defer func() {
 		if !given {
@@ -78,8 +85,9 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does
-// not come in time.
+// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in
+// time. The turn itself decides again, when it comes: if it refuses then what was allowed before, the answer
+// has to say so, with its reason, so all begins anew, three times at most.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
 	u, _, err := askedSite("url", q.URL)
 	if err != nil {
@@ -123,6 +131,7 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	return nil, nil, web.Unavailable("robots.txt changes too fast")
 }
 
+// await waits for a turn, at least leastWait: a wait of 0s asks for one that is there.
 func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
@@ -133,11 +142,13 @@ func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*c
 	return v.gate.Turn(ctx, u)
 }
 
+// inSeconds is a time as JSON has it, for the field retry_after.
 func inSeconds(d time.Duration) *float64 {
 	s := d.Round(time.Millisecond).Seconds()
 	return &s
 }
 
+// readTurn reads the body of POST /v1/turns, and how long it is willing to wait.
 func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
 	if _, err := parameters(r); err != nil {
 		return q, 0, err
@@ -155,7 +166,8 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 	return q, wait, nil
 }
 
-// endTurn answers POST and DELETE /v1/turns/ID.
+// endTurn answers POST and DELETE /v1/turns/ID. A status is told to the Pacer, which backs off after a 429 or
+// a 5xx, and after 0, which means that no answer came. Without one, nothing is said about the site.
 func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	if _, err := parameters(r); err != nil {
 		return err
@@ -180,7 +192,8 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// readJSON reads a small body that is one object. An empty one changes nothing, if it may be.
+// readJSON reads a small body that is one object. With more than one of types, which then has "" among them,
+// an empty body is allowed, and changes nothing.
 func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[string]any, types ...string) error {
 	spool, err := v.body(w, r, maxJSON, types...)
 	if err != nil {

@@ -1,5 +1,8 @@
 package serve
 
+// What page.html shows, made of what readings.go has found out. The template uses the exported fields and
+// methods here by name, and the compiler does not see that: serve_page_test.go does.
+
 import (
 	"cmp"
 	"fmt"
@@ -41,7 +44,7 @@ type pageView struct {
 // Crawlers are those to choose from.
 func (v *pageView) Crawlers() any { return crawlers }
 
-// Typed is the crawler of the form if it is none of the list.
+// Typed is the crawler of the form if it is none of the list, for the field in which a token is typed.
 func (v *pageView) Typed() string {
 	if agent := v.Form.Agent; agent != anyOther && agent != v.Usual && crawlerOf(agent) == nil {
 		return agent
@@ -49,7 +52,7 @@ func (v *pageView) Typed() string {
 	return ""
 }
 
-// Chosen reports whether the form names a crawler of the list.
+// Chosen reports whether the form names this crawler of the list.
 func (v *pageView) Chosen(token string) bool { return strings.EqualFold(token, v.Form.Agent) }
 
 // Readers are the dialects by name, and as people call them.
@@ -60,7 +63,7 @@ func (v *pageView) Readers() (all [][2]string) {
 	return all
 }
 
-// Example is a question to try.
+// Example is a link to a question to try. Its last line has a mistake to find.
 func (v *pageView) Example() string {
 	return (&pageForm{Pasted: true, Agent: "Googlebot", URLs: "/shop/search?q=hats\n/private/press/2026",
 		Robots: "# An example\nUser-agent: *\nDisallow: /private/\nAllow: /private/press/\n\n" +
@@ -225,7 +228,8 @@ func shorten(text string) (string, int) {
 	return answer.Visible(text[:cut]), len(text) - cut
 }
 
-// pageFile is a file by lines, which are made as they are written.
+// pageFile is a file by lines. They are made as they are written, by Chunks, so that not all of them are in
+// memory at once.
 type pageFile struct {
 	reading answer.Reading
 	bound   []bool // by line number
@@ -237,7 +241,7 @@ type pageFile struct {
 	Unread bool // there is more than crawlers read
 }
 
-// pageMark is what is said beside a line.
+// pageMark is what is said beside a line. A line without one is Plain.
 type pageMark struct {
 	Agent      bool  // it names the crawler
 	First      bool  // and is the first to do so
@@ -249,7 +253,8 @@ type pageMark struct {
 	Findings   []pageMistake
 }
 
-// add notes what the line is to a URL.
+// add notes what the line is to a URL: one that names the crawler, the one that decides, or one that matches
+// and loses.
 func (m *pageMark) add(u *pageURL, decides, agent, allowed bool) {
 	number, numbers, more := u.Number, &m.Loses, &m.MoreLose
 	if u.Alone {
@@ -269,7 +274,7 @@ func (m *pageMark) add(u *pageURL, decides, agent, allowed bool) {
 	}
 }
 
-// pageChunk is some lines of a file, or that some are left out.
+// pageChunk is some lines of a file, or that some are left out. A browser lays out one chunk at a time.
 type pageChunk struct {
 	First, Last int
 	Pieces      []pagePiece // none: they are left out
@@ -281,6 +286,7 @@ type pagePiece struct {
 	Line  *pageLine
 }
 
+// pageLine is a line of which something is said, or which is too long to be shown whole.
 type pageLine struct {
 	Mark          *pageMark // nil: nothing is said
 	Number        int
@@ -289,7 +295,8 @@ type pageLine struct {
 	Bound         bool
 }
 
-// show keeps the file as r reads it, with what is marked in it.
+// show keeps the file as r reads it, with what is marked in it: marks has what the questions have marked, and
+// gets the findings.
 func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*pageMark) {
 	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.Result.Body), Unread: len(r.Result.Body) > fetch.MaxBytes}
 	if f.Lines = b.Last.Number; b.Last.Text == "" {
@@ -319,7 +326,8 @@ func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*page
 	a.File = f
 }
 
-// Chunks divides the lines. Of a longer file only the chunks remain in which something decides.
+// Chunks divides the lines. Of a longer file only the chunks remain in which something decides; those between
+// them that do not are one without Pieces. The template calls it while the answer is written.
 func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	return func(yield func(pageChunk) bool) {
 		var c pageChunk
@@ -358,10 +366,12 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 // chunkOf numbers the chunk of a line.
 func chunkOf(line int) int { return (line - 1) / chunkLines }
 
+// keeps reports whether the chunk of a line is shown.
 func (f *pageFile) keeps(line int) bool {
 	return chunkOf(line) < maxPageLines/chunkLines || f.kept[chunkOf(line)]
 }
 
+// line is l as it is shown. The comment is set apart for its colour.
 func (f *pageFile) line(l lint.Line) *pageLine {
 	text, cut := shorten(l.Text)
 	p := &pageLine{Number: l.Number, Text: text, Cut: cut, Bound: f.bound[l.Number], Mark: f.marks[l.Number]}
@@ -380,7 +390,7 @@ type pageCame struct {
 	Fields   [][2]string
 }
 
-// newCame is what "robots fetch" shows above the file.
+// newCame is what "robots fetch" shows above the file. It takes the file out of f.
 func newCame(res *fetch.Result, f *answer.Fetched) *pageCame {
 	f.Body, f.BodyB64 = nil, nil // it is shown as a pageFile
 	c := &pageCame{Fetched: f, Lifetime: answer.ExplainLifetime(res, f.Robots)}

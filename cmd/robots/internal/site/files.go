@@ -25,14 +25,14 @@ type Files struct {
 // maxFiles bounds the memory: 32 MiB of files at their limit.
 const maxFiles = 64
 
-// NewFiles returns Files that find fetches, which has to read by RFC9309 and to have a deadline of its own.
+// NewFiles returns Files that find fetches, which has to have a deadline of its own.
 func NewFiles(find finder) *Files {
 	latest, _ := lru.New[fetch.Origin, *fetch.Result](maxFiles) // fails for a size below 1 only
 	return &Files{find: find, latest: latest}
 }
 
-// Get returns the answer of o in RFC9309, which Result.In reads in any other dialect. A fetch that callers
-// wait for goes on without them: the next one finds it. The result is shared and must not be changed.
+// Get returns the answer of o in the dialect of find; Result.In reads it in others. A fetch that callers wait
+// for goes on without them: the next one finds it. The result is shared and must not be changed.
 func (f *Files) Get(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	if res, ok := f.latest.Get(o); ok && time.Since(res.Time) < time.Minute {
 		return res, nil
