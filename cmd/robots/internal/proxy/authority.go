@@ -1,5 +1,8 @@
 package proxy
 
+// The CA of --ca: certificates for the hosts of tunnels, made when they are asked for, and the CA itself for
+// "robots proxy ca".
+
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -27,7 +30,8 @@ const (
 	clockSlip = time.Hour           // that a client's clock may be behind
 )
 
-// Authority makes certificates for hosts.
+// Authority makes certificates for hosts. It is safe for concurrent use. Two calls for one host at the same
+// time may make two certificates; either will do.
 type Authority struct {
 	ca     tls.Certificate
 	key    *ecdsa.PrivateKey // of all leaves: clients tell them apart by name
@@ -35,7 +39,8 @@ type Authority struct {
 	roots  *x509.CertPool
 }
 
-// NewAuthority makes an Authority of a CA's certificate and key, in PEM.
+// NewAuthority makes an Authority of a CA's certificate and key, in PEM. What clients would refuse is refused
+// here: no CA, or one out of its time.
 func NewAuthority(certificate, key []byte) (*Authority, error) {
 	ca, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -54,8 +59,9 @@ func NewAuthority(certificate, key []byte) (*Authority, error) {
 	return a, err
 }
 
-// Leaf returns the certificate of a host, which is a name in lower case or an IP address. The error
-// is ErrNotPermitted, or of cryptography.
+// Leaf returns the certificate of a host, which is a name in lower case or an IP address. The error is
+// ErrNotPermitted, or of cryptography. One is made anew in the second half of its life, unless it lives as
+// long as the CA.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	if c, ok := a.leaves.Get(host); ok && time.Until(c.Leaf.NotAfter) > min(leafLife/2, time.Until(a.ca.Leaf.NotAfter)/2) {
 		return c, nil
@@ -67,6 +73,8 @@ func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	return c, err
 }
 
+// sign makes a certificate, and verifies it as a client would: so the name constraints of the CA are kept by
+// the same code that clients have, and no tunnel is opened in which the client would refuse the certificate.
 func (a *Authority) sign(host string) (*tls.Certificate, error) {
 	now := time.Now()
 	leaf := &x509.Certificate{

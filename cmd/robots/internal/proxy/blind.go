@@ -1,5 +1,8 @@
 package proxy
 
+// Tunnels that are not looked into. Server.Blind decides whether there may be one, and until when; here it is
+// opened, held to its host, copied both ways, and closed when the rules change against it.
+
 import (
 	"bytes"
 	"context"
@@ -17,7 +20,9 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// blind opens a tunnel that is not looked into.
+// blind opens a tunnel that is not looked into. It returns when that has ended, and takes a place for so
+// long. Once the client has been told that the tunnel is there, a refusal can only close it, and is counted
+// and logged.
 func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 	if !s.enter(w, r) {
 		return
@@ -40,6 +45,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 		return
 	}
 	defer c.Close()
+	// Close ends it so: the server does not know a connection that was hijacked.
 	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
 	s.count(Tunneled)
 	if !until.IsZero() {
@@ -56,7 +62,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 }
 
 // carry copies both ways until both have ended. If the tunnel may not be there any longer, carry ends it and
-// returns why.
+// returns why. Both goroutines have ended when it returns.
 func (s *Server) carry(ctx context.Context, site, c net.Conn, to Target, until time.Time) error {
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
@@ -75,8 +81,8 @@ func (s *Server) carry(ctx context.Context, site, c net.Conn, to Target, until t
 	return err
 }
 
-// watch asks Blind again each time that its answer ends, until ctx does. The error is why the tunnel may not
-// be there any longer.
+// watch asks Blind again each time that its answer ends, but not more than once a second, until ctx does. The
+// error is why the tunnel may not be there any longer. An error because ctx has ended is none.
 func (s *Server) watch(ctx context.Context, to Target, until time.Time) error {
 	for !until.IsZero() && ctx.Err() == nil {
 		select {
@@ -93,7 +99,9 @@ func (s *Server) watch(ctx context.Context, to Target, until time.Time) error {
 	return nil
 }
 
-// begin passes on what a tunnel begins with, if that is a ClientHello for its host.
+// begin passes on what a tunnel begins with, if that is a ClientHello for its host. Otherwise a tunnel to a
+// site that forbids nothing would lead to any other on the same address, and to protocols in which robots.txt
+// has no say.
 func (s *Server) begin(site, c net.Conn, to Target) error {
 	c.SetReadDeadline(time.Now().Add(s.Limits.Ask))
 	name, hello, err := readHello(c)
@@ -111,6 +119,8 @@ func (s *Server) begin(site, c net.Conn, to Target) error {
 	return err
 }
 
+// otherwise is the error of a tunnel that carries something else than it was opened for. It counts as
+// "tunnel".
 func otherwise(format string, args ...any) error {
 	return web.NewProblem(http.StatusForbidden, "tunnel", format, args...)
 }
@@ -125,7 +135,7 @@ func (t Target) isNamed(name string) bool {
 	return strings.EqualFold(name, strings.TrimSuffix(t.Host, "."))
 }
 
-// errHello ends a handshake whose ClientHello was read.
+// errHello ends a handshake whose ClientHello was read: crypto/tls has no other way to read one.
 var errHello = errors.New("the ClientHello was read")
 
 // readHello reads a ClientHello, as large and in as many records as crypto/tls takes, and returns the name in it
@@ -142,7 +152,8 @@ func readHello(c net.Conn) (name string, read []byte, err error) {
 	return name, r.read.Bytes(), nil
 }
 
-// recorder keeps what is read, and writes nothing.
+// recorder keeps what is read, for the site, and writes nothing: the client must not see that somebody has
+// read it.
 type recorder struct {
 	net.Conn
 	read bytes.Buffer
@@ -156,7 +167,8 @@ func (r *recorder) Read(p []byte) (int, error) {
 
 func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 
-// tunnel copies both ways. It ends if it carries nothing for the time of idle.
+// tunnel copies both ways. It ends if it carries nothing for the time of idle, either way: one side may be
+// silent for as long as the other speaks.
 type tunnel struct {
 	idle  time.Duration
 	used  atomic.Int64 // when it last carried something, in nanoseconds
@@ -164,6 +176,7 @@ type tunnel struct {
 	ended func()       // is called when none does
 }
 
+// copy copies one way. What ends one way with an error ends both; an end of what is sent ends that way alone.
 func (t *tunnel) copy(to, from net.Conn) {
 	defer func() {
 		if t.ways.Add(-1) == 0 {
@@ -172,6 +185,7 @@ func (t *tunnel) copy(to, from net.Conn) {
 	}()
 	buf := make([]byte, 32<<10)
 	for {
+		// Bytes the other way move the deadline too: then a time-out here is none, and the loop goes on.
 		from.SetReadDeadline(time.Unix(0, t.used.Load()).Add(t.idle))
 		n, err := from.Read(buf)
 		if n > 0 {
@@ -196,6 +210,7 @@ func (t *tunnel) copy(to, from net.Conn) {
 	}
 }
 
+// closeWrite tells the other end that no more comes, if c can.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -1,5 +1,7 @@
 package proxy
 
+// CONNECT, and what happens inside of tunnels that are looked into. Those that are not are in blind.go.
+
 import (
 	"bufio"
 	"context"
@@ -31,6 +33,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, bad("%v", err))
 		return
 	}
+	// Of a tunnel that is looked into, the client is told that it is there before anything is dialed. What a
+	// name resolves to is checked when a request in it is sent; an address can be refused here.
 	if addr, err := netip.ParseAddr(to.Host); err == nil {
 		if err := s.Permit(netip.AddrPortFrom(addr, to.Port)); err != nil {
 			s.refuse(w, r, err)
@@ -42,6 +46,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		leaf, err = s.Authority.Leaf(to.Host)
 	}
 	switch {
+	// A host that the CA may not speak for is one without a CA.
 	case err != nil && !errors.Is(err, ErrNotPermitted):
 		s.refuse(w, r, err)
 	case leaf != nil || to.plain():
@@ -51,7 +56,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open begins a tunnel whose requests are seen.
+// open begins a tunnel whose requests are seen. It hands the connection over and returns: from then on it is
+// like one that was accepted, and each request in it takes a place of its own.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *tls.Certificate) {
 	c, err := s.established(w)
 	if err != nil {
@@ -59,6 +65,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	}
 	in := &inner{c, to, leaf}
 	in.SetReadDeadline(time.Now().Add(s.Limits.Ask))
+	// What the client begins with tells TLS from HTTP, on any port.
 	first, err := in.rest.Peek(1)
 	if err != nil {
 		in.Close()
@@ -77,6 +84,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	}
 }
 
+// endTLS ends the TLS of all tunnels. Which certificate is used depends on the tunnel, not on the name in the
+// ClientHello: each request in it must be for that host anyway.
 var endTLS = &tls.Config{
 	NextProtos: []string{"h2", "http/1.1"},
 	GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -92,9 +101,12 @@ type end struct {
 
 func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
 
+// CloseWrite lets a blind tunnel pass on that one side has ended: an embedded net.Conn hides that its type
+// can.
 func (c *end) CloseWrite() error { return closeWrite(c.Conn) }
 
-// established answers that the tunnel is there.
+// established answers that the tunnel is there, and takes the connection out of the server. The caller has to
+// close it.
 func (s *Server) established(w http.ResponseWriter) (*end, error) {
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -109,14 +121,16 @@ func (s *Server) established(w http.ResponseWriter) (*end, error) {
 	return &end{c, rw.Reader}, nil
 }
 
-// inner is the client's end of a tunnel whose requests are seen.
+// inner is the client's end of a tunnel whose requests are seen. withTarget and endTLS find it in the
+// connection that the server has.
 type inner struct {
 	*end
 	target Target
 	leaf   *tls.Certificate
 }
 
-// targetKey is the context key of the origin that a tunnel leads to.
+// targetKey is the context key of the Target that a tunnel leads to. A request without one did not come out
+// of a tunnel.
 type targetKey struct{}
 
 // withTarget adds the origin to the context of a connection that came out of a tunnel.
@@ -130,7 +144,8 @@ func withTarget(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// inside answers a request in a tunnel. All of them must be for the origin that it leads to.
+// inside answers a request in a tunnel. All of them must be for the origin that it leads to, or they are
+// answered with 421 (RFC 9110 §15.5.20): what is in a tunnel goes nowhere else.
 func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 	scheme := "http"
 	if r.TLS != nil {
@@ -159,7 +174,8 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 	s.pass(w, r)
 }
 
-// handover is a net.Listener of connections that were accepted by another.
+// handover is a net.Listener of connections that were accepted by another. put waits until the server takes
+// one.
 type handover struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -195,7 +211,8 @@ func (h *handover) Close() error {
 
 func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Target is where a tunnel leads.
+// Target is where a tunnel leads, as CONNECT has it. ParseTarget makes one, and takes no host that could be
+// read as something else.
 type Target struct {
 	Host string // a name in ASCII and lower case, or an IP address
 	Port uint16
@@ -249,6 +266,7 @@ func checkPort(port uint16) error {
 	return nil
 }
 
+// blocked are the ports from 1024 that browsers refuse.
 var blocked = [...]uint16{
 	1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 }

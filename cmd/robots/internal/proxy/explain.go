@@ -1,5 +1,8 @@
 package proxy
 
+// Errors of the gate and of the network, as answers: which status, and which error of RFC 9209. refusal.go
+// writes them.
+
 import (
 	"cmp"
 	"context"
@@ -15,7 +18,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// sendError is one of sending, not of the gate.
+// sendError is one of sending, not of the gate: sender and the dialers make it. An error of the gate without
+// a type of its own is the fault of the request; one of sending is that of the site or the network.
 type sendError struct{ error }
 
 func (e sendError) Unwrap() error { return e.error }
@@ -25,7 +29,8 @@ var (
 	errPrivate = errors.New("the address is not in a public network: see --private")
 )
 
-// explain makes the answer to a request that was refused, or failed.
+// explain makes the answer to a request that was refused, or failed. The order counts: a refusal by the gate
+// can be ErrNotPublic as well.
 func explain(err error) Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
 		return refused(e.URL, e.Answer)
@@ -50,12 +55,14 @@ func explain(err error) Refusal {
 	return notReached(status, kind, err)
 }
 
+// notReached is the answer to what the site or the network has failed at.
 func notReached(status int, kind string, err error) Refusal {
 	p := web.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
 	return Refusal{Problem: p, Error: kind}
 }
 
-// refused is an answer of the gate.
+// refused is the answer to what the gate refuses. A certificate that is not accepted makes robots.txt
+// unreachable, but is told as what it is: no rule is to blame.
 func refused(u *url.URL, a client.Answer) Refusal {
 	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
 		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Unreachable)

@@ -1,5 +1,9 @@
 package proxy
 
+// The fields of a request or an answer that a proxy has to change itself: Via, Max-Forwards, Upgrade. All
+// other rules about fields of one hop are httputil.ReverseProxy's, and rewrite in proxy.go takes back what
+// that does for a gateway.
+
 import (
 	"bytes"
 	"errors"
@@ -20,8 +24,9 @@ func via(major, minor int) string {
 	return strconv.Itoa(major) + " robotsgate"
 }
 
-// forwards counts a request down whose Max-Forwards field says so (RFC 9110 §7.6.2). It reports
-// whether we are its last recipient. Other methods than TRACE and OPTIONS have no use of the field.
+// forwards counts a request down whose Max-Forwards field says so (RFC 9110 §7.6.2). It reports whether we
+// are its last recipient; final answers it then. Other methods than TRACE and OPTIONS have no use of the
+// field.
 func forwards(r *http.Request) (last bool, err error) {
 	field, ok := r.Header["Max-Forwards"]
 	if !ok || r.Method != http.MethodTrace && r.Method != http.MethodOptions {
@@ -38,6 +43,8 @@ func forwards(r *http.Request) (last bool, err error) {
 // mostForwards is where we begin to count down what is larger.
 const mostForwards = 1 << 20
 
+// maxForwards reads the field. More than one line, or anything but digits, is an error: two readers could
+// count it differently.
 func maxForwards(field []string) (uint64, error) {
 	if len(field) != 1 || field[0] == "" || strings.Trim(field[0], "0123456789") != "" {
 		return 0, fmt.Errorf("Max-Forwards is %q, not one number", cut(strings.Join(field, ", ")))
@@ -107,7 +114,7 @@ func final(w http.ResponseWriter, r *http.Request) {
 	w.Write(text.Bytes())
 }
 
-// cut bounds what a client adds to a text.
+// cut bounds what a client adds to a text, which goes into answers and the log.
 func cut(text string) string {
 	const most = 256
 	if len(text) <= most {

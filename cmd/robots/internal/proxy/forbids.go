@@ -1,5 +1,8 @@
 package proxy
 
+// What robots.txt may forbid as a whole, for tunnels in which no request is seen. That is asked for here
+// alone: a decision needs a target.
+
 import (
 	"cmp"
 	"context"
@@ -44,6 +47,7 @@ func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (unti
 	if a.Reason == policy.ReasonUnreachable || a.Reason == policy.ReasonUse {
 		return until, &client.DisallowedError{URL: u, Answer: a}
 	}
+	// Decide has told for whom; which other targets are forbidden, only the rules tell.
 	rules, err := g.Lookup(ctx, u)
 	if err != nil {
 		return until, err
@@ -61,13 +65,15 @@ func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (unti
 	return until, nil
 }
 
+// sealed is the refusal of a tunnel, with the remedy.
 func sealed(to Target, why string) error {
 	return web.NewProblem(http.StatusForbidden, "tunnel",
 		"no tunnel to %s: %s. Give the proxy a CA, which lets it look inside (--ca; robots proxy ca makes one)", to, why)
 }
 
-// forbids tells what p may forbid a crawler, and whether there is such. That a rule is there is enough, whether or
-// not others outweigh it, and in every dialect.
+// forbids tells what p may forbid a crawler, and whether there is such. That a rule is there is enough,
+// whether or not others outweigh it, and in every dialect: to err on this side costs a tunnel, and on the
+// other a page that is forbidden.
 func forbids(p *policy.Policy, token string) (what string, is bool) {
 	for r := range p.Group(token).Rules() {
 		if !r.Allow && r.Pattern != "" { // an empty one matches nothing

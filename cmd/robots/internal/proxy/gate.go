@@ -1,5 +1,8 @@
 package proxy
 
+// How a Server obeys robots.txt: Obey fills its hooks from a site.Gate, and what is below the gate sends, to
+// public networks only and never back to this proxy.
+
 import (
 	"context"
 	"fmt"
@@ -14,7 +17,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Obeying is how a proxy obeys robots.txt.
+// Obeying is how a proxy obeys robots.txt, as its flags say. What an Asker has besides, such as agreements,
+// is the gate's.
 type Obeying struct {
 	Uses    []string // requests are for them
 	Each    bool     // the product token in each client's User-Agent field is decided for
@@ -23,7 +27,9 @@ type Obeying struct {
 	Blind   string   // the way with tunnels that are not looked into: BlindOrigin and so on
 }
 
-// Obey has s send its requests through g, which answers questions. own is where s listens.
+// Obey has s send its requests through g, which answers questions. own is where s listens. g must have its
+// settings of RunsOn already: from here on its Base is no *http.Transport any longer. Requests for robots.txt
+// do not go this way: the Fetcher of g has the transport of before, with checks of its own.
 func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	g.Uses = o.Uses
 	if o.Each {
@@ -39,7 +45,10 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	base.MaxResponseHeaderBytes = 1 << 20
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	s.Permit = func(to netip.AddrPort) error { return permit(to, own, o.Private) }
+	// From here on s makes no connection unchecked, for tunnels either.
 	base.DialContext = guarded(base.DialContext, s.Permit)
+	// net/http has no switch for one request: a transport without HTTP/2 is one more, with connections of its
+	// own.
 	old := base.Clone()
 	old.Protocols = new(http.Protocols)
 	old.Protocols.SetHTTP1(true)
@@ -51,8 +60,8 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	s.Blind = func(ctx context.Context, to Target) (time.Time, error) { return o.decideBlind(ctx, g, to) }
 }
 
-// permit refuses to connect to where this proxy listens, and, without private, to a network that is
-// not public.
+// permit refuses to connect to where this proxy listens, where a request would come back without an end, and,
+// without private, to a network that is not public.
 func permit(to, own netip.AddrPort, private bool) error {
 	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
 	switch {
@@ -94,7 +103,8 @@ func guarded(via dial, check func(netip.AddrPort) error) dial {
 	}
 }
 
-// isOwn reports whether an address is one of this machine.
+// isOwn reports whether an address is one of this machine. Its interfaces may change, so they are asked for
+// each time.
 func isOwn(addr netip.Addr) bool {
 	if addr.IsLoopback() || addr.IsUnspecified() {
 		return true
@@ -108,7 +118,8 @@ func isOwn(addr netip.Addr) bool {
 	return false
 }
 
-// sender sends what the gate lets pass.
+// sender sends what the gate lets pass. It is the Base of the gate; its errors are sendErrors, by which
+// explain tells them from the gate's.
 type sender struct {
 	*http.Transport
 	old *http.Transport // for requests to upgrade, which HTTP/2 has not (RFC 9113 §8.6)

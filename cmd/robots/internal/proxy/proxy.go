@@ -30,7 +30,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// Limits bound what clients and sites can make a Server hold.
+// Limits bound what clients and sites can make a Server hold. No field has a usual value for zero.
 type Limits struct {
 	Underway int // requests and tunnels; more get a 503
 	Header   int // bytes of the header of a request
@@ -50,7 +50,8 @@ var UsualLimits = Limits{
 	Gone: time.Minute, Left: 2 * time.Second,
 }
 
-// Server is the proxy. Its fields must not change after Serve.
+// Server is the proxy. Its exported fields must not change after Serve: Obey and Watched set some, so they
+// come before. Limits, Log, and what Obey sets, have to be there.
 type Server struct {
 	Gate   http.RoundTripper // sends a request, or tells why not
 	Guard  web.Guard         // who may use it
@@ -91,6 +92,8 @@ type Server struct {
 	cut      context.CancelFunc // what is under way
 }
 
+// init makes what the first call of a method needs. One http.Server answers the listener of Serve and what
+// comes out of tunnels, so that both end with its Shutdown.
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
 	s.underway = make(chan struct{}, s.Limits.Underway)
@@ -106,6 +109,7 @@ func (s *Server) init() {
 
 		DisableGeneralOptionsHandler: true,
 	}
+	// Shutdown and Close end this one, too: they close all listeners of the server.
 	s.tunnels = newHandover()
 	go s.server.Serve(s.tunnels)
 	s.reverse = httputil.ReverseProxy{
@@ -164,7 +168,8 @@ func (s *Server) Close() error {
 	return s.server.Close()
 }
 
-// asked answers a request to the proxy.
+// asked answers a request to the proxy. Every request comes here, from clients and out of tunnels. Inside a
+// tunnel no token is asked for: CONNECT had to bring it.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
 	if to, ok := r.Context().Value(targetKey{}).(Target); ok {
 		s.inside(w, r, to)
@@ -186,7 +191,8 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
 	s.pass(w, r)
 }
 
-// checkTarget returns what is wrong with a request that should be one to a proxy.
+// checkTarget returns what is wrong with a request that should be one to a proxy, with a target in absolute
+// form (RFC 9112 §3.2.2). What is in a tunnel has another: see inside.
 func checkTarget(r *http.Request) error {
 	u := r.URL
 	switch {
@@ -207,7 +213,7 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// pass sends a request on, if there is a place for it.
+// pass sends a request on, if there is a place for it. It is the only way to the gate.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	if !s.enter(w, r) {
 		return
@@ -225,7 +231,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter takes a place for a request or tunnel. If there is none, it answers so.
+// enter takes a place for a request or a blind tunnel, which leave gives back. If there is none, it answers
+// so. A tunnel whose requests are seen takes none: each of them does.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	select {
 	case s.underway <- struct{}{}:
@@ -238,7 +245,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 
 func (s *Server) leave() { <-s.underway }
 
-// forward sends r on. Neither body may stall.
+// forward sends r on. Neither body may stall: each piece of one has Limits.Patience.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	offer(r)
 	out := &writer{ResponseWriter: w, request: r, control: http.NewResponseController(w), patience: s.Limits.Patience}
@@ -247,6 +254,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 		body := &body{Duplex: web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
 		defer body.Start()()
 		out.body = body
+		// a copy: net/http goes on with its own request, and with the body in that
 		r = r.WithContext(r.Context())
 		r.Body = body
 	}
@@ -262,7 +270,8 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	s.reverse.ServeHTTP(out, r)
 }
 
-// body is that of a request. The server closes it.
+// body is that of a request. Close does nothing: what the transport leaves of the body may still have to be
+// read, and the server closes it.
 type body struct {
 	web.Duplex
 	end atomic.Pointer[error] // what reading ended with
@@ -289,7 +298,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error { return nil }
 
-// outlive is a context that ends some time after its parent.
+// outlive is a context that ends some time after its parent, or when the returned function is called.
 func outlive(parent context.Context, after time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
@@ -334,7 +343,8 @@ func newEscaper() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// refuse answers a request that was not sent, or not answered.
+// refuse answers a request that was not sent, or not answered. It is the ErrorHandler of
+// httputil.ReverseProxy as well.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has gone
@@ -386,6 +396,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 	io.Copy(io.Discard, rest)
 }
 
+// count tells Count, if it is there.
 func (s *Server) count(kind string) {
 	if s.Count != nil {
 		s.Count(kind)
@@ -404,7 +415,8 @@ func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writer answers a client. Its client may not stall, and what the site sent stays as it is.
+// writer answers a client with what the site sent. Its client may not stall, and what the site sent stays as
+// it is.
 type writer struct {
 	http.ResponseWriter
 	request  *http.Request
@@ -445,7 +457,7 @@ func (w *writer) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// buffers are for httputil.ReverseProxy.
+// buffers are for httputil.ReverseProxy, which makes one of 32 KiB for each answer otherwise.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

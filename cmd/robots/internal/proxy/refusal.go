@@ -1,5 +1,8 @@
 package proxy
 
+// The form of an answer that is the proxy's own: which status, which fields, HTML or a problem document.
+// explain.go has what it says.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -21,13 +24,14 @@ type Refusal struct {
 	Error string // of RFC 9209 §2.3; if empty, http_request_denied
 }
 
-// What is counted besides refusals.
+// What is counted besides refusals, which count by their kind.
 const (
 	Passed   = "passed"   // the site answered
 	Tunneled = "tunneled" // a blind tunnel was opened
 )
 
-// Kinds are all that Count is told of.
+// Kinds are all that Count is told of. A new kind of problem needs an entry here and in README.md, or it
+// appears in the metrics only once it has happened.
 var Kinds = []string{Passed, Tunneled, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
 
 // kind is the word that ends the type of the problem.
@@ -37,12 +41,15 @@ func (f Refusal) kind() string {
 }
 
 // denies reports whether f is a refusal by robots.txt, and none of a request that cannot be sent.
+// Server.Denial is about these alone.
 func (f Refusal) denies() bool { return f.Error == "" && f.Status == http.StatusForbidden }
 
+// bad is the answer to a request that cannot be sent as it is.
 func bad(format string, args ...any) Refusal {
 	return Refusal{web.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
 }
 
+// busy is the answer to one request more than Limits.Underway.
 func busy() Refusal {
 	p := web.NewProblem(http.StatusServiceUnavailable, "busy", "too many requests are under way")
 	p.RetryAfter = time.Second
@@ -117,7 +124,8 @@ func (p *preference) add(media string, weight float64, ranges ...string) {
 	}
 }
 
-// page is not made at the start, for which each subcommand would pay.
+// page is the template of a refusal in HTML. It is not made at the start, for which each subcommand would
+// pay.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("refusal").Parse(markup)) })
 
 const markup = `<!DOCTYPE html>

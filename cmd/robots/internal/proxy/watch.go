@@ -1,5 +1,8 @@
 package proxy
 
+// What watches a proxy has an address of its own (--metrics-listen): on that of the proxy, a path is a
+// request to some site.
+
 import (
 	"context"
 	"log/slog"
@@ -12,7 +15,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// Watched serves on l what watches s, which sends through g, while s drains too: its /readyz is 503 when ctx has ended.
+// Watched serves on l what watches s, which sends through g, while s drains too: its /readyz is 503 when ctx
+// has ended. It sets s.Count, so it comes after Obey and before Serve. The caller closes what it returns.
 func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *http.Server {
 	m := newMetrics(s, g)
 	guard := web.Guard{Loopback: listen.IsLoopback(l), Token: s.Guard.Token}
@@ -26,6 +30,8 @@ func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *htt
 		m.ServeHTTP(w, r)
 	})
 	server := &http.Server{
+		// The Host field is looked at first, for every path, since a web page may have been rebound to this
+		// address. The probes need no token.
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			if err := guard.CheckHost(r); err != nil {
