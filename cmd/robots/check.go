@@ -16,7 +16,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// checker is "robots check".
+// checker is "robots check": a few URLs, each with all that its answer rests on. filter.go is for lists, and
+// match.go asks a file. What a verdict is, and how it is put into words, is in package answer.
 type checker struct {
 	*shell.App
 	site.Network
@@ -65,7 +66,7 @@ type checked struct {
 	*shell.Asked
 }
 
-// maxAsked is how many sites check asks at a time.
+// maxAsked is how many sites check asks at a time. More arguments than that wait for a place in the Fetcher.
 const maxAsked = 64
 
 // run reads all URLs before it asks about the first: a slip in the last one must not
@@ -96,8 +97,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return c.answer(ctx, g, urls, all)
 }
 
-// answer asks all sites at once and writes the answers in the order of the URLs. It
-// returns when no lookup is under way.
+// answer asks all sites at once and writes the answers in the order of the URLs, each as soon as those before
+// it are written. It returns when no lookup is under way: the gate is ended behind it.
 func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all []*shell.Asked) error {
 	var lookups sync.WaitGroup
 	defer lookups.Wait()
@@ -122,7 +123,8 @@ func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all 
 	return nil
 }
 
-// one writes the answer about one URL in one piece.
+// one writes the answer about one URL in one piece, in as many readings as --as asks for. A URL that
+// fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
 func (c *checker) one(g *site.Gate, u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict

@@ -1,5 +1,9 @@
 package main
 
+// What serve and proxy have in common as programs that run on: where they listen, for whom, with which
+// secrets, how they log, and the cache that they have without --cache. internal/web has what they have in
+// common over HTTP.
+
 import (
 	"crypto/tls"
 	"fmt"
@@ -18,7 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// daemon is a program that runs on: what serve and proxy have in common.
+// daemon is a program that runs on: what serve and proxy have in common. Its fields but file are flags.
 type daemon struct {
 	*shell.App
 	site.Network
@@ -34,6 +38,7 @@ type daemon struct {
 	file    string // the store that is the user's own
 }
 
+// register adds the flags. address is the usual one of --listen.
 func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
 	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on, if systemd passes no socket")
@@ -84,7 +89,8 @@ func (s *daemon) listen(
 	return tls.NewListener(l, config), nil
 }
 
-// url is where l is reached.
+// url is where l is reached, with the port that the system has chosen for :0. Whoever starts a daemon reads
+// it from standard output.
 func (s *daemon) url(l net.Listener) string {
 	if s.cert != "" {
 		return "https://" + l.Addr().String()
@@ -99,7 +105,8 @@ func (s *daemon) warnOfShared(log *slog.Logger) {
 	}
 }
 
-// readToken reads the file of --token-file. A token is as long as a random one.
+// readToken reads the file of --token-file. A token is as long as a random one. Without a file it is empty:
+// no client has to bring one.
 func readToken(name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -130,8 +137,10 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
 }
 
-// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's
+// own: serve and proxy have a file each, because one process at a time can open it.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
+	// a copy, in which CacheAt is what site.Network takes it for
 	n, own := s.Network, ""
 	switch n.CacheAt {
 	case "none":

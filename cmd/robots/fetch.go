@@ -14,7 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// getter is "robots fetch".
+// getter is "robots fetch". answer.Fetched is what it shows, and what GET /v1/robots of serve answers.
 type getter struct {
 	*shell.App
 	site.Network
@@ -63,6 +63,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	}
 	defer gate.End(ctx, g.App)
 	ask := shell.NewAsked(o)
+	// on another goroutine, so that Await can say meanwhile what is waited for
 	go ask.Run(ctx, gate.Fetch)
 	g.Await(ask)
 	if ask.Err != nil {

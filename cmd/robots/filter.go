@@ -1,5 +1,10 @@
 package main
 
+// filter answers a list of any length. A line goes through shell.LineFilter, which keeps the order;
+// answer.ReadListed, which reads the URL; site.Origins, which looks up each origin once; and
+// answer.Asker.Decide. How they share the processors and the network is decided here: see filterer.answer.
+// resume.go goes on with an earlier run.
+
 import (
 	"context"
 	"errors"
@@ -20,7 +25,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// filterer is "robots filter".
+// filterer is "robots filter". The fields above gate are flags. The methods that several goroutines call at
+// once are answer and what it calls: they change nothing here but origins and processors.
 type filterer struct {
 	*shell.App
 	site.Network
@@ -44,7 +50,8 @@ type filterer struct {
 	processors chan []question // one element for each batch that may compute, with memory to do so
 }
 
-// failures are what --fail-on takes, with their exit statuses.
+// failures are what --fail-on takes, with their exit statuses. Without the flag, a list that was filtered is
+// a success whatever its lines are.
 var failures = map[string]int{"refused": shell.ExitRefused, "unknown": shell.ExitUnknown, "malformed": shell.ExitUnknown}
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
@@ -109,7 +116,8 @@ func filterCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// usage returns what is wrong with how the flags go together.
+// usage returns what is wrong with how the flags go together. It needs neither files nor a network, so it
+// comes first.
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
 		if _, known := failures[kind]; !known {
@@ -138,6 +146,8 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer f.gate.End(ctx, f.App)
+	// --output is not replaced unless asked; --refused is, as a shell's > does. With --resume both are kept
+	// and read.
 	output, refusals := replacing(f.overwrite), os.O_TRUNC
 	if f.resume {
 		output, refusals = 0, 0
@@ -182,8 +192,8 @@ func (f *filterer) lines(ctx context.Context) error {
 	return err
 }
 
-// maxCopies bounds the memory of the cache that is before the store. It holds the copies for
-// lookups that take too long; what a lookup has found is in origins.
+// maxCopies bounds the entries of the cache that is before the store. It holds the copies for lookups that
+// take too long; what a lookup has found is in origins.
 const maxCopies = 4096
 
 // grace is how long fetches under way may take after an interruption.
@@ -192,7 +202,7 @@ const grace = 5 * time.Second
 // shown is how many malformed lines are reported on standard error.
 const shown = 10
 
-// filtered is a batch of answered lines.
+// filtered is a batch of answered lines. One goroutine makes it, and then write has it to itself.
 type filtered struct {
 	allowed   shell.Output
 	refused   shell.Output // and all others
@@ -201,7 +211,7 @@ type filtered struct {
 	bytes     int64 // of the lines in the input
 }
 
-// question is a line on its way to an answer.
+// question is a line on its way to an answer. An empty line has an empty Text, and gets none.
 type question struct {
 	answer.Listed
 	lookup *shell.Asked // that is waited for
@@ -212,6 +222,7 @@ type question struct {
 // or hundreds of batches would keep the network waiting for its turn. A batch whose origins
 // are all known goes through them at once: it would queue behind those read meanwhile.
 func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Turn) (*filtered, error) {
+	// what is taken from processors is the right to compute, and memory that another batch is done with
 	questions, waits := <-f.processors, false
 	questions = slices.Grow(questions[:0], len(lines))
 	for _, l := range lines {
@@ -230,9 +241,11 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 	if !waits {
 		b := f.decideAll(lines, questions)
 		f.processors <- questions
+		// It asks for nothing, but those behind it wait for its turn.
 		return b, f.ask(ctx, turn, nil)
 	}
 	f.processors <- nil
+	// The network is waited for without the right to compute, but with the memory of this batch.
 	if err := f.ask(ctx, turn, questions); err != nil {
 		return nil, err
 	}
@@ -258,8 +271,8 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 	return b
 }
 
-// ask has the origins of a batch looked up, after those of the batches before it: what is to
-// be written first must not queue behind what is not.
+// ask has the origins of a batch looked up, after those of the batches before it: what is to be written first
+// must not queue behind what is not. Then it passes the turn, and waits until all of them are known.
 func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []question) (err error) {
 	if err := turn.Wait(ctx); err != nil {
 		return err
@@ -287,9 +300,9 @@ func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []questio
 	return ctx.Err()
 }
 
-// decide answers a question whose origin has been looked up, and puts the line where it
-// belongs. What could not be found out is with the refused ones: a list of what may be
-// fetched has no room for "perhaps".
+// decide answers a question whose origin has been looked up, and puts the line where it belongs. What could
+// not be found out is with the refused ones: a list of what may be fetched has no room for "perhaps". Without
+// --refused, nothing is written of them.
 func (f *filterer) decide(b *filtered, q *question) {
 	a, to := f.Decide(&q.Listed), &b.refused
 	switch {
@@ -324,6 +337,7 @@ func (f *filterer) decide(b *filtered, q *question) {
 // run be killed in between, no line is missing that a later one is written after.
 func (f *filterer) write(b *filtered) error {
 	for i, problem := range b.malformed {
+		// A batch keeps its own first ones, since it cannot know how many came before.
 		if f.tally.Malformed+int64(i) < shown {
 			b.allowed.Problems = fmt.Appendf(b.allowed.Problems, "robots: %s\n", problem)
 		}
@@ -335,12 +349,15 @@ func (f *filterer) write(b *filtered) error {
 			return err
 		}
 	}
+	// Only what goes to a terminal has to move the line of the meter out of its way.
 	if len(b.allowed.Problems) == 0 && !f.meter.Beside {
 		return f.Emit(&b.allowed)
 	}
 	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })
 }
 
+// tally counts lines by what became of them. With --json its fields are a part of the summary, so the names
+// of these are promised (schema.json).
 type tally struct {
 	Lines     int64 `json:"lines"` // empty ones too
 	Allowed   int64 `json:"allowed"`

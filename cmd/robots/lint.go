@@ -22,7 +22,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// linter is "robots lint".
+// linter is "robots lint". Its fields are flags. The rules, and how a report is written, are in package lint
+// of the library.
 type linter struct {
 	*shell.App
 	site.Network
@@ -105,7 +106,7 @@ func lintCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// severity is the value of a flag that names one.
+// severity is the value of a flag that names one. pflag reads its default from of.
 func severity(of *lint.Severity) shell.Value {
 	return shell.Value{Text: func() string { return of.String() }, Read: func(name string) error {
 		for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
@@ -118,9 +119,9 @@ func severity(of *lint.Severity) shell.Value {
 	}}
 }
 
-// run judges all arguments and writes one report about them, since a SARIF document
-// cannot be written in pieces. A file that cannot be read is reported and counted; the
-// others may do better.
+// run judges all arguments and writes one report about them, since a SARIF document cannot be written in
+// pieces. A file that cannot be read is reported and counted; the others may do better. With --fix there is
+// one argument, and repair writes: reports stays empty, and so does what write makes of it.
 func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 	if err := l.misuse(args, formatted); err != nil {
 		return err
@@ -223,7 +224,8 @@ func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Findin
 	return shown
 }
 
-// one returns the report about one argument.
+// one returns the report about one argument: a URL, or else the name of a file. Most who forget the scheme of
+// a site name what looks like one, and are told.
 func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
 		return l.url(ctx, arg)
@@ -236,9 +238,9 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	return answer.Linted(arg, data), err
 }
 
-// url returns the report about the robots.txt of a site and how it is served. A server that
-// does not answer is no finding about a file but a failure to find out; a 503 is one, as it
-// closes the site to crawlers.
+// url returns the report about the robots.txt of a site and how it is served. A server that does not answer
+// is no finding about a file but a failure to find out; a 503 is one, as it closes the site to crawlers. With
+// --fix there has to be a file: what a server answers instead of one cannot be repaired.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
 	if err != nil {
@@ -322,7 +324,8 @@ func (l *linter) explain(names []string) error {
 	return l.Emit(&out)
 }
 
-// page explains a rule by its example and what is reported there.
+// page explains a rule by its example and what is reported there. A rule that its example does not show is
+// about how a file is served, or is not checked at all.
 func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
 	for line := range strings.SplitSeq(r.Example, "\n") {
@@ -342,13 +345,13 @@ func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	return nil
 }
 
-// What --fix applies.
+// What --fix applies: replacements that change no verdict, or also those that do.
 const (
 	fixKeeping = "keep"
 	fixAll     = "all"
 )
 
-// misuse reports flags that do not go together.
+// misuse reports flags that do not go together. formatted tells whether --format was given: it has a default.
 func (l *linter) misuse(args []string, formatted bool) error {
 	switch {
 	case l.fix == "" && (l.outputAt != "" || l.overwrite):
@@ -369,6 +372,7 @@ func (l *linter) misuse(args []string, formatted bool) error {
 
 // repair writes the file of a report anew, and to standard error what is left to say about it.
 func (l *linter) repair(out *shell.Output, r lint.Report) error {
+	// How the file was served is judged no more: a repair cannot change it, and the output is a file.
 	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
 	if strings.Contains(r.Name, "://") {
 		a.URL = r.Name
@@ -384,6 +388,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	}
 	a.Body = fixed
 	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
+	// What is left is about the file that is written, if it has a name.
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt
 	}
@@ -412,7 +417,8 @@ func replacing(overwrite bool) int {
 	return os.O_EXCL
 }
 
-// open opens a file of --output, or makes it.
+// open opens a file of --output, or makes it. how has to say what becomes of one that exists, see replacing;
+// without os.O_EXCL and os.O_TRUNC it is kept as it is.
 func open(name string, how int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666)
 	if errors.Is(err, fs.ErrExist) {

@@ -36,7 +36,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], shell.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
-// exitHelp is what they mean, in --help and in README.md.
+// exitHelp is what the statuses of package shell mean, in --help and in README.md. A test compares the two.
 const exitHelp = `Exit status, the highest that applies:
     0  it worked, and nothing of the following is the case
     1  check, match: a URL is refused; lint: a finding is as severe as --fail-on;
@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	failed, isFailure := errors.AsType[shell.Failure](err)
 	switch {
 	case err == nil:
+	// A failure with another cause is told as one, interrupted or not.
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(std.Err, "robots: interrupted")
 		a.Status = shell.ExitInterrupted
@@ -109,8 +110,9 @@ wrong with them.
 	return root
 }
 
-// subcommands makes the one that args begin with. To make all takes longer than most runs, so that
-// is done only where --help, suggestions or completions may name each.
+// subcommands makes the one that args begin with. To make all takes longer than most runs, so that is done
+// only where --help, suggestions or completions may name each. A new subcommand needs a row here. json and
+// color tell whether it has these flags.
 func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	all := []struct {
 		name        string
@@ -151,7 +153,8 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	}
 }
 
-// completion has the library's subcommand refuse what it does not know.
+// completion has the library's subcommand refuse what it does not know, where it would print its help and
+// exit with 0.
 func completion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
@@ -182,6 +185,7 @@ func helpCommand(a *shell.App) *cobra.Command {
 	}
 }
 
+// manCommand makes the subcommand. It has to see all others, so subcommands makes it only when none is named.
 func manCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
@@ -196,8 +200,9 @@ func manCommand(a *shell.App) *cobra.Command {
 	}
 }
 
-// manual writes the manual pages of a command and those below it: their help, as it is laid out. The library would
-// take it for Markdown, which runs tables together, through modules that cost each process half a millisecond.
+// manual writes the manual pages of a command and those below it: their help, as it is laid out. see names
+// the page of the command above, if there is one. The library would take the help for Markdown, which runs
+// tables together, through modules that cost each process half a millisecond.
 func manual(dir string, cmd *cobra.Command, see []string) error {
 	page := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 	var help bytes.Buffer
@@ -227,6 +232,8 @@ func roff(text string) string {
 	return strings.TrimSpace(as.Replace("\n" + text))
 }
 
+// schemaCommand makes the subcommand. Its schema is a file of package answer, which a test holds to what all
+// subcommands write.
 func schemaCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
@@ -244,6 +251,7 @@ none is renamed, removed or given another meaning.`,
 	}
 }
 
+// versionCommand makes the subcommand. notices.go has what --notices writes.
 func versionCommand(a *shell.App) *cobra.Command {
 	var withNotices bool
 	cmd := &cobra.Command{

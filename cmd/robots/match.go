@@ -20,7 +20,7 @@ import (
 // (RFC 9309 §2.5), with every byte escaped, still fits.
 const maxRecord = 8 << 20
 
-// matcher is "robots match".
+// matcher is "robots match". It has an Asker and no Network, so it cannot fetch.
 type matcher struct {
 	*shell.App
 	answer.Asker

@@ -18,17 +18,21 @@ import (
 // notice matches the names of files that have to go with a binary.
 var notice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)`)
 
-// notices writes those of Go and of the modules in this binary, as the machine has them that built it. None is kept
-// here: what a module says may change with its version.
+// notices writes those of Go and of the modules in this binary, as the machine has them that built it. None
+// is kept here: what a module says may change with its version. One that is missing is an error: a list with
+// a gap would pass for the whole.
 func notices(out io.Writer, deps []*debug.Module) error {
+	// GOMODCACHE and GOPATH have these defaults; of several folders in GOPATH, the first has the cache.
 	goPath, _, _ := strings.Cut(cmp.Or(os.Getenv("GOPATH"), filepath.Join(os.Getenv("HOME"), "go")), string(filepath.ListSeparator))
 	cache := cmp.Or(os.Getenv("GOMODCACHE"), filepath.Join(goPath, "pkg", "mod"))
+	// The first is Go itself. WalkDir looks at the top of GOROOT alone, and into each folder of a module.
 	dirs := map[string]string{"Go " + runtime.Version(): os.Getenv("GOROOT")}
 	names := []string{"Go " + runtime.Version()}
 	for _, m := range deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
+		// The go command writes "!" and a small letter for each capital: some file systems cannot tell them apart.
 		if name := m.Path + "@" + m.Version; m.Version != "" && m.Version != "(devel)" { // else it is our own
 			names, dirs[name] = append(names, name), filepath.Join(cache, upper.ReplaceAllStringFunc(name, func(c string) string { return "!" + strings.ToLower(c) }))
 		}

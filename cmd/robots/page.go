@@ -1,5 +1,10 @@
 package main
 
+// robots page and robots usage, which differ in what they show only. Packages page and usage of the library
+// read the statements; what engines make of them is page.Rules.For and usage.For. A page is fetched without
+// asking robots.txt, because a person asks for this one; what robots.txt says about it is a part of the
+// answer.
+
 import (
 	"context"
 	"fmt"
@@ -73,7 +78,7 @@ func usageCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// pagerCommand makes a subcommand that sees a page and shows it.
+// pagerCommand makes a subcommand that sees a page and shows it. The caller adds its name and its help.
 func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{
@@ -103,6 +108,8 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 	return cmd
 }
 
+// moreUnread is said where page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or
+// a part of one.
 const moreUnread = "perhaps more: not all of it was read"
 
 // seen is what one page and its robots.txt say.
@@ -115,7 +122,8 @@ type seen struct {
 	said     []usage.Statement // of the header and of meta elements
 }
 
-// see fetches a page and the robots.txt of the origin that answered.
+// see fetches a page and the robots.txt of the origin that answered: after a redirect, that one's statements
+// count. The time for robots.txt is the Fetcher's, and not within that for the page.
 func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
 	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.Timeout)
 	defer cancel()
@@ -138,6 +146,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 		return nil, err
 	}
 	s.rules = body.Rules()
+	// an error page says nothing about the use of the page that is not there
 	if resp.StatusCode/100 == 2 {
 		s.said = append(usage.ParseHeader(resp.Header), s.said...)
 	}
@@ -160,8 +169,8 @@ var engines = []struct {
 	{policy.Bing, []string{"bingbot", "msnbot"}},
 }
 
-// head is how page and usage begin an object of --json. As everywhere, a field is
-// null where it does not apply, and never left out.
+// head is how page and usage begin an object of --json. As everywhere, a field is null where it does not
+// apply, and never left out. The caller appends its own fields.
 func (p *pager) head(s *seen) answer.Object {
 	v := answer.NewVerdict("", s.decision)
 	return answer.Object{
@@ -170,7 +179,7 @@ func (p *pager) head(s *seen) answer.Object {
 	}
 }
 
-// pageStatement is a page.Statement in JSON.
+// pageStatement is a page.Statement in JSON. It stands on a line of the header, or at an offset of the page.
 func pageStatement(s page.Statement) answer.Object {
 	var offset any
 	if s.Line == 0 {
@@ -182,16 +191,19 @@ func pageStatement(s page.Statement) answer.Object {
 	}
 }
 
+// pageEffect is what all statements come to for one engine, or for the crawler of --agent.
 type pageEffect struct {
 	Engine string `json:"engine"`
 	Effect string `json:"effect"`
 }
 
+// pageFinding is something that is wrong with them, by the ID of a rule of package lint.
 type pageFinding struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 }
 
+// showPage is "robots page". It writes what is found even if the page could not be had.
 func (p *pager) showPage(out *shell.Output, s *seen) {
 	effects, findings := p.judge(s)
 	switch {
@@ -227,7 +239,8 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 	}
 }
 
-// judge returns what the statements come to, and what is wrong with that.
+// judge returns what the statements come to, and what is wrong with that: RT405 for a noindex on a page that
+// robots.txt hides from those it is for, and RT406 for statements that engines settle differently.
 func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
@@ -293,9 +306,12 @@ func asEngine(rules page.Rules, agent string) []usage.Statement {
 	return nil
 }
 
+// showUsage is "robots usage". It gathers the statements from wherever they may stand, in the order
+// robots.txt, header, page, page rules; usage.For says which of them counts.
 func (p *pager) showUsage(out *shell.Output, s *seen) {
 	table := usage.Table()
 	var tokens []string
+	// The groups of tokens such as Google-Extended say something about use.
 	for _, m := range table {
 		if m.By == usage.PolicyToken && !slices.Contains(tokens, m.Key) {
 			tokens = append(tokens, m.Key)
@@ -315,6 +331,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	for i, label := range site.UsageLabels() {
 		w := preference{label: label}
 		w.is, w.by, _ = usage.For(said, usage.Label(label), table...)
+		// see site.UsageLabels for their order
 		if w.is == usage.Unknown && i > 2 {
 			continue // only the labels of the standard are shown where nothing is known
 		}
@@ -333,6 +350,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	}
 }
 
+// usageJSON writes all preferences and all statements.
 func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
 	comeTo, statements := []answer.Object{}, []answer.Object{}
 	for _, w := range preferences {
@@ -348,6 +366,8 @@ func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, 
 	out.JSON(append(p.head(s), "preferences", comeTo, "statements", statements, "incomplete", s.rules.Incomplete()))
 }
 
+// printUsage writes for people. Of the statements it shows those without effect, and the terms: no preference
+// tells of them.
 func (p *pager) printUsage(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
 	p.printHead(out, s)
 	for _, w := range preferences {

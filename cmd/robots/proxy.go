@@ -1,5 +1,8 @@
 package main
 
+// robots proxy: its flags, and in which order its parts begin. The proxy itself is in internal/proxy, and
+// what it has in common with serve in daemon.go.
+
 import (
 	"context"
 	"errors"
@@ -60,6 +63,7 @@ SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
 
+// newProxy is apart for tests, which set narrower bounds.
 func newProxy(a *shell.App) *proxying {
 	return &proxying{daemon: daemon{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 }
@@ -146,6 +150,8 @@ func (p *proxying) run(ctx context.Context) error {
 	if s.Authority, err = p.authority(); err != nil {
 		return err
 	}
+	// The sockets come before the gate, so that a second start says that the address is taken, and not that
+	// the file of the cache is.
 	l, watch, err := p.sockets(log, s.Guard.Token)
 	if err != nil {
 		return err
@@ -158,6 +164,7 @@ func (p *proxying) run(ctx context.Context) error {
 	}
 	defer g.End(ctx, p.App)
 	p.obeys.Uses, p.obeys.Private = p.Uses, p.private
+	// Obey, Watched, Until: each sets or uses what the one before has set.
 	s.Obey(g, p.obeys, l.Addr().(*net.TCPAddr).AddrPort())
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))
 	if watch != nil {
@@ -190,6 +197,7 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 	return l, watch, nil
 }
 
+// authority reads the CA of --ca, or returns nil without one: then tunnels are blind.
 func (p *proxying) authority() (*proxy.Authority, error) {
 	if p.ca == "" {
 		return nil, nil
@@ -209,6 +217,7 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 	return a, nil
 }
 
+// proxyCA makes the subcommand "robots proxy ca".
 func (p *proxying) proxyCA() *cobra.Command {
 	var only []string
 	var days int
@@ -270,6 +279,8 @@ func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byt
 	return nil
 }
 
+// writeNew makes a file that must not exist, and removes it if it cannot be written whole: half a key is
+// none. The mode counts from the start: nobody else may read a key while it is written.
 func writeNew(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {

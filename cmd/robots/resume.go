@@ -1,5 +1,9 @@
 package main
 
+// --output FILE --resume: where an earlier run of filter has ended is found out from what it wrote, and from
+// nothing else. So it works after a kill -9, too. What has to hold for that is in filter.go: refused lines
+// are written before the allowed ones of their batch, and both files grow in the order of the list.
+
 import (
 	"bufio"
 	"bytes"
@@ -15,7 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// answers is a file that holds an answer on each line.
+// answers is a file that holds an answer on each line. It is written by filter, and read with --resume
+// before.
 type answers struct {
 	*os.File
 	in    *bufio.Reader
@@ -56,7 +61,8 @@ func (a *answers) next() ([]byte, error) {
 	return line, nil
 }
 
-// cut removes what follows the last line that was read; more can be written there.
+// cut removes what follows the last line that was read, and goes there: without it, the next answer would be
+// written where the buffered reader has stopped.
 func (a *answers) cut() error {
 	if err := a.Truncate(a.end); err != nil {
 		return err
@@ -83,6 +89,8 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 		}
 		text := bytes.TrimSuffix(last, []byte("\n"))
 		isAbout := func(_ int, line []byte) bool { return bytes.Equal(line, text) }
+		// A verdict has the number of its line. The URL in it may be on many lines, and is not as the line
+		// has it.
 		if f.JSON {
 			var v answer.Verdict
 			if err := json.Unmarshal(last, &v); err != nil {
@@ -100,6 +108,8 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 	}
 	cut := f.output.cut
 	if f.refusals != nil {
+		// What was not allowed up to here is in the other file, one line each, or that is the file of another
+		// list.
 		for range list.others {
 			refused, err := f.refusals.next()
 			if refused == nil && err == nil {
@@ -119,7 +129,8 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 
 const sameList = "--resume needs the same list and flags"
 
-// list is an input that is searched from its beginning to its end.
+// list is an input that is searched from its beginning to its end. What is behind the line found last can be
+// read from in.
 type list struct {
 	in     *bufio.Reader
 	text   []byte

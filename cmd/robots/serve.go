@@ -1,5 +1,8 @@
 package main
 
+// robots serve: its flags, and in which order its parts begin. The service itself is in internal/serve, and
+// what it has in common with the proxy in daemon.go.
+
 import (
 	"context"
 	"fmt"
@@ -52,6 +55,7 @@ SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
 
+// newServer is apart for tests, which set narrower limits.
 func newServer(a *shell.App) *server {
 	return &server{daemon: daemon{App: a, file: "serve.db"}, limits: serve.UsualLimits}
 }
@@ -94,6 +98,8 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if err != nil {
 		return err
 	}
+	// The socket comes before the gate, so that a second start says that the address is taken, and not that
+	// the file of the cache is.
 	l, err := s.listen(v.Log, passed[""], s.address, v.Guard.Token, "h2", "http/1.1")
 	if err != nil {
 		return err

@@ -1,5 +1,8 @@
 package main
 
+// robots sign: a key, the directory in which sites look it up, and whether a site takes it. Package sign of
+// the library signs (Web Bot Auth, RFC 9421); the flags of the other subcommands are in site/signing.go.
+
 import (
 	"context"
 	"crypto/ed25519"
@@ -47,6 +50,7 @@ directory, and give the key to check, fetch and filter with --sign-key.`,
 	return cmd
 }
 
+// keygenCommand makes the subcommand. It never overwrites a file: a key that is lost cannot be made again.
 func keygenCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
@@ -78,6 +82,8 @@ ID under which sites find its public half.`,
 	}
 }
 
+// directoryCommand makes the subcommand. The directory is what the handler of package sign serves, so that a
+// file and a server say the same.
 func directoryCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "directory FILE...",
@@ -110,7 +116,8 @@ When you change keys, list the old and the new one for a day.`,
 	}
 }
 
-// signChecker is "robots sign check".
+// signChecker is "robots sign check". It opens no gate: the request is a person's, and robots.txt has no say
+// in it. --timeout is for all that it does.
 type signChecker struct {
 	*shell.App
 	site.Network
@@ -156,6 +163,7 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	defer base.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	// once more, for its ID: the hook signs and does not tell by which key
 	signer, err := site.ReadKey(c.Signing.Key)
 	if err != nil {
 		return err
@@ -220,7 +228,8 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 	}
 }
 
-// request sends the signed request and shows what came of it.
+// request sends the signed request and shows what came of it. Signatures have a time, so it also tells of a
+// clock that is wrong.
 func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
 	req, err := c.Get(ctx, u.String())
 	if err == nil {
