@@ -13,8 +13,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Answer is what a server said when asked for robots.txt: "robots" in the JSON of check
-// and fetch. Every field is always there but the last.
+// Answer is what a server said when asked for robots.txt: "robots" in the JSON of check and fetch. Every
+// field is always there but the last. Age is set when it is asked for; all else stays, so site.Gate keeps one
+// for each result that is no failure.
 type Answer struct {
 	URL       string    `json:"url"`
 	Status    *int      `json:"status"`    // null: no answer
@@ -33,7 +34,8 @@ type Answer struct {
 // OutcomeRules is the outcome of a file that can be read.
 const OutcomeRules = "rules"
 
-// OutcomeOf is what res comes to, in one word.
+// OutcomeOf is what res comes to, in one word: a file with rules, or why there is none. The metrics count by
+// it.
 func OutcomeOf(res *fetch.Result) string {
 	if r := res.Policy.Reason(); r != 0 {
 		return ReasonName(r)
@@ -66,7 +68,8 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 	return a
 }
 
-// AskAgain is how long it takes until an unreachable robots.txt is asked for again.
+// AskAgain is how long it takes until an unreachable robots.txt is asked for again, a second at least. It is
+// a minute if that is not known: a may be nil.
 func (a *Answer) AskAgain() time.Duration {
 	if a == nil || a.Retry == nil {
 		return time.Minute
@@ -80,6 +83,7 @@ func (a *Answer) Ago() time.Duration { return time.Duration(a.Age) * time.Second
 // AgeOf is how many seconds ago res came.
 func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 
+// seconds are whole ones, as JSON has them: what is left is cut off.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // What a lifetime comes from. JSON has these words; scripts may rely on them.
@@ -128,7 +132,7 @@ func (a *Answer) String() string {
 	return text
 }
 
-// why says what about the answer makes the file unavailable. The answer may be nil.
+// why says what about the answer makes the file unavailable, behind a colon. The answer may be nil.
 func (a *Answer) why() string {
 	switch {
 	case a == nil || a.Status == nil:
@@ -148,8 +152,8 @@ type Reading struct {
 	Result  *fetch.Result
 }
 
-// InAllDialects reads res, which is an answer in RFC9309, as every dialect would have
-// read it. RFC9309 is the one to start with: no dialect reads a file that it does not.
+// InAllDialects reads res as every dialect would have read it. RFC9309 is the one to start with: a dialect
+// that reads no file with some status, as Yandex with a 206, leaves none for the others.
 func InAllDialects(res *fetch.Result) []Reading {
 	var all []Reading
 	for _, d := range Dialects {
@@ -158,7 +162,7 @@ func InAllDialects(res *fetch.Result) []Reading {
 	return all
 }
 
-// Dialects in the order in which --as all shows them.
+// Dialects in the order in which --as all and the page of serve show them.
 var Dialects = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
 // DialectByName is UnmarshalText with an error that names the remedy.
@@ -173,6 +177,7 @@ func DialectByName(name string) (d policy.Dialect, err error) {
 // are mostly written.
 func DialectName(d policy.Dialect) string { return strings.ToLower(d.String()) }
 
+// DialectNames are the names of Dialects, for --as and what is said about it.
 func DialectNames() []string {
 	var names []string
 	for _, d := range Dialects {

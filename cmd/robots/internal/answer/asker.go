@@ -1,5 +1,9 @@
 package answer
 
+// An Asker decides what check, filter, match and serve answer. What they ask about comes in three forms: a
+// URL and a Reading (Check), a URL or path as written (Match), and a line of a list (Listed: Decide, and
+// Verdict for an output that has more than the line).
+
 import (
 	"cmp"
 	"encoding/json"
@@ -15,7 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Asker is who asks, and how robots.txt is read to it.
+// Asker is who asks, and how robots.txt is read to it. Flags fill it, and serve changes a copy for each
+// question. No method but the two that set a field changes it, so it may be used concurrently.
 type Asker struct {
 	Agent   string // a product token; "*" is a crawler that no group names
 	Dialect policy.Dialect
@@ -51,7 +56,7 @@ func (k *Asker) SetDialect(name string) (err error) {
 	return err
 }
 
-// Readings are res, an answer in RFC9309, as k wants it read.
+// Readings are res as k wants it read: in all dialects, or in that of k, in which res must have been read.
 func (k *Asker) Readings(res *fetch.Result) []Reading {
 	if k.All {
 		return InAllDialects(res)
@@ -128,6 +133,8 @@ func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed 
 // IsObject reports whether the line is one of JSON.
 func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
 
+// urlOf returns the field "url" of a line. A list may have millions of such lines, so what encoding/json
+// reads as Fields would is left to it.
 func urlOf(object string) (string, error) {
 	var url string
 	var err error
@@ -202,7 +209,8 @@ func misfit(name string, err error) error {
 	return fmt.Errorf("the field %q: a JSON %s does not fit here", name, e.Value)
 }
 
-// Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so.
+// Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so. It may
+// set Err.
 func (k *Asker) Decide(l *Listed) (a client.Answer) {
 	if l.Err == nil { // or it is a URL that net/http would not send
 		a, l.Err = k.Agreed.Decide(l.Result.Policy, k.Agent, l.URL, k.Uses...)

@@ -1,5 +1,9 @@
 package answer
 
+// Which lines of the file an answer rests on: for check --explain, and for what the page of serve marks. A
+// policy.Policy has rules and their lines, but not how the file writes them; that comes from the Body, if
+// there is one.
+
 import (
 	"cmp"
 	"slices"
@@ -15,7 +19,8 @@ type FileLine struct {
 	Decides bool   `json:"decides"`
 }
 
-// Bound is what of a robots.txt file binds one crawler.
+// Bound is what of a robots.txt file binds one crawler. Agents and Rules are in the order of their lines,
+// which Explain and the page rely on to find them.
 type Bound struct {
 	group  policy.Group
 	Agents []lint.Line // the user-agent lines above its rules; none without the file (a cache keeps none)
@@ -23,7 +28,9 @@ type Bound struct {
 	Last   lint.Line // of the file
 }
 
-// Bound picks the lines that bind a crawler.
+// Bound picks the lines that bind a crawler. A group is known by its rules: their numbers are found in the
+// file again, with the user-agent lines above them. Without the file, the rules are in the words of package
+// policy.
 func (r Reading) Bound(token string) *Bound {
 	b := &Bound{group: r.Result.Policy.Group(token)}
 	for rule := range b.group.Rules() {

@@ -1,5 +1,8 @@
 package answer
 
+// How a robots.txt came: for fetch, GET /v1/robots and the page of serve, which all need the whole
+// fetch.Result. And what package lint is given to judge.
+
 import (
 	"errors"
 	"fmt"
@@ -13,7 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// Fetched is what --json writes. Every field is always there.
+// Fetched is what fetch --json writes. Every field is always there.
 type Fetched struct {
 	Dialect  string              `json:"dialect"`
 	Robots   *Answer             `json:"robots"`

@@ -9,8 +9,9 @@ import (
 	"slices"
 )
 
-// Question is one line of "robots match --jsonl": a question about a robots.txt that
-// it carries. The fields are those of the robots.txt vectors; others are ignored.
+// Question is one line of "robots match --jsonl": a question about a robots.txt that it carries. The fields
+// are those of the robots.txt vectors; others are ignored. POST /v1/match of serve has some of them in its
+// body. A pointer is nil if the field is not there: an empty robots.txt is one.
 type Question struct {
 	ID        json.RawMessage // given back unchanged
 	Profile   string
@@ -22,7 +23,8 @@ type Question struct {
 	URLB64    *string `json:"url_b64"`
 }
 
-// Read reads a line into r.
+// Read reads a line into r, by the same rule for names as Fields. Of a line that is malformed, some fields
+// may be read.
 func (r *Question) Read(line string) error {
 	if plain(line, `"id"`, `"profile"`, `"robots"`, `"robots_b64"`, `"robots_gen"`, `"agents"`, `"url"`, `"url_b64"`) {
 		return misfit("", json.Unmarshal([]byte(line), r))
@@ -43,10 +45,10 @@ func (r *repeated) UnmarshalJSON(data []byte) error {
 	return Fields(string(data), map[string]any{"text": &r.Text, "repeat": &r.Repeat})
 }
 
-// MaxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
+// maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 
-// File returns the text of the record's robots.txt.
+// File returns the text of the record's robots.txt. Of several forms, the first that is there counts.
 func (r *Question) File() ([]byte, error) {
 	switch {
 	case r.Robots != nil:

@@ -31,11 +31,13 @@ func Visible(s string) string {
 	return b.String()
 }
 
+// Hidden reports whether Visible escapes r. A space is not hidden; a tab is.
 func Hidden(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // Quoted is text from a user for a message: short, and safe to print.
 func Quoted(text string) string { return fmt.Sprintf("%q", Brief(text)) }
 
+// Brief is the beginning of a long text, cut between characters. It is not safe to print: Quoted is.
 func Brief(text string) string {
 	const most = 60
 	if len(text) <= most {
@@ -44,6 +46,7 @@ func Brief(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
+// Plural is a number with its word, in the plural unless it is 1.
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -109,6 +109,8 @@ func splitURL(d policy.Dialect, text string, paths, sites bool) (split, error) {
 	}
 }
 
+// splitBare is splitURL for text with neither a scheme nor a slash in front: a site, or an error that says
+// what to write.
 func splitBare(text string, paths, sites bool) (split, error) {
 	authority := authorityOf(text)
 	known, possible := isSite(authority)
@@ -127,10 +129,12 @@ func splitBare(text string, paths, sites bool) (split, error) {
 	}
 }
 
+// blankIn is the error of a blank in a URL, at a byte of text.
 func blankIn(text string, at int) error {
 	return fmt.Errorf("%s holds a blank or control character: write it as %%%02X", Quoted(text), text[at])
 }
 
+// authorityOf is what of text is before its path, query and fragment.
 func authorityOf(text string) string {
 	if i := strings.IndexAny(text, "/?#"); i >= 0 {
 		return text[:i]
@@ -157,6 +161,7 @@ func isSite(authority string) (known, possible bool) {
 	return host != suffix && (icann || strings.Contains(suffix, ".")), true
 }
 
+// originOf is the origin of a URL in parts. It checks the host as the origin of a request is checked.
 func originOf(scheme, authority string) (fetch.Origin, error) {
 	u, err := url.Parse(scheme + "://" + authority)
 	if err != nil {
@@ -188,6 +193,8 @@ func TargetOf(url string) string {
 	}
 }
 
+// Blank reports whether r is a space or an ASCII control character, which no URL and no product token may
+// hold.
 func Blank(r rune) bool { return r <= ' ' || r == 0x7f }
 
 // indexBlank is strings.IndexFunc with blank, which are single bytes, for a million URLs.
