@@ -60,7 +60,8 @@ const (
 	Stopping = daemon.SdNotifyStopping
 )
 
-// Notify tells the service manager, if there is one that asks to be told.
+// Notify tells the service manager, if there is one that asks to be told. That it could not be told ends
+// nothing.
 func Notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("the service manager was not told", "state", state, "error", err)
@@ -101,6 +102,7 @@ func TLS(log *slog.Logger, certificate, key string, protocols ...string) (*tls.C
 	return &tls.Config{NextProtos: protocols, GetCertificate: p.get}, nil
 }
 
+// get is called for each handshake. To look at two files costs less than the handshake.
 func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,6 +130,8 @@ func (p *pair) load() error {
 	return nil
 }
 
+// same reports whether a file is the one that was read. A renewal may write into it, or put another in its
+// place.
 func same(a, b fs.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

@@ -1,5 +1,8 @@
 package web
 
+// Which request a gateway asks about. A wrong answer to that would be a permission for another URL, so what
+// is doubtful is a problem, which no gateway takes for a permission.
+
 import (
 	"net/http"
 	"net/netip"
@@ -51,6 +54,7 @@ func (g Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 	return forms[0], nil
 }
 
+// forms are the URLs that r names, one for each form that is there.
 func forms(r *http.Request, prefix string) (forms []string, p *Problem) {
 	if text := r.Header.Get("X-Original-Url"); text != "" {
 		u, err := url.Parse(text)
@@ -92,6 +96,7 @@ func forwarded(forms []string, r *http.Request, host, uri string) ([]string, *Pr
 	return append(forms, scheme+"://"+host+uri), nil
 }
 
+// noTarget is the problem of a request that names no target, or two.
 func noTarget(format string, args ...any) *Problem {
 	return NewProblem(http.StatusBadRequest, "target", "no absolute target: "+format, args...)
 }

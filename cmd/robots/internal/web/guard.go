@@ -1,5 +1,8 @@
 package web
 
+// Who may ask. serve checks the Host field and the bearer token, proxy the token as the password of a proxy,
+// and /metrics of the proxy both as serve does.
+
 import (
 	"crypto/subtle"
 	"encoding/base64"
@@ -10,7 +13,8 @@ import (
 	"strings"
 )
 
-// Guard decides who may ask.
+// Guard decides who may ask. It must not change while requests come. With the zero value anyone may, under
+// any name.
 type Guard struct {
 	// Loopback tells that the service listens on a loopback address.
 	Loopback bool
@@ -66,6 +70,7 @@ func (g *Guard) CheckProxyToken(r *http.Request) *Problem {
 		"the token of --token-file is missing or wrong: give it as the password of the proxy")
 }
 
+// matches takes as long for each token of a length, so that it cannot be guessed byte by byte.
 func (g *Guard) matches(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1
 }
@@ -84,6 +89,7 @@ func hostOf(field string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(field, "["), "]")
 }
 
+// isLoopback reports whether a host is an address of the loopback, or the name for it.
 func isLoopback(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().IsLoopback()

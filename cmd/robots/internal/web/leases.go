@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-// Leases are things that clients hold for a time, each by an ID that cannot be guessed.
+// Leases are things that clients hold for a time, each by an ID that cannot be guessed: who knows it may end
+// the lease. Each lease has an element in Bounded, from Reserve to Take or End. Time, Lapsed and Bounded must
+// not change after the first call.
 type Leases[T any] struct {
 	Time    time.Duration // until one lapses
 	Lapsed  func(T)       // is called for each that is not taken
@@ -18,6 +20,7 @@ type Leases[T any] struct {
 	held map[string]held[T]
 }
 
+// held is what one lease is about, with the timer that ends it.
 type held[T any] struct {
 	it     T
 	lapses *time.Timer
@@ -37,7 +40,7 @@ func (l *Leases[T]) Reserve() bool {
 // Release gives up what Reserve reserved.
 func (l *Leases[T]) Release() { <-l.Bounded }
 
-// Add begins a lease, for which there must be room.
+// Add begins a lease, for which there must be room. Its time begins here.
 func (l *Leases[T]) Add(it T) (id string, until time.Time) {
 	id, until = rand.Text(), time.Now().Add(l.Time) // 130 bits
 	l.mu.Lock()
@@ -49,7 +52,8 @@ func (l *Leases[T]) Add(it T) (id string, until time.Time) {
 	return id, until
 }
 
-// Take ends a lease, and reports whether there was one.
+// Take ends a lease, and reports whether there was one. Of two who end the same, one gets it. Lapsed is not
+// called.
 func (l *Leases[T]) Take(id string) (it T, ok bool) {
 	l.mu.Lock()
 	h, ok := l.held[id]
@@ -62,14 +66,14 @@ func (l *Leases[T]) Take(id string) (it T, ok bool) {
 	return h.it, ok
 }
 
-// End ends a lease as its time does.
+// End ends a lease as its time does: Lapsed is called, without the lock, if it was still there.
 func (l *Leases[T]) End(id string) {
 	if it, ok := l.Take(id); ok {
 		l.Lapsed(it)
 	}
 }
 
-// Close ends all leases as their time does.
+// Close ends all leases as their time does. What is added meanwhile is not among them.
 func (l *Leases[T]) Close() {
 	l.mu.Lock()
 	ids := slices.Collect(maps.Keys(l.held))

@@ -1,5 +1,9 @@
 package web
 
+// Room for what strangers send, in memory and on disk: the service has a Memory for each kind, and a Spool
+// takes its room on disk from one. What a request needs is taken before it is made, so the sum of all stays
+// below the bound.
+
 import (
 	"context"
 	"runtime/debug"
@@ -9,8 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Memory admits work by the bytes that it may take, since their number is a stranger's choice.
-// Work waits for its turn in the order in which it comes.
+// Memory admits work by the bytes that it may take, since their number is a stranger's choice. Work waits for
+// its turn in the order in which it comes: small work cannot keep large work waiting for ever.
 type Memory struct {
 	most int64
 	left *semaphore.Weighted
@@ -32,8 +36,8 @@ func NewMemory(most int64) *Memory {
 	return m
 }
 
-// Take waits until n bytes are left, or all of them if n is more, or for ctx. The caller has to
-// give them back, and must not wait for a client before.
+// Take waits until n bytes are left, or all of them if n is more, or for ctx. The caller has to give them
+// back, and must not wait for a client before. release may be called more than once.
 func (m *Memory) Take(ctx context.Context, n int64) (release func(), err error) {
 	n = min(n, m.most)
 	if err := m.left.Acquire(ctx, n); err != nil {
@@ -51,6 +55,8 @@ func (m *Memory) TryTake(n int64) (release func()) {
 	return m.took(n)
 }
 
+// took counts n bytes that were acquired. When all are given back, and they were many, the runtime is told to
+// return them to the system a second later, unless new work comes.
 func (m *Memory) took(n int64) (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +74,7 @@ func (m *Memory) took(n int64) (release func()) {
 	})
 }
 
-// Held is how much is taken.
+// Held is how much is taken, for the metrics.
 func (m *Memory) Held() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

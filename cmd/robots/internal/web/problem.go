@@ -13,7 +13,8 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Problem is a problem document (RFC 9457). It is an error of the question, or of the moment.
+// Problem is a problem document (RFC 9457). It is an error of the question, or of the moment: handlers return
+// one, and it is written where they are called. README.md lists the types.
 type Problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Spool is where bytes lie until a client has sent them all, or has taken them: a client may be
-// slow, and memory is no place to wait for it. What is long lies in a file.
+// Spool is where bytes lie until a client has sent them all, or has taken them: a client may be slow, and
+// memory is no place to wait for it. What is long lies in a file, which has no name any more. A Spool is for
+// one goroutine, and is written before it is read.
 type Spool struct {
 	room  *Memory  // of all spools, on disk
 	taken []func() // a unit of it each
@@ -34,7 +35,8 @@ func NewSpool(room *Memory) (*Spool, error) {
 	return s, s.grow(1)
 }
 
-// grow takes room for n more bytes.
+// grow takes room for n more bytes, in whole units: a spool of a few bytes takes one, so their number is
+// bounded, too.
 func (s *Spool) grow(n int) error {
 	for s.size += int64(n); s.size > int64(len(s.taken))*spoolUnit; {
 		release := s.room.TryTake(spoolUnit)
@@ -46,6 +48,7 @@ func (s *Spool) grow(n int) error {
 	return nil
 }
 
+// Write appends p. With ErrFull nothing of p is kept, and the spool can only be closed.
 func (s *Spool) Write(p []byte) (int, error) {
 	if err := s.grow(len(p)); err != nil {
 		return 0, err
@@ -78,7 +81,7 @@ func (s *Spool) flush() (err error) {
 // Size is how many bytes have been written.
 func (s *Spool) Size() int64 { return s.size - 1 } // it begins with 1
 
-// Reader returns what has been written from a place on.
+// Reader returns what has been written from a place on. It may be called again, for another place.
 func (s *Spool) Reader(from int64) (io.Reader, error) {
 	if s.file == nil {
 		return bytes.NewReader(s.tail[from:]), nil
@@ -87,7 +90,7 @@ func (s *Spool) Reader(from int64) (io.Reader, error) {
 	return io.NewSectionReader(s.file, from, s.Size()-from), err
 }
 
-// Close forgets all of it.
+// Close forgets all of it, and gives its room back. It may be called twice.
 func (s *Spool) Close() {
 	if s.file != nil {
 		s.file.Close()
@@ -98,7 +101,8 @@ func (s *Spool) Close() {
 	s.taken = nil
 }
 
-// Paced writes to a client that may take so long for each piece.
+// Paced writes to a client that may take so long for each piece. Without a deadline of each, an answer that
+// is long and a client that is slow could not be told from one that stalls.
 type Paced struct {
 	Writer   http.ResponseWriter
 	Patience time.Duration
@@ -109,8 +113,8 @@ func (p *Paced) Write(b []byte) (int, error) {
 	return p.Writer.Write(b)
 }
 
-// Duplex is a request whose body is read while the answer is written. Neither may stall for
-// longer than Patience: a client that does loses its connection.
+// Duplex is a request whose body is read while the answer is written. Neither may stall for longer than
+// Patience: a client that does loses its connection. One goroutine may read while another writes.
 type Duplex struct {
 	Request  *http.Request
 	Writer   http.ResponseWriter
@@ -127,6 +131,8 @@ func (d *Duplex) Start() (stop func() bool) {
 	return context.AfterFunc(d.Ends, func() { d.control.SetReadDeadline(time.Now()) })
 }
 
+// Read sets the deadline before it looks at Ends, so that it cannot put off the one that Start sets when Ends
+// ends.
 func (d *Duplex) Read(p []byte) (int, error) {
 	d.control.SetReadDeadline(time.Now().Add(d.Patience))
 	if err := d.Ends.Err(); err != nil {
@@ -139,7 +145,7 @@ func (d *Duplex) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the answer, and sends it.
+// Write writes to the answer, and sends it: the client may wait for it before it sends more.
 func (d *Duplex) Write(p []byte) (int, error) {
 	d.control.SetWriteDeadline(time.Now().Add(d.Patience))
 	n, err := d.Writer.Write(p)

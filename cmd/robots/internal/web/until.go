@@ -1,5 +1,8 @@
 package web
 
+// How a program that runs on begins and ends: the same for serve and proxy, so that a service manager sees
+// them alike.
+
 import (
 	"context"
 	"errors"
@@ -22,8 +25,8 @@ type Server interface {
 	Close() error
 }
 
-// Until has server serve on l until ctx ends. Then it calls stop, and what is under way has
-// the time of drain to end.
+// Until has server serve on l until ctx ends. Then it calls stop, and what is under way has the time of drain
+// to end; what has not ended by then is cut off. An error of Serve before that is one of the listener.
 func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener, drain time.Duration, stop func()) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -48,7 +51,8 @@ func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener,
 	return nil
 }
 
-// Health has mux answer /healthz, and /readyz until what ends with ctx, or ping fails.
+// Health has mux answer /healthz, and /readyz until what ends with ctx, or ping fails. what is a word for the
+// program. ping has a second: a probe that hangs tells less than one that fails.
 func Health(ctx context.Context, mux *http.ServeMux, what string, ping func(context.Context) error) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
