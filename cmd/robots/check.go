@@ -83,6 +83,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
+		// URLs of one site share one question.
 		if asks[o] == nil {
 			asks[o] = shell.NewAsked(o)
 			all = append(all, asks[o])
@@ -168,6 +169,7 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 		field("via", answer.Visible(r))
 	}
 	field("answer", v.Robots.String())
+	// Who meant a site that only speaks http sees a failure of https, and has not typed that.
 	if v.Robots.Status == nil && !strings.Contains(v.URL, "://") {
 		field("hint", "without a scheme https is asked: for http write http://"+answer.Visible(strings.TrimSpace(v.URL)))
 	}

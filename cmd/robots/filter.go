@@ -157,6 +157,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
+		// From here on Emit writes there, and the meter sees no terminal in it.
 		f.Out = f.output
 	}
 	if f.refusedAt != "" {
@@ -171,7 +172,8 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 // lines filters standard input. When it ends early, fetches that are under way may end
 // too, so that their origins need not be asked again; new ones do not begin.
 func (f *filterer) lines(ctx context.Context) error {
-	// A fetch outlives its lookup if that takes a copy from the store in its place.
+	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
+	// took a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.Size = maxCopies
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)

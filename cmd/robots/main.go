@@ -148,7 +148,8 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 		root.Version = version()
 		root.AddCommand(manCommand(a))
 		completion(root)
-		// What is no command has no --help.
+		// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of
+		// robots.
 		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
 	}
 }

@@ -162,6 +162,7 @@ type parsed struct {
 // records answers for one record on each line.
 func (m *matcher) records(ctx context.Context) error {
 	shell.Typed(m.In, m.Err, "records")
+	// It only saves parsing, so it does not matter whose is the latest.
 	var latest atomic.Pointer[parsed] // over all batches
 	lines := shell.LineFilter[*shell.Output]{MaxLine: maxRecord, Write: m.Emit}
 	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {

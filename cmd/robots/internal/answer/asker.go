@@ -174,6 +174,7 @@ func plain(object string, names ...string) bool {
 // may understand the object differently: unlike encoding/json, Fields tells "URL" from "url" and refuses a name
 // that is there twice.
 func Fields(object string, into map[string]any) error {
+	// It decodes nothing, and sees whether the whole is well-formed and an object.
 	if err := json.Unmarshal([]byte(object), &struct{}{}); err != nil {
 		return misfit("", err)
 	}

@@ -116,12 +116,14 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		fromVary:         "for the answer varies by more than the request says",
 		fromDefault:      "as the answer states none",
 	}[sourceOf(res)]
+	// What Age takes from it shows in how long the same answer would hold without that field.
 	young := *res
 	young.Header = res.Header.Clone()
 	young.Header.Del("Age")
 	if unaged, _ := cache.FreshnessLifetime(&young); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
+	// The lifetime of an answer that states none is that of RFC 9309, 24 hours: also the most.
 	usual, _ := cache.FreshnessLifetime(new(fetch.Result))
 	switch held := cache.Until(res).Sub(res.Time); {
 	case lifetime < held:

@@ -157,6 +157,7 @@ func isSite(authority string) (known, possible bool) {
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return true, true
 	}
+	// A suffix that the list does not have is one label, and not icann: "page.html" is no site.
 	suffix, icann := publicsuffix.PublicSuffix(host)
 	return host != suffix && (icann || strings.Contains(suffix, ".")), true
 }

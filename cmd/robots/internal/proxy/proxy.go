@@ -107,6 +107,7 @@ func (s *Server) init() {
 		ConnContext:       withTarget,
 		ErrorLog:          errs,
 
+		// In a tunnel, "OPTIONS *" is for the site: net/http would answer it.
 		DisableGeneralOptionsHandler: true,
 	}
 	// Shutdown and Close end this one, too: they close all listeners of the server.
@@ -410,6 +411,7 @@ func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	if r.Body != http.NoBody {
 		control.SetReadDeadline(end)
 	}
+	// See writer.closes, which says so of answers of the site.
 	if len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}

@@ -27,6 +27,7 @@ func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
 // site answers about a site, as "robots check" does. What follows its name is the first question.
 func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result) error {
 	lines := a.lines
+	// The URL that names the site is a question itself, unless it is only a name and there are others.
 	if len(lines) == 0 || u.RequestURI() != "/" || a.Form.Parts {
 		lines = append([]string{u.String()}, lines...)
 	}
@@ -44,6 +45,7 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *
 		a.robots[r.Dialect] = a.whole.Answer(o, r.Result)
 	}
 	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
+	// What did not answer served nothing that could be judged.
 	if res.StatusCode != 0 {
 		served := answer.Served(o, res)
 		a.lint(len(res.Body), served.Findings)

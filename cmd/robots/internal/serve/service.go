@@ -73,6 +73,8 @@ func (v *Service) Open(g *site.Gate) {
 	// What is kept whole is no answer of the Cache, and holds for a time of its own. With an empty Cache, the
 	// gate takes that from the answer alone.
 	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
+	// Asked without an earlier result: to ask for what has changed takes one with its Body, which files
+	// forgets.
 	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
 }
 
@@ -81,6 +83,7 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 	// The base context is not ctx: what is under way goes on when that ends.
 	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	// Its time-outs are for what sets no deadline itself: send, web.Paced and web.Duplex do.
 	server := &http.Server{
 		Handler:           v.Handler(draining),
 		ReadHeaderTimeout: v.Limits.Header,

@@ -44,6 +44,8 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
 		return web.Busy()
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
+	// When the service ends, so does the body, as a failure: what was read before is answered, and then the
+	// stream breaks off.
 	ends, end := context.WithCancel(v.draining)
 	defer end()
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}

@@ -62,6 +62,8 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	defer cancel(nil)
 	ending := web.Unavailable("the service is ending")
 	defer context.AfterFunc(v.draining, func() { cancel(ending) })()
+	// An error here is that of the question, of a client that has gone, or of the service that ends: the last
+	// has the cause that was given above.
 	answer, turn, err := v.take(ctx, q, wait)
 	if err != nil && context.Cause(ctx) == error(ending) {
 		return ending

@@ -220,6 +220,7 @@ func (m *pageMistake) Readers() string {
 
 // shorten is text as it is shown, and how many bytes of it are not.
 func shorten(text string) (string, int) {
+	// Visible would escape it.
 	text = strings.ReplaceAll(text, "\t", "    ")
 	cut := min(len(text), maxPageLine)
 	for cut > 0 && cut < len(text) && !utf8.RuneStart(text[cut]) {
@@ -352,6 +353,7 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 					c.Pieces = append(c.Pieces, pagePiece{Line: line})
 				}
 			}
+			// Chunks that are left out are joined, until one follows that is kept.
 			if l.Number == f.Lines || l.Number%chunkLines == 0 && (keep || f.keeps(l.Number+1)) {
 				flush()
 				if !yield(c) {

@@ -202,6 +202,7 @@ func (g *Gate) Ping(ctx context.Context) error {
 // an interruption too, so it outlives ctx for ten seconds at most. What goes wrong is no reason to hide
 // another error: it is written to standard error, and counts in the exit status if a file was not written.
 func (g *Gate) End(ctx context.Context, a *shell.App) {
+	// README.md counts on it: systemd has to wait for as long.
 	const flushTime = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
