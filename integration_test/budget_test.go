@@ -11,6 +11,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // madeUp makes up a misbehaving server.
@@ -63,7 +64,7 @@ func TestNoServerExceedsTheBudget(t *testing.T) {
 	sites := make([]*origins.Origin, servers)
 	took := make([]time.Duration, servers)
 	var all sync.WaitGroup
-	late := watchMachine()
+	late := proc.WatchMachine()
 	for i := range servers {
 		rnd := rand.New(rand.NewPCG(1, uint64(i)))
 		o := &origins.Origin{Name: fmt.Sprintf("s%d.test", i), Paths: map[string][]origins.Program{

@@ -58,7 +58,7 @@ func aside(t *testing.T) {
 // TestMain lets copies of this test binary play the other processes of a test.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{}) // by default go-redis reports every failed dial
-	switch os.Getenv("ROBOTSGATE_CHILD") {
+	switch proc.Role() {
 	case "":
 		// Set before anything may read it: a client of Redis that has no server dials on when its test is over.
 		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
@@ -93,39 +93,8 @@ func (silent) Printf(context.Context, string, ...any) {}
 // child starts a copy of this test binary in a role.
 func child(t *testing.T, role string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
-	cmd := childCommand(t, role, env...)
-	return cmd, startChild(t, cmd)
-}
-
-func childCommand(t *testing.T, role string, env ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(append(os.Environ(), "ROBOTSGATE_CHILD="+role), env...)
-	cmd.Stderr = os.Stderr
-	proc.Own(t, cmd)
-	return cmd
-}
-
-// startChild returns the lines that the child writes.
-func startChild(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
-	t.Helper()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return bufio.NewScanner(out)
-}
-
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	cmd := proc.Child(t, role, env...)
+	return cmd, proc.Lines(t, cmd)
 }
 
 const sharedOrigins = 100
@@ -139,7 +108,7 @@ func siteURL(i int) *url.URL {
 func childAsks(redisURL, site string) {
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	f := &fetch.Fetcher{UserAgent: "examplebot/1.0", Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -155,7 +124,7 @@ func childAsks(redisURL, site string) {
 			defer func() { <-turns }()
 			o, err := fetch.OriginOf(siteURL(i))
 			if err != nil {
-				fail(err)
+				proc.Fail(err)
 			}
 			r, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent})
 			if err != nil || r.Err != nil || r.Policy.Decide("examplebot", fmt.Sprint("/private", i)).Allowed {
@@ -166,7 +135,7 @@ func childAsks(redisURL, site string) {
 	askers.Wait()
 	fmt.Println("errors:", c.Stats().StoreErrors)
 	if err := c.Shutdown(context.Background()); err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 }
 
@@ -224,18 +193,18 @@ func fetchesOfThree(t *testing.T) (int, int64) {
 func childHoldsLock(redisURL string) {
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	o, err := fetch.OriginOf(siteURL(0))
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	c := &cache.Cache{Store: store}
 	_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 		fmt.Println("fetching")
 		select {}
 	}})
-	fail(err)
+	proc.Fail(err)
 }
 
 func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
@@ -280,18 +249,18 @@ func (s telling) Put(ctx context.Context, key string, data []byte, ttl time.Dura
 func childWrites(file, first string) {
 	store, err := boltstore.Open(file)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	version, err := strconv.Atoi(first)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	c := &cache.Cache{Store: telling{store}, MinTTL: -1, DefaultTTL: -1}
 	for ; ; version++ {
 		i := version % killedOrigins
 		o, err := fetch.OriginOf(siteURL(i))
 		if err != nil {
-			fail(err)
+			proc.Fail(err)
 		}
 		_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			fmt.Printf("got %d\n", version)
@@ -304,7 +273,7 @@ func childWrites(file, first string) {
 			return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
 		}})
 		if err != nil {
-			fail(err)
+			proc.Fail(err)
 		}
 		time.Sleep(5 * time.Millisecond) // some 100 to 200 a second
 	}

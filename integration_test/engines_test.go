@@ -112,7 +112,7 @@ func TestRedisServesOverEveryWayToIt(t *testing.T) {
 func childTriesEngine(redisURL string) {
 	values, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	defer values.Close()
 	shared := &redisturns.Store{Client: values.Client}

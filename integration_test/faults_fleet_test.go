@@ -30,6 +30,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // sites are the origins that a fleet visits while all sorts of things fail. They alone say what became of it.
@@ -303,14 +304,14 @@ func (r *trial) start(i int) {
 	if r.wires != nil {
 		to = r.wires[i].lay(r.T, r.server)
 	}
-	cmd := childCommand(r.T, "crawler", "ROBOTSGATE_REDIS="+to, "ROBOTSGATE_SITE="+r.sites.Listener.Addr().String(),
+	cmd := proc.Child(r.T, "crawler", "ROBOTSGATE_REDIS="+to, "ROBOTSGATE_SITE="+r.sites.Listener.Addr().String(),
 		fmt.Sprint("ROBOTSGATE_CALLERS=", r.callers), fmt.Sprint("ROBOTSGATE_FIRST=", i*r.callers),
 		fmt.Sprint("ROBOTSGATE_ORIGINS=", r.origins), fmt.Sprint("ROBOTSGATE_BEGIN=", r.begin.Add(r.skewOf(i)).UnixMilli()),
 		fmt.Sprint("ROBOTSGATE_SKEW=", int(r.skewOf(i).Seconds())))
 	if r.program != "" {
 		cmd.Path, cmd.Args[0] = r.program, r.program
 	}
-	out := startChild(r.T, cmd)
+	out := proc.Lines(r.T, cmd)
 	go func() {
 		for out.Scan() {
 			r.closed <- out.Text()
@@ -646,16 +647,16 @@ func childCrawls(redisURL, site string) {
 	defer stop()
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	turns, shared := &redisturns.Store{Client: store.Client}, &cache.Cache{Store: store}
 	c := fleetClient(&client.Pacer{Turns: turns}, site)
 	gate := c.Transport.(*client.Transport)
 	gate.Cache = shared
-	time.Sleep(time.Until(time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))))
-	first, origins := number("ROBOTSGATE_FIRST"), number("ROBOTSGATE_ORIGINS")
+	time.Sleep(time.Until(time.UnixMilli(int64(proc.Number("ROBOTSGATE_BEGIN")))))
+	first, origins := proc.Number("ROBOTSGATE_FIRST"), proc.Number("ROBOTSGATE_ORIGINS")
 	var callers sync.WaitGroup
-	for i := range number("ROBOTSGATE_CALLERS") {
+	for i := range proc.Number("ROBOTSGATE_CALLERS") {
 		callers.Go(func() {
 			u := siteURL((first + i) % origins)
 			u.Path = fmt.Sprint("/", os.Getpid(), "/", i)

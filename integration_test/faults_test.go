@@ -14,6 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -169,7 +170,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			})
 		}
 	}
-	late := watchMachine()
+	late := proc.WatchMachine()
 	run(n, visits)
 	slack := time.Second + 4*late()
 

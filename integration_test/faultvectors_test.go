@@ -7,6 +7,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -121,7 +122,7 @@ func TestFaultVectors(t *testing.T) {
 			}
 		}
 	}
-	late := watchMachine()
+	late := proc.WatchMachine()
 	run(n, visits)
 	slack := 4 * late().Seconds()
 	for _, r := range rows {

@@ -15,6 +15,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 var loadSize = flag.String("load", "small", "`size` of the load tests: small, or full (10,000 origins and 1,000 callers, without -race)")
@@ -160,7 +161,7 @@ func TestLoadDeadlines(t *testing.T) {
 	}}
 	c := crowd{client: http.Client{Transport: r.gate}}
 	var all sync.WaitGroup
-	busyBy := watchMachine()
+	busyBy := proc.WatchMachine()
 	var sites []*loadSite
 	for i, f := range origins.Faults() {
 		if f.Class < 40 || f.Class > 45 || f.Site("")[0].TLS == origins.TLSNone { // the last is over at once

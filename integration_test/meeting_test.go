@@ -28,7 +28,7 @@ import (
 func childMeets(redisURL, site string) {
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	f := &fetch.Fetcher{UserAgent: userAgent, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -36,13 +36,13 @@ func childMeets(redisURL, site string) {
 		},
 	}}
 	c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	origins := make([]fetch.Origin, number("ROBOTSGATE_ORIGINS"))
+	origins := make([]fetch.Origin, proc.Number("ROBOTSGATE_ORIGINS"))
 	for i := range origins {
 		if origins[i], err = fetch.OriginOf(siteURL(i)); err != nil {
-			fail(err)
+			proc.Fail(err)
 		}
 	}
-	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
+	begin := time.UnixMilli(int64(proc.Number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
 	var callers sync.WaitGroup
 	var late atomic.Int64
@@ -63,7 +63,7 @@ func childMeets(redisURL, site string) {
 	fmt.Println("late:", late.Load()/1e6)
 	fmt.Println("errors:", c.Stats().StoreErrors)
 	if err := c.Shutdown(context.Background()); err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 const (
@@ -59,7 +60,7 @@ type simStats struct {
 func childMeetsMillion(redisURL string) {
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	c := newSimCrawler(store)
 	visits := c.plan()
@@ -70,16 +71,16 @@ func childMeetsMillion(redisURL string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := errors.Join(c.gate.Shutdown(ctx), c.cache.Shutdown(ctx), c.log.close()); err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 }
 
 func newSimCrawler(store cache.Store) *simCrawler {
-	day := time.Duration(number("ROBOTSGATE_DAY_MS")) * time.Millisecond
-	c := &simCrawler{self: number("ROBOTSGATE_SELF"), sites: number("ROBOTSGATE_ORIGINS"), day: day, net: newSimNet(day)}
+	day := time.Duration(proc.Number("ROBOTSGATE_DAY_MS")) * time.Millisecond
+	c := &simCrawler{self: proc.Number("ROBOTSGATE_SELF"), sites: proc.Number("ROBOTSGATE_ORIGINS"), day: day, net: newSimNet(day)}
 	var err error
 	if c.log, err = newSimLog(os.Getenv("ROBOTSGATE_FILE")); err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	c.net.fetched = func(i int) { c.log.fetch(time.Since(c.begin), i) }
 	c.cache = &cache.Cache{
@@ -127,7 +128,7 @@ func (c *simCrawler) say(s simStats, took time.Duration) {
 	s.Median, s.P99 = c.quantiles()
 	line, err := json.Marshal(s)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	fmt.Printf("%s\n", line)
 }

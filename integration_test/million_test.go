@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // The run of a million origins:
@@ -55,12 +57,12 @@ func startSimChildren(t *testing.T, redisURL, life string) (all []*simChild) {
 // childWithInput is a child that is given orders.
 func childWithInput(t *testing.T, role string, env ...string) (*exec.Cmd, io.WriteCloser, func() (string, bool)) {
 	t.Helper()
-	cmd := childCommand(t, role, env...)
+	cmd := proc.Child(t, role, env...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := startChild(t, cmd)
+	lines := proc.Lines(t, cmd)
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd, in, func() (string, bool) { ok := lines.Scan(); return lines.Text(), ok }
 }

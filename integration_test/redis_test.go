@@ -214,7 +214,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				var fetches atomic.Int32
 				worst := time.Duration(0)
-				busy := watchMachine()
+				busy := proc.WatchMachine()
 				for i := range 200 {
 					if i == 100 && midway != nil {
 						midway()
@@ -259,29 +259,6 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("%d goroutines before, %d after", goroutines, runtime.NumGoroutine())
-}
-
-// watchMachine measures how late the machine is for appointments, until the result is
-// called: it returns the worst delay.
-func watchMachine() func() time.Duration {
-	done, worst := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		late := time.Duration(0)
-		for {
-			due := time.Now().Add(10 * time.Millisecond)
-			select {
-			case <-time.After(time.Until(due)):
-				late = max(late, time.Since(due))
-			case <-done:
-				worst <- late
-				return
-			}
-		}
-	}()
-	return func() time.Duration {
-		close(done)
-		return <-worst
-	}
 }
 
 // askAndCheck looks up the i-th origin, whose file disallows a path of its own.

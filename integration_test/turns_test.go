@@ -151,7 +151,7 @@ func (f fleet) start(t *testing.T, redisURL string, w *witness) (all []*exec.Cmd
 	}
 	t.Cleanup(func() { in.Close(); end.Close() })
 	for i := range f.processes {
-		cmd := childCommand(t, "pacer", append([]string{
+		cmd := proc.Child(t, "pacer", append([]string{
 			"ROBOTSGATE_REDIS=" + redisURL, "ROBOTSGATE_SITE=" + w.Listener.Addr().String(),
 			fmt.Sprint("ROBOTSGATE_CALLERS=", f.callers), fmt.Sprint("ROBOTSGATE_FIRST=", i*f.callers),
 			fmt.Sprint("ROBOTSGATE_ORIGINS=", f.origins),
@@ -159,7 +159,7 @@ func (f fleet) start(t *testing.T, redisURL string, w *witness) (all []*exec.Cmd
 		}, f.env...)...)
 		cmd.Stdin = in
 		all = append(all, cmd)
-		go logAll(t, startChild(t, cmd))
+		go logAll(t, proc.Lines(t, cmd))
 		t.Cleanup(func() { cmd.Process.Kill() })
 	}
 	return all, func(seen func() bool) {
@@ -179,19 +179,11 @@ func logAll(t *testing.T, out *bufio.Scanner) {
 	}
 }
 
-func number(name string) int {
-	n, err := strconv.Atoi(os.Getenv(name))
-	if err != nil {
-		fail(fmt.Errorf("%s: %w", name, err))
-	}
-	return n
-}
-
 // childPaces asks for pages of all origins as fast as it may.
 func childPaces(redisURL, site string) {
 	values, err := redisstore.Open(redisURL)
 	if err != nil {
-		fail(err)
+		proc.Fail(err)
 	}
 	store := &redisturns.Store{Client: values.Client, Prefix: os.Getenv("ROBOTSGATE_PREFIX")}
 	pacer := &client.Pacer{Turns: store, Delay: 40 * time.Millisecond} // less than the sites ask for
@@ -199,16 +191,16 @@ func childPaces(redisURL, site string) {
 	httpClient := fleetClient(pacer, site)
 	transport := httpClient.Transport.(*client.Transport)
 	transport.Cache = &cache.Cache{Store: values} // as README has it
-	begin := time.UnixMilli(int64(number("ROBOTSGATE_BEGIN")))
+	begin := time.UnixMilli(int64(proc.Number("ROBOTSGATE_BEGIN")))
 	time.Sleep(time.Until(begin))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		io.Copy(io.Discard, os.Stdin) // until the test has seen enough, or is gone
 		cancel()
 	}()
-	first, origins := number("ROBOTSGATE_FIRST"), number("ROBOTSGATE_ORIGINS")
+	first, origins := proc.Number("ROBOTSGATE_FIRST"), proc.Number("ROBOTSGATE_ORIGINS")
 	var callers sync.WaitGroup
-	for i := range number("ROBOTSGATE_CALLERS") {
+	for i := range proc.Number("ROBOTSGATE_CALLERS") {
 		callers.Go(func() {
 			u := siteURL((first + i) % origins)
 			u.Path = fmt.Sprint("/", os.Getpid(), "/", i)

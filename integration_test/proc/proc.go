@@ -1,5 +1,5 @@
-// Package proc is for tests: it owns the processes that they start, tells processor time, and whether the race detector
-// watches.
+// Package proc is for tests: it owns the processes that they start, copies of themselves included, tells processor time,
+// how late the machine is, and whether the race detector watches.
 package proc
 
 import (

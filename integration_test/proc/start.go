@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os/exec"
@@ -15,19 +16,25 @@ import (
 // FirstLine starts cmd, which it owns, and returns what that says first: where it listens.
 func FirstLine(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	Own(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(started(t, cmd)).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// started starts cmd and returns what it writes.
+func started(t testing.TB, cmd *exec.Cmd) io.Reader {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // FreePort is one for a server that is told its port. It is none of those that systems give to connections: one of
