@@ -28,29 +28,14 @@ import (
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// full runs the tests of the cache at the sizes that the README states:
-//
-//	go test ./integration_test -run Cache -full -timeout 20m
-var full = flag.Bool("full", false, "run the cache tests at the sizes that the README states; takes some minutes")
-
-// size is a twentieth of what -full asks for, and less under -short or the race detector.
-func size(whole int) int {
-	switch {
-	case *full:
-		return whole
-	case testing.Short():
-		return whole / 50 / proc.Slowdown()
-	}
-	return whole / 20 / proc.Slowdown()
-}
-
 // aside runs a test that mostly waits beside others of its kind. With -full it runs alone, for its figures.
 func aside(t *testing.T) {
-	if !*full {
+	if !*sizes.Full {
 		t.Parallel()
 	}
 }
@@ -71,8 +56,6 @@ func TestMain(m *testing.M) {
 		childAsks(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "engine":
 		childTriesEngine(os.Getenv("ROBOTSGATE_REDIS"))
-	case "million":
-		childMeetsMillion(os.Getenv("ROBOTSGATE_REDIS"))
 	case "meeter":
 		childMeets(os.Getenv("ROBOTSGATE_REDIS"), os.Getenv("ROBOTSGATE_SITE"))
 	case "holder":
@@ -294,7 +277,7 @@ func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
 	aside(t)
 	file := filepath.Join(t.TempDir(), "robots.db")
 	found := slices.Repeat([]int{-1}, killedOrigins)
-	kills, next, puts, entries := max(3, size(100)), 0, 0, 0
+	kills, next, puts, entries := max(3, sizes.Of(100)), 0, 0, 0
 	for kill := range kills {
 		// Moments that are spread over what a writer does, from its start on.
 		life := 30*time.Millisecond + time.Duration(kill*7919%1000)*time.Millisecond
@@ -353,7 +336,10 @@ func untilKilled(t *testing.T, file string, first int, life time.Duration) (said
 // of each origin's rules, -1 if there is none. Rules of two versions are an error.
 func readVersions(t *testing.T, file string) []int {
 	t.Helper()
-	store := openBolt(t, file)
+	store, err := boltstore.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer store.Close()
 	c := &cache.Cache{Store: store, MinTTL: 24 * time.Hour, StoreTimeout: time.Minute} // a slow disk is no miss
 	all := make([]int, killedOrigins)

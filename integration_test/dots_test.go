@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -150,7 +151,7 @@ func dotTargets() []string {
 	all("/", 3)
 	random := rand.New(rand.NewPCG(1, 2))
 	n := 6_000
-	if *full {
+	if *sizes.Full {
 		n = 100_000
 	}
 	for range n {

@@ -60,8 +60,9 @@ var engines = []struct {
 	}, "NOPERM"},
 	{"a database", func(t *testing.T) (string, []string) { return startRedis(t).url + "/3", nil }, ""},
 	{"a unix socket", func(t *testing.T) (string, []string) {
-		_, socket := startRedisOnSocket(t)
-		return socket + "?db=1", nil
+		path := proc.Socket(t)
+		startRedis(t, "--unixsocket", path)
+		return "unix://" + path + "?db=1", nil
 	}, ""},
 	{"TLS", func(t *testing.T) (string, []string) {
 		addr, roots := startRedisWithTLS(t)
@@ -269,17 +270,6 @@ func keepAnswering(t *testing.T, url string) func() (asked int, errors uint64) {
 		}
 		return next - 1000, errors
 	}
-}
-
-// startRedisOnSocket returns a server and the URL of its socket.
-func startRedisOnSocket(t *testing.T) (s *redisServer, url string) {
-	dir, err := os.MkdirTemp("", "redis") // that of the test may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "socket")
-	return startRedis(t, "--unixsocket", path), "unix://" + path
 }
 
 // startRedisWithTLS returns the address of a server, and a file with the root to trust.

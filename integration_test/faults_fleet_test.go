@@ -30,6 +30,8 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -511,7 +513,7 @@ func losesMaster(how syscall.Signal) func(r *trial) {
 
 // middle is how long after the begin something happens.
 func middle() time.Duration {
-	if *full {
+	if *sizes.Full {
 		return 9 * time.Second
 	}
 	return 4 * time.Second
@@ -526,11 +528,11 @@ func TestFleetWhateverFails(t *testing.T) {
 	for _, tt := range fleetFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			aside(t)
-			if !*full && !tt.short {
+			if !*sizes.Full && !tt.short {
 				t.Skip("with -full")
 			}
 			r := &trial{T: t, sites: &sites{log: map[string][]coming{}}, origins: 9, callers: 9, skewed: skewed, closed: make(chan string, 99)}
-			if *full {
+			if *sizes.Full {
 				r.origins, r.callers = 300, 300
 			}
 			r.sites.Server = httptest.NewServer(r.sites)
@@ -598,7 +600,7 @@ func TestFleetWhateverFails(t *testing.T) {
 			early, worst := 0, ""
 			evicted := 0
 			if tt.early < 0 {
-				evicted = int(r.server.number(t, "stats", "evicted_keys"))
+				evicted = int(redisinfo.Number(t, r.server.client, "stats", "evicted_keys"))
 			}
 			for host, all := range j.early {
 				early += len(all)
@@ -616,7 +618,7 @@ func TestFleetWhateverFails(t *testing.T) {
 				t.Errorf("%d requests too early, %d keys evicted; such as %s", early, evicted, worst)
 			}
 			most := cmp.Or(tt.most, 1.05) * float64(r.origins)
-			if !*full {
+			if !*sizes.Full {
 				most += 2 // a fetch that was killed, and a Redis that a busy machine keeps from answering in time
 			}
 			if float64(j.robots) > most {

@@ -20,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -118,7 +119,7 @@ func meet(t *testing.T, redisURL string, processes, origins int) meeting {
 // their callers waits for longer than it takes one process twice.
 func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 	origins, most := 1000/proc.Slowdown(), 1.05
-	if *full {
+	if *sizes.Full {
 		origins, most = 10_000, 1.01
 	}
 	for _, tt := range []struct {
@@ -134,7 +135,7 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 		{"Redis 50 ms away", 0, 50 * time.Millisecond, 300, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.busy > 2 && !*full {
+			if tt.busy > 2 && !*sizes.Full {
 				t.Skip("with -full: the tests beside it would wait")
 			}
 			aside(t)
@@ -151,14 +152,14 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 				four := meet(t, s.url, 4, origins)
 				t.Logf("%d origins: one process %d fetches, %v; four processes %d fetches (%.4f an origin), %v; %d and %d errors; %.1f commands an origin",
 					origins, one.fetches, one.late, four.fetches, float64(four.fetches)/float64(origins), four.late, one.errors, four.errors,
-					float64(s.commands(t)-commands)/float64(origins))
+					(s.commands(t)-commands)/float64(origins))
 				if float64(four.fetches) > tt.most*float64(origins) {
 					if (four.errors > 0 || four.late >= 15*time.Second) && try < 3 { // the promise is for a Redis that answers in time, and a file
 						continue
 					}
 					t.Errorf("%d fetches of %d files, want %.2f times as many at most", four.fetches, origins, tt.most)
 				}
-				if *full && tt.busy <= 2 && four.late > 2*one.late {
+				if *sizes.Full && tt.busy <= 2 && four.late > 2*one.late {
 					t.Errorf("the last caller of four processes waited %v, of one process %v", four.late, one.late)
 				}
 				return

@@ -27,6 +27,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 )
 
 var moodSeed = flag.Uint64("seed", 0, "`seed` of the questions and of what happens to them; 0: another one each time")
@@ -352,7 +353,7 @@ func (s *moody) live(ctx context.Context) {
 // Cache held within the last second.
 func TestNothingForbiddenIsSentWhateverConnectionsDo(t *testing.T) {
 	aside(t)
-	total := size(200_000)
+	total := sizes.Of(200_000)
 	seed := *moodSeed
 	if seed == 0 {
 		seed = rand.Uint64()

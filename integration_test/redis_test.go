@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -226,7 +227,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				}
 				// A miss is a few steps, each of which a busy machine can delay.
 				slack := 50*time.Millisecond + 4*busy()
-				if *full && worst > waits+slack {
+				if *sizes.Full && worst > waits+slack {
 					t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 				}
 				// A miss gets, locks and puts. Of the writers, 64 at a time, two rounds may fail before it is known.
@@ -237,7 +238,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				if n := fetches.Load(); n != 200 {
 					t.Errorf("%d fetches of 200 files", n)
 				}
-				if *full && hit > 20*time.Microsecond+slack/1000 {
+				if *sizes.Full && hit > 20*time.Microsecond+slack/1000 {
 					t.Errorf("a hit takes %v", hit)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

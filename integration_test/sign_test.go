@@ -20,6 +20,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/sign"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -111,7 +112,7 @@ func TestEverySignedRequestVerifies(t *testing.T) {
 	c, gate := w.client(s.Sign)
 	defer gate.CloseIdleConnections()
 	requests := 500
-	if *loadSize == "full" {
+	if *sizes.Full {
 		requests = 10_000
 	}
 	rng := mrand.New(mrand.NewPCG(3, 4))

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +29,8 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
+	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -136,7 +137,7 @@ const busy = time.Minute
 
 // until waits for what has to be seen, on a busy machine longer.
 func until(end time.Time, seen func() bool) {
-	for time.Sleep(time.Until(end)); !*full && !seen() && time.Since(end) < busy; {
+	for time.Sleep(time.Until(end)); !*sizes.Full && !seen() && time.Since(end) < busy; {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
@@ -240,7 +241,7 @@ func TestFleetKeepsOnePace(t *testing.T) {
 	s := startRedis(t)
 	w := newWitness(t, 100*time.Millisecond)
 	f := fleet{4, 16, 40, 4 * time.Second, nil}
-	if *full {
+	if *sizes.Full {
 		f = fleet{4, 64, 200, 15 * time.Second, nil}
 	}
 	before := s.commands(t)
@@ -252,11 +253,11 @@ func TestFleetKeepsOnePace(t *testing.T) {
 		pages += len(log)
 	}
 	t.Logf("%d requests at %d origins, least gap %v, %.1f %% of the possible, %.2f commands a request",
-		pages, len(w.log), least, 100*part, float64(s.commands(t)-before)/float64(pages))
+		pages, len(w.log), least, 100*part, (s.commands(t)-before)/float64(pages))
 	if len(early) > 0 {
 		t.Errorf("%d requests came too early, such as %v", len(early), early[:min(5, len(early))])
 	}
-	if *full && part < 0.9 { // of a machine that has nothing else to do
+	if *sizes.Full && part < 0.9 { // of a machine that has nothing else to do
 		t.Errorf("%.3f of the possible pages, want 0.9", part)
 	}
 }
@@ -325,14 +326,10 @@ func TestFleetKeepsTheDelayToRobots(t *testing.T) {
 	}
 }
 
-func (s *redisServer) commands(t *testing.T) int {
+// commands is how many it has processed.
+func (s *redisServer) commands(t *testing.T) float64 {
 	t.Helper()
-	info, err := s.client.InfoMap(t.Context(), "stats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, _ := strconv.Atoi(info["Stats"]["total_commands_processed"])
-	return n
+	return redisinfo.Number(t, s.client, "stats", "total_commands_processed")
 }
 
 // A process that dies keeps its places for a lease, one that sleeps for longer has lost them,
@@ -365,13 +362,13 @@ func TestFleetSurvives(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			aside(t)
-			if strings.Contains(tt.name, ", then") && !*full {
+			if strings.Contains(tt.name, ", then") && !*sizes.Full {
 				t.Skip("with -full")
 			}
 			s := startRedis(t)
 			w := newWitness(t, 100*time.Millisecond)
 			f := fleet{4, 8, 16, 10 * time.Second, nil}
-			if *full {
+			if *sizes.Full {
 				f = fleet{4, 64, 200, 10 * time.Second, nil}
 			}
 			all, wait := f.start(t, s.url, w)
@@ -718,7 +715,7 @@ func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
 	// What a user sees is used_memory, which has the tables of keys and of expiries too, and the buffers of
 	// connections: how many there are is a matter of how busy the machine is.
 	used := func() float64 {
-		return s.number(t, "memory", "used_memory") - s.number(t, "memory", "mem_clients_normal")
+		return redisinfo.Number(t, s.client, "memory", "used_memory") - redisinfo.Number(t, s.client, "memory", "mem_clients_normal")
 	}
 	before, stores := used(), make([]*redisturns.Store, 5)
 	for i := range stores {

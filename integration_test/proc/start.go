@@ -7,7 +7,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +52,17 @@ func FreePort(t testing.TB) string {
 	}
 	t.Fatal("no port is free")
 	return ""
+}
+
+// Socket is a path for a server that listens on a Unix socket.
+func Socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket") // that of the test may be too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "socket")
 }
 
 // Server is a program that listens.

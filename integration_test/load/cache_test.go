@@ -1,4 +1,4 @@
-package integration_test
+package load_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -28,8 +29,8 @@ func file(body []byte) *fetch.Result {
 // A crawl through a million origins, one in a hundred of them hostile, stays within a
 // bound. With fewer origins the bound is lower, so that it is reached.
 func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
-	origins, bound := size(1_000_000), int64(64<<20)
-	if !*full {
+	origins, bound := sizes.Of(1_000_000), int64(64<<20)
+	if !*sizes.Full {
 		bound = 4 << 20
 	}
 	var hostile strings.Builder
@@ -38,7 +39,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 		fmt.Fprintf(&hostile, "Disallow:/%x\n", n)
 	}
 	end := "000" // of the names of hostile origins: to parse them takes most of the time
-	if *full {
+	if *sizes.Full {
 		end = "00"
 	}
 	load := func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
@@ -95,13 +96,14 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 
 // A restart finds what the file has: it is open at once, and no origin is fetched again.
 func TestCacheWarmStart(t *testing.T) {
-	path, origins := filepath.Join(t.TempDir(), "robots.db"), size(100_000)
+	path, origins := filepath.Join(t.TempDir(), "robots.db"), sizes.Of(100_000)
 	body := []byte("User-agent: *\n" + strings.Repeat("Disallow: /a/typical/path\n", 20) + "Sitemap: https://www.example.com/sitemap.xml\n")
 	store := openBolt(t, path)
 	start := time.Now()
-	const chunk = 1000 // what the queue of writes holds
+	const chunk = 1000                       // what the queue of writes holds
+	keptOpen := struct{ cache.Store }{store} // several Caches would close it
 	for from := 0; from < origins; from += chunk {
-		c := &cache.Cache{Store: leftOpen(store), StoreTimeout: time.Minute} // of a busy machine
+		c := &cache.Cache{Store: keptOpen, StoreTimeout: time.Minute} // of a busy machine
 		for i := from; i < from+chunk; i++ {
 			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
 		}
@@ -138,7 +140,12 @@ func openBolt(t *testing.T, path string) *boltstore.Store {
 }
 
 func mustGet(t *testing.T, c *cache.Cache, i int, load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) {
-	if r, err := c.Get(context.Background(), originOf(t, siteURL(i).String()), &cache.Source{Load: load}); err != nil || r.Err != nil {
+	t.Helper()
+	o, err := fetch.OriginOf(&url.URL{Scheme: "http", Host: fmt.Sprintf("a%d.example", i)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 }

@@ -1,4 +1,6 @@
-package integration_test
+// Package load_test is what the library does under load: many origins, callers and processes, few of them well-behaved.
+// Its sizes are small, unless told otherwise: go test ./integration_test/load -load=full -full -timeout 20m -v
+package load_test
 
 import (
 	"context"

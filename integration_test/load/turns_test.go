@@ -1,4 +1,4 @@
-package integration_test
+package load_test
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -30,19 +32,25 @@ func TestTurnsBesideRedisBenchmark(t *testing.T) {
 		t.Skip("a measurement, which the race detector would distort")
 	}
 	rounds, span := 1, 500*time.Millisecond
-	if *full {
+	if *sizes.Full {
 		rounds, span = 5, 2*time.Second
 	}
-	s := startRedis(t)
-	empty, err := s.client.ScriptLoad(t.Context(), "return 0").Result()
+	_, addr := proc.Redis(t)
+	values, err := redisstore.Open("redis://" + addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := openTurns(t, s.url, "")
+	defer values.Close()
+	store := &redisturns.Store{Client: values.Client}
+	defer store.Close()
+	empty, err := values.Client.ScriptLoad(t.Context(), "return 0").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var ratios, deep []float64
 	for range rounds {
-		one := redisBenchmark(t, program, s, 1, empty, span)
-		piped := redisBenchmark(t, program, s, 16, empty, span)
+		one := redisBenchmark(t, program, addr, 1, empty, span)
+		piped := redisBenchmark(t, program, addr, 16, empty, span)
 		pairs := turnsASecond(t, store, span)
 		ratios, deep = append(ratios, pairs/one), append(deep, pairs/piped)
 		t.Logf("%.0f turns a second; %.0f empty scripts, %.0f in pipelines of 16", pairs, one, piped)
@@ -51,15 +59,15 @@ func TestTurnsBesideRedisBenchmark(t *testing.T) {
 	slices.Sort(deep)
 	t.Logf("turns for each empty script: %.2f (%.2f to %.2f); in pipelines: %.2f",
 		ratios[rounds/2], ratios[0], ratios[rounds-1], deep[rounds/2])
-	if *full && ratios[rounds/2] < 0.5 {
+	if *sizes.Full && ratios[rounds/2] < 0.5 {
 		t.Errorf("%.2f turns for each empty script, want 0.5", ratios[rounds/2])
 	}
 }
 
 // redisBenchmark returns the calls a second of an empty script.
-func redisBenchmark(t *testing.T, program string, s *redisServer, pipeline int, script string, span time.Duration) float64 {
+func redisBenchmark(t *testing.T, program, addr string, pipeline int, script string, span time.Duration) float64 {
 	t.Helper()
-	_, port, _ := strings.Cut(s.client.Options().Addr, ":")
+	_, port, _ := strings.Cut(addr, ":")
 	calls := int(40_000 * span.Seconds())
 	out, err := exec.Command(program, "-p", port, "-n", strconv.Itoa(calls*pipeline), "-P", strconv.Itoa(pipeline),
 		"--csv", "EVALSHA", script, "1", "key").Output()

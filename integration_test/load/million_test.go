@@ -1,4 +1,4 @@
-package integration_test
+package load_test
 
 import (
 	"cmp"
@@ -13,22 +13,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
+	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // The run of a million origins:
 //
-//	go test ./integration_test -run Million -million 1000000 -day 2m -timeout 30m -v
+//	go test ./integration_test/load -run Million -million 1000000 -day 2m -timeout 30m -v
 var (
 	million = flag.Int("million", 0, "how many `origins` TestMillion meets; 0: as many as take some seconds")
 	day     = flag.Duration("day", time.Second, "how long a day of TestMillion is: whole seconds, best a multiple of 24")
 )
 
-func simOrigins() int { return cmp.Or(*million, size(40_000)) }
+// TestMain lets copies of this test binary be the processes of TestMillion.
+func TestMain(m *testing.M) {
+	if proc.Role() == "million" {
+		childMeetsMillion(os.Getenv("ROBOTSGATE_REDIS"))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func simOrigins() int { return cmp.Or(*million, sizes.Of(40_000)) }
 
 // simChild is one of the processes.
 type simChild struct {
@@ -119,17 +131,22 @@ func endSimChildren(t *testing.T, all []*simChild) (logs []string) {
 // anew in the middle. The clock is short, not changed: sites state shorter lifetimes, and the
 // bounds of the caches are shorter by the same factor.
 func TestMillion(t *testing.T) {
-	s, url := startRedisOnSocket(t)
-	empty := s.number(t, "memory", "used_memory")
-	perOrigin := func() float64 { return (s.number(t, "memory", "used_memory") - empty) / float64(simOrigins()) }
+	socket := proc.Socket(t)
+	_, addr := proc.Redis(t, "--unixsocket", socket)
+	url, server := "unix://"+socket, redis.NewClient(&redis.Options{Addr: addr})
+	defer server.Close()
+	number := func(section, name string) float64 { return redisinfo.Number(t, server, section, name) }
+	seconds := func() float64 { return number("cpu", "used_cpu_user") + number("cpu", "used_cpu_sys") } // of its processor
+	empty := number("memory", "used_memory")
+	perOrigin := func() float64 { return (number("memory", "used_memory") - empty) / float64(simOrigins()) }
 	begin := time.Now().UnixMilli()
 
 	first := startSimChildren(t, url, "first")
 	cold := tell(t, first, fmt.Sprint("cold ", begin))
 	t.Log("met:           ", cold)
-	processor := s.processor(t)
+	processor := seconds()
 	t.Logf("Redis:         %.0f bytes an origin, %.1f commands a fetch, %.0f µs of its processor a fetch", perOrigin(),
-		s.number(t, "stats", "total_commands_processed")/float64(cold.Fetches), 1e6*processor/float64(cold.Fetches))
+		number("stats", "total_commands_processed")/float64(cold.Fetches), 1e6*processor/float64(cold.Fetches))
 	before, decisions := tellDays(t, first, begin, 0)
 	logs := endSimChildren(t, first)
 
@@ -138,7 +155,7 @@ func TestMillion(t *testing.T) {
 	t.Logf("restart:       %v", time.Since(restart).Round(time.Millisecond))
 	last, more := tellDays(t, second, begin, simDaysRun/2.)
 	t.Logf("Redis:         %.0f bytes an origin, %.0f µs of its processor a decision", perOrigin(),
-		1e6*(s.processor(t)-processor)/float64(decisions+more))
+		1e6*(seconds()-processor)/float64(decisions+more))
 	t.Log("warm:          ", tell(t, second, "warm"))
 	logs = append(logs, endSimChildren(t, second)...)
 
@@ -160,30 +177,6 @@ func tellDays(t *testing.T, all []*simChild, begin int64, from float64) (last si
 		from = to
 	}
 	return last, decisions
-}
-
-func (s *redisServer) number(t *testing.T, section, name string) float64 {
-	t.Helper()
-	info, err := s.client.InfoMap(t.Context(), section).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fields := range info {
-		if text, ok := fields[name]; ok {
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("no %s in %v", name, info)
-	return 0
-}
-
-// processor is how many seconds the server has used.
-func (s *redisServer) processor(t *testing.T) float64 {
-	return s.number(t, "cpu", "used_cpu_user") + s.number(t, "cpu", "used_cpu_sys")
 }
 
 // simEvent is a visit or a fetch of a site.

@@ -1,4 +1,4 @@
-package integration_test
+package load_test
 
 import (
 	"bytes"
@@ -26,6 +26,11 @@ const (
 	robotsDial    = 3 * time.Second // also for TLS and a header
 	robotsTimeout = 6 * time.Second // one attempt may have half of it
 )
+
+const userAgent = "ExampleBot/1.0 (+https://example.com/bot)"
+
+// busy is how much longer than on a quiet machine the end of a rig may take.
+const busy = time.Minute
 
 // rig is an internet, a gate into it, and what the process held before there was either.
 type rig struct {

@@ -1,4 +1,4 @@
-package integration_test
+package load_test
 
 import (
 	"fmt"
