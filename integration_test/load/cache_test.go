@@ -67,9 +67,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 					t.Error(err, r)
 					return
 				}
-				if now := c.Stats().Bytes; now > worst.Load() {
-					worst.Store(now)
-				}
+				raise(&worst, c.Stats().Bytes)
 			}
 		})
 	}
