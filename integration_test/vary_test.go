@@ -62,14 +62,3 @@ func TestTransportsOverOneCacheHaveTheirOwnFiles(t *testing.T) {
 		})
 	}
 }
-
-// leftOpen returns a store without its Close, for several Caches.
-func leftOpen(store cache.Store) cache.Store {
-	if locker, ok := store.(cache.Locker); ok {
-		return struct {
-			cache.Store
-			cache.Locker
-		}{store, locker}
-	}
-	return struct{ cache.Store }{store}
-}
