@@ -2,7 +2,7 @@
 // test notices. A change is compiled from an overlay, so that no file of the work tree is
 // touched.
 //
-//	go run ./integration_test/mutations          # all of table.go
+//	go run ./integration_test/mutations          # all of each testdata/mutations.txt
 //	go run ./integration_test/mutations pacer    # those whose file or name contains "pacer"
 //	go run ./integration_test/mutations -for 4m  # as many as begin in that time, others each time
 //
@@ -29,8 +29,9 @@ import (
 	"time"
 )
 
-// mutation is one line of the table.
+// mutation is a row of a testdata/mutations.txt.
 type mutation struct {
+	at       string // the row, as file:line
 	file     string // from the root of the module
 	old, new string // old occurs once in the file
 	name     string // what would be wrong
@@ -41,21 +42,23 @@ type mutation struct {
 func main() {
 	within := flag.Duration("for", time.Hour, "`time` in which mutations may begin")
 	flag.Parse()
-	table := slices.DeleteFunc(slices.Clone(table), func(m mutation) bool {
-		return !strings.Contains(m.file+" "+m.name, flag.Arg(0))
-	})
-	rand.Shuffle(len(table), func(i, j int) { table[i], table[j] = table[j], table[i] })
-	if err := run(table, *within); err != nil {
+	if err := run(flag.Arg(0), *within); err != nil {
 		fmt.Fprintln(os.Stderr, "mutations:", err)
 		os.Exit(1)
 	}
 }
 
-func run(table []mutation, within time.Duration) error {
+func run(words string, within time.Duration) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
+	rows, err := readAll(root)
+	if err != nil {
+		return err
+	}
+	rows = slices.DeleteFunc(rows, func(m mutation) bool { return !strings.Contains(m.file+" "+m.name, words) })
+	rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	dir, err := os.MkdirTemp("", "mutations")
 	if err != nil {
 		return err
@@ -70,19 +73,19 @@ func run(table []mutation, within time.Duration) error {
 		workers.Go(func() {
 			for i := range todo {
 				began := time.Now()
-				said, err := try(root, filepath.Join(dir, fmt.Sprint(i)), table[i])
+				said, err := try(root, filepath.Join(dir, fmt.Sprint(i)), rows[i])
 				mu.Lock()
 				if err != nil {
 					bad++
 					said = err.Error()
 				}
-				fmt.Printf("%s: %s: %s (%.0f s)\n", table[i].file, table[i].name, said, time.Since(began).Seconds())
+				fmt.Printf("%s: %s: %s (%.0f s)\n", rows[i].file, rows[i].name, said, time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
 	}
 	tried := 0
-	for i := range table {
+	for i := range rows {
 		if time.Since(started) > within {
 			break
 		}
@@ -91,10 +94,10 @@ func run(table []mutation, within time.Duration) error {
 	}
 	close(todo)
 	workers.Wait()
-	if err := baseline(root, dir, table[:tried]); err != nil {
+	if err := baseline(root, dir, rows[:tried]); err != nil {
 		return err
 	}
-	fmt.Printf("%d of %d mutations in %v\n", tried, len(table), time.Since(started).Round(time.Second))
+	fmt.Printf("%d of %d mutations in %v\n", tried, len(rows), time.Since(started).Round(time.Second))
 	if bad > 0 {
 		return fmt.Errorf("%d of %d mutations were not noticed, or could not be tried", bad, tried)
 	}
@@ -114,10 +117,10 @@ func moduleRoot() (string, error) {
 func (m mutation) mutate(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", m.at, err)
 	}
 	if n := bytes.Count(text, []byte(m.old)); n != 1 {
-		return nil, fmt.Errorf("%s has %q %d times: mend the table", m.file, m.old, n)
+		return nil, fmt.Errorf("%s: %s has %q %d times: mend the row", m.at, m.file, m.old, n)
 	}
 	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
 }
@@ -162,9 +165,9 @@ func try(root, dir string, m mutation) (string, error) {
 }
 
 // baseline checks that the tests of what was tried are there, and pass without any mutation.
-func baseline(root, dir string, table []mutation) error {
+func baseline(root, dir string, rows []mutation) error {
 	tests := map[string][]string{}
-	for _, m := range table {
+	for _, m := range rows {
 		tests[m.pkg] = append(tests[m.pkg], strings.Fields(m.tests)...)
 	}
 	for pkg, names := range tests {
@@ -174,7 +177,7 @@ func baseline(root, dir string, table []mutation) error {
 		}
 		for _, name := range names {
 			if !bytes.Contains(out, []byte("--- PASS: "+name+" ")) {
-				return fmt.Errorf("%s has no test %s, or skips it: mend the table", pkg, name)
+				return fmt.Errorf("%s has no test %s, or skips it: mend the row", pkg, name)
 			}
 		}
 	}
