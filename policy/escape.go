@@ -168,3 +168,12 @@ func isOne(c byte, query bool) bool {
 func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
+
+// A key is the number of a kind of bytes that a target must have if the rule matches: as its
+// second byte, or, from keyAnywhere, at any place. All targets begin with "/".
+type key uint8
+
+const (
+	keyBits     = 7
+	keyAnywhere = key(1 << (keyBits - 1))
+)

@@ -64,9 +64,8 @@ type slots struct {
 }
 
 const (
-	linkMore  = 1  // links of this slot, or of one before it, stand in the next one
-	linkPlace = 6  // the bit at which the place begins
-	placeBits = 17 // a file has at most 500 KiB / len("allow:\n") rules
+	linkMore  = 1 // links of this slot, or of one before it, stand in the next one
+	linkPlace = 6 // the bit at which the place begins
 	linkTag   = ^uint32((1<<placeBits-1)<<linkPlace | linkMore)
 	halfRules = 1 << (16 - linkPlace)
 )
@@ -332,4 +331,29 @@ func (s *searched) try(rule uint32, q *question) {
 			s.best = rule
 		}
 	}
+}
+
+// find returns the place of the rule that decides, or none. The rules stand in the order of
+// precedence: the first that matches decides.
+func (b block) find(q *question) uint32 {
+	if b.size()&blockIndexed != 0 {
+		if rule, ok := b.search(q); ok {
+			return rule
+		}
+	}
+	text, ends := b.p.text, b.p.tab[b.pos+blockEnds:][:1+b.len()]
+	for i, word := range ends[1:] {
+		if !q.has(endWord(word)) {
+			continue
+		}
+		pattern := text[endWord(ends[i]).end():endWord(word).end()]
+		if word&ruleWild != 0 {
+			if q.matchesWild(pattern, endWord(word)) {
+				return uint32(i)
+			}
+		} else if n := len(pattern); n <= len(q.target) && pattern == q.target[:n] {
+			return uint32(i)
+		}
+	}
+	return none
 }

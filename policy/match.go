@@ -2,8 +2,11 @@ package policy
 
 import (
 	"iter"
+	"sort"
 	"strings"
 	"time"
+
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
 // This file searches the rules of a policy. The layout of text and tab is in compile.go.
@@ -78,34 +81,6 @@ func (h hit) precedes(o hit) bool {
 		return h.allow()
 	}
 	return h.line() < o.line()
-}
-
-// none is the place of no rule.
-const none = ^uint32(0)
-
-// find returns the place of the rule that decides, or none. The rules stand in the order of
-// precedence: the first that matches decides.
-func (b block) find(q *question) uint32 {
-	if b.size()&blockIndexed != 0 {
-		if rule, ok := b.search(q); ok {
-			return rule
-		}
-	}
-	text, ends := b.p.text, b.p.tab[b.pos+blockEnds:][:1+b.len()]
-	for i, word := range ends[1:] {
-		if !q.has(endWord(word)) {
-			continue
-		}
-		pattern := text[endWord(ends[i]).end():endWord(word).end()]
-		if word&ruleWild != 0 {
-			if q.matchesWild(pattern, endWord(word)) {
-				return uint32(i)
-			}
-		} else if n := len(pattern); n <= len(q.target) && pattern == q.target[:n] {
-			return uint32(i)
-		}
-	}
-	return none
 }
 
 // misses reports whether no rule can match a target, for its second byte. The rest need not be
@@ -323,4 +298,35 @@ func (b block) appendGroups(lines []uint32) []uint32 {
 		return append(lines, first)
 	}
 	return append(lines, several...)
+}
+
+// find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
+// regard to case.
+func (p *Policy) find(token string) uint32 {
+	if i, ok := sort.Find(int(p.names), func(i int) int { return ascii.FoldCompare(token, p.nameAt(uint32(i))) }); ok {
+		return uint32(i) + 1
+	}
+	// The empty token is part of every name, and "*" asks for the default group.
+	if token != "" && token != "*" && p.dialect.reading().substring {
+		return p.findPart(token)
+	}
+	return 0
+}
+
+// findPart returns the name that contains token and stands first in the file.
+func (p *Policy) findPart(token string) (name uint32) {
+	line := uint32(0)
+	for i := range p.names {
+		if foldContains(p.nameAt(i), token) {
+			if l := p.begin(i + 1); name == 0 || l < line { // names are not in the order of the file
+				name, line = i+1, l
+			}
+		}
+	}
+	return name
+}
+
+func (p *Policy) nameAt(i uint32) string {
+	word := nameWord(p.tab[2*i])
+	return p.text[word.at():][:word.len()]
 }

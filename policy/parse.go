@@ -3,36 +3,17 @@ package policy
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
-
-// Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
-func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
-
-// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
-// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
-// that this limit cuts. The Policy does not retain data.
-//
-// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
-// everything, as Unavailable does. A file whose rules take more than 1 MiB
-// percent-encoded, or more than 1,180 KiB with their index, disallows everything, as
-// Unreachable does: no server sends one in good faith.
-func (d Dialect) Parse(data []byte) *Policy {
-	r := d.reading()
-	if r.oversizeOK && len(data) > scan.Limit {
-		return Unavailable()
-	}
-	c := compilers.Get().(*compiler)
-	c.dialect, c.reading = d, r
-	c.read(data)
-	p := c.compile()
-	c.release()
-	return p
-}
 
 // builder gathers what a file says, in the order of the file, for the compiler.
 type builder struct {
@@ -51,47 +32,6 @@ type builder struct {
 	inAgents bool // the last line that counts was a user-agent line
 	inGroup  bool
 	counted  int // rules that are not empty
-}
-
-// ruleLine is one rule; its pattern is builder.pattern.
-type ruleLine struct {
-	off, n uint32 // in body, or in extra
-	line   uint32
-	flags  uint8
-	rare   key // rarest of its pattern behind the second byte, if ruleWild and ruleExtra are not set
-}
-
-// Flags of a rule.
-const (
-	ruleAllow   = 1 << iota
-	ruleWild    // "*" or a final "$" in the pattern is special
-	ruleDerived // stands in no line of its own (Google's index.html)
-	ruleTwofold // has escapes that are one with what they stand for; then ruleWild is set too
-	ruleExtra   // the pattern is in builder.extra
-
-	flagBits = 4 // of the flags that the compiled form keeps
-)
-
-// nameLine says that a group has a name.
-type nameLine struct {
-	key    uint64 // the first eight bytes, folded, to sort by before anything else
-	off, n uint32 // in body
-	group  uint32 // in groups
-}
-
-// nameList has the names that a Content-Usage record stands under, as a range of
-// builder.names: those since the last rule or Content-Usage record.
-type nameList struct{ line, group, first, last uint32 }
-
-// fileGroup is a group of the file.
-type fileGroup struct {
-	line        uint32 // of its first user-agent line; identifies it
-	first, last uint32 // its rules, as a range of builder.rules
-	firstName   uint32 // in builder.names
-	names       uint32 // how many names it has
-	delay       time.Duration
-	hasDelay    bool
-	pos         uint32 // where it is compiled alone, if it is
 }
 
 func (b *builder) read(data []byte) {
@@ -144,9 +84,6 @@ func (b *builder) userAgent(s *scan.Scanner) {
 		b.name(at, len(wholeToken(value)))
 	}
 }
-
-// maxName is the longest name kept. No real product token is as long.
-const maxName = 1<<nameBits - 1
 
 func (b *builder) name(at, n int) {
 	if n == 0 || n > maxName {
@@ -296,4 +233,108 @@ func (b *builder) record(s *scan.Scanner) {
 			b.lists = append(b.lists, b.listOf(&b.groups[len(b.groups)-1], s.Number))
 		}
 	}
+}
+
+// maxRecords bounds what one file's records take in memory, in bytes. Records past it are
+// dropped. The largest real file known needs half of it.
+const maxRecords = 256 << 10
+
+// maxField is how long a field name may be.
+const maxField = 64
+
+// recordWriter appends records to a stream. Each record begins with four varints: the
+// distances of line and group line from the record before, and the lengths of field and
+// value. The two texts follow.
+type recordWriter struct {
+	stream      []byte
+	line, group int    // of the last record
+	fields      uint8  // the union of fieldBit
+	names       string // of the last addNames
+}
+
+// fieldBit returns one of eight bits for a field name, in any case. Most files have no
+// record of the field that is asked for, and their bits say so without a search. The names
+// that real files use fall apart well.
+func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
+
+func (w *recordWriter) add(line, group int, field, value []byte) {
+	if !w.put(line, group, field, value) {
+		return
+	}
+	w.fields |= fieldBit(len(field), field[0])
+	if field[0]|0x20 == 's' {
+		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	}
+}
+
+func (w *recordWriter) put(line, group int, field, value []byte) bool {
+	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
+		return false
+	}
+	w.stream = binary.AppendVarint(w.stream, int64(line-w.line)) // addNames begins at the top again
+	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
+	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
+	w.stream = append(append(w.stream, field...), value...)
+	w.line, w.group = line, group
+	return true
+}
+
+// addNames tells under which names the record of a line stands. It follows all records, has no
+// field, and an empty value if the names are those of the record told before.
+func (w *recordWriter) addNames(line int, names string) {
+	told := names
+	if names == w.names {
+		told = ""
+	}
+	if w.put(line, w.group, nil, []byte(told)) {
+		w.names = names
+	}
+}
+
+// isFieldName tells a field from prose and markup that happens to have a colon.
+func isFieldName(field []byte) bool {
+	if len(field) > maxField || !ascii.IsLetter(field[0]) {
+		return false
+	}
+	for _, c := range field {
+		switch {
+		case ascii.IsLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// crawlDelay reads a record if it is a Crawl-delay that means something to the dialect.
+func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
+	if r.delay == delayIgnored || !ascii.FoldEqual(field, "crawl-delay") {
+		return 0, false
+	}
+	d, ok := parseSeconds(string(value))
+	if r.delay == delayWindow {
+		d = min(max(d, time.Second), 30*time.Second) // Bing's documented range
+	}
+	return d, ok
+}
+
+// parseSeconds reads digits with or without a decimal fraction. Exponents, signs
+// and units make a value that is not plain: multiplied into a Duration, "1e300"
+// would turn negative.
+func parseSeconds(s string) (time.Duration, bool) {
+	whole, fraction, _ := strings.Cut(s, ".")
+	if whole+fraction == "" || !isDigits(whole) || !isDigits(fraction) {
+		return 0, false
+	}
+	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
+	if err != nil || seconds >= math.MaxInt64/int64(time.Second) {
+		return math.MaxInt64, true // for ever, and not nothing
+	}
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	return time.Duration(seconds)*time.Second + time.Duration(nanos), true
+}
+
+func isDigits(s string) bool {
+	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }

@@ -31,48 +31,36 @@ package policy
 
 import (
 	"slices"
-	"sort"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Policy is what one robots.txt file permits. It is safe for concurrent use and must not
-// be copied. The zero Policy has no groups and allows everything. A nil *Policy stands for
-// a file that was never read; it decides as Unreachable does.
-type Policy struct {
-	memo      atomic.Pointer[found]
-	text      string
-	tab       []uint32
-	names     uint32 // how many names
-	star      uint32 // the name that is "*", counted from 1, or 0
-	records   uint32 // where the records begin in text
-	dialect   Dialect
-	reason    Reason // of a policy without a file
-	lineWidth uint8
-	fields    uint8 // which records the file may have; see fieldBit
+// Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
+func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 
-	listsNames bool // of records; see addNames
+// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
+// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
+// that this limit cuts. The Policy does not retain data.
+//
+// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
+// everything, as Unavailable does. A file whose rules take more than 1 MiB
+// percent-encoded, or more than 1,180 KiB with their index, disallows everything, as
+// Unreachable does: no server sends one in good faith.
+func (d Dialect) Parse(data []byte) *Policy {
+	r := d.reading()
+	if r.oversizeOK && len(data) > scan.Limit {
+		return Unavailable()
+	}
+	c := compilers.Get().(*compiler)
+	c.dialect, c.reading = d, r
+	c.read(data)
+	p := c.compile()
+	c.release()
+	return p
 }
-
-// Policies that many origins share. They are never written to.
-var (
-	empty       = Policy{}
-	unavailable = Policy{reason: ReasonUnavailable}
-	unreachable = Policy{reason: ReasonUnreachable}
-)
-
-// Unavailable returns the policy of a site without robots.txt. It allows everything (RFC
-// 9309 §2.3.1.3).
-func Unavailable() *Policy { return &unavailable }
-
-// Unreachable returns the policy of a site whose robots.txt could not be fetched because of
-// an error of the server or the network. It disallows everything but /robots.txt itself
-// (RFC 9309 §2.3.1.4).
-func Unreachable() *Policy { return &unreachable }
 
 // Decide reports whether the crawler with the product token may access the target, and why.
 // It is Group(token).Decide(target).
@@ -112,14 +100,6 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 	return Group{p, name}
 }
 
-// found memoizes the group of a product token. Files can list thousands of names, some
-// dialects look at each of them, and a crawler asks on every request. So a Policy
-// remembers the first token that it is asked about.
-type found struct {
-	token string
-	name  uint32
-}
-
 const (
 	fewNames = 8  // searching so few is as fast as remembering
 	maxToken = 32 // longest token remembered, in bytes: callers may pass untrusted input
@@ -142,37 +122,6 @@ func (p *Policy) search(token string, fallbacks []string) uint32 {
 		name = p.star
 	}
 	return name
-}
-
-// find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
-// regard to case.
-func (p *Policy) find(token string) uint32 {
-	if i, ok := sort.Find(int(p.names), func(i int) int { return ascii.FoldCompare(token, p.nameAt(uint32(i))) }); ok {
-		return uint32(i) + 1
-	}
-	// The empty token is part of every name, and "*" asks for the default group.
-	if token != "" && token != "*" && p.dialect.reading().substring {
-		return p.findPart(token)
-	}
-	return 0
-}
-
-// findPart returns the name that contains token and stands first in the file.
-func (p *Policy) findPart(token string) (name uint32) {
-	line := uint32(0)
-	for i := range p.names {
-		if foldContains(p.nameAt(i), token) {
-			if l := p.begin(i + 1); name == 0 || l < line { // names are not in the order of the file
-				name, line = i+1, l
-			}
-		}
-	}
-	return name
-}
-
-func (p *Policy) nameAt(i uint32) string {
-	word := nameWord(p.tab[2*i])
-	return p.text[word.at():][:word.len()]
 }
 
 // Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
@@ -295,17 +244,11 @@ func (g Group) lookup(target string) (place, Reason) {
 	return g.lookupNormal(target, all), ReasonNoRule
 }
 
-// robots is the target that is always allowed.
-const robots = "/robots.txt"
-
 // isRobots reports whether the RFC 9309 dialect takes a target for robots.
 func isRobots(target string) bool {
 	var buf [9 * len(robots)]byte
 	return len(target) <= 3*len(robots) && view(escapeRFC.appendTarget(buf[:0], target)) == robots
 }
-
-// buffers keep normal forms, without an allocation for a target of up to 8 KiB.
-var buffers = sync.Pool{New: func() any { return new([3 * 8 << 10]byte) }}
 
 // lookupChanged is for targets that are not in normal form.
 func (g Group) lookupChanged(e escaping, target string) place {

@@ -2,11 +2,8 @@ package policy
 
 import (
 	"cmp"
-	"encoding/binary"
 	"iter"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -73,63 +70,6 @@ var known = [...]struct{ name, source string }{
 	{"AllowAITraining", "draft-canel-robots-ai-control-00, expired"},
 }
 
-// maxRecords bounds what one file's records take in memory, in bytes. Records past it are
-// dropped. The largest real file known needs half of it.
-const maxRecords = 256 << 10
-
-// maxField is how long a field name may be.
-const maxField = 64
-
-// recordWriter appends records to a stream. Each record begins with four varints: the
-// distances of line and group line from the record before, and the lengths of field and
-// value. The two texts follow.
-type recordWriter struct {
-	stream      []byte
-	line, group int    // of the last record
-	fields      uint8  // the union of fieldBit
-	names       string // of the last addNames
-}
-
-// fieldBit returns one of eight bits for a field name, in any case. Most files have no
-// record of the field that is asked for, and their bits say so without a search. The names
-// that real files use fall apart well.
-func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
-
-func (w *recordWriter) add(line, group int, field, value []byte) {
-	if !w.put(line, group, field, value) {
-		return
-	}
-	w.fields |= fieldBit(len(field), field[0])
-	if field[0]|0x20 == 's' {
-		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
-	}
-}
-
-func (w *recordWriter) put(line, group int, field, value []byte) bool {
-	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
-		return false
-	}
-	w.stream = binary.AppendVarint(w.stream, int64(line-w.line)) // addNames begins at the top again
-	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
-	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
-	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
-	w.stream = append(append(w.stream, field...), value...)
-	w.line, w.group = line, group
-	return true
-}
-
-// addNames tells under which names the record of a line stands. It follows all records, has no
-// field, and an empty value if the names are those of the record told before.
-func (w *recordWriter) addNames(line int, names string) {
-	told := names
-	if names == w.names {
-		told = ""
-	}
-	if w.put(line, w.group, nil, []byte(told)) {
-		w.names = names
-	}
-}
-
 // recordReader reads what recordWriter wrote.
 type recordReader struct {
 	stream string
@@ -163,21 +103,6 @@ func (r *recordReader) uvarint() (v uint64) {
 			return v
 		}
 	}
-}
-
-// isFieldName tells a field from prose and markup that happens to have a colon.
-func isFieldName(field []byte) bool {
-	if len(field) > maxField || !ascii.IsLetter(field[0]) {
-		return false
-	}
-	for _, c := range field {
-		switch {
-		case ascii.IsLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // Records yields the records of the file with the given field name, in any case, in the
@@ -328,36 +253,4 @@ func (g Group) CrawlDelay() (time.Duration, bool) {
 		}
 	}
 	return longest, found
-}
-
-// crawlDelay reads a record if it is a Crawl-delay that means something to the dialect.
-func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
-	if r.delay == delayIgnored || !ascii.FoldEqual(field, "crawl-delay") {
-		return 0, false
-	}
-	d, ok := parseSeconds(string(value))
-	if r.delay == delayWindow {
-		d = min(max(d, time.Second), 30*time.Second) // Bing's documented range
-	}
-	return d, ok
-}
-
-// parseSeconds reads digits with or without a decimal fraction. Exponents, signs
-// and units make a value that is not plain: multiplied into a Duration, "1e300"
-// would turn negative.
-func parseSeconds(s string) (time.Duration, bool) {
-	whole, fraction, _ := strings.Cut(s, ".")
-	if whole+fraction == "" || !isDigits(whole) || !isDigits(fraction) {
-		return 0, false
-	}
-	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
-	if err != nil || seconds >= math.MaxInt64/int64(time.Second) {
-		return math.MaxInt64, true // for ever, and not nothing
-	}
-	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	return time.Duration(seconds)*time.Second + time.Duration(nanos), true
-}
-
-func isDigits(s string) bool {
-	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }
