@@ -392,18 +392,3 @@ func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	}
 	return min(max(date.Sub(now), 0), maxRetryAfter)
 }
-
-// OfTheMoment reports whether r is unavailable because of one request or one moment: it says
-// nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and
-// a 425 ask for another try. A 5xx is unavailable to policy.Yandex only.
-func (r *Result) OfTheMoment() bool { return r.Err == nil && passes(r.StatusCode) }
-
-// passes reports whether a status is about one request or one moment, not about the file.
-func passes(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
-		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
-		return true
-	}
-	return status >= 500 && status <= 599
-}

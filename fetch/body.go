@@ -15,6 +15,14 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
+// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5
+// allows.
+const MaxBytes = 500 << 10
+
+// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
+// part and waited for more would wait for ever.
+const fileShare = MaxBytes + 1 + bytes.MinRead
+
 // readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells
 // Parse that the file is longer. If there is an error, the body did not arrive whole, and
 // none of it may be used: what is missing could forbid what the rest permits. Before it reads
@@ -57,10 +65,6 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 // usualFile is a length that few files exceed. The memory for more is admitted, because it is a
 // stranger that chooses the length, and how long it takes.
 const usualFile = 16 << 10
-
-// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
-// part and waited for more would wait for ever.
-const fileShare = MaxBytes + 1 + bytes.MinRead
 
 // readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
 func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {

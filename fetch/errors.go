@@ -10,8 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"unicode"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
 // Failure is the type of Result.Err.

@@ -32,11 +32,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,10 +44,6 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5
-// allows.
-const MaxBytes = 500 << 10
 
 // The other limits of one Fetch. Those of a connection are in package harden.
 const (
@@ -214,85 +208,6 @@ func (k Kind) String() (s string) {
 		}
 	}
 	return s
-}
-
-// Result is what an origin answered. Fetch does not change it after returning it. It may be
-// shared; its maps and slices must not be modified.
-type Result struct {
-	// Policy is never nil in what Fetch returns. Its decisions give the reason: a rule of the file,
-	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
-	Policy *policy.Policy
-
-	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text
-	// of at most 1 KiB without control characters, and the kind of the failure. It wraps nothing: a
-	// time-out of ours must not look like the caller's.
-	Err error
-
-	// Time is when the answer came, or when it was given up.
-	Time time.Time
-
-	// Dialect is the dialect that Policy was read in. In reads it in another.
-	Dialect policy.Dialect
-
-	// Truncated reports whether the file is longer than MaxBytes. Parse drops the line that
-	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
-	Truncated bool
-
-	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
-	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
-	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came
-	// from a proxy, and says nothing about the origin.
-	//
-	// A reply code of FTP is no status: a 421 or a 530 means something else there. Over FTP,
-	// StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is none for
-	// us, and otherwise 0. Err quotes the reply. Header is empty.
-	StatusCode int
-	Header     http.Header
-
-	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect to it,
-	// names that field or one that Sign has set: the answer holds for requests with that value only
-	// (RFC 9111 §4.1). If empty, it holds for all. Fetchers send the same in all other fields. If
-	// Vary names a field that Sign has set, other than those of RFC 9421, "*" is added to it. Kind
-	// tells Fetchers that sign from others.
-	UserAgent string
-
-	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
-	// file is longer. It is nil if no file was read; an empty file is empty but not nil.
-	Body []byte
-
-	// Redirects are the URLs that were redirected to, in order; nil if there were none. The
-	// last of them gave the answer.
-	Redirects []string
-
-	// RedirectHeaders are what each redirect says about its reuse (RFC 9111), in the order
-	// of Redirects: Age, Cache-Control, Date, Expires and Vary.
-	RedirectHeaders []http.Header
-
-	// RetryAfter is how long the server asks to stay away, with a temporary status such as 429 or a
-	// 5xx (RFC 9110 §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits that long after a
-	// 5xx, but only within Timeout.
-	RetryAfter time.Duration
-}
-
-// String returns the status and what it came to, on one line and without the file.
-func (r *Result) String() string {
-	switch {
-	case r.Err != nil:
-		return fmt.Sprintf("status %d: %v", r.StatusCode, r.Err)
-	case r.Policy == nil:
-		return fmt.Sprintf("status %d", r.StatusCode)
-	}
-	what := fmt.Sprintf("rules in %d bytes", len(r.Body))
-	if reason := r.Policy.Reason(); reason != 0 {
-		what = reason.String()
-	}
-	return fmt.Sprintf("status %d in %v: %s", r.StatusCode, r.Dialect, what)
-}
-
-// LogValue returns what String does, up to 512 bytes: no file, and Err as text.
-func (r Result) LogValue() slog.Value {
-	s := r.String()
-	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
 }
 
 // ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (MaxFetches; the

@@ -92,3 +92,8 @@ func parseDate(s string) (time.Time, bool) {
 	hours, minutes = number("hour")-hours-number("east"), number("minute")-minutes
 	return midnight.Add(time.Duration(hours*3600+minutes*60+number("second")) * time.Second), true
 }
+
+// oneSpaced returns s with each run of white space as one space, and none around it.
+func oneSpaced(s string) string {
+	return strings.Join(strings.FieldsFunc(s, isSpace), " ")
+}

@@ -9,9 +9,8 @@ import (
 
 // Limits of what is kept of one response.
 const (
-	maxLines      = 64
-	maxHeader     = 64 << 10 // bytes of all field lines
-	maxStatements = 256
+	maxLines  = 64
+	maxHeader = 64 << 10 // bytes of all field lines
 )
 
 // ParseHeader reads the X-Robots-Tag field lines of a response, which are what
@@ -127,11 +126,6 @@ func (p *listParser) statement(item string) Statement {
 		return Statement{rule: unknown, Problem: "a second crawler's name in one item"}
 	}
 	return p.rule(name, rest, colon, r)
-}
-
-// oneSpaced returns s with each run of white space as one space, and none around it.
-func oneSpaced(s string) string {
-	return strings.Join(strings.FieldsFunc(s, isSpace), " ")
 }
 
 // rule reads the part of an item behind its scope. The index r is that of name.

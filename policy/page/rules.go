@@ -77,6 +77,9 @@ func (r Rules) All() iter.Seq[Statement] { return slices.Values(r.statements) }
 // end.
 func (r Rules) Incomplete() bool { return r.incomplete }
 
+// maxStatements is how many are kept of one response.
+const maxStatements = 256
+
 // Add returns the statements of r followed by those of o. Past 256 statements
 // the rest is dropped, and the result is incomplete.
 func (r Rules) Add(o Rules) Rules {
