@@ -46,13 +46,13 @@ type caller struct {
 }
 
 // Request is a request that waits for its turn. Robots.txt may have changed, or be unreachable, since it was let
-// through, so it is decided on again.
+// through, so it is decided on again. How, is for package client to say, which imports this one.
 type Request interface {
-	// URL tells whether it may go on a turn of Visit.
+	// URL is where it goes: a turn that Visit obtained is for one URL.
 	URL() *url.URL
 
-	// Allowed reports whether the request may be sent, unless something is known that forbids it. With cachedOnly,
-	// what the cache holds is all that is known.
+	// Allowed decides on the request once more. What is not known forbids nothing: the request was allowed before.
+	// With cachedOnly, nothing is known but what the cache holds.
 	Allowed(ctx context.Context, cachedOnly bool) (allowed, known bool)
 }
 
@@ -142,7 +142,7 @@ type step uint8
 const (
 	toSleep step = iota
 	toCheck      // decides once more
-	toAsk        // asks Keeper.Turns
+	toAsk        // asks Turns
 	toGo         // has its turn
 )
 
