@@ -137,10 +137,10 @@ type sending struct {
 	looking sync.Mutex
 	looks   context.Context
 	over    atomic.Bool // Base has returned: it sends nothing more
-	fresh   time.Time // when robots.txt was asked, and before it was signed
-	sent    int       // times that it may have been sent, by earlier sendings of the RoundTrip too
-	times   int       // times that Base has had a connection for it
-	stopped error     // why it went no further, or nil
+	fresh   time.Time   // when robots.txt was asked, and before it was signed
+	sent    int         // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int         // times that Base has had a connection for it
+	stopped error       // why it went no further, or nil
 }
 
 // mostSendings is how often one request is sent, as in net/http.
