@@ -141,7 +141,9 @@ func (m *matcher) stream(ctx context.Context, ask func(o *shell.Output, number i
 			switch text := strings.TrimSpace(l.Text); {
 			case len(text) == 0:
 			case l.TooLong:
-				m.malformed(o, answer.Verdict{Number: l.Number, URL: text}, fmt.Errorf("longer than %d bytes", answer.MaxURL))
+				v := answer.NewVerdict(text, client.Answer{})
+				v.Number = l.Number
+				m.malformed(o, v, fmt.Errorf("longer than %d bytes", answer.MaxURL))
 			default:
 				ask(o, l.Number, text)
 			}

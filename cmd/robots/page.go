@@ -352,16 +352,16 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 
 // usageJSON writes all preferences and all statements.
 func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
-	comeTo, statements := []answer.Object{}, []answer.Object{}
+	comeTo, statements := []answer.Object{}, []answer.Statement{}
 	for _, w := range preferences {
 		var by any // null: unknown
 		if w.is != usage.Unknown {
-			by = answer.Statement(w.by)
+			by = answer.Statement{Statement: w.by}
 		}
 		comeTo = append(comeTo, answer.Object{"label", w.label, "preference", w.is, "by", by})
 	}
 	for _, st := range said {
-		statements = append(statements, answer.Statement(st))
+		statements = append(statements, answer.Statement{Statement: st})
 	}
 	out.JSON(append(p.head(s), "preferences", comeTo, "statements", statements, "incomplete", s.rules.Incomplete()))
 }

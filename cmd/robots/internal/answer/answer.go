@@ -18,16 +18,16 @@ import (
 // for each result that is no failure.
 type Answer struct {
 	URL       string    `json:"url"`
-	Status    *int      `json:"status"`    // null: no answer
-	Outcome   string    `json:"outcome"`   // OutcomeRules, or the reason of package policy
-	Redirects []string  `json:"redirects"` // followed, in order
+	Status    *int      `json:"status" zero:"null"` // null: no answer
+	Outcome   string    `json:"outcome"`            // OutcomeRules, or the reason of package policy
+	Redirects []string  `json:"redirects"`          // followed, in order
 	Fetched   time.Time `json:"fetched"`
 	Age       int64     `json:"age_seconds"`
-	Lifetime  *int64    `json:"lifetime_seconds"` // from fetched; null: unreachable
-	Source    *string   `json:"lifetime_source"`  // fromStatus and so on; null: unreachable
-	Retry     *int64    `json:"retry_seconds"`    // from fetched; null: not unreachable, or not known
+	Lifetime  *int64    `json:"lifetime_seconds" zero:"null"` // from fetched; null: unreachable
+	Source    *string   `json:"lifetime_source" zero:"null"`  // fromStatus and so on; null: unreachable
+	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
-	Error     *string   `json:"error"`
+	Error     *string   `json:"error" zero:"null"`
 	Wall      string    `json:"wall,omitempty"` // why it may be no robots.txt, see fetch.Result.Wall
 }
 

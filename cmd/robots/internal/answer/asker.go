@@ -91,7 +91,9 @@ func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
 func (k *Asker) Match(g policy.Group, number int, url string) (Verdict, error) {
 	target, err := ReadTarget(k.Dialect, url, false)
 	if err != nil {
-		return Verdict{Number: number, URL: url, Error: err.Error()}, err
+		v := NewVerdict(url, client.Answer{})
+		v.Number, v.Error = number, err.Error()
+		return v, err
 	}
 	v := NewVerdict(url, client.Answer{Decision: g.Decide(target)})
 	v.Number, v.Agent, v.Dialect = number, k.Agent, DialectName(k.Dialect)

@@ -25,8 +25,8 @@ type Fetched struct {
 	Rules    int                 `json:"rules"`
 	Sitemaps []string            `json:"sitemaps"`
 	Bytes    int                 `json:"bytes"`
-	Body     *string             `json:"body"`     // null: no file, or not UTF-8
-	BodyB64  []byte              `json:"body_b64"` // instead, if the file is not UTF-8
+	Body     *string             `json:"body" zero:"null"`     // null: no file, or not UTF-8
+	BodyB64  []byte              `json:"body_b64" zero:"null"` // instead, if the file is not UTF-8
 }
 
 // NoFile says why there is nothing to write for --raw.

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,8 +63,8 @@ func OrNull[T comparable](v T) *T {
 	return &v
 }
 
-// ReasonName is how JSON names a reason; scripts may rely on it.
+// ReasonName is how JSON names a reason, or that there is none; scripts may rely on it.
 func ReasonName(r policy.Reason) string {
 	text, _ := r.MarshalText()
-	return string(text)
+	return cmp.Or(string(text), ReasonMalformed)
 }

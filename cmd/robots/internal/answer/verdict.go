@@ -11,27 +11,33 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Verdict is an answer about one URL. check, filter, match and the service write it alike: AppendJSON has its form, and
-// schema.json describes it. What a reader decodes is a Verdict, too, but for Use.
+// Verdict is an answer about one URL. check, filter, match and the service write it alike, by the tags of its fields, and
+// schema.json describes it. Each field is always there; a zero that means "does not apply" is written as null. What a
+// reader decodes is a Verdict, too.
 type Verdict struct {
-	Number    int             // of the argument or the line, counted from 1
-	ID        json.RawMessage // match --jsonl: the record's own
-	URL       string          // as the user wrote it
-	Agent     string
-	Dialect   string
-	Allowed   bool
-	Reason    string // a policy.Reason as text; empty if the question was malformed
-	Line      int    // of the rule that decided, or of the empty one that allows all; 0: none
-	Rule      string
-	Group     string           // its product token, as the file writes it
-	Error     string           // why robots.txt could not be read, or what is wrong with the URL
-	Use       string           // what --uses has, with policy.ReasonUse
-	By        *usage.Statement // and what disallows it
-	Agreement *client.Agreement
-	Robots    *Answer    // check: where the rules come from
-	Lines     []FileLine // check --explain
+	Number    int               `json:"number"`         // of the argument or the line, counted from 1
+	ID        json.RawMessage   `json:"id" zero:"null"` // match --jsonl: the record's own
+	URL       string            `json:"url"`            // as the user wrote it
+	Agent     string            `json:"agent" zero:"null"`
+	Dialect   string            `json:"dialect" zero:"null"`
+	Allowed   bool              `json:"allowed"`
+	Covers    string            `json:"covers"`
+	Reason    string            `json:"reason"`           // a policy.Reason as text, or ReasonMalformed
+	Line      int               `json:"line" zero:"null"` // of the rule that decided, or of the empty one that allows all
+	Rule      string            `json:"rule" zero:"null"`
+	Group     string            `json:"group" zero:"null"` // its product token, as the file writes it
+	Use       *Use              `json:"use" zero:"null"`   // with policy.ReasonUse
+	Agreement *client.Agreement `json:"agreement" zero:"null"`
+	Error     string            `json:"error" zero:"null"`  // why robots.txt could not be read, or what is wrong with the URL
+	Robots    *Answer           `json:"robots" zero:"null"` // check: where the rules come from
+	Lines     []FileLine        `json:"lines" zero:"null"`  // check --explain
+	Record    json.RawMessage   `json:"record" zero:"null"` // filter: the line, if it was a JSON object
+}
 
-	Record json.RawMessage // filter: the line, if it was a JSON object
+// Use is what --uses has, and what disallows it.
+type Use struct {
+	Label string    `json:"label"`
+	By    Statement `json:"by"`
 }
 
 // ReasonMalformed is a reason beside those of package policy: the question could not be understood.
@@ -41,10 +47,13 @@ const ReasonMalformed = "malformed"
 // follows redirects itself has to ask for each hop, so each decision says so.
 const coversURL = "url"
 
-// NewVerdict is a about a URL, as the user wrote it.
+// NewVerdict is a about a URL, as the user wrote it. Of a zero a, it is malformed.
 func NewVerdict(url string, a client.Answer) Verdict {
 	v := Verdict{
-		URL: url, Allowed: a.Allowed, Reason: ReasonName(a.Reason), Group: a.Group, Use: a.Use, By: a.By, Agreement: a.Agreement,
+		URL: url, Allowed: a.Allowed, Covers: coversURL, Reason: ReasonName(a.Reason), Group: a.Group, Agreement: a.Agreement,
+	}
+	if a.By != nil {
+		v.Use = &Use{a.Use, Statement{*a.By}}
 	}
 	if a.Rule.Line > 0 {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
@@ -55,12 +64,10 @@ func NewVerdict(url string, a client.Answer) Verdict {
 // Outcome is the verdict in one word.
 func (v *Verdict) Outcome() string {
 	switch {
-	case v.Reason == "":
-		return ReasonMalformed
+	case v.Reason == ReasonMalformed, v.Unreachable():
+		return v.Reason
 	case v.Allowed:
 		return "allowed"
-	case v.Unreachable():
-		return v.Reason
 	default:
 		return "refused"
 	}
@@ -88,10 +95,10 @@ func (v *Verdict) Because() string {
 			cause = strings.TrimPrefix(strings.TrimPrefix(cause, "fetch: "), v.Robots.URL+": ")
 		}
 		return "robots.txt is unreachable: " + Visible(cause)
-	case v.Reason == "":
+	case v.Reason == ReasonMalformed:
 		return Visible(v.Error)
-	case v.By != nil:
-		return fmt.Sprintf("%s is disallowed by %s", v.Use, Visible(v.By.String()))
+	case v.Use != nil:
+		return fmt.Sprintf("%s is disallowed by %s", v.Use.Label, Visible(v.Use.By.String()))
 	case v.Agreement != nil:
 		return fmt.Sprintf("line %d of the agreements, until %s: %s (%s)",
 			v.Line, v.Agreement.Until.Format(time.RFC3339), Visible(v.Rule), Visible(v.Agreement.Reason))
@@ -104,8 +111,10 @@ func (v *Verdict) Because() string {
 	}
 }
 
-// Statement is a usage.Statement in JSON.
-func Statement(s usage.Statement) Object {
+// Statement has a form in JSON.
+type Statement struct{ usage.Statement }
+
+func (s Statement) MarshalJSON() ([]byte, error) {
 	var offset, engine any
 	if s.In == usage.InMeta {
 		offset = s.Offset
@@ -116,5 +125,5 @@ func Statement(s usage.Statement) Object {
 	return Object{
 		"mechanism", string(s.By), "in", string(s.In), "line", OrNull(s.Line), "offset", offset, "key", OrNull(s.Key),
 		"value", OrNull(s.Value), "engine", engine, "inherited", s.Inherited, "text", s.Text, "problem", OrNull(s.Problem),
-	}
+	}.MarshalJSON()
 }

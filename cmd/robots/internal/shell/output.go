@@ -20,6 +20,7 @@ type Output struct {
 	bytes.Buffer        // for standard output, or another file of answers
 	Problems     []byte // for standard error, a line each
 	status       int
+	verdict      answer.Verdict // that is written: the caller's own then needs no heap
 }
 
 // Worsen makes the status of o at least as bad as status. Emit takes it over into that of the App.
@@ -33,7 +34,8 @@ func (o *Output) JSON(v any) {
 // Verdict is JSON for a verdict, which is written most: without reflection, and straight into the buffer.
 func (o *Output) Verdict(v *answer.Verdict) {
 	o.Grow(1 << 10) // most records are shorter
-	o.Write(append(v.AppendJSON(o.AvailableBuffer()), '\n'))
+	o.verdict = *v
+	o.Write(append(o.verdict.AppendJSON(o.AvailableBuffer()), '\n'))
 }
 
 // Malformed reports a line of the input that could not be answered. It is a failure to find out, not a
@@ -111,7 +113,7 @@ func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 // find out": the site has not said no. So is a question that was malformed, which has no reason.
 func StatusOf(v *answer.Verdict) int {
 	switch {
-	case v.Reason == "", v.Unreachable():
+	case v.Reason == answer.ReasonMalformed, v.Unreachable():
 		return ExitUnknown
 	case v.Allowed:
 		return ExitOK
