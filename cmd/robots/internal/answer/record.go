@@ -6,31 +6,49 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 )
 
 // Question is one line of "robots match --jsonl": a question about a robots.txt that it carries. The fields
 // are those of the robots.txt vectors; others are ignored. POST /v1/match of serve has some of them in its
 // body. A pointer is nil if the field is not there: an empty robots.txt is one.
 type Question struct {
-	ID        json.RawMessage // given back unchanged
-	Profile   string
-	Robots    *string
-	RobotsB64 *string    `json:"robots_b64"`
-	RobotsGen []repeated `json:"robots_gen"`
-	Agents    []string
-	URL       *string
-	URLB64    *string `json:"url_b64"`
+	ID        json.RawMessage `json:"id"` // given back unchanged
+	Profile   string          `json:"profile"`
+	Robots    *string         `json:"robots"`
+	RobotsB64 *string         `json:"robots_b64"`
+	RobotsGen []repeated      `json:"robots_gen"`
+	Agents    []string        `json:"agents"`
+	URL       *string         `json:"url"`
+	URLB64    *string         `json:"url_b64"`
 }
 
 // Read reads a line into r, by the same rule for names as Fields. Of a line that is malformed, some fields
 // may be read.
 func (r *Question) Read(line string) error {
-	if plain(line, `"id"`, `"profile"`, `"robots"`, `"robots_b64"`, `"robots_gen"`, `"agents"`, `"url"`, `"url_b64"`) {
+	if plain(line, questionNames...) {
 		return misfit("", json.Unmarshal([]byte(line), r))
 	}
-	return Fields(line, map[string]any{"id": &r.ID, "profile": &r.Profile, "robots": &r.Robots, "robots_b64": &r.RobotsB64,
-		"robots_gen": &r.RobotsGen, "agents": &r.Agents, "url": &r.URL, "url_b64": &r.URLB64})
+	return Fields(line, pointers(r))
+}
+
+// questionNames are quoted.
+var questionNames = func() (names []string) {
+	for name := range pointers(new(Question)) {
+		names = append(names, strconv.Quote(name))
+	}
+	return names
+}()
+
+// pointers are those to the fields of a struct, by their names in JSON.
+func pointers(to any) map[string]any {
+	into := map[string]any{}
+	for f, v := range reflect.ValueOf(to).Elem().Fields() {
+		into[f.Tag.Get("json")] = v.Addr().Interface()
+	}
+	return into
 }
 
 // repeated is a piece of a generated robots.txt: Text, Repeat times.
@@ -42,7 +60,7 @@ type repeated struct {
 // UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said.
 func (r *repeated) UnmarshalJSON(data []byte) error {
 	r.Repeat = 1
-	return Fields(string(data), map[string]any{"text": &r.Text, "repeat": &r.Repeat})
+	return Fields(string(data), pointers(r))
 }
 
 // maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
