@@ -93,7 +93,8 @@ import (
 // A Pacer is safe for concurrent use, and several Transports may share it. Its fields must not
 // change after the first use, and it must not be copied. It owns no goroutine, and has a timer only
 // while a caller waits. With Turns, it has a timer for each request in flight, and goroutines that
-// tell the store what has become of a turn. They end after five seconds at most.
+// tell the store what has become of a turn: its answer, its end, and what its robots.txt asks for. Each
+// is told for five seconds at most, one after the other.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
 	// a shorter one. If zero, 1 second. If negative, there is none.

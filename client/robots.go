@@ -146,7 +146,7 @@ func robotsTurn(ctx context.Context, k *pace.Keeper, o fetch.Origin) (*Turn, tim
 const robotsPatience = 90 * time.Second
 
 // readRobots is read, at the pace of o. The answer counts for the lane: a 429 on
-// robots.txt slows the pages down, whatever it means for the rules. A nil Pacer just
+// robots.txt slows the pages down, whatever it means for the rules. A nil Keeper just
 // reads.
 //
 // If the turn comes too late because of a pause (pages are answered "503, come back in an

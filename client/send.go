@@ -133,14 +133,14 @@ type sending struct {
 
 	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
 	// may wait for a turn, or for robots.txt: until it has ended, Base must not go on with that connection. Others it
-	// may go on with: when it returns, it is over, looks ends, and a look that still waits with it.
+	// may go on with: when it returns, it is over, and a look that still waits has had enough.
 	looking sync.Mutex
-	looks   context.Context
-	over    atomic.Bool // Base has returned: it sends nothing more
-	fresh   time.Time   // when robots.txt was asked, and before it was signed
-	sent    int         // times that it may have been sent, by earlier sendings of the RoundTrip too
-	times   int         // times that Base has had a connection for it
-	stopped error       // why it went no further, or nil
+	enough  atomic.Pointer[context.CancelFunc] // nil: no look waits that Base would not wait for
+	over    atomic.Bool                        // Base has returned: it sends nothing more
+	fresh   time.Time                          // when robots.txt was asked, and before it was signed
+	sent    int                                // times that it may have been sent, by earlier sendings of the RoundTrip too
+	times   int                                // times that Base has had a connection for it
+	stopped error                              // why it went no further, or nil
 }
 
 // mostSendings is how often one request is sent, as in net/http.
@@ -222,10 +222,10 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 		s.bare, s.signed = out, signed
 	}
 	atOnce := s.signed == nil && s.turn != nil && s.turn.place.Began.Equal(s.turn.place.Decided)
-	until, stop := untilCancel(s.req)
-	defer stop()
 	if !atOnce && (!g.wire || isOther(out.URL)) { // Base may tell httptrace nothing
-		if s.stopped = s.mayStart(until); s.stopped != nil {
+		until, stop := untilCancel(s.req)
+		s.stopped = s.mayStart(until)
+		if stop(); s.stopped != nil {
 			return refuse(out, s.stopped)
 		}
 	}
@@ -234,16 +234,15 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
 	s.watched, s.cancel = ctx, cancel
-	looks, enough := context.WithCancel(until)
-	defer enough()
-	s.looks = looks
 	if g.publicOnly {
 		ctx = context.WithValue(ctx, proxiedKey{}, &s.proxied)
 	}
 	watched := signed.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: s.gotConn}))
 	res, err := g.hand(watched)
 	s.over.Store(true)
-	enough()
+	if enough := s.enough.Load(); enough != nil {
+		(*enough)()
+	}
 	s.looking.Lock() // until a look has ended that began before
 	defer s.looking.Unlock()
 	if err == nil && res.Request == watched {
@@ -299,7 +298,24 @@ func (s *sending) mayGo(conn net.Conn) error {
 	case s.times > 1:
 		s.fresh = time.Time{}
 	}
-	return s.mayStart(s.looks)
+	until, stop := s.untilOver()
+	defer stop()
+	return s.mayStart(until)
+}
+
+// untilOver returns the context of a look. It ends with the request and, if Base may connect on other goroutines than
+// that of RoundTrip, when Base has returned.
+func (s *sending) untilOver() (context.Context, func()) {
+	until, stop := untilCancel(s.req)
+	if s.gate.wire {
+		return until, stop
+	}
+	looks, enough := context.WithCancel(until)
+	s.enough.Store(&enough)
+	if s.over.Load() {
+		enough()
+	}
+	return looks, func() { enough(); stop() }
 }
 
 // mayStart makes now the start of the request, and brings up to date what is older than freshTime. It returns

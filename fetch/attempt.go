@@ -304,11 +304,13 @@ func (r *resolution) storedURL(first hop) string {
 }
 
 // setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
-// may come from a store that others write to, so only valid validators are sent.
+// may come from a store that others write to, so only what can be an entity-tag (§8.8.3) is sent.
 func setValidators(req, stored http.Header) {
 	tag := stored.Get("ETag")
-	isControl := func(c rune) bool { return c < ' ' || c == 0x7f }
-	if len(tag) <= maxValidator && strings.HasSuffix(tag, `"`) && !strings.ContainsFunc(tag, isControl) {
+	opaque := strings.TrimPrefix(tag, "W/")
+	notOpaque := func(c rune) bool { return c < ' ' || c == '"' || c == 0x7f }
+	if n := len(opaque); n >= 2 && len(tag) <= maxValidator && opaque[0] == '"' && opaque[n-1] == '"' &&
+		!strings.ContainsFunc(opaque[1:n-1], notOpaque) {
 		req.Set("If-None-Match", tag)
 	}
 	if t, err := http.ParseTime(stored.Get("Last-Modified")); err == nil {

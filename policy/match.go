@@ -9,7 +9,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// This file searches the rules of a policy. The layout of text and tab is in compile.go.
+// This file searches the rules of a policy. The layout of text and tab is in layout.go.
 
 // block is the rules of one group, at a position of the tab of p.
 type block struct {

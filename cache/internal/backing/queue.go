@@ -40,6 +40,7 @@ type queue struct {
 	cause    error         // why a value could not be written since
 	room     chan struct{} // closed when there may be room; nil unless a put waits for it
 	settled  chan struct{} // closed when the last writer ends; nil unless a Flush waits for it
+	over     []func()      // what unlock calls
 }
 
 // write is the latest value of a key that is yet to be written.
@@ -47,14 +48,14 @@ type write struct {
 	key    string
 	data   []byte
 	ttl    time.Duration
-	then   []func() // to be called when it is written, or will not be soon
+	then   []func() // to be called when it is written, or will not be soon: see over
 	failed bool     // not due before it is refreshed, or the queue flushed
 }
 
 // Put writes a value behind the caller, or if data is nil, takes back the one that is there. One
 // of the same key that still waits gives way to it: only the latest matters. It waits for room no
-// longer than wait; without room the value is dropped. It calls then once, perhaps with the lock
-// held: when the value is written, or will not be soon.
+// longer than wait; without room the value is dropped. It calls then once,
+// when the value is written, or will not be soon.
 func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func()) {
 	if data == nil {
 		data, ttl = []byte(void), voidTTL // a Store has no Delete
@@ -78,7 +79,7 @@ func (q *queue) Put(key string, data []byte, ttl, wait time.Duration, then func(
 // be some. If the wait for that is over, or no room would come in time, the value is dropped.
 func (q *queue) add(key string, data []byte, ttl time.Duration, then func(), over bool) (room <-chan struct{}) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if q.makeRoom(key, len(data)); !q.fits(key, len(data)) {
 		// Without a writer, or with a Store that fails, no room would come in time.
 		if !over && q.writers > 0 && q.writes.ready() {
@@ -90,7 +91,7 @@ func (q *queue) add(key string, data []byte, ttl time.Duration, then func(), ove
 		q.dropped++
 		if q.waiting[key] == nil {
 			// The new value gives way, not the oldest: what waits longest is due next.
-			then()
+			q.over = append(q.over, then)
 			return nil
 		}
 		data, ttl = []byte(void), voidTTL // what it replaces is out of date, too
@@ -151,16 +152,23 @@ func (q *queue) roomy() {
 	}
 }
 
-// giveUp calls what was to be called after the writes that wait, since they may wait for long;
-// the lock is held.
+// giveUp has unlock call what was to be called after the writes that wait, since they may wait
+// for long; the lock is held.
 func (q *queue) giveUp() {
 	for _, w := range q.waiting {
-		for _, then := range w.then {
-			then()
-		}
-		w.then = nil
+		q.over, w.then = append(q.over, w.then...), nil
 	}
 	q.roomy()
+}
+
+// unlock gives the lock back, and then calls what others wait for.
+func (q *queue) unlock() {
+	over := q.over
+	q.over = nil
+	q.mu.Unlock()
+	for _, then := range over {
+		then()
+	}
 }
 
 // start sees to it that what is due is written, unless the Store is left alone; the lock is
@@ -195,7 +203,7 @@ func (q *queue) write() {
 // take returns the next write; nil if the writer is to end.
 func (q *queue) take(now time.Time) *write {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if len(q.due) == 0 || q.stopped || !q.flushing && !q.writes.allow(now) {
 		if q.writers--; q.writers == 0 {
 			q.giveUp()
@@ -274,7 +282,7 @@ func (q *queue) flush() <-chan struct{} {
 // stop lets nothing more be written, and returns how many values are not, and the last error.
 func (q *queue) stop() (missing int, cause error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.stopped, q.settled = true, nil
 	q.giveUp()
 	missing = len(q.waiting)

@@ -17,7 +17,7 @@ type Store struct {
 	// Fault, if not nil, may fail or delay a call, or lose its answer (after).
 	Fault func(ctx context.Context, origin string, after bool) error
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards origins
 	origins map[string]*origin
 }
 

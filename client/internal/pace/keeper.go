@@ -1,6 +1,6 @@
 // Package pace keeps the pace of a client.Pacer: who may start at an origin, and when. It knows nothing of gates and
-// transports. rules.go has what holds for one process and for a fleet alike, lane.go the line of those who wait,
-// lesson.go what robots.txt asks for, and lease.go what a turns.Store has to be told.
+// transports. lane.go has the line of those who wait, lesson.go what robots.txt asks for, and lease.go what a
+// turns.Store has to be told. Package rules below has what holds for one process and for a fleet alike.
 package pace
 
 import (
@@ -36,14 +36,13 @@ type Keeper struct {
 	Late func(o fetch.Origin, at, now time.Time, paused bool) error
 	Slow func(o fetch.Origin, asked, most time.Duration) error
 
-	mu    sync.Mutex // guards lanes and what hangs off it; held for short arithmetic only
-	lanes *simplelru.LRU[fetch.Origin, *lane]
-
-	wall atomic.Pointer[time.Time] // the time when both clocks were last read
-
+	mu          sync.Mutex // guards what follows and what hangs off it; held for short arithmetic only
+	lanes       *simplelru.LRU[fetch.Origin, *lane]
 	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 	storeFailed time.Time     // when that was
-	telling     sync.Map      // channels, each of which is closed when Turns has been told of something
+
+	wall    atomic.Pointer[time.Time] // the time when both clocks were last read
+	telling sync.Map                  // channels, each of which is closed when Turns has been told of something
 }
 
 // ErrAgain says that a request has to be decided on from the start: the rules that let it through may

@@ -70,8 +70,9 @@ func (k *Keeper) report(key string, l *lease, n turns.Report, then func(now time
 	})
 }
 
-// behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then: each
-// call of the store ends within leaseTime. Each f has a goroutine: a node that hangs must hold up no other origin.
+// behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then. One
+// report ends within leaseTime; of a lease there are three at most, which wait for one another, and a renewal. Each f
+// has a goroutine: a node that hangs must hold up no other origin.
 func (k *Keeper) behind(f func()) chan struct{} {
 	told := make(chan struct{})
 	k.telling.Store(told, nil)
@@ -213,7 +214,7 @@ func (k *Keeper) storeDid(err error, begin, now time.Time) {
 type turnsError struct{ cause, store error }
 
 func (e *turnsError) Error() string {
-	return fmt.Sprintf("client: not sent: %v; the store of turns failed: %s", e.cause, say.Cut(e.store.Error()))
+	return fmt.Sprintf("client: no turn came: %v; the store of turns failed: %s", e.cause, say.Cut(e.store.Error()))
 }
 
 func (e *turnsError) Unwrap() error { return e.cause }
