@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/internal/pace"
@@ -74,9 +73,9 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.trace.Decided == nil {
 		return g.decide(ctx, req, r)
 	}
-	start := time.Now()
-	err := g.decide(ctx, req, r)
-	d := DecidedInfo{URL: req.URL, Answer: g.answer(r), Err: err, Took: time.Since(start)}
+	var err error
+	took := timed(func() { err = g.decide(ctx, req, r) })
+	d := DecidedInfo{URL: req.URL, Answer: g.answer(r), Err: err, Took: took}
 	if r.origin != (fetch.Origin{}) && err != errConnect {
 		d.Target, _ = requestTarget(nil, req.URL)
 	}
@@ -198,17 +197,19 @@ func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error) e
 // stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
 // meanwhile is read anew, no longer than ctx: a copy that forbids must not end as permission.
 func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreement) error {
-	start := time.Now()
-	r, err := g.rule(ctx, req, true)
-	if errors.Is(err, context.Canceled) {
-		r, err = g.rule(ctx, req, false)
-	}
+	var r ruling
+	var err error
+	took := timed(func() {
+		if r, err = g.rule(ctx, req, true); errors.Is(err, context.Canceled) {
+			r, err = g.rule(ctx, req, false)
+		}
+	})
 	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
 		return context.Cause(ctx)
 	}
 	refused := g.refusal(req, &r, by, err)
 	if refused != nil && g.trace.Decided != nil {
-		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: time.Since(start)}
+		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: took}
 		d.Target, _ = requestTarget(nil, req.URL)
 		g.call("Decided", func() { g.trace.Decided(ctx, d) })
 	}
@@ -235,10 +236,11 @@ func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error
 
 // readRobots reads the robots.txt of o at its pace, and reports that to Trace.
 func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-	start := time.Now()
-	res, err := readRobots(ctx, g.keeper, o, prev, g.fetcher.Fetch)
+	var res *fetch.Result
+	var err error
+	took := timed(func() { res, err = readRobots(ctx, g.keeper, o, prev, g.fetcher.Fetch) })
 	if g.trace.Fetched != nil {
-		f := FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)}
+		f := FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: took}
 		g.call("Fetched", func() { g.trace.Fetched(ctx, f) })
 	}
 	return res, err

@@ -60,12 +60,12 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 // sendAtOnce signs and sends what waits for nothing after it was decided on, but perhaps for Sign.
 func (g *gate) sendAtOnce(req, out *http.Request, o fetch.Origin, by *Agreement) (*http.Response, error) {
 	if g.sign != nil {
-		start := time.Now()
 		var err error
-		if out, err = g.signed(out); err != nil {
+		took := timed(func() { out, err = g.signed(out) })
+		if err != nil {
 			return nil, err
 		}
-		if o != (fetch.Origin{}) && time.Since(start) >= freshTime { // what forbids it by the end of a slow Sign counts
+		if o != (fetch.Origin{}) && took >= freshTime { // what forbids it by the end of a slow Sign counts
 			if err := g.stillAllowed(req.Context(), req, by); err != nil {
 				return refuse(out, err)
 			}

@@ -63,3 +63,10 @@ type WaitedInfo struct {
 	Err  error // why the request left without a turn, or nil
 	Took time.Duration
 }
+
+// timed calls f and returns how long it took.
+func timed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
