@@ -230,6 +230,57 @@ func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
 	}
 }
 
+// --as is for questions that name no dialect. It takes nothing away from those that name one: Yandex, for one,
+// reads no file with a 206.
+func TestServeReadsInEveryDialectWhateverItsOwn(t *testing.T) {
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		status := 0
+		fmt.Sscanf(r.Host, "s%d.example", &status)
+		w.WriteHeader(status)
+		io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+	})
+	// what an answer comes to, without the URL and the seconds in what is said about it
+	read := func(text string) (said []string) {
+		for line := range strings.Lines(text) {
+			var a struct {
+				answer.Verdict
+				Robots answer.Answer
+			}
+			if err := json.Unmarshal([]byte(line), &a); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			said = append(said, fmt.Sprint(a.Dialect, a.Allowed, a.Reason, a.Line, a.Robots.Outcome))
+		}
+		return said
+	}
+	for _, own := range answer.DialectNames() {
+		v := startServe(t, serve.UsualLimits, "--private", "--as="+own, to)
+		for _, status := range []int{200, 206, 401, 404, 429} {
+			site := fmt.Sprintf("http://s%d.example", status)
+			for _, as := range append(answer.DialectNames(), "all", "") {
+				query, is := "&as="+as, cmp.Or(as, own)
+				if as == "" {
+					query = ""
+				}
+				want := read(string(stdoutOf(t, "", "check", "--json", "--as="+is, to, site+"/private")))
+				if _, got := v.do("GET", "/v1/decide?url="+site+"/private"+query, ""); !slices.Equal(read(got), want) {
+					t.Errorf("--as %s, decide %d%s: got %swant %q", own, status, query, got, want)
+				}
+				if as == "all" {
+					continue
+				}
+				want = read(string(stdoutOf(t, "", "fetch", "--json", "--as="+is, to, site)))
+				if _, got := v.do("GET", "/v1/robots?origin="+site+query, ""); !slices.Equal(read(got), want) {
+					t.Errorf("--as %s, robots %d%s: got %swant %q", own, status, query, got, want)
+				}
+			}
+			if _, got := v.do("GET", "/?site="+site+"/private&as=google", ""); strings.Contains(got, "was not kept") {
+				t.Errorf("--as %s: the page has no file with a %d", own, status)
+			}
+		}
+	}
+}
+
 // The questions are those of real files, and all 10,000 of them.
 func TestServeMatchesAsMatchDoes(t *testing.T) {
 	files := vectors.Corpus(t)

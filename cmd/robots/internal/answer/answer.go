@@ -152,8 +152,8 @@ type Reading struct {
 	Result  *fetch.Result
 }
 
-// InAllDialects reads res as every dialect would have read it. RFC9309 is the one to start with: a dialect
-// that reads no file with some status, as Yandex with a 206, leaves none for the others.
+// InAllDialects reads res, which was read by RFC9309, as every dialect would have read it. A dialect that reads no
+// file with some status, as Yandex with a 206, would leave none for the others.
 func InAllDialects(res *fetch.Result) []Reading {
 	var all []Reading
 	for _, d := range Dialects {

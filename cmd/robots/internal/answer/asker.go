@@ -24,7 +24,7 @@ import (
 type Asker struct {
 	Agent   string // a product token; "*" is a crawler that no group names
 	Dialect policy.Dialect
-	All     bool     // read in every dialect, whatever Dialect is
+	All     bool     // read in every dialect; Dialect is RFC9309 then
 	Uses    []string // refuse what is disallowed for one of them
 	Agreed  *client.Agreements
 	Explain bool // with the lines of the file that matter
@@ -48,15 +48,16 @@ func (k *Asker) SetAgent(agent string) error {
 	return nil
 }
 
-// SetDialect takes a dialect by name, or "all".
+// SetDialect takes a dialect by name, or "all", with which Dialect is the one that InAllDialects starts with.
 func (k *Asker) SetDialect(name string) (err error) {
-	if k.All = name == "all"; !k.All {
-		k.Dialect, err = DialectByName(name)
+	if k.All = name == "all"; k.All {
+		name = DialectName(policy.RFC9309)
 	}
+	k.Dialect, err = DialectByName(name)
 	return err
 }
 
-// Readings are res as k wants it read: in all dialects, or in that of k, in which res must have been read.
+// Readings are res, which was read in the dialect of k, as k wants it read: in that one, or in all.
 func (k *Asker) Readings(res *fetch.Result) []Reading {
 	if k.All {
 		return InAllDialects(res)

@@ -107,9 +107,17 @@ func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 	return v.lookup(ctx, o, k.Dialect)
 }
 
-// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
+// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must: in the dialect of the
+// gate, or else by RFC 9309, for the Cache to read anew. Only what was read in the dialect of the Cache's copy can
+// be asked for by its validators.
 func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
-	src := v.gate.Source(v.load)
+	by := v.whole.Fetcher
+	if d == v.gate.Fetcher.Dialect {
+		by = v.gate.Fetcher
+	}
+	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+		return v.load(ctx, by, o, prev)
+	})
 	src.Dialect = d
 	res, err := v.gate.Cache.Get(ctx, o, src)
 	if err != nil {
@@ -118,11 +126,11 @@ func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) 
 	return res, nil
 }
 
-// load fetches, for the Cache and for files, and counts it. It reads in the dialect of the gate, that of
-// --as. For a question in another one, the Cache and the handlers read the answer anew (fetch.Result.In).
-func (v *Service) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+// load fetches, for the Cache and for files, and counts it. What was read by RFC 9309, the Cache and the handlers
+// read anew for other dialects (fetch.Result.In).
+func (v *Service) load(ctx context.Context, by *fetch.Fetcher, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	begin := time.Now()
-	res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
+	res, err := by.Fetch(ctx, o, prev)
 	v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
 	return res, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Service answers requests. Its exported fields must not change after Open. Until serves, or Handler in
@@ -36,9 +37,11 @@ type Service struct {
 	Private      bool          // sites in private networks are asked too
 	TurnTime     time.Duration // for a turn to end, or it gives its place back
 
-	// gate decides. whole is for what files has read: it never asks, and words how such an answer came.
+	// gate decides, and its Fetcher reads in the dialect of the Asker. whole is for what is read in others: its
+	// Fetcher reads by RFC 9309 for files, and for questions that name another dialect. It never asks by itself,
+	// and words how an answer of files came.
 	gate     *site.Gate
-	whole    *site.Gate // of files
+	whole    *site.Gate
 	files    *site.Files
 	draining context.Context
 	underway chan struct{} // one element for each question
@@ -72,10 +75,12 @@ func (v *Service) Open(g *site.Gate) {
 	v.metrics = m
 	// What is kept whole is no answer of the Cache, and holds for a time of its own. With an empty Cache, the
 	// gate takes that from the answer alone.
-	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.Fetcher, Cache: new(cache.Cache)}}
+	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.FetcherFor(policy.RFC9309), Cache: new(cache.Cache)}}
 	// Asked without an earlier result: to ask for what has changed takes one with its Body, which files
 	// forgets.
-	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return v.load(ctx, o, nil) })
+	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+		return v.load(ctx, v.whole.Fetcher, o, nil)
+	})
 }
 
 // Until serves on l until ctx ends, and lets what is under way end, within the time of drain.

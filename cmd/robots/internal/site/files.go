@@ -31,8 +31,9 @@ func NewFiles(find finder) *Files {
 	return &Files{find: find, latest: latest}
 }
 
-// Get returns the answer of o in the dialect of find; Result.In reads it in others. A fetch that callers wait
-// for goes on without them: the next one finds it. The result is shared and must not be changed.
+// Get returns the answer of o as find has read it: by RFC9309, from which Result.In reads it in other dialects.
+// A fetch that callers wait for goes on without them: the next one finds it. The result is shared and must not
+// be changed.
 func (f *Files) Get(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	if res, ok := f.latest.Get(o); ok && time.Since(res.Time) < time.Minute {
 		return res, nil

@@ -26,6 +26,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Gate answers questions over the network. It is the client.Transport that programs use, asked and not sent
@@ -122,6 +123,20 @@ type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, e
 func (g *Gate) Source(l load) *cache.Source {
 	return &cache.Source{
 		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
+	}
+}
+
+// FetcherFor is the Fetcher of g, or for another dialect than its own one like it, with bounds of its own. It is
+// called when g has its settings.
+func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
+	f := g.Fetcher
+	if d == f.Dialect {
+		return f
+	}
+	return &fetch.Fetcher{
+		Dialect: d, Transport: f.Transport, UserAgent: f.UserAgent, Timeout: f.Timeout, Retries: f.Retries,
+		MaxFetches: f.MaxFetches, MaxMemory: f.MaxMemory, FTP: f.FTP, PublicOnly: f.PublicOnly, SameHost: f.SameHost,
+		ObeyWalls: f.ObeyWalls, Sign: f.Sign,
 	}
 }
 

@@ -2,7 +2,9 @@ package site
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -51,5 +53,40 @@ func TestKeptAnswersHoldNoRules(t *testing.T) {
 	runtime.GC()
 	if g.Answers.Len() != 1 || p.Value() != nil {
 		t.Errorf("%d answers; the rules are there: %v", g.Answers.Len(), p.Value() != nil)
+	}
+}
+
+// A Fetcher for another dialect differs in nothing else.
+func TestFetcherForADialectIsLikeTheOther(t *testing.T) {
+	g := answeringGate()
+	f := reflect.ValueOf(g.Fetcher).Elem()
+	for _, field := range reflect.VisibleFields(f.Type()) {
+		switch v := f.FieldByIndex(field.Index); {
+		case !field.IsExported() || field.Name == "Dialect":
+		case field.Name == "Transport":
+			v.Set(reflect.ValueOf(http.DefaultTransport))
+		case field.Name == "Sign":
+			v.Set(reflect.ValueOf(func(*http.Request) error { return nil }))
+		case v.CanInt():
+			v.SetInt(7)
+		case v.Kind() == reflect.Bool:
+			v.SetBool(true)
+		case v.Kind() == reflect.String:
+			v.SetString("x")
+		default:
+			t.Fatalf("set %s here", field.Name)
+		}
+	}
+	other := g.FetcherFor(policy.Yandex)
+	if other.Dialect != policy.Yandex || g.FetcherFor(policy.RFC9309) != g.Fetcher {
+		t.Errorf("the dialects are %v and %v", other.Dialect, g.FetcherFor(policy.RFC9309).Dialect)
+	}
+	for _, field := range reflect.VisibleFields(f.Type()) {
+		if field.IsExported() && field.Name != "Dialect" {
+			got, want := reflect.ValueOf(other).Elem().FieldByIndex(field.Index), f.FieldByIndex(field.Index)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s is %v, want %v", field.Name, got, want)
+			}
+		}
 	}
 }
