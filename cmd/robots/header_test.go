@@ -57,6 +57,22 @@ func TestAHeaderIsForItsSiteAlone(t *testing.T) {
 	}
 }
 
+// What is asked for beside robots.txt is asked for as robots.txt is.
+func TestLintAsksForTheMisspeltNameAsForTheOther(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]string{}
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		got[r.URL.Path] = r.UserAgent() + " " + r.Header.Get("X-Key")
+		mu.Unlock()
+		http.NotFound(w, r)
+	})
+	stdoutOf(t, "", "lint", "--user-agent=ExampleBot/1.0", "--header=http://shop.example X-Key: abc", to, "http://shop.example")
+	if want := map[string]string{"/robots.txt": "ExampleBot/1.0 abc", "/robot.txt": "ExampleBot/1.0 abc"}; !maps.Equal(got, want) {
+		t.Errorf("the site got %v, want %v", got, want)
+	}
+}
+
 // What cannot be read is another mistake than what was typed, and what would have no effect is one.
 func TestFilesAndSitesOfFlags(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")

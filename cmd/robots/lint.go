@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
@@ -273,14 +274,15 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []byte {
 	u := o.RobotsURL()
 	u.Path = "/robot.txt"
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	ctx, cancel := context.WithTimeout(client.WithoutRobots(ctx), l.Timeout)
 	defer cancel()
 	req, err := l.Get(ctx, u.String())
 	if err != nil {
 		return nil
 	}
-	// A redirect is not followed: sites that answer everything with a page mostly redirect there.
-	res, err := g.Base.RoundTrip(req)
+	// The gate adds what /robots.txt was asked with: fields of --header, and a signature. A redirect is not
+	// followed: sites that answer everything with a page mostly redirect there.
+	res, err := g.RoundTrip(req)
 	if err != nil {
 		return nil
 	}
