@@ -228,7 +228,8 @@ func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Findin
 // one returns the report about one argument: a URL, or else the name of a file. Most who forget the scheme of
 // a site name what looks like one, and are told.
 func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
-	if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+	scheme, _, isURL := strings.Cut(arg, "://")
+	if scheme = strings.ToLower(scheme); isURL && (scheme == "http" || scheme == "https") {
 		return l.url(ctx, arg)
 	}
 	data, err := l.ReadFile(ctx, arg)

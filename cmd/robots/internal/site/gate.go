@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -238,10 +239,11 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 // is nil for "". The file is the same store, if it is one; a connection to Redis needs no
 // closing, it ends with the process.
 func openStore(at string) (store cache.Store, file *boltstore.Store, err error) {
+	scheme, rest, _ := strings.Cut(at, ":") // which may be a password
 	switch {
 	case at == "":
 		return nil, nil, nil
-	case strings.HasPrefix(at, "redis://"), strings.HasPrefix(at, "rediss://"), strings.HasPrefix(at, "unix://"):
+	case strings.HasPrefix(rest, "//") && slices.Contains([]string{"redis", "rediss", "unix"}, strings.ToLower(scheme)):
 		logging.Disable() // the cache reports what fails, once
 		s, err := redisstore.Open(at)
 		if err != nil {
@@ -249,7 +251,6 @@ func openStore(at string) (store cache.Store, file *boltstore.Store, err error) 
 		}
 		return s, nil, nil
 	case strings.Contains(at, "://"):
-		scheme, _, _ := strings.Cut(at, ":") // without what follows, which may be a password
 		return nil, nil, shell.Usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
 			"%q is no such scheme", scheme)
 	}
