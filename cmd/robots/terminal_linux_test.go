@@ -129,6 +129,20 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// A terminal that cannot rewrite a line shows the summary only.
+func TestFilterDrawsNothingOnADumbTerminal(t *testing.T) {
+	m := serveMany(t, 50*time.Millisecond)
+	m.dead = map[string]bool{"site1.example": true}
+	cmd := m.command(t, crowd{urls: 20, origins: 2}, "--timeout", "1s")
+	cmd.Args = append(cmd.Args[:2], cmd.Args[3:]...) // without --summary
+	cmd.Env = append(cmd.Environ(), "TERM=dumb")
+	cmd.Stdout = io.Discard
+	got := onTerminalOf(t, cmd, 80, "")
+	if !strings.HasPrefix(got, "20 lines: ") || strings.Contains(got, "\x1b") {
+		t.Errorf("got %q, want the summary only", got)
+	}
+}
+
 // Nothing is drawn over what is typed, for as long as it takes.
 func TestFilterReadsTheKeyboard(t *testing.T) {
 	m := serveMany(t, time.Second)

@@ -4,7 +4,6 @@ package shell
 // has to go through Aside, or the two would run into each other.
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -31,11 +30,11 @@ type Meter struct {
 	ended  chan struct{}
 }
 
-// Show starts to draw on errs, if that is a terminal and no URLs are typed there: a line that is drawn would
-// erase what is being typed.
+// Show starts to draw on errs, if that is a terminal that can rewrite a line, and no URLs are typed there: a line
+// that is drawn would erase what is being typed.
 func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 	m.Beside = IsTerminal(out)
-	if !IsTerminal(errs) || Typed(in, errs, "URLs") {
+	if Typed(in, errs, "URLs") || widthOf(errs) == 0 {
 		return
 	}
 	m.to, _ = errs.(*os.File)
@@ -45,7 +44,7 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 		p.took = time.Since(started)
 		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
 		p.done, p.pending, p.host, p.waits = origins()
-		width := cmp.Or(widthOf(m.to), 80)
+		width := widthOf(m.to) // which may have changed
 		m.mu.Lock()
 		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
 		m.mu.Unlock()
