@@ -1,16 +1,19 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // given is what a test looks at of the answer of POST /v1/turns.
@@ -90,6 +93,26 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 	if !strings.Contains(scrape, `robots_store_failures_total{op="take"} `) ||
 		strings.Contains(scrape, `robots_store_failures_total{op="take"} 0`) {
 		t.Errorf("no failure is counted:\n%s", scrape)
+	}
+}
+
+// Over HTTP/2 a stream ends at the deadline of its answer, even if there is none yet: a wait is no such deadline.
+func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
+	defer c.CloseIdleConnections()
+	s := newServer(&shell.App{Streams: shell.Streams{Err: t.Output()}})
+	s.limits.Question, s.limits.Answer = 800*time.Millisecond, 100*time.Millisecond
+	said, _, _ := startCommand(t, s.command(), s.App, []string{"--listen=127.0.0.1:0", "--cache=none", "--private",
+		siteServer(t, func(http.ResponseWriter, *http.Request) {}), "--tls-cert=" + cert, "--tls-key=" + key})
+	at := strings.TrimSpace(strings.TrimPrefix(said, "robots serve: "))
+	for i, wait := range []string{"2s", "1.5s"} { // the first has the place
+		res, got := talk(t, c, "POST", at+"/v1/turns", `{"url":"http://a.example/","wait":"`+wait+`"}`, "Content-Type: application/json")
+		var a given
+		if err := json.Unmarshal([]byte(got), &a); err != nil || res.ProtoMajor != 2 || (a.Turn != nil) != (i == 0) {
+			t.Errorf("%d: %s %s: %v", i, res.Proto, got, err)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 	// The base context is not ctx: what is under way goes on when that ends.
 	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	// Its time-outs are for what sets no deadline itself: send, web.Paced and web.Duplex do.
+	// Its time-outs are for what sets no deadline itself: problems, send, web.Paced and web.Duplex do.
 	server := &http.Server{
 		Handler:           v.Handler(draining),
 		ReadHeaderTimeout: v.Limits.Header,
@@ -116,10 +116,10 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
 	mux.Handle("POST /v1/match", v.upload(v.match))
 	mux.Handle("POST /v1/lint", v.upload(v.lint))
-	mux.Handle("POST /v1/turns", problems(v.turn)) // bounded apart: who waits for a turn blocks no question
-	mux.Handle("POST /v1/turns/{id}", problems(v.endTurn))
-	mux.Handle("DELETE /v1/turns/{id}", problems(v.endTurn))
-	mux.Handle("GET /v1/openapi.json", problems(v.describe))
+	mux.Handle("POST /v1/turns", v.problems(v.turn)) // bounded apart: who waits for a turn blocks no question
+	mux.Handle("POST /v1/turns/{id}", v.problems(v.endTurn))
+	mux.Handle("DELETE /v1/turns/{id}", v.problems(v.endTurn))
+	mux.Handle("GET /v1/openapi.json", v.problems(v.describe))
 	mux.Handle("GET /metrics", v.metrics)
 	v.pages(mux)
 	cross := http.NewCrossOriginProtection()
@@ -191,7 +191,7 @@ func otherOrigin() *web.Problem {
 // upload makes a handler of one that reads a body, and refuses when the service ends. Slow clients must not
 // take the places of questions that need none: what bounds them is the room for spools.
 func (v *Service) upload(h handler) http.Handler {
-	return problems(func(w http.ResponseWriter, r *http.Request) error {
+	return v.problems(func(w http.ResponseWriter, r *http.Request) error {
 		if v.draining.Err() != nil {
 			return web.Unavailable("the service is ending")
 		}
@@ -201,13 +201,22 @@ func (v *Service) upload(h handler) http.Handler {
 
 // problems makes an http.Handler of h. An h that has begun to answer must not return an error: it panics with
 // http.ErrAbortHandler, or says nothing.
-func problems(h handler) http.Handler {
+func (v *Service) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
+		// Each thing that h waits for has a bound, but all of them may take longer than the server's WriteTimeout,
+		// which over HTTP/2 ends a stream that has no answer yet.
+		control := http.NewResponseController(w)
+		control.SetWriteDeadline(time.Now().Add(longest))
+		err := h(w, r)
+		control.SetWriteDeadline(time.Now().Add(v.Limits.Answer)) // what is not sent yet is small
+		if err != nil {
 			problemOf(err).Write(w)
 		}
 	})
 }
+
+// longest is more than all that a question may wait for.
+const longest = time.Hour
 
 // admit waits until there is memory for work that takes n bytes, no longer than Limits.Question. It must be
 // released before the client is waited for, or one that stalls would hold it. release may be called twice.
