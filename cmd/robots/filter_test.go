@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
@@ -398,4 +399,31 @@ func redis(t *testing.T) string {
 	t.Helper()
 	_, addr := proc.Redis(t)
 	return "redis://" + addr + "/0"
+}
+
+// The results of a run and the copies beside them share the memory that the help names.
+func TestFilterKeepsFewCopiesBesideItsResults(t *testing.T) {
+	rules := "User-agent: *\n"
+	for i := 0; len(rules) < 400<<10; i++ {
+		rules += fmt.Sprintf("Disallow: /%0100d\n", i)
+	}
+	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, rules) })
+	var list strings.Builder
+	const origins = 120 // of 48 MB
+	for i := range origins {
+		fmt.Fprintf(&list, "http://site%d.example/\n", i)
+	}
+	f := &filterer{App: &shell.App{Streams: shell.Streams{In: strings.NewReader(list.String()), Out: io.Discard, Err: t.Output()}}, parallel: 8}
+	f.Timeout, f.ConnectTo = time.Minute, []string{strings.TrimPrefix(to, "--connect-to=")}
+	var err error
+	if f.gate, err = f.Open(f.Err); err != nil {
+		t.Fatal(err)
+	}
+	defer f.gate.End(t.Context(), f.App)
+	if err := f.lines(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.gate.Cache.Stats().Bytes; f.tally.Allowed != origins || n < 1<<20 || n > site.BesideOrigins {
+		t.Errorf("%d of %d allowed; the copies take %d KiB", f.tally.Allowed, origins, n>>10)
+	}
 }

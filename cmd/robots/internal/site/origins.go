@@ -34,6 +34,10 @@ type Origins struct {
 // finder finds the robots.txt of an origin, in the --cache or over the network.
 type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
 
+// BesideOrigins is what of the memory for rules is left to the Cache that is before the store. The two may hold the
+// rules of different origins.
+const BesideOrigins = 32 << 20
+
 // NewOrigins returns origins that are looked up with find, at most so many at a time. A list may come back to
 // an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an origin is
 // looked up again. It has no Store: that of --cache is behind find.
@@ -51,7 +55,7 @@ func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
 	return &Origins{
 		run: cache.Cache{
 			Size:      maxOrigins,
-			MaxBytes:  maxPolicies,
+			MaxBytes:  maxPolicies - BesideOrigins,
 			MinTTL:    forTheRun,
 			MinRetry:  forTheRun,
 			NoRefresh: true,
