@@ -221,8 +221,7 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if signed != out {
 		s.bare, s.signed = out, signed
 	}
-	atOnce := s.signed == nil && s.turn != nil && s.turn.place.Began.Equal(s.turn.place.Decided)
-	if !atOnce && (!g.wire || isOther(out.URL)) { // Base may tell httptrace nothing
+	if !g.wire || isOther(out.URL) { // Base may tell httptrace nothing
 		until, stop := untilCancel(s.req)
 		s.stopped = s.mayStart(until)
 		if stop(); s.stopped != nil {

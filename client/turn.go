@@ -34,6 +34,9 @@ func (t *Turn) Delay() time.Duration {
 func (t *Turn) Answered(status int, header http.Header) {
 	if t.keeper != nil {
 		now := t.keeper.Now()
+		if status >= 400 {
+			now = time.Now() // a date in Retry-After is one of the wall clock
+		}
 		t.keeper.Answered(t.place, status, fetch.RetryAfter(status, header, now), now)
 	}
 }

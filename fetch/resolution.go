@@ -220,12 +220,15 @@ func (r *resolution) open(h hop, a response, res *Result) *Result {
 }
 
 func (r *resolution) unreachable(h hop, a response, err error) *Result {
-	res := r.conclude(a, nil)
+	res, cause := r.conclude(a, nil), CauseOf(err)
+	if cause == "" && r.ObeyWalls && res.Wall() != "" { // so it is in each dialect, whatever that makes of the status
+		cause = denied
+	}
 	tries := ""
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.lose(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), CauseOf(err))
+	res.lose(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), cause)
 	return res
 }
 
@@ -281,7 +284,7 @@ func (r *Result) In(d policy.Dialect) *Result {
 	in.Dialect = d
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
-	case r.Err != nil && (was != unreachable || is == unreachable): // not because of its status, or still
+	case r.Err != nil && (was != unreachable || is == unreachable || CauseOf(r.Err) == denied): // not because of its status, or still
 		in.Policy = policy.Unreachable()
 	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)

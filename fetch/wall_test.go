@@ -65,3 +65,15 @@ func TestAWallAtTheEndOfRedirectsIsObeyed(t *testing.T) {
 	f := fetch.Fetcher{Transport: send, ObeyWalls: true}
 	fetched(t, &f, "http://a.example", nil, "disallow")
 }
+
+// What a wall answers is no robots.txt in any dialect: to Yandex, a 503 of the site's own would allow everything.
+func TestAWallIsObeyedInEachDialect(t *testing.T) {
+	for _, obey := range []bool{false, true} {
+		send, _ := answers(response(503, "", "Cf-Mitigated", "challenge"))
+		f := fetch.Fetcher{Transport: send, ObeyWalls: obey, Retries: -1}
+		res := fetched(t, &f, "http://a.example", nil, "disallow")
+		if got := res.In(policy.Yandex).Policy.Decide("ExampleBot", "/page").Allowed; got == obey {
+			t.Errorf("ObeyWalls %v: Yandex's reading allows a page: %v", obey, got)
+		}
+	}
+}

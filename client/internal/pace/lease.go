@@ -110,6 +110,7 @@ func (k *Keeper) ask(ctx context.Context, w *waiter) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	now = k.Now() // a log handler may have taken its time
 	w.due, w.early = now.Add(a.Wait), a.Wake
 	if err == nil || w.fault == nil || !errors.Is(err, context.DeadlineExceeded) {
 		w.fault = err // what the store said before tells more than that it was too late this time
@@ -266,14 +267,14 @@ func (k *Keeper) renew(pl Place) {
 	k.storeDid(err, begin, now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	next := begin.Add(renewTime).Sub(now)
+	next := begin.Add(renewTime)
 	if err != nil {
-		next = rules.Jittered(lastStorePause)
+		next = now.Add(rules.Jittered(lastStorePause))
 	} else if now.Before(pl.lease.until) { // else another may have had a turn in between
 		pl.lease.until = begin.Add(leaseTime)
 	}
 	if pl.lease.renew != nil {
-		pl.lease.renew.Reset(next)
+		pl.lease.renew.Reset(next.Sub(k.Now())) // a log handler may have taken its time
 	}
 }
 
