@@ -1,6 +1,7 @@
 // Package pace keeps the pace of a client.Pacer: who may start at an origin, and when. It knows nothing of gates and
-// transports. lane.go has the line of those who wait, lesson.go what robots.txt asks for, and lease.go what a
-// turns.Store has to be told. Package rules below has what holds for one process and for a fleet alike.
+// transports. keeper.go has what package client calls and what is forgotten, lane.go the line of those who wait,
+// lesson.go what robots.txt asks for, and lease.go what a turns.Store has to be told. Package rules below has what
+// holds for one process and for a fleet alike.
 package pace
 
 import (

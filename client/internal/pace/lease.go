@@ -71,8 +71,8 @@ func (k *Keeper) report(key string, l *lease, n turns.Report, then func(now time
 }
 
 // behind runs f, which tells the store something, behind the caller. It returns a channel that is closed then. One
-// report ends within leaseTime; of a lease there are three at most, which wait for one another, and a renewal. Each f
-// has a goroutine: a node that hangs must hold up no other origin.
+// report ends within leaseTime; those of a lease wait for one another. Each f has a goroutine: a node that hangs must
+// hold up no other origin.
 func (k *Keeper) behind(f func()) chan struct{} {
 	told := make(chan struct{})
 	k.telling.Store(told, nil)
