@@ -246,13 +246,15 @@ func (s *service) stream(b *testing.B, file string) (lines int) {
 	fmt.Fprintf(c, "POST /v1/decide HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-ndjson\r\n"+
 		"Connection: close\r\nContent-Length: %d\r\n\r\n", s.addr, info.Size())
 	go io.Copy(c, f)
-	buffer := make([]byte, 1<<20)
+	buffer, kept := make([]byte, 1<<20), 0
 	for {
-		n, err := c.Read(buffer)
+		n, err := c.Read(buffer[kept:])
+		n += kept
 		lines += bytes.Count(buffer[:n], []byte("}\n"))
 		if err != nil {
 			return lines
 		}
+		kept = copy(buffer, buffer[max(n-1, 0):n]) // a line may end in the next piece
 	}
 }
 
