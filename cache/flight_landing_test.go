@@ -189,7 +189,7 @@ func TestAnEntryKeepsTheTextOfItsOrigin(t *testing.T) {
 	}
 }
 
-// A refresh that had no turn is put off, whoever has the lock of the memory at that moment.
+// A refresh that got no turn is put off, even if another goroutine holds the lock of the memory.
 func TestARefreshWithoutATurnIsPutOffInAnyCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(Cache).WithoutSpread()

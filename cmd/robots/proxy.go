@@ -280,7 +280,7 @@ func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byt
 }
 
 // writeNew makes a file that must not exist, and removes it if it cannot be written whole: half a key is
-// none. The mode counts from the start: nobody else may read a key while it is written.
+// none. The file has its mode from the start, so no other user can read a key while it is written.
 func writeNew(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {

@@ -35,6 +35,15 @@ func TestValuesThatReplaceOthersInTheQueueAreCountedToo(t *testing.T) {
 	}
 }
 
+// What is called for a value that finds no room may use the queue: its lock is free then.
+func TestTheQueueCallsWithoutItsLock(t *testing.T) {
+	b, called := New(hung{}, errMiss, time.Second, nil), false
+	b.Put("large", make([]byte, maxQueueBytes+1), time.Hour, 0, func() { called = !b.queue.Has("large") })
+	if !called {
+		t.Error("not called")
+	}
+}
+
 // slow is a Store that takes a while for each value.
 type slow struct{ hung }
 

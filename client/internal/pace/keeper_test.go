@@ -245,3 +245,24 @@ func TestPacerKeepsLittleOfOneOrigin(t *testing.T) {
 		}
 	})
 }
+
+// Both clocks are read once a second: one that was set is noticed by then.
+func TestNowReadsTheWallClockOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keeper()
+		for range 3 {
+			if got := k.Now(); !got.Equal(time.Now()) {
+				t.Errorf("%v at %v", got, time.Now())
+			}
+			read := k.wall.Load()
+			time.Sleep(time.Second - 1)
+			if k.Now(); k.wall.Load() != read {
+				t.Error("read twice in a second")
+			}
+			time.Sleep(time.Nanosecond)
+			if k.Now(); k.wall.Load() == read {
+				t.Error("not read after a second")
+			}
+		}
+	})
+}

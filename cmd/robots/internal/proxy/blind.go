@@ -152,8 +152,8 @@ func readHello(c net.Conn) (name string, read []byte, err error) {
 	return name, r.read.Bytes(), nil
 }
 
-// recorder keeps what is read, for the site, and writes nothing: the client must not see that somebody has
-// read it.
+// recorder keeps what it reads, to replay it to the site, and writes nothing: the client must not notice the
+// proxy.
 type recorder struct {
 	net.Conn
 	read bytes.Buffer

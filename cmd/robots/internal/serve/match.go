@@ -86,8 +86,8 @@ type matching struct {
 }
 
 // matching reads a question. What is large in it is held until it is released: the policy, while the client
-// takes its answers at its own pace. So that is taken from Service.policies, which nobody waits for. What
-// reading took of Service.work is given back here.
+// takes its answers at its own pace. So its memory comes from Service.policies, which refuses at once when
+// it is full. What reading took of Service.work is given back here.
 func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
 	size := spool.Size()
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))

@@ -42,7 +42,7 @@ const (
 )
 
 // turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed. If the client has hung
-// up by then, nobody knows the ID, and the turn is ended at once: others wait for it.
+// up by then, it never learns the ID. The turn is then ended at once, because others wait for it.
 func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	q, wait, err := v.readTurn(w, r)
 	if err != nil {

@@ -81,8 +81,8 @@ func (m *Metrics) Watch(g *Gate) {
 	}
 }
 
-// Fetched counts a reading of robots.txt. "given-up" is one without a result: nobody waited any longer, there
-// was no turn in time, or the signature failed.
+// Fetched counts a reading of robots.txt. "given-up" is one without a result: all callers had left, no turn
+// came in time, or the signature failed.
 func (m *Metrics) Fetched(f client.FetchedInfo) {
 	outcome := "given-up"
 	if f.Err == nil {
