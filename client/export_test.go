@@ -16,5 +16,5 @@ func (p *Pacer) Learn(u *url.URL, g policy.Group) {
 	if err != nil {
 		panic(err)
 	}
-	p.kept().Learn(o, g, "", &fetch.Result{Time: time.Now()})
+	p.kept().Learn(o, g, "", &fetch.Result{Time: time.Now()}, time.Now())
 }

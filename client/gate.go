@@ -146,7 +146,7 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 		r.uses = r.own.uses
 	}
 	if g.keeper != nil {
-		g.keeper.Learn(r.origin, r.group, r.token, res)
+		g.keeper.Learn(r.origin, r.group, r.token, res, g.keeper.Now())
 	}
 	if err = r.question.decide(ctx, target); err == nil {
 		r.result = res

@@ -152,7 +152,10 @@ func (p *Pacer) Try(ctx context.Context, u *url.URL) error { return p.kept().Vis
 // The time is an estimate, exact if no other caller asks and none gives up. Of other processes Next
 // knows what Turns said when this one last asked for a turn. It reserves nothing. It returns the
 // present time if the request may start at once, or if u names no origin.
-func (p *Pacer) Next(u *url.URL) time.Time { return p.kept().Next(u) }
+func (p *Pacer) Next(u *url.URL) time.Time {
+	k := p.kept()
+	return k.Next(u, k.Now())
+}
 
 // kept returns what keeps the pace, with the zero values of the fields resolved.
 func (p *Pacer) kept() *pace.Keeper {

@@ -46,9 +46,10 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	if o == v.at {
 		return nil
 	}
-	v.note(status, 0)
+	now := v.keeper.Now()
+	v.note(status, 0, now)
 	if turn := v.current.Load(); turn != v.own {
-		turn.End()
+		turn.end(now)
 	}
 	v.at = v.origin
 	v.current.Store(v.own)
@@ -75,7 +76,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 	if at := v.keeper.NextAfter(turn.place, now); at.After(until) {
 		return lateAt(o, at, now, false)
 	}
-	turn.End()
+	turn.end(now)
 	v.current.Store(nil)
 	next, _, err := robotsTurn(ctx, v.keeper, o)
 	if err == nil {
@@ -92,7 +93,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 // check is for fetch.WithTurns. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
 	turn := v.current.Load()
-	if turn == nil || !v.keeper.Lapsed(turn.place) {
+	if turn == nil || !v.keeper.Lapsed(turn.place, v.keeper.Now()) {
 		return nil
 	}
 	turn.place.Lose()
@@ -105,27 +106,27 @@ func (v *robotsVisit) lost() bool {
 	return v.queued || turn != nil && turn.place.Lost()
 }
 
-func (v *robotsVisit) note(status int, retryAfter time.Duration) {
+func (v *robotsVisit) note(status int, retryAfter time.Duration, now time.Time) {
 	if turn := v.current.Load(); turn != nil {
-		v.keeper.Answered(turn.place, status, retryAfter, v.keeper.Now())
+		v.keeper.Answered(turn.place, status, retryAfter, now)
 	}
 }
 
-func (v *robotsVisit) end() {
-	v.own.End()
+func (v *robotsVisit) end(now time.Time) {
+	v.own.end(now)
 	if turn := v.current.Load(); turn != nil {
-		turn.End()
+		turn.end(now)
 	}
 }
 
 // linger waits, with nothing held, until the turn that did not come in time can: the origin that
 // redirects is asked again after that. Of many that redirect to one site, not all come back at once.
-func (v *robotsVisit) linger() {
+func (v *robotsVisit) linger(now time.Time) {
 	if v.late == nil {
 		return
 	}
-	v.end()
-	wait := max(v.late.At.Sub(v.keeper.Now()), 0)
+	v.end(now)
+	wait := max(v.late.At.Sub(now), 0)
 	select {
 	case <-time.After(wait + rand.N(wait+1)):
 	case <-v.ctx.Done():
@@ -168,19 +169,20 @@ func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch
 	}
 	v := &robotsVisit{keeper: k, ctx: turn, origin: o, own: own, at: o}
 	v.current.Store(own)
-	defer v.end()
+	defer func() { v.end(k.Now()) }() // should read panic, too
 	res, err := read(fetch.WithTurns(ctx, v.check, v.next), o, prev)
+	now := k.Now()
 	switch {
 	case v.lost():
 		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, pace.ErrLost)
 	case err == nil:
-		v.note(res.StatusCode, res.RetryAfter)
+		v.note(res.StatusCode, res.RetryAfter, now)
 	case v.late != nil && v.late.Paused:
-		return pausedRobots(v.late, k.Now()), nil
+		return pausedRobots(v.late, now), nil
 	case waited > 0: // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
-	v.linger()
+	v.linger(now)
 	return res, err
 }
 

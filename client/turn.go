@@ -25,7 +25,7 @@ func (t *Turn) Delay() time.Duration {
 	if t.keeper == nil {
 		return 0
 	}
-	return t.keeper.DelayAt(t.place)
+	return t.keeper.DelayAt(t.place, t.keeper.Now())
 }
 
 // Answered tells the Pacer how the site answered: a 429 or 5xx makes it pause, for the
@@ -44,6 +44,12 @@ func (t *Turn) Answered(status int, header http.Header) {
 // End gives the place back: the delay runs from then on. Further calls do nothing.
 func (t *Turn) End() {
 	if t.keeper != nil {
-		t.once.Do(func() { t.keeper.End(t.place) })
+		t.end(t.keeper.Now())
+	}
+}
+
+func (t *Turn) end(now time.Time) {
+	if t.keeper != nil {
+		t.once.Do(func() { t.keeper.End(t.place, now) })
 	}
 }

@@ -72,8 +72,7 @@ func (k *Keeper) Visit(ctx context.Context, u *url.URL, try bool) error {
 }
 
 // Next is when a request to u's origin may start if it is asked for now.
-func (k *Keeper) Next(u *url.URL) time.Time {
-	now := k.Now()
+func (k *Keeper) Next(u *url.URL, now time.Time) time.Time {
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return now
@@ -111,10 +110,10 @@ func (k *Keeper) Now() time.Time {
 }
 
 // DelayAt is the delay that is kept at the origin of a place.
-func (k *Keeper) DelayAt(pl Place) time.Duration {
+func (k *Keeper) DelayAt(pl Place, now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.delay(pl.lane, k.Now())
+	return k.delay(pl.lane, now)
 }
 
 // NextAfter is when the next request can start at the origin of a place if the one that has it ends now.

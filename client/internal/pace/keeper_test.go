@@ -69,16 +69,16 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 			return l
 		}
 		begin("underway.example")
-		k.End(begin("idle.example"))
+		k.End(begin("idle.example"), time.Now())
 		slow := begin("slow.example")
 		slow.lane.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
-		k.End(slow)
+		k.End(slow, time.Now())
 		pausing := begin("pausing.example")
 		k.Answered(pausing, 503, time.Hour, time.Now())
-		k.End(pausing)
+		k.End(pausing, time.Now())
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		k.End(begin("awaited.example"))
+		k.End(begin("awaited.example"), time.Now())
 		k.Answered(Place{lane: k.lane(originAt(t, "awaited.example"), time.Now())}, 503, time.Hour, time.Now())
 		go k.visit(ctx, "awaited.example")
 
@@ -129,7 +129,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		defer cancel()
 		awaited, _, _ := k.Turn(ctx, originAt(t, "awaited.example"), anyway{})
 		k.Answered(awaited, 503, Day, time.Now())
-		k.End(awaited)
+		k.End(awaited, time.Now())
 		go k.visit(ctx, "awaited.example")
 		for i := range 1000 {
 			l, _, err := k.Turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), anyway{})
@@ -137,7 +137,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.Answered(l, 429, Day, time.Now())
-			k.End(l)
+			k.End(l, time.Now())
 			time.Sleep(20 * time.Millisecond)
 		}
 		if n := k.lanes.Len(); n > 100+50 {
@@ -150,7 +150,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		k.Most = 200 // of which the crowd keeps 100 busy
 		l, _, _ := k.Turn(t.Context(), originAt(t, "pausing.example"), anyway{})
 		k.Answered(l, 429, Day, time.Now())
-		k.End(l)
+		k.End(l, time.Now())
 		crowd(t, k, "crowd", 10_000)
 		if !k.lanes.Contains(originAt(t, "pausing.example")) {
 			t.Error("the pause of one origin is forgotten, though others were idle")
@@ -235,7 +235,7 @@ func TestPacerKeepsLittleOfOneOrigin(t *testing.T) {
 		k.Delay = 0
 		res := &fetch.Result{Policy: policy.Parse(nil), Time: time.Now()}
 		for i := range 1000 {
-			k.Learn(o, res.Policy.Group(""), fmt.Sprint("bot", i), res)
+			k.Learn(o, res.Policy.Group(""), fmt.Sprint("bot", i), res, time.Now())
 			if err := k.Visit(t.Context(), &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprint("/", i)}, false); err != nil {
 				t.Fatal(err)
 			}
@@ -263,6 +263,23 @@ func TestNowReadsTheWallClockOnceASecond(t *testing.T) {
 			if k.Now(); k.wall.Load() == read {
 				t.Error("not read after a second")
 			}
+		}
+	})
+}
+
+// An end that was read from the clock before another request started does not take the delay to that start away.
+func TestEndKeepsTheLatestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := Keeper{Delay: time.Minute, Places: 2}
+		o := originAt(t, "a.example")
+		first, _, _ := k.Turn(t.Context(), o, anyway{})
+		ended := time.Now()
+		if _, _, err := k.Turn(t.Context(), o, anyway{}); err != nil {
+			t.Fatal(err)
+		}
+		k.End(first, ended)
+		if got := time.Until(k.Next(&url.URL{Scheme: "http", Host: "a.example"}, time.Now())); got != time.Minute {
+			t.Errorf("the next may start in %v, want a minute after the latest start", got)
 		}
 	})
 }

@@ -280,10 +280,9 @@ func (k *Keeper) Begin(ctx context.Context, pl *Place) (time.Time, error) {
 
 // End gives a place back; in a fleet, once the store has been told: until then it would refuse the next who
 // asks.
-func (k *Keeper) End(pl Place) {
+func (k *Keeper) End(pl Place, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.Now()
 	if pl.lease == nil {
 		pl.lane.End(now)
 		pl.lane.wakeFirst()
@@ -291,7 +290,7 @@ func (k *Keeper) End(pl Place) {
 	}
 	pl.lease.renew.Stop()
 	pl.lease.renew = nil
-	pl.lane.Last = now
+	pl.lane.Last = rules.Later(pl.lane.Last, now)
 	pl.lease.ask.Delay = max(pl.lease.ask.Delay, k.delay(pl.lane, now)) // what was learned since counts too
 	if pl.lease.ask.Kind == turns.Robots {
 		pl.lane.robots = pl.lease

@@ -106,8 +106,7 @@ const (
 // Learn notes what group g asks of a token, in the robots.txt of o that res is. The
 // records of a hostile file take milliseconds to go through, so no file is learned twice
 // for one token. An unreachable file teaches nothing: what was asked for before still is.
-func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result) {
-	now := k.Now()
+func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result, now time.Time) {
 	if k.knows(o, token, res, now) || res.Err != nil {
 		return
 	}

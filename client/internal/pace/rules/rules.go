@@ -43,9 +43,9 @@ func (o *Origin) Start(k turns.Kind, now time.Time) {
 	o.Underway++
 }
 
-// End gives a place back.
+// End gives a place back. Another may have started since now was read.
 func (o *Origin) End(now time.Time) {
-	o.Last = now
+	o.Last = Later(o.Last, now)
 	o.Underway--
 }
 
