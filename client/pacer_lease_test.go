@@ -535,6 +535,41 @@ func TestPacerTurnsThatFailAreLoggedWithoutALock(t *testing.T) {
 	})
 }
 
+// noRenewals is a store that has none for some time.
+type noRenewals struct {
+	turns.Store
+	until time.Time
+	tried *[]time.Time
+}
+
+func (s noRenewals) Tell(ctx context.Context, origin string, n turns.Report) error {
+	if n.Event == turns.Renewed {
+		if *s.tried = append(*s.tried, time.Now()); time.Now().Before(s.until) {
+			return errors.New("no memory")
+		}
+	}
+	return s.Store.Tell(ctx, origin, n)
+}
+
+// A place that could not be renewed is renewed at once when a log handler has taken its time over that.
+func TestASlowLogHandlerPutsOffNoRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 2 * time.Second
+		var tried []time.Time
+		pacer := &client.Pacer{Turns: noRenewals{new(memturns.Store), time.Now().Add(3 * time.Second), &tried}}
+		logTo(t, func(slog.Record) { time.Sleep(slow) })
+		turn, err := (&client.Transport{Base: &web{}, Pacer: pacer}).Turn(t.Context(), parse("http://a.example/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if turn.End(); len(tried) < 2 || tried[1].Sub(tried[0]) != slow {
+			t.Errorf("renewed at %v, want the second %v after the first", tried, slow)
+		}
+		time.Sleep(time.Minute) // the end is told behind the caller
+	})
+}
+
 // What the store said once is the reason, not that it was cut short in the end.
 func TestPacerTurnsSayWhatTheStoreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
