@@ -86,7 +86,8 @@ import (
 //
 // # Memory
 //
-// A Pacer remembers 50,000 origins, at some 500 bytes each. Beyond that it forgets the
+// A Pacer remembers 50,000 origins, at some 500 bytes each, and at up to 1,000 more where no request uses what Wait
+// has obtained. Beyond that it forgets the
 // longest unused origin whose delay has passed, or else one that merely pauses. It never
 // forgets an origin whose delay still runs, or that has requests waiting or in flight.
 //

@@ -85,8 +85,9 @@ type grant struct {
 	at     int64  // in Unix time: nanoseconds
 }
 
-// mostGrants bounds what is kept of Waits whose requests do not come, at an origin without a delay.
-const mostGrants = 256
+// mostGrants bounds what is kept of Waits whose requests do not come. With a delay of a sixth of a second no more of
+// them fit into holdTurn.
+const mostGrants = 64
 
 var targetSeed = maphash.MakeSeed()
 
