@@ -58,13 +58,17 @@ type LateError struct {
 	// false, it is late because of a delay or of other requests.
 	Paused bool
 
-	wait time.Duration // until At, when it was said
+	wait  time.Duration // until At, when it was said
+	tried bool          // by Pacer.Try: no deadline is too soon
 }
 
 // Error names the origin and how long it takes until At.
 func (e *LateError) Error() string {
-	return fmt.Sprintf("client: not sent: no turn at %s for %v, and the request's deadline is sooner",
-		e.Origin, e.wait.Round(time.Millisecond))
+	text := fmt.Sprintf("client: not sent: no turn at %s for %v", e.Origin, e.wait.Round(time.Millisecond))
+	if !e.tried {
+		text += ", and the request's deadline is sooner"
+	}
+	return text
 }
 
 // Is makes it ErrNotSent.

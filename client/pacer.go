@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"sync"
 	"time"
@@ -145,7 +146,13 @@ func (p *Pacer) Wait(ctx context.Context, u *url.URL) error { return p.kept().Vi
 // goes on with one of another site.
 //
 // With Turns it waits for the answer of the store, but no longer than ctx.
-func (p *Pacer) Try(ctx context.Context, u *url.URL) error { return p.kept().Visit(ctx, u, true) }
+func (p *Pacer) Try(ctx context.Context, u *url.URL) error {
+	err := p.kept().Visit(ctx, u, true)
+	if late, ok := errors.AsType[*LateError](err); ok {
+		late.tried = true
+	}
+	return err
+}
 
 // Next returns when a request to u's origin may start if it is asked for now. A crawler
 // can order a queue of its own by that time.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +39,17 @@ func TestPacerSaysHowLongTheTurnIsAway(t *testing.T) {
 	const want = "client: not sent: no turn at https://a.example for 1m30s, and the request's deadline is sooner"
 	if got := (&LateError{Origin: o, wait: 90*time.Second + 1}).Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// Try has no deadline that could be too soon.
+func TestPacerTryNamesNoDeadline(t *testing.T) {
+	p, u := &Pacer{}, &url.URL{Scheme: "https", Host: "a.example", Path: "/"}
+	if err := p.Try(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Try(t.Context(), u); err == nil || strings.Contains(err.Error(), "deadline") ||
+		!strings.HasPrefix(err.Error(), "client: not sent: no turn at https://a.example for ") {
+		t.Errorf("got %v", err)
 	}
 }
