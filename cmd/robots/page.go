@@ -45,7 +45,8 @@ these robots.txt hides the page, so that they do not see them, and where engines
 
 ` + askedByYou + `
 
-The exit status is 1 if there is a finding, and 2 if the page could not be had.`
+The exit status is 1 if there is a finding, and 2 if robots.txt or the page could not
+be had.`
 
 func pageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showPage)
@@ -122,6 +123,11 @@ type seen struct {
 	said     []usage.Statement // of the header and of meta elements
 }
 
+// unknown reports whether robots.txt or the page could not be had.
+func (s *seen) unknown() bool {
+	return s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable
+}
+
 // see fetches a page and the robots.txt of the origin that answered: after a redirect, that one's statements
 // count. The time for robots.txt is the Fetcher's, and not within that for the page.
 func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
@@ -153,7 +159,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
 		return nil, err
 	}
-	s.decision, err = client.DecideWith(s.policy, p.Agent, s.url)
+	s.decision, err = g.Decide(ctx, s.url)
 	return s, err
 }
 
@@ -207,7 +213,7 @@ type pageFinding struct {
 func (p *pager) showPage(out *shell.Output, s *seen) {
 	effects, findings := p.judge(s)
 	switch {
-	case s.status/100 != 2:
+	case s.unknown():
 		out.Worsen(shell.ExitUnknown)
 	case len(findings) > 0:
 		out.Worsen(shell.ExitRefused)
@@ -285,7 +291,11 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 // printHead writes which page it is, how it came, and what robots.txt says about fetching it.
 func (p *pager) printHead(out *shell.Output, s *seen) {
 	fmt.Fprintf(out, "%s\n  %-10s %d %s\n", answer.Visible(s.url.String()), "status", s.status, http.StatusText(s.status))
-	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(s.decision.String()))
+	why := s.decision.String()
+	if s.decision.Unreachable != nil {
+		why += ": " + s.decision.Unreachable.Error()
+	}
+	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(why))
 }
 
 // preference is what the statements come to for a use.
@@ -340,7 +350,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 		}
 		preferences = append(preferences, w)
 	}
-	if s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
+	if s.unknown() {
 		out.Worsen(shell.ExitUnknown)
 	}
 	if p.JSON {
