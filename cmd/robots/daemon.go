@@ -48,12 +48,20 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
-	f.TextVar(&s.level, "log-level", &s.level, "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
+	f.Var(shell.Value{Text: func() string { return s.level.Level().String() }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
 	s.Register(cmd)
 	s.RegisterCache(cmd)
 	site.AgreementsVar(cmd, &s.Asker)
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
+}
+
+// setLevel reads --log-level.
+func (s *daemon) setLevel(name string) error {
+	if err := s.level.UnmarshalText([]byte(name)); err != nil {
+		return fmt.Errorf("no level is called %q: it is debug, info, warn or error", name)
+	}
+	return nil
 }
 
 // listen begins to listen: at l, if systemd passed that, else at address. Anyone may ask only on a loopback

@@ -79,8 +79,8 @@ ended: give it the same list and the same flags. The last line of FILE is looked
 the list, and the lines behind it are asked about. What was half written is cut off.
 
 Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a line
-was refused, 2 a line is unknown or malformed. 2 also if a file could not be read or
-written.`
+was refused, 2 a line is unknown or malformed. Lines that --resume skips do not count.
+2 also if a file could not be read or written.`
 
 func filterCommand(a *shell.App) *cobra.Command {
 	f := &filterer{App: a}

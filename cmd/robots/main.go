@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -53,9 +54,13 @@ const exitHelp = `Exit status, the highest that applies:
 // process: nothing in it ends the program or reads a global.
 func run(ctx context.Context, args []string, std shell.Streams) int {
 	a := &shell.App{Streams: std}
-	root := rootCommand(a, args)
+	help := &helped{Writer: std.Out}
+	root := rootCommand(a, help, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if help.err != nil {
+		err = shell.Failed(help.err)
+	}
 	failed, isFailure := errors.AsType[shell.Failure](err)
 	switch {
 	case err == nil:
@@ -75,9 +80,23 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	return a.Status
 }
 
+// helped is where the command-line library writes help and completion scripts. It passes over what cannot be
+// written there, or takes it for wrong usage.
+type helped struct {
+	io.Writer
+	err error
+}
+
+func (h *helped) Write(p []byte) (n int, err error) {
+	if n, err = h.Writer.Write(p); err != nil {
+		h.err = err
+	}
+	return n, err
+}
+
 // rootCommand is the command with the subcommands that args need. Completion scripts and the texts
 // of --help come from the library; errors and usage are printed by run, which knows them apart.
-func rootCommand(a *shell.App, args []string) *cobra.Command {
+func rootCommand(a *shell.App, help io.Writer, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",
 		Short: "What robots.txt files permit, and what is wrong with them",
@@ -100,7 +119,7 @@ wrong with them.
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.In)
-	root.SetOut(a.Out)
+	root.SetOut(help)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(shell.FlagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
@@ -178,7 +197,7 @@ func helpCommand(a *shell.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return shell.UnknownCommand(cmd.Root(), args[0])
+				return shell.UnknownCommand(about, append(rest, args...)[0])
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -191,7 +210,7 @@ func manCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages to a folder",
-		Args:  cobra.ExactArgs(1),
+		Args:  shell.One("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := manual(args[0], cmd.Root(), nil); err != nil {
 				return shell.Failed(err)

@@ -52,6 +52,9 @@ func Failed(err error) error { return Failure{err} }
 // about how it was called.
 func Runs(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := noEmpty(cmd.Flags()); err != nil {
+			return err
+		}
 		err := body(cmd.Context(), args)
 		if _, usage := errors.AsType[UsageError](err); err == nil || usage {
 			return err

@@ -97,9 +97,23 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return UsageError{err}
 }
 
+// noEmpty refuses a flag that was given with nothing, as "$UNSET" is. It would count as not given: requests
+// would go out unsigned, and a service would ask for no token.
+func noEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if text := f.Value.String(); f.Value.Type() == "string" && text == "" || f.Value.Type() == "stringSlice" && text == "[]" {
+			err = Usagef("--%s needs a value", f.Name)
+		}
+	})
+	return err
+}
+
 // Similar returns those of names that are near to name. cobra compares the names of subcommands only, so
 // these are made into such.
 func Similar(names []string, name string) []string {
+	if name == "" {
+		return nil // cobra suggests what begins with it, which is each
+	}
 	all := cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, n := range names {
 		all.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -53,6 +54,11 @@ func parsePlace(text string) (place, error) {
 	m := places.FindStringSubmatch(text)
 	if m == nil {
 		return place{}, shell.Usagef("--connect-to %q is not of the form HOST1:PORT1:HOST2:PORT2", text)
+	}
+	for _, port := range []string{m[2], m[4]} {
+		if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+			return place{}, shell.Usagef("--connect-to %q: port %q is not within 1 to 65535", text, port)
+		}
 	}
 	return place{strings.ToLower(strings.Trim(m[1], "[]")), m[2], strings.Trim(m[3], "[]"), m[4]}, nil
 }

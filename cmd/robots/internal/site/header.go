@@ -47,7 +47,7 @@ func (h *headerFlag) add(text string) error {
 	site, field, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name, value, ok := strings.Cut(strings.TrimSpace(field), ":")
 	value = strings.TrimSpace(value)
-	_, o, err := ParseSite(policy.RFC9309, 0, site)
+	_, o, err := answer.ReadSite(policy.RFC9309, site)
 	name = http.CanonicalHeaderKey(name)
 	switch {
 	case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
