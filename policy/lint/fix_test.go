@@ -117,6 +117,8 @@ func TestFixIsForAllNamesOfAGroup(t *testing.T) {
 		{"User-agent: \"YandexBot\"\nDisalow: /a\n", "YandexBot", "/a"},
 		{"User-agent: http://yandex.com/bots\nDisallow: /a\n", "YandexBot", "/a"},
 		{"User-agent: bot/yandex-1.0\nDisallow: /a\n", "YandexBot", "/a"},
+		{"User-agent::GPTBot\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: éGPTBot/1\nDisalow: /a\n", "GPTBot", "/a"},
 		{"User-agent: \"GPTBot\"\nDisallow: /shop*\nAllow: /shop\n", "GPTBot", "/shop"},
 	} {
 		fixed, _ := lint.Fix([]byte(c.file), nil)

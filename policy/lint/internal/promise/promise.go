@@ -145,7 +145,8 @@ func (j *Judge) tokens(edits []Edit) []string {
 	all := []string{unnamed}
 	add := func(value string, likewise bool) {
 		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
-			part = policy.ProductToken(part) // without version
+			// Yandex finds a name behind what is no part of one, as in ":x1".
+			part = policy.ProductToken(strings.TrimLeftFunc(part, inNoName)) // without version
 			google := part[:len(part)-len(strings.TrimLeft(part, chars.Letters+"-_"))]
 			for _, name := range [...]string{part, google} {
 				if name == "" || seen[name] || len(all) > maxTokens {
@@ -176,6 +177,9 @@ func (j *Judge) tokens(edits []Edit) []string {
 	}
 	return all
 }
+
+// inNoName tells what no product token has.
+func inNoName(r rune) bool { return !strings.ContainsRune(chars.Letters+"-_0123456789", r) }
 
 // isMark tells what parts names in the value of a user-agent line.
 func isMark(r rune) bool {
