@@ -26,7 +26,7 @@
 // seconds for its result. A program that can write the Store can write rules.
 //
 // This package knows no product tokens and matches no rules: what goes in and comes out is a
-// fetch.Result. A Cache is safe for concurrent use.
+// fetch.Result, without its file unless the Cache has KeepBody. A Cache is safe for concurrent use.
 package cache
 
 import (
@@ -60,9 +60,9 @@ type Cache struct {
 	Size int
 
 	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No origin
-	// takes more than 1.25 MiB, or has more than 256 results, all User-Agents and dialects
-	// together: the result that has been unused the longest gives way. A result that would not fit
-	// by itself is not kept. If zero, 64 MiB. If negative, there is none.
+	// takes more than 1.25 MiB (1.8 MiB with KeepBody), or has more than 256 results, all User-Agents
+	// and dialects together: the result that has been unused the longest gives way. A result that would
+	// not fit by itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
 	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some
@@ -96,6 +96,16 @@ type Cache struct {
 	// lifetime, those in an origin's stale-while-revalidate window (RFC 5861 §3), and
 	// retries in an outage that is bridged by a copy.
 	NoRefresh bool
+
+	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect:
+	// a Result has its Body then, after a 304 too, and what else in its Header says what the answer is
+	// (Content-Type, Retry-After, what fetch.Result.Wall looks for). MaxBytes counts both. If false,
+	// memory has rules alone, which take far less than with their file.
+	//
+	// A Store gets the file in either case, and the fields with KeepBody only. Body is nil although
+	// there are rules if Load gave none, or if the Store has lost the file and was given the rules
+	// again, by a Cache without KeepBody. Then the next fetch is for all of the file.
+	KeepBody bool
 
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
@@ -145,9 +155,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.
 //
-// The Result is shared and must not be modified. Its Body is nil, its Header has only
-// the fields that this package needs (validators, dates, Cache-Control, Vary), and its
-// Err has the text of the original error but wraps nothing.
+// The Result is shared and must not be modified. Its Body is nil and its Header has only
+// the fields that this package needs (validators, dates, Cache-Control, Vary), but for
+// KeepBody. Its Err has the text of the original error but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
 	all := c.memory.lookup(o, src)
@@ -204,6 +214,7 @@ func (c *Cache) init() {
 		minRetry:   orDefault(c.MinRetry, defaultMinRetry, 0),
 		outage:     c.Outage,
 		noRefresh:  c.NoRefresh,
+		keepBody:   c.KeepBody,
 	}
 	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
 	c.memory.stored = c.Store != nil

@@ -172,6 +172,7 @@ func cost(o place, s *state) int64 {
 // of zero.
 func resultCost(r *fetch.Result) int64 {
 	n := int64(r.Policy.Size()) + headerCost(r.Header) + stringsCost(r.Redirects) + (int64(len(r.UserAgent))+15)&^15
+	n += (int64(len(r.Body)) + 15) &^ 15
 	for _, h := range r.RedirectHeaders {
 		n += word + headerCost(h)
 	}
@@ -186,6 +187,9 @@ func headerCost(h http.Header) (n int64) {
 		return 0
 	}
 	n = 47 * word // a map of up to eight fields
+	if len(h) > 8 {
+		n *= 2
+	}
 	for _, lines := range h {
 		n += stringsCost(lines)
 	}

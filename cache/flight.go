@@ -244,6 +244,9 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	if prev == nil {
 		prev = s.validatable()
 	}
+	if c.KeepBody && prev != nil && prev.Body == nil {
+		prev = nil // or a 304 would never bring the file
+	}
 	a := c.call(o.Origin, s, prev, src)
 	switch {
 	case a.err != nil:
@@ -288,10 +291,10 @@ type arrival struct {
 // arrived returns r as it comes after s.
 func (c *Cache) arrived(s *state, r *fetch.Result, now time.Time) *arrival {
 	if failed(r) {
-		s = s.failedWith(&c.terms, trim(r), now, c.draw)
+		s = s.failedWith(&c.terms, c.terms.trim(r), now, c.draw)
 	} else {
 		s = c.terms.answeredWith(r, now, c.draw) // of the header as it came
-		s.answer = trim(r)
+		s.answer = c.terms.trim(r)
 	}
 	return &arrival{result: r, state: s, at: now}
 }

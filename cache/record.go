@@ -90,7 +90,7 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 			Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, UserAgent: r.UserAgent,
 		}
 		if rec.Answer.File {
-			if file != nil {
+			if body = r.Body; body == nil && file != nil {
 				body = file.Body
 			}
 			if body == nil {
@@ -193,7 +193,9 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)
-			s.answer = trim(r)
+			if s.answer = t.trim(r); a.Written != nil {
+				s.answer.Body = nil // it is not what the origin sent
+			}
 		}
 	}
 	if f := rec.Failure; f != nil {
@@ -201,7 +203,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 		// have stored either.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
 		if r.Err != nil {
-			s.failure = trim(r)
+			s.failure = t.trim(r)
 			// A wait that was not to be shorter than a Retry-After is at most a day.
 			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
 			s.assume(t)

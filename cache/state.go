@@ -48,7 +48,7 @@ type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
 	outage                               Outage
-	noRefresh                            bool
+	noRefresh, keepBody                  bool
 }
 
 const (

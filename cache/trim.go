@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -10,8 +12,14 @@ import (
 )
 
 // keptFields are the header fields that later decisions need: validators (RFC 9110
-// §8.8), and what freshness is made of. Cache-Control is before those that may replace it.
-var keptFields = [...]string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
+// §8.8), and from the third on what freshness is made of. Cache-Control is before those that
+// may replace it.
+var keptFields = []string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
+
+// bodyFields are kept with a Body: those by which a file is judged, and those that fetch.Result.Wall
+// looks for.
+var bodyFields = slices.Concat(keptFields,
+	[]string{"Content-Type", "Retry-After", "Cf-Mitigated", "X-Amzn-Waf-Action", "X-Vercel-Mitigated"})
 
 const (
 	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
@@ -22,11 +30,15 @@ const (
 
 // trim copies what is kept of a result in memory. The origin decides how long header
 // fields, redirects and certificates in errors are, so none may be kept as they came.
-// Strings are copied because net/http makes all fields of a header from one buffer.
-func trim(r *fetch.Result) *fetch.Result {
+// Strings are copied because net/http makes all fields of a header from one buffer, and a
+// Body because it may be a part of a larger one.
+func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
-	s.Body = nil
-	s.Header = trimHeader(r.Header)
+	if t.keepBody {
+		s.Body, s.Header = bytes.Clone(r.Body), trimHeader(r.Header, bodyFields)
+	} else {
+		s.Body, s.Header = nil, trimHeader(r.Header, keptFields)
+	}
 	if s.Redirects = trimStrings(r.Redirects); s.Redirects == nil && len(r.Redirects) > 0 {
 		// Validators are for the URL that the file came from, which is gone.
 		s.Header.Del("ETag")
@@ -46,12 +58,12 @@ func failure(text string, of error) error {
 	return &fetch.Failure{Text: text, Cause: strings.Clone(cause[:min(len(cause), 32)])}
 }
 
-// trimHeader returns nil for nothing, since an empty map takes as much as a full one.
-func trimHeader(h http.Header) http.Header {
+// trimHeader keeps some fields. It returns nil for none, since an empty map takes as much as a full one.
+func trimHeader(h http.Header, names []string) http.Header {
 	var kept http.Header
-	for _, name := range keptFields {
+	for _, name := range names {
 		lines := trimStrings(h[name])
-		if len(lines) < len(h[name]) && name != "Etag" && name != "Last-Modified" {
+		if len(lines) < len(h[name]) && slices.Contains(keptFields[2:], name) {
 			name, lines = "Cache-Control", strictest(h) // read again, it must not make the answer hold for longer
 		}
 		if len(lines) == 0 {
@@ -72,7 +84,7 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 		return []http.Header{{"Cache-Control": {"no-store"}}} // as one of them may say
 	}
 	for _, full := range headers {
-		h := trimHeader(full)
+		h := trimHeader(full, keptFields)
 		if h["Cache-Control"] == nil && h["Expires"] == nil && !varyAny(h) {
 			continue // states no lifetime
 		}

@@ -12,7 +12,7 @@ import (
 //
 // RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
 // rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. Without a Body, as
-// in what a cache keeps, a page is not recognised.
+// in what a cache.Cache keeps without KeepBody, a page is not recognised.
 func (r *Result) Wall() string {
 	challenged := ""
 	for name, values := range challenges {

@@ -1,0 +1,152 @@
+package cache_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// wantFile fails the test unless r has the file of rules(path), and what it says reads the same in
+// another dialect.
+func wantFile(t *testing.T, when string, r *fetch.Result, path string) {
+	t.Helper()
+	want := string(rules(path).Body)
+	if in := r.In(policy.Google); string(r.Body) != want || r.Err != nil || in.Err != nil || in.Policy.Decide("x", path).Allowed {
+		t.Errorf("%s: %s with body %q, and in Google's dialect %s; want %q", when, brief(r), r.Body, brief(in), want)
+	}
+}
+
+// A file is kept in memory and through every 304, and comes back from a Store, whoever wrote it there.
+func TestKeepBodyKeepsTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, path := new(memStore), "/private"
+		s := &site{serve: func(_ int, prev *fetch.Result) *fetch.Result {
+			if prev == nil {
+				return rules(path, "ETag", `"v1"`, "Cache-Control", "max-age=600", "Content-Type", "text/plain")
+			}
+			wantFile(t, "to be validated", prev, path)
+			return prev // as a 304 has it
+		}}
+		for i, keep := range []bool{true, true, false, true} {
+			c := &cache.Cache{KeepBody: keep, Store: store, Logger: quiet}
+			for range 3 {
+				r := get(t, c, s, "https://a.example")
+				if when := fmt.Sprintf("in process %d after %d fetches", i, s.count()); keep {
+					wantFile(t, when, r, path)
+				} else if r.Body != nil {
+					t.Errorf("%s: body %q", when, r.Body)
+				}
+				if synctest.Wait(); keep && i < 2 && r.Header.Get("Content-Type") != "text/plain" {
+					t.Errorf("the header is %v", r.Header)
+				}
+				time.Sleep(11 * time.Minute)
+			}
+			closeCache(t, c)
+		}
+		if n := s.count(); n < 10 {
+			t.Errorf("%d fetches: none was validated in each process", n)
+		}
+	})
+}
+
+// Without KeepBody, a Store that has lost a file gets the rules again, which are no file. With it, it gets the file.
+func TestKeepBodyGivesAFileBackToAStoreThatLostIt(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store, s := new(memStore), &site{serve: inTurn(rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=60"), down())}
+			c := &cache.Cache{KeepBody: keep, Store: store, NoRefresh: true}
+			get(t, c, s, "https://a.example")
+			synctest.Wait()
+			store.lose("RGC4 https://a.example")
+			time.Sleep(2 * time.Minute)
+			get(t, c, s, "https://a.example") // an outage, which is put with what is known
+			closeCache(t, c)
+
+			asked := false
+			s = &site{serve: func(_ int, prev *fetch.Result) *fetch.Result {
+				if asked = true; (prev != nil) != keep {
+					t.Errorf("validated: %t, want %t: what a 304 renews has to have its file", prev != nil, keep)
+				}
+				return rules("/private")
+			}}
+			c = &cache.Cache{KeepBody: true, Store: store, NoRefresh: true}
+			if r := get(t, c, s, "https://a.example"); keep {
+				wantFile(t, "from the Store", r, "/private")
+			} else if r.Body != nil || r.Policy.Decide("x", "/private").Allowed {
+				t.Errorf("of rules that a policy has written down: %s with body %q, want rules and no file", brief(r), r.Body)
+			}
+			time.Sleep(time.Hour)
+			get(t, c, s, "https://a.example")
+			synctest.Wait()
+			if wantFile(t, "after the outage", get(t, c, s, "https://a.example"), "/private"); !asked {
+				t.Error("the site was not asked again")
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// What Wall looks for is kept with a file, so that it says the same of what a Cache keeps.
+func TestKeepBodyKeepsWhatAWallIsKnownBy(t *testing.T) {
+	page := rules("/x")
+	page.Body = []byte("<html>")
+	page.Policy = policy.Parse(page.Body)
+	for _, r := range []*fetch.Result{
+		rules("/x", "Cf-Mitigated", "challenge"), rules("/x", "X-Amzn-Waf-Action", "captcha"),
+		rules("/x", "X-Vercel-Mitigated", "deny"), unavailable(403), page,
+	} {
+		got := get(t, &cache.Cache{KeepBody: true}, &site{serve: always(r)}, "https://a.example")
+		if got.Wall() == "" || got.Wall() != r.Wall() {
+			t.Errorf("a wall is known by %q, and when it is kept by %q", r.Wall(), got.Wall())
+		}
+	}
+}
+
+// A field of no consequence for freshness is dropped if it is too long, and the answer holds as long as it says.
+func TestALongFieldThatComesWithABodyTakesNoLifetime(t *testing.T) {
+	r := rules("/x", "Cache-Control", "max-age=60", "Content-Type", strings.Repeat("x", 9000))
+	got := get(t, &cache.Cache{KeepBody: true}, &site{serve: always(r)}, "https://a.example")
+	if len(got.Header) != 1 || got.Header.Get("Cache-Control") != "max-age=60" {
+		t.Errorf("the header that is kept is %.100q", got.Header)
+	}
+}
+
+func TestBodiesAreCounted(t *testing.T) {
+	for _, p := range populations {
+		ratio, bytes, grown := counted(func() *cache.Cache {
+			c := &cache.Cache{KeepBody: true, Size: math.MaxInt32, MaxBytes: math.MaxInt64}
+			fill(t, c, 0, p.n, func(i int) *fetch.Result {
+				r := p.answer(i)
+				r.Body = append(make([]byte, 0, 2*len(r.Body)), r.Body...) // a part of a larger one
+				return r
+			})
+			return c
+		})
+		if ratio < 0.8 || ratio > 1.2 {
+			t.Errorf("%s: counted %d bytes for each of %d origins, the heap grew by %d: ratio %.2f", p.name, bytes/int64(p.n), p.n, grown/int64(p.n), ratio)
+		} else {
+			t.Logf("%s: %d bytes for each origin, ratio %.2f", p.name, grown/int64(p.n), ratio)
+		}
+	}
+}
+
+func TestMaxBytesBoundsFilesThatAreKept(t *testing.T) {
+	const limit = 4 << 20 // of 10 MiB
+	long := func(int) *fetch.Result {
+		return fileResult("User-agent: *\nDisallow: /x\n#" + strings.Repeat("x", 100<<10))
+	}
+	for _, keep := range []bool{true, false} {
+		c := &cache.Cache{KeepBody: keep, MaxBytes: limit}
+		fill(t, c, 0, 100, long)
+		if got := c.Stats(); got.Bytes > limit || (got.Origins < 50) != keep || got.Origins < 35 {
+			t.Errorf("with KeepBody %t: %+v of 100 files of 100 KiB", keep, got)
+		}
+	}
+}
