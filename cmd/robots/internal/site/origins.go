@@ -45,10 +45,8 @@ func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 		r, err := find(ctx, o)
-		if err == nil && r.Err != nil {
-			failed := *r
-			failed.StatusCode = 0 // a Cache keeps no 407 of a proxy, and would look it up again
-			r = &failed
+		if err == nil {
+			err = r.Err // a Cache keeps that nothing could be loaded, and no Result that is a proxy's 407
 		}
 		return r, err
 	}

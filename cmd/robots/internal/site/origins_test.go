@@ -154,6 +154,7 @@ func TestAResultHoldsToTheEndOfTheRun(t *testing.T) {
 		{"an error of the server", fetch.Result{Policy: policy.Unreachable(), StatusCode: 503, Err: down}},
 		{"no connection", fetch.Result{Policy: policy.Unreachable(), Err: down}},
 		{"a proxy that wants a password", fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Err: down}},
+		{"a scheme that is not read", fetch.Result{Policy: policy.Unreachable(), Err: &fetch.Failure{Text: "ftp", Cause: "proxy_configuration_error"}}},
 	} {
 		for _, d := range []policy.Dialect{policy.RFC9309, policy.Yandex} {
 			t.Run(c.name+", "+d.String(), func(t *testing.T) {
