@@ -7,7 +7,7 @@ toolchain go1.26.8
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // its sockets, and what it is told
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
-	github.com/hashicorp/golang-lru/v2 v2.0.7 // whole files, for serve
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // answers of serve that are asked for again
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0

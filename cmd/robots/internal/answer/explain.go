@@ -23,7 +23,7 @@ type FileLine struct {
 // which Explain and the page rely on to find them.
 type Bound struct {
 	group  policy.Group
-	Agents []lint.Line // the user-agent lines above its rules; none without the file (a cache keeps none)
+	Agents []lint.Line // the user-agent lines above its rules; none without the file (the Cache of a gate keeps none)
 	Rules  []lint.Line
 	Last   lint.Line // of the file
 }

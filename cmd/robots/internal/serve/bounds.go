@@ -9,6 +9,7 @@ const (
 	maxBody  = 6*maxText + 2<<20
 	maxRest  = 32 << 20 // of a body that is not read to its end
 	maxAgent = 1 << 10  // of a product token, which each answer repeats
+	maxFiles = 32 << 20 // of memory for files that were asked for, with what was read from them
 )
 
 // The memory that questions may take for each byte of what a stranger sends, as measured with the bodies that

@@ -1,9 +1,10 @@
 package serve
 
-// GET /v1/decide and /v1/robots, and how every handler comes to a robots.txt: find for a question, lookup
-// through the Cache, load from the site. What the page and as=all need whole goes through Service.files.
+// GET /v1/decide and /v1/robots, and how every handler comes to a robots.txt: find for a question, lookup for
+// what decides, whole for those who need the file too, which are the page, /v1/robots and as=all.
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -64,9 +66,9 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	g, media, release := v.gate, mediaJSON, func() {}
+	came, media, release := v.gate.Answer, mediaJSON, func() {}
 	if k.All { // each reads the file anew
-		g, media = v.whole, mediaNDJSON
+		came, media = v.answerOf, mediaNDJSON
 		if release, err = v.admit(r.Context(), costOfParse*int64(len(res.Body))); err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
 	var out shell.Output
 	var outcomes []string
 	for _, r := range k.Readings(res) {
-		verdict, err := k.Check(u, r, g.Answer(o, r.Result))
+		verdict, err := k.Check(u, r, came(o, r.Result))
 		if err != nil {
 			return noOrigin(err)
 		}
@@ -102,7 +104,7 @@ func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
 	if k.All {
-		return v.files.Get(ctx, o)
+		return v.whole(ctx, o)
 	}
 	return v.lookup(ctx, o, k.Dialect)
 }
@@ -111,31 +113,44 @@ func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 // gate, or else by RFC 9309, for the Cache to read anew. Only what was read in the dialect of the Cache's copy can
 // be asked for by its validators.
 func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
-	by := v.whole.Fetcher
+	by := v.general
 	if d == v.gate.Fetcher.Dialect {
 		by = v.gate.Fetcher
 	}
+	return v.get(ctx, v.gate.Cache, by, o, d)
+}
+
+// whole returns what o serves, with its file, as RFC 9309 reads it.
+func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+	return v.get(ctx, v.files, v.general, o, policy.RFC9309)
+}
+
+// answerOf is how the answer of o came that whole has returned, in whatever dialect it was read since.
+func (v *Service) answerOf(o fetch.Origin, res *fetch.Result) *answer.Answer {
+	src := v.gate.Source(nil)
+	src.Dialect = policy.RFC9309
+	return answer.New(o, res, cmp.Or(v.files.Until(o, src), cache.Until(res)))
+}
+
+// get asks a Cache for what a dialect reads. What the Cache fetches is counted.
+func (v *Service) get(
+	ctx context.Context, c *cache.Cache, by *fetch.Fetcher, o fetch.Origin, d policy.Dialect,
+) (*fetch.Result, error) {
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-		return v.load(ctx, by, o, prev)
+		begin := time.Now()
+		res, err := by.Fetch(ctx, o, prev)
+		v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
+		return res, err
 	})
 	src.Dialect = d
-	res, err := v.gate.Cache.Get(ctx, o, src)
+	res, err := c.Get(ctx, o, src)
 	if err != nil {
 		return nil, fmt.Errorf("robots.txt of %v was not read: %w", o, err)
 	}
 	return res, nil
 }
 
-// load fetches, for the Cache and for files, and counts it. What was read by RFC 9309, the Cache and the handlers
-// read anew for other dialects (fetch.Result.In).
-func (v *Service) load(ctx context.Context, by *fetch.Fetcher, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-	begin := time.Now()
-	res, err := by.Fetch(ctx, o, prev)
-	v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
-	return res, err
-}
-
-// fetched is told of each robots.txt that was read: by load, and for turns, which the client.Transport
+// fetched is told of each robots.txt that was read: by get, and for turns, which the client.Transport
 // fetches for, by the Trace of the gate.
 func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 	v.metrics.Fetched(f)
@@ -163,7 +178,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
-	res, err := v.files.Get(ctx, o)
+	res, err := v.whole(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -174,7 +189,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 	return v.answer(w, http.StatusOK, mediaJSON, release, func(to io.Writer) error {
 		var out shell.Output
 		res = res.In(k.Dialect)
-		out.JSON(answer.NewFetched(res, v.whole.Answer(o, res)))
+		out.JSON(answer.NewFetched(res, v.answerOf(o, res)))
 		_, err := out.WriteTo(to)
 		return err
 	})

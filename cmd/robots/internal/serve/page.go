@@ -98,7 +98,7 @@ func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.
 	if u, o, err = askedSite("site", text); err != nil {
 		return u, o, nil, err
 	}
-	if res, err = v.files.Get(ctx, o); err != nil {
+	if res, err = v.whole(ctx, o); err != nil {
 		return u, o, nil, err
 	}
 	// The text is that of package fetch, which has no other sign of it.
@@ -179,6 +179,6 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		who.Dialect = c.dialect
 	}
 	lines, err := f.lines()
-	return &pageAnswer{whole: v.whole, Form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
+	return &pageAnswer{answerOf: v.answerOf, Form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
 		Agent: who.Agent, Reader: readers[who.Dialect]}, err
 }

@@ -42,7 +42,7 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *
 	mine := a.reading(a.as)
 	a.robots = map[policy.Dialect]*answer.Answer{}
 	for _, r := range a.readings {
-		a.robots[r.Dialect] = a.whole.Answer(o, r.Result)
+		a.robots[r.Dialect] = a.answerOf(o, r.Result)
 	}
 	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
 	// What did not answer served nothing that could be judged.

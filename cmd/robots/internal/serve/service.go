@@ -37,12 +37,11 @@ type Service struct {
 	Private      bool          // sites in private networks are asked too
 	TurnTime     time.Duration // for a turn to end, or it gives its place back
 
-	// gate decides, and its Fetcher reads in the dialect of the Asker. whole is for what is read in others: its
-	// Fetcher reads by RFC 9309 for files, and for questions that name another dialect. It never asks by itself,
-	// and words how an answer of files came.
+	// gate decides, and its Fetcher reads in the dialect of the Asker. general reads by RFC 9309, from which
+	// fetch.Result.In reads the other dialects: what goes to files, and for questions that name another one.
 	gate     *site.Gate
-	whole    *site.Gate
-	files    *site.Files
+	general  *fetch.Fetcher
+	files    *cache.Cache // of whole answers
 	draining context.Context
 	underway chan struct{} // one element for each question
 	streams  chan struct{}
@@ -73,14 +72,13 @@ func (v *Service) Open(g *site.Gate) {
 	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
 	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
 	v.metrics = m
-	// What is kept whole is no answer of the Cache, and holds for a time of its own. With an empty Cache, the
-	// gate takes that from the answer alone.
-	v.whole = &site.Gate{Transport: &client.Transport{Fetcher: g.FetcherFor(policy.RFC9309), Cache: new(cache.Cache)}}
-	// Asked without an earlier result: to ask for what has changed takes one with its Body, which files
-	// forgets.
-	v.files = site.NewFiles(func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-		return v.load(ctx, v.whole.Fetcher, o, nil)
-	})
+	v.general = g.FetcherFor(policy.RFC9309)
+	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to
+	// see what the site serves now, not what is decided by in an outage. With its spread, a failure holds for
+	// a minute at least.
+	v.files = &cache.Cache{
+		KeepBody: true, MaxBytes: maxFiles, MaxTTL: time.Minute, MinRetry: 75 * time.Second, Outage: cache.Strict,
+	}
 }
 
 // Until serves on l until ctx ends, and lets what is under way end, within the time of drain.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -72,7 +71,7 @@ func (v *pageView) Example() string {
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	whole    *site.Gate // of files
+	answerOf func(fetch.Origin, *fetch.Result) *answer.Answer // of a site
 	lines    []string
 	as       policy.Dialect
 	also     string                            // the group that the crawler obeys if none names it

@@ -107,7 +107,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 }
 
 // Find returns what is known of o's robots.txt, fetching it where it must, and counts in Fetches what it
-// fetched. The result has no Body: a Cache keeps none. Who needs the file asks by Fetch.
+// fetched. The result has no Body: the Cache keeps none. Who needs the file asks by Fetch.
 func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
 	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		g.Fetches.Add(1)
