@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,25 +114,6 @@ func TestALongFieldThatComesWithABodyTakesNoLifetime(t *testing.T) {
 	got := get(t, &cache.Cache{KeepBody: true}, &site{serve: always(r)}, "https://a.example")
 	if len(got.Header) != 1 || got.Header.Get("Cache-Control") != "max-age=60" {
 		t.Errorf("the header that is kept is %.100q", got.Header)
-	}
-}
-
-func TestBodiesAreCounted(t *testing.T) {
-	for _, p := range populations {
-		ratio, bytes, grown := counted(func() *cache.Cache {
-			c := &cache.Cache{KeepBody: true, Size: math.MaxInt32, MaxBytes: math.MaxInt64}
-			fill(t, c, 0, p.n, func(i int) *fetch.Result {
-				r := p.answer(i)
-				r.Body = append(make([]byte, 0, 2*len(r.Body)), r.Body...) // a part of a larger one
-				return r
-			})
-			return c
-		})
-		if ratio < 0.8 || ratio > 1.2 {
-			t.Errorf("%s: counted %d bytes for each of %d origins, the heap grew by %d: ratio %.2f", p.name, bytes/int64(p.n), p.n, grown/int64(p.n), ratio)
-		} else {
-			t.Logf("%s: %d bytes for each origin, ratio %.2f", p.name, grown/int64(p.n), ratio)
-		}
 	}
 }
 
