@@ -53,9 +53,9 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 	p := poll{wait: pollFirst, lockWait: lockFirst}
 	offered := false
 	for now := start; ; {
-		turn := c.backing.Turn(now, end)
+		look := c.backing.Look(now, end)
 		var err error
-		if found, err = c.compare(o, s, turn, src); found.enough {
+		if found, err = c.compare(o, s, look, src); found.enough {
 			return found
 		}
 		if found.state != s && !offered && c.terms.bridge(found.state, found.at) != nil {
@@ -64,8 +64,8 @@ func (c *Cache) consult(o place, s *state, start time.Time, src *Source) (found 
 			offered = true
 		}
 		if err == nil && !found.at.Before(p.nextLock) {
-			if found.unlock, err = turn.Lock(o.key()); found.unlock != nil {
-				return c.locked(o, found, turn, end, src)
+			if found.unlock, err = look.Lock(o.key()); found.unlock != nil {
+				return c.locked(o, found, look, end, src)
 			}
 			if err == nil {
 				p.lockTaken(found.at)
@@ -105,9 +105,9 @@ func (p *poll) next(now time.Time) time.Duration {
 }
 
 // locked looks once more under the lock: its last holder may have put a result since.
-func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.Time, src *Source) consultation {
-	for ; ; turn = c.backing.Turn(found.at, end) {
-		again, err := c.compare(o, found.state, turn, src)
+func (c *Cache) locked(o place, found consultation, look backing.Look, end time.Time, src *Source) consultation {
+	for ; ; look = c.backing.Look(found.at, end) {
+		again, err := c.compare(o, found.state, look, src)
 		if again.enough {
 			found.release()
 			return again
@@ -122,8 +122,8 @@ func (c *Cache) locked(o place, found consultation, turn backing.Turn, end time.
 
 // read returns the record of a place with its file; nil if there is none, or none to be
 // trusted. stored reports whether there was any value. An error means that there may be one.
-func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stored bool, err error) {
-	data, err := turn.Get(o.key())
+func (c *Cache) read(o place, look backing.Look) (rec *record, body []byte, stored bool, err error) {
+	data, err := look.Get(o.key())
 	if data == nil || err != nil {
 		return nil, nil, false, err
 	}
@@ -134,8 +134,8 @@ func (c *Cache) read(o place, turn backing.Turn) (rec *record, body []byte, stor
 }
 
 // readOwn returns what the Store has of a User-Agent's place; nil if that is of no use.
-func (c *Cache) readOwn(o place, turn backing.Turn, now time.Time) (*state, error) {
-	rec, body, _, err := c.read(o, turn)
+func (c *Cache) readOwn(o place, look backing.Look, now time.Time) (*state, error) {
+	rec, body, _, err := c.read(o, look)
 	if rec == nil || !rec.usable(o, now) {
 		return nil, err
 	}
@@ -145,8 +145,8 @@ func (c *Cache) readOwn(o place, turn backing.Turn, now time.Time) (*state, erro
 
 // compare reads the Store and takes what is newer there. An error means that the Store could
 // not be read.
-func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (found consultation, err error) {
-	rec, body, stored, err := c.read(o, turn)
+func (c *Cache) compare(o place, s *state, look backing.Look, src *Source) (found consultation, err error) {
+	rec, body, stored, err := c.read(o, look)
 	found.at = time.Now()
 	found.unread, found.holds = err != nil, err != nil || stored
 	if rec != nil && !rec.usable(o, found.at) {
@@ -165,7 +165,7 @@ func (c *Cache) compare(o place, s *state, turn backing.Turn, src *Source) (foun
 	// What the same User-Agent was told last, and is still fresh, need not be compared.
 	same := found.enough && rec != nil && rec.Agent == src.agent() && rec.Failure == nil
 	if o.agent == "" && !same && err == nil {
-		if found.own, err = c.readOwn(o.of(src.agent()), turn, found.at); found.own != nil {
+		if found.own, err = c.readOwn(o.of(src.agent()), look, found.at); found.own != nil {
 			found.enough = true
 			return found, nil
 		}

@@ -16,7 +16,7 @@ import (
 type entry struct {
 	until  atomic.Int64 // by Cache.clock
 	result atomic.Pointer[fetch.Result]
-	turn   atomic.Int64 // of memory, from which a use is to be noted again
+	noteAt atomic.Int64 // memory.added, from which on a use is to be noted again
 	origin fetch.Origin
 	kind
 	flags atomic.Uint32 // apart, varies, single

@@ -21,8 +21,8 @@ const (
 	// returnTimeout is how long before that a load is told that its time is over.
 	returnTimeout = time.Second
 
-	// turnPause is how long to wait after a load that had no turn: it may have said so at once.
-	turnPause = 5 * time.Second
+	// busyPause is how long to wait after a load that had no turn: it may have said so at once.
+	busyPause = 5 * time.Second
 
 	// maxBridged is how long a caller waits for a refresh if the last good copy can stand in.
 	maxBridged = 3 * time.Second
@@ -31,8 +31,8 @@ const (
 	maxRenewals = 32
 )
 
-// errNoTurn ends a flight whose Load did not get to ask the origin, mostly because of a queue.
-var errNoTurn = errors.New("cache: no turn to fetch robots.txt")
+// errBusy ends a flight whose Load did not get to ask the origin, mostly because of a queue.
+var errBusy = errors.New("cache: no turn to fetch robots.txt")
 
 // flights are the fetches under way, one for each place.
 type flights struct {
@@ -149,10 +149,10 @@ func (c *Cache) wait(ctx context.Context, o place, seen *state, start time.Time,
 				return r, nil
 			case flown.Err == nil && e != nil && !e.isFor(src.agent()): // whose own place was not looked at
 				landed = c.fly(o, e.seen(), now, src)
-			case flown.Err != errNoTurn:
+			case flown.Err != errBusy:
 				return r, flown.Err
 			default:
-				landed, again = nil, time.After(turnPause)
+				landed, again = nil, time.After(busyPause)
 			}
 		case now := <-again:
 			landed = c.fly(o, c.memory.find(o).seen(), now, src)
@@ -251,7 +251,7 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 	switch {
 	case a.err != nil:
 		stored.release()
-		if a.err == errNoTurn {
+		if a.err == errBusy {
 			c.rest(o, a.at)
 		}
 		return nil, a.err
@@ -275,7 +275,7 @@ func (c *Cache) rest(o place, now time.Time) {
 	if e := c.memory.find(o); e != nil {
 		s := e.state.Load()
 		if r, period, due := c.terms.at(s, now); due == inBackground {
-			c.memory.putOff(e, s, r, c.clock.at(now)+min(period, turnPause))
+			c.memory.putOff(e, s, r, c.clock.at(now)+min(period, busyPause))
 		}
 	}
 }
@@ -285,7 +285,7 @@ type arrival struct {
 	result *fetch.Result
 	state  *state
 	at     time.Time
-	err    error // ErrClosed, errNoTurn or the caller's mistake: there is no result, and nothing is kept
+	err    error // ErrClosed, errBusy or the caller's mistake: there is no result, and nothing is kept
 }
 
 // arrived returns r as it comes after s.
@@ -362,7 +362,7 @@ func (c *Cache) load(ctx context.Context, o fetch.Origin, s *state, prev *fetch.
 	now := time.Now()
 	switch {
 	case errors.Is(err, fetch.ErrBusy):
-		a = &arrival{at: now, err: errNoTurn}
+		a = &arrival{at: now, err: errBusy}
 	case errors.Is(err, fetch.ErrSign):
 		a = &arrival{at: now, err: err}
 	default:

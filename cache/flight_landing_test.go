@@ -218,10 +218,10 @@ func TestARefreshWithoutATurnIsPutOffInAnyCase(t *testing.T) {
 		time.Sleep(20 * time.Hour) // 80 % of a day have passed
 		for range 10 {
 			get()
-			time.Sleep(turnPause / 10)
+			time.Sleep(busyPause / 10)
 		}
 		if loads != 2 {
-			t.Errorf("%d loads within %v of the one that had no turn, want none", loads-2, turnPause)
+			t.Errorf("%d loads within %v of the one that had no turn, want none", loads-2, busyPause)
 		}
 	})
 }

@@ -21,9 +21,9 @@ const (
 type memory struct {
 	index // of the entries in recent; changed under mu
 
-	// turn counts the entries added. The order of use matters only for eviction, so an entry
+	// added counts the entries added. The order of use matters only for eviction, so an entry
 	// moves in it only once a part of the others could have been evicted.
-	turn atomic.Int64
+	added atomic.Int64
 
 	mu     sync.Mutex // guards what follows; nothing is called under it
 	recent *simplelru.LRU[*entry, struct{}]
@@ -69,7 +69,7 @@ func (m *memory) put(o place, s *state, r *fetch.Result, until, ends time.Durati
 	m.family(e, old, agent)
 	switch {
 	case old == nil:
-		m.turn.Add(1)
+		m.added.Add(1)
 		m.add(e)
 		m.recent.Add(e, struct{}{})
 	case old != e:
@@ -98,7 +98,7 @@ func (m *memory) family(e, old *entry, agent string) {
 			}
 			count++
 			bytes += int64(other.cost)
-			if oldest == nil || other.turn.Load() < oldest.turn.Load() {
+			if oldest == nil || other.noteAt.Load() < oldest.noteAt.Load() {
 				oldest = other
 			}
 			e.joins(other)
@@ -129,13 +129,13 @@ func (m *memory) own(o fetch.Origin, src *Source, all *entry) *entry {
 // first makes an entry the most recent one; the lock is held.
 func (m *memory) first(e *entry) {
 	m.recent.Get(e)
-	e.turn.Store(m.turn.Load() + int64(m.recent.Len()/16) + 1)
+	e.noteAt.Store(m.added.Load() + int64(m.recent.Len()/16) + 1)
 }
 
 // used notes that an entry is in use. A reader never waits for that: if the lock is taken, the
 // next reader does it.
 func (m *memory) used(e *entry) {
-	if m.turn.Load() >= e.turn.Load() && m.mu.TryLock() {
+	if m.added.Load() >= e.noteAt.Load() && m.mu.TryLock() {
 		m.first(e)
 		m.mu.Unlock()
 	}

@@ -41,7 +41,7 @@ type Backing struct {
 	store    Store
 	locker   Locker        // nil: it has no locks
 	miss     error         // what its Get says if there is no value
-	patience time.Duration // what a Turn may take
+	patience time.Duration // what a Look may take
 
 	reads   breaker
 	reading chan struct{} // holds one element for each Get under way
@@ -55,7 +55,7 @@ type Backing struct {
 	lost    error         // what the Store's Close returned
 }
 
-// New returns a Backing of store, whose Turns take as long as patience says. miss is cache.ErrMiss.
+// New returns a Backing of store, whose Looks take as long as patience says. miss is cache.ErrMiss.
 func New(store Store, miss error, patience time.Duration, log *slog.Logger) *Backing {
 	log = cmp.Or(log, slog.Default())
 	b := &Backing{
@@ -122,28 +122,28 @@ func (b *Backing) close() {
 	}
 }
 
-// Turn is one look at a Store. Its calls end together, whether or not they heed their context.
+// Look is a few calls of a Store. They end together, whether or not they heed their context.
 // With a Locker, each has its own time, see window.
-type Turn struct {
+type Look struct {
 	*Backing
 	before, end  time.Time
 	reads, locks uint64 // how many calls had been answered when it began
 }
 
-// Turn begins a look at now that ends when the caller's patience does, or at end.
-func (b *Backing) Turn(now, end time.Time) Turn {
-	t := Turn{b, now.Add(b.patience), end, b.reads.answered.Load(), b.locks.answered.Load()}
-	if end.Before(t.before) {
-		t.before = end
+// Look begins one at now. It ends when the caller's patience does, or at end.
+func (b *Backing) Look(now, end time.Time) Look {
+	l := Look{b, now.Add(b.patience), end, b.reads.answered.Load(), b.locks.answered.Load()}
+	if end.Before(l.before) {
+		l.before = end
 	}
-	return t
+	return l
 }
 
 // Get returns the value of a key, or nil if there is none. An error means that there may be.
-func (t Turn) Get(key string) ([]byte, error) {
-	data, err := during(t, &t.Backing.reads, t.reads, t.reading, func(ctx context.Context) ([]byte, error) {
-		data, err := t.store.Get(ctx, key)
-		if errors.Is(err, t.miss) {
+func (l Look) Get(key string) ([]byte, error) {
+	data, err := during(l, &l.Backing.reads, l.reads, l.reading, func(ctx context.Context) ([]byte, error) {
+		data, err := l.store.Get(ctx, key)
+		if errors.Is(err, l.miss) {
 			return nil, nil
 		}
 		return data, err
@@ -157,17 +157,17 @@ func (t Turn) Get(key string) ([]byte, error) {
 // Lock tries to take the lock of a key. unlock gives it back behind its caller; it is nil if
 // another process has the lock. An error means that there is none to be had: the Store has no
 // locks, fails, or is busy. Going on without can only cost a fetch.
-func (t Turn) Lock(key string) (unlock func(), err error) {
-	if t.locker == nil {
+func (l Look) Lock(key string) (unlock func(), err error) {
+	if l.locker == nil {
 		return nil, errDown
 	}
-	return during(t, &t.Backing.locks, t.locks, t.locking, func(ctx context.Context) (func(), error) {
-		unlock, taken, err := t.locker.Lock(ctx, key, LockTTL)
+	return during(l, &l.Backing.locks, l.locks, l.locking, func(ctx context.Context) (func(), error) {
+		unlock, taken, err := l.locker.Lock(ctx, key, LockTTL)
 		if !taken || unlock == nil {
 			return nil, err
 		}
 		return func() {
-			t.unlocks.Go(func() {
+			l.unlocks.Go(func() {
 				defer func() { _ = recover() }() // it runs where a panic would end the process
 				unlock()
 			})
@@ -182,26 +182,26 @@ func (t Turn) Lock(key string) (unlock func(), err error) {
 // during makes a call of one part of the Store. Too little time for a call is no failure of the
 // Store. The error is then ErrBusy, if the Store has locks and has answered any call since its
 // count was answers. A Store that has gone silent is not waited for again.
-func during[T any](t Turn, part *breaker, answers uint64, slots chan struct{},
+func during[T any](l Look, part *breaker, answers uint64, slots chan struct{},
 	f func(context.Context) (T, error), late func(T),
 ) (v T, err error) {
 	now := time.Now()
-	w := window{length: t.before.Sub(now), end: t.before}
-	if t.locker != nil {
-		w = window{length: min(t.patience, t.end.Sub(now)), end: t.end, part: part, seen: answers}
+	w := window{length: l.before.Sub(now), end: l.before}
+	if l.locker != nil {
+		w = window{length: min(l.patience, l.end.Sub(now)), end: l.end, part: part, seen: answers}
 	}
 	switch {
-	case w.length <= 0: // an earlier call of the Turn took it all
+	case w.length <= 0: // an earlier call of the Look took it all
 		err = ErrBusy
 	case !part.allow(now):
 		return v, errDown
 	default:
-		if v, err = within(slots, w, t.patience/2, f, late); !errors.Is(err, ErrBusy) {
+		if v, err = within(slots, w, l.patience/2, f, late); !errors.Is(err, ErrBusy) {
 			part.done(now, err)
 			return v, err
 		}
 	}
-	if t.locker == nil || part.answered.Load() <= answers {
+	if l.locker == nil || part.answered.Load() <= answers {
 		err = errDown
 	}
 	return v, err

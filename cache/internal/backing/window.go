@@ -19,7 +19,7 @@ const (
 )
 
 // ErrBusy means that callers queue for a Store with locks, which has answered some of
-// them during this Turn.
+// them during this Look.
 var ErrBusy = errors.New("cache: too many calls of the store are under way")
 
 // window is how long a call may take. With a part that counts answers, it begins again as long

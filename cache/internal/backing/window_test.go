@@ -60,7 +60,7 @@ func TestAWindowBeginsAgainWhileTheStoreAnswersOthers(t *testing.T) {
 					})
 				}
 				start := time.Now()
-				_, err := b.Turn(start, start.Add(end)).Get(fmt.Sprint(tt.own))
+				_, err := b.Look(start, start.Add(end)).Get(fmt.Sprint(tt.own))
 				if took := time.Since(start); took != tt.want || (err != nil) != tt.err {
 					t.Errorf("%v after %v, want %v", err, took, tt.want)
 				}
