@@ -59,7 +59,7 @@ type ruling struct {
 }
 
 func (g *gate) answer(r *ruling) (a Answer) {
-	if a = r.question.answer(); r.result != nil {
+	if r.question.answer(&a); r.result != nil {
 		a.Unreachable, a.Received = r.result.Err, r.result.Time
 		if until := g.cache.Until(r.origin, &g.source); a.Agreement == nil || !until.IsZero() && until.Before(a.Until) {
 			a.Until = until

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,34 +19,40 @@ import (
 // uses are like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer
 // has no times. An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says
 // why u or token cannot be decided on.
-func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
-	return decideWith(nil, p, token, u, uses)
+func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
+	err = decideWith(nil, p, token, u, uses, &a)
+	return a, err
 }
 
-func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, uses []string) (Answer, error) {
-	if err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
-		return Answer{}, err
+func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, uses []string, a *Answer) error {
+	if err := tokenMisuse("token", token); err != nil {
+		return err
+	}
+	if err := usesMisuse(uses); err != nil {
+		return err
 	}
 	ftp := isOther(u)
 	if ftp && !strings.EqualFold(u.Scheme, "ftp") {
-		return Answer{}, schemeError(u)
+		return schemeError(u)
 	}
 	o, err := originOf(&http.Request{URL: u})
 	if err != nil {
-		return Answer{}, err
+		return err
 	}
-	target, err := requestTarget(nil, u)
+	var room [128]byte // for most: it is cleared each time
+	target, err := requestTarget(room[:0], u)
 	switch {
 	case err != nil:
-		return Answer{}, err
+		return err
 	case target == robotsTarget:
-		return Answer{Decision: unruled, Token: token}, nil
+		a.Decision, a.Token = unruled, token
+		return nil
 	}
 	q := question{policy: p, group: p.Group(token), token: token, uses: uses, ftp: ftp, agreed: agreed.of(o)}
-	if err = q.decide(context.Background(), target); err != nil {
-		return Answer{}, err
+	if err = q.decide(context.Background(), target); err == nil {
+		q.answer(a)
 	}
-	return q.answer(), nil
+	return err
 }
 
 // question is what is asked about a target, of a policy, for a product token, with the uses declared; and the
@@ -67,12 +72,11 @@ type question struct {
 	settled         *policy.Decision // by it
 }
 
-func (q *question) answer() Answer {
-	a := Answer{Decision: q.Decision, Token: q.token, Use: q.use, By: q.by}
+func (q *question) answer(a *Answer) {
+	a.Decision, a.Token, a.Use, a.By = q.Decision, q.token, q.use, q.by
 	if q.Reason == policy.ReasonAgreement {
 		a.Agreement, a.Until = q.agreement, q.agreement.Until
 	}
-	return a
 }
 
 // decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
@@ -264,8 +268,9 @@ func withoutEmptySegments(path string) string {
 var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
 // Decide is [DecideWith] with the agreements deciding before p.
-func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
-	return decideWith(all, p, token, u, uses)
+func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
+	err = decideWith(all, p, token, u, uses, &a)
+	return a, err
 }
 
 // agree has the first agreement that has a rule for the target decide in place of q.group, which has.
