@@ -5,6 +5,7 @@ package answer
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,13 +176,15 @@ func DialectByName(name string) (d policy.Dialect, err error) {
 
 // DialectName is the name in lower case, as --as and the field "profile" of a record
 // are mostly written.
-func DialectName(d policy.Dialect) string { return strings.ToLower(d.String()) }
+func DialectName(d policy.Dialect) string { return dialectNames[d] }
 
 // DialectNames are the names of Dialects, for --as and what is said about it.
-func DialectNames() []string {
-	var names []string
+func DialectNames() []string { return slices.Clone(dialectNames) }
+
+// dialectNames are by number, which is the order of Dialects. They are made once, for each verdict has one.
+var dialectNames = func() (names []string) {
 	for _, d := range Dialects {
-		names = append(names, DialectName(d))
+		names = append(names, strings.ToLower(d.String()))
 	}
 	return names
-}
+}()

@@ -64,7 +64,15 @@ func OrNull[T comparable](v T) *T {
 }
 
 // ReasonName is how JSON names a reason, or that there is none; scripts may rely on it.
-func ReasonName(r policy.Reason) string {
-	text, _ := r.MarshalText()
-	return cmp.Or(string(text), ReasonMalformed)
-}
+func ReasonName(r policy.Reason) string { return reasonNames[r] }
+
+// reasonNames are by number. They are made once: MarshalText allocates, and each verdict has one.
+var reasonNames = func() (names []string) {
+	for r := policy.Reason(0); ; r++ {
+		text, err := r.MarshalText()
+		if err != nil {
+			return names
+		}
+		names = append(names, cmp.Or(string(text), ReasonMalformed))
+	}
+}()
