@@ -296,6 +296,11 @@ func (g *gate) checkPublic(out *http.Request) error {
 	if !g.publicOnly {
 		return nil
 	}
+	return hostsMisuse(out)
+}
+
+// hostsMisuse is apart so that checkPublic is inlined.
+func hostsMisuse(out *http.Request) error {
 	if isOther(out.URL) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
 			say.Cut(out.URL.Scheme), ErrNotPublic)}

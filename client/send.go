@@ -80,7 +80,12 @@ func (g *gate) sendAtOnce(req, out *http.Request, o fetch.Origin, by *Agreement)
 // watches reports whether what becomes of a request within Base has to be watched: what was decided on,
 // signed, or must reach public addresses only.
 func (g *gate) watches(out *http.Request, o fetch.Origin) bool {
-	return (g.wire || g.publicOnly) && !isOther(out.URL) && (g.publicOnly || g.sign != nil || o != (fetch.Origin{}))
+	return (g.wire || g.publicOnly) && g.watchesWithin(out, o)
+}
+
+// watchesWithin is apart so that watches is inlined.
+func (g *gate) watchesWithin(out *http.Request, o fetch.Origin) bool {
+	return !isOther(out.URL) && (g.publicOnly || g.sign != nil || o != (fetch.Origin{}))
 }
 
 // hand hands req to Base. It names a Base that returns nothing at all: http.Client would blame the Transport

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/robotsgate/robotsgate/client/internal/say"
@@ -133,20 +132,21 @@ func plainPath(u *url.URL) string {
 	case u.Path == "":
 		return "/"
 	}
-	for set, i := pathBytes(), 0; i < len(u.Path); i++ {
-		if set[u.Path[i]]&isPlain == 0 {
+	path := u.Path // read once, not at each byte
+	for i := range len(path) {
+		if pathBytes[path[i]]&isPlain == 0 {
 			return ""
 		}
 	}
-	return u.Path
+	return path
 }
 
 // escapedPath is u.EscapedPath of a path that begins with a slash and does not stand in u. It stands in buf, if that
 // has room for it.
 func escapedPath(buf []byte, u *url.URL) (string, []byte) {
-	set, n := pathBytes(), len(u.Path)
+	n := len(u.Path)
 	for i := range len(u.Path) {
-		if set[u.Path[i]]&isPlain == 0 {
+		if pathBytes[u.Path[i]]&isPlain == 0 {
 			n += len("FF")
 		}
 	}
@@ -155,7 +155,7 @@ func escapedPath(buf []byte, u *url.URL) (string, []byte) {
 	}
 	const digits = "0123456789ABCDEF"
 	for i := range len(u.Path) {
-		if c := u.Path[i]; set[c]&isPlain != 0 {
+		if c := u.Path[i]; pathBytes[c]&isPlain != 0 {
 			buf = append(buf, c)
 		} else {
 			buf = append(buf, '%', digits[c>>4], digits[c&15])
@@ -166,10 +166,9 @@ func escapedPath(buf []byte, u *url.URL) (string, []byte) {
 
 // pathBytes tells, in isPlain and inRaw, of each byte whether net/url keeps it as it is in a Path, and in a RawPath.
 // It is asked, because what it does decides what is sent.
-var pathBytes = sync.OnceValue(func() *[256]uint8 {
-	set := new([256]uint8)
+var pathBytes = func() (set [256]uint8) {
 	for c := range set {
-		path := "/" + string([]byte{byte(c)})
+		path := string([]byte{'/', byte(c)})
 		if (&url.URL{Path: path}).EscapedPath() == path {
 			set[c] |= isPlain
 		}
@@ -178,7 +177,7 @@ var pathBytes = sync.OnceValue(func() *[256]uint8 {
 		}
 	}
 	return set
-})
+}()
 
 const (
 	isPlain = 1 << iota
@@ -187,7 +186,7 @@ const (
 
 // isEscaped reports whether raw is a form of path (RFC 3986 §2.1) that net/url takes.
 func isEscaped(raw, path string) bool {
-	set, n := pathBytes(), 0
+	n := 0
 	for i := 0; i < len(raw); i, n = i+1, n+1 {
 		c := raw[i]
 		if c == '%' {
@@ -199,7 +198,7 @@ func isEscaped(raw, path string) bool {
 				return false
 			}
 			c, i = byte(octet), i+2
-		} else if set[c]&inRaw == 0 {
+		} else if pathBytes[c]&inRaw == 0 {
 			return false
 		}
 		if n == len(path) || path[n] != c {
