@@ -37,7 +37,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		s := &sending{admitted: admitted{g, req, by}, origin: o, sent: sent}
 		if !paced {
-			s.fresh = time.Now()
+			s.turn.place.Decided = time.Now()
 		} else {
 			if err := s.wait(); err == pace.ErrAgain {
 				continue
@@ -128,8 +128,7 @@ type sending struct {
 	admitted
 	bare    *http.Request   // before it was signed
 	signed  *http.Request   // nil: it is not
-	own     Turn            // what turn points to
-	turn    *Turn           // nil: it keeps no pace
+	turn    Turn            // without a keeper: it keeps no pace; Place.Decided is of every sending, before Sign
 	origin  fetch.Origin    // zero: no robots.txt was asked
 	watched context.Context // as Base has it; nil: as the caller gave it
 	cancel  context.CancelCauseFunc
@@ -141,7 +140,6 @@ type sending struct {
 	looking sync.Mutex
 	enough  atomic.Pointer[context.CancelFunc] // nil: no look waits that Base would not wait for
 	over    atomic.Bool                        // Base has returned: it sends nothing more
-	fresh   time.Time                          // when robots.txt was asked, and before it was signed
 	sent    int                                // times that it may have been sent, by earlier sendings of the RoundTrip too
 	times   int                                // times that Base has had a connection for it
 	stopped error                              // why it went no further, or nil
@@ -160,12 +158,13 @@ func (s *sending) wait() (err error) {
 	}()
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	err = s.own.wait(ctx, s.origin, &s.admitted)
-	if returned = true; err == nil {
-		s.turn, s.fresh = &s.own, s.own.place.Decided
-	}
+	err = s.turn.wait(ctx, s.origin, &s.admitted)
+	returned = true
 	return err
 }
+
+// paced reports whether the request has a turn.
+func (s *sending) paced() bool { return s.turn.keeper != nil }
 
 // carry sends the request, and sees to its turn. It closes the body whatever happens, as
 // http.RoundTripper demands.
@@ -177,7 +176,7 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 		}
 	}()
 	var watch *bodyWatch
-	if s.turn != nil {
+	if s.paced() {
 		out, watch = watchBody(out)
 	}
 	res, err := s.send(out)
@@ -186,19 +185,17 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 		if err == nil && res.Body != nil {
 			res.Body.Close()
 		}
-		if s.turn != nil && s.times > 1 {
+		if s.times > 1 {
 			s.turn.Answered(0, nil) // refused, or hung up on
 		}
 		return nil, s.stopped
 	case err != nil:
-		if s.turn != nil && blames(s.req, watch, err) {
+		if s.paced() && blames(s.req, watch, err) {
 			s.turn.Answered(0, nil)
 		}
 		return nil, err
 	}
-	if s.turn != nil {
-		s.turn.Answered(res.StatusCode, res.Header)
-	}
+	s.turn.Answered(res.StatusCode, res.Header)
 	// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
 	if res.Body != nil && res.Body != http.NoBody && res.StatusCode != http.StatusSwitchingProtocols {
 		res.Body, held = s.hold(res.Body), true
@@ -207,9 +204,7 @@ func (s *sending) carry(out *http.Request) (*http.Response, error) {
 }
 
 func (s *sending) end() {
-	if s.turn != nil {
-		s.turn.End()
-	}
+	s.turn.End()
 	if s.cancel != nil {
 		s.cancel(nil)
 	}
@@ -232,7 +227,7 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 			return refuse(out, s.stopped)
 		}
 	}
-	if shared := s.turn != nil && s.turn.place.Shared(); !shared && !g.watches(out, s.origin) {
+	if !s.turn.place.Shared() && !g.watches(out, s.origin) {
 		return g.hand(signed)
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
@@ -294,12 +289,12 @@ func (s *sending) mayGo(conn net.Conn) error {
 	switch {
 	case g.publicOnly && !s.proxied.Load() && !reachesPublic(conn):
 		return notPublic(s.req.URL.Host)
-	case s.times > 1 && s.sent >= mostSendings && (s.turn != nil || s.signed != nil):
+	case s.times > 1 && s.sent >= mostSendings && (s.paced() || s.signed != nil):
 		return fmt.Errorf("client: not sent again: the server refused it, or hung up, %d times", s.sent)
-	case s.times > 1 && (s.turn != nil || s.signed != nil):
+	case s.times > 1 && (s.paced() || s.signed != nil):
 		return pace.ErrAgain
 	case s.times > 1:
-		s.fresh = time.Time{}
+		s.turn.place.Decided = time.Time{}
 	}
 	until, stop := s.untilOver()
 	defer stop()
@@ -329,14 +324,14 @@ func (s *sending) mayStart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now.Sub(s.fresh) < freshTime {
+		if now.Sub(s.turn.place.Decided) < freshTime {
 			break
 		}
 		if err := s.refresh(ctx); err != nil {
 			return err
 		}
 	}
-	if s.turn != nil && s.gate.keeper.Lapsed(s.turn.place, s.gate.keeper.Now()) { // this process was stopped meanwhile
+	if s.paced() && s.gate.keeper.Lapsed(s.turn.place, s.gate.keeper.Now()) { // this process was stopped meanwhile
 		return pace.ErrAgain
 	}
 	return nil
@@ -344,7 +339,7 @@ func (s *sending) mayStart(ctx context.Context) error {
 
 // begin returns the time of the start.
 func (s *sending) begin(ctx context.Context) (time.Time, error) {
-	if s.turn == nil {
+	if !s.paced() {
 		return time.Now(), nil
 	}
 	return s.gate.keeper.Begin(ctx, &s.turn.place)
@@ -354,7 +349,7 @@ func (s *sending) refresh(ctx context.Context) error {
 	if err := s.signAnew(); err != nil {
 		return err
 	}
-	s.fresh = time.Now()
+	s.turn.place.Decided = time.Now()
 	if s.origin == (fetch.Origin{}) {
 		return nil
 	}
@@ -400,7 +395,7 @@ func (s *sending) anew() (*http.Request, error) {
 		req = shallowCopy(req, req)
 		req.Body = body
 	}
-	if s.turn == nil && s.sent > 1 { // the pause of a Pacer is in the turn; this one is net/http's
+	if !s.paced() && s.sent > 1 { // the pause of a Pacer is in the turn; this one is net/http's
 		ctx, stop := untilCancel(req)
 		defer stop()
 		select {
@@ -453,7 +448,7 @@ const maxClockError = time.Minute
 // hold wraps body: the sending ends when the body is done with.
 func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
 	b := &pacedBody{ReadCloser: body, sending: s}
-	if s.turn != nil {
+	if s.paced() {
 		b.stop = context.AfterFunc(cmp.Or(s.watched, s.req.Context()), s.turn.End) // Base hears of it first
 	}
 	return b
