@@ -8,8 +8,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-var RequestTarget = requestTarget
-
 // Learn teaches p a group of u's origin, as a Transport does when it decides.
 func (p *Pacer) Learn(u *url.URL, g policy.Group) {
 	o, err := fetch.OriginOf(u)

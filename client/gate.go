@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/client/internal/say"
+	"github.com/robotsgate/robotsgate/client/internal/target"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -77,7 +78,7 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	took := timed(func() { err = g.decide(ctx, req, r) })
 	d := DecidedInfo{URL: req.URL, Answer: g.answer(r), Err: err, Took: took}
 	if r.origin != (fetch.Origin{}) && err != errConnect {
-		d.Target, _ = requestTarget(nil, req.URL)
+		d.Target, _ = target.Of(nil, req.URL)
 	}
 	returned := false
 	defer func() {
@@ -107,7 +108,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) error {
 	if r.origin, err = originOf(req); err != nil {
 		return err
 	}
-	path := plainPath(req.URL)
+	path := target.Path(req.URL)
 	if path != "" && req.URL.RawQuery == "" {
 		return g.decideTarget(ctx, req, r, nil, path)
 	}
@@ -115,23 +116,27 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) error {
 	return g.decideTarget(ctx, req, r, buf[:0], path)
 }
 
-// decideTarget is decide once the origin and plainPath are known. The target may live in buf.
+// targetBuffer is how long a path with a query may be to be decided on without an
+// allocation.
+const targetBuffer = 512
+
+// decideTarget is decide once the origin and target.Path are known. The target may live in buf.
 func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, buf []byte, path string) error {
-	target, err := targetAfter(buf, path, req.URL)
+	sent, err := target.OfPath(buf, path, req.URL)
 	switch {
 	case err != nil:
 		return err
 	case req.Method == http.MethodConnect: // HTTP/2 sends no path with it
 		return errConnect
-	case target == robotsTarget:
+	case sent == robotsTarget:
 		r.Decision = unruled
 		return nil
 	}
-	return g.judge(ctx, req.URL, target, r)
+	return g.judge(ctx, req.URL, sent, r)
 }
 
 // judge rules on a target by the robots.txt of r.origin.
-func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) error {
+func (g *gate) judge(ctx context.Context, u *url.URL, sent string, r *ruling) error {
 	patience := ctx
 	if r.cachedOnly {
 		patience = ended
@@ -148,7 +153,7 @@ func (g *gate) judge(ctx context.Context, u *url.URL, target string, r *ruling) 
 	if g.keeper != nil {
 		g.keeper.Learn(r.origin, r.group, r.token, res, g.keeper.Now())
 	}
-	if err = r.question.decide(ctx, target); err == nil {
+	if err = r.question.decide(ctx, sent); err == nil {
 		r.result = res
 	}
 	return err
@@ -210,7 +215,7 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreemen
 	refused := g.refusal(req, &r, by, err)
 	if refused != nil && g.trace.Decided != nil {
 		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: took}
-		d.Target, _ = requestTarget(nil, req.URL)
+		d.Target, _ = target.Of(nil, req.URL)
 		g.call("Decided", func() { g.trace.Decided(ctx, d) })
 	}
 	return refused

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/client/internal/target"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -59,11 +60,11 @@ func PageRules(resp *http.Response) *Page {
 func (p *Page) MayUse(use usage.Label, robots *policy.Policy, token string) (usage.Preference, usage.Statement, error) {
 	said := append(usage.ParseRules(p.Rules(), policy.RFC9309, token), p.said...)
 	if p.url != nil {
-		target, err := requestTarget(nil, p.url)
+		sent, err := target.Of(nil, p.url)
 		if err != nil {
 			return usage.Disallow, usage.Statement{}, err
 		}
-		said = append(said, usage.ParseRobots(robots, token, target)...)
+		said = append(said, usage.ParseRobots(robots, token, sent)...)
 	}
 	return usage.For(said, use)
 }
