@@ -268,9 +268,9 @@ func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, err
 	if err != nil {
 		return nil, err
 	}
-	res, err := g.lookup(ctx, o)
+	res, err := g.cache.Get(ctx, o, &g.source)
 	if err != nil {
-		return nil, err
+		return nil, g.unknown(ctx, err)
 	}
 	return res.Policy, nil
 }

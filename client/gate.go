@@ -132,20 +132,15 @@ func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, b
 		r.Decision = unruled
 		return nil
 	}
-	return g.judge(ctx, req.URL, sent, r)
-}
-
-// judge rules on a target by the robots.txt of r.origin.
-func (g *gate) judge(ctx context.Context, u *url.URL, sent string, r *ruling) error {
 	patience := ctx
 	if r.cachedOnly {
 		patience = ended
 	}
-	res, err := g.lookup(patience, r.origin)
+	res, err := g.cache.Get(patience, r.origin, &g.source)
 	if err != nil {
-		return err
+		return g.unknown(patience, err)
 	}
-	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(u)
+	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(req.URL)
 	r.agreed = g.agreements.of(r.origin)
 	if r.own.hasUses {
 		r.uses = r.own.uses
@@ -221,22 +216,18 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreemen
 	return refused
 }
 
-// lookup returns what holds for o. The error is the context's cause, or says what was
+// unknown returns an error of the cache as callers see it: the context's cause, or what was
 // closed first.
-func (g *gate) lookup(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	res, err := g.cache.Get(ctx, o, &g.source)
-	if err == nil {
-		return res, nil
-	}
+func (g *gate) unknown(ctx context.Context, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
-		err = ErrClosed // the caller knows of no Cache
+		return ErrClosed // the caller knows of no Cache
 	case errors.Is(err, cache.ErrClosed):
-		err = fmt.Errorf("%w: %w", ErrNotSent, err)
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	case errors.Is(err, ctx.Err()):
-		err = context.Cause(ctx) // as net/http has it
+		return context.Cause(ctx) // as net/http has it
 	}
-	return nil, err
+	return err
 }
 
 // readRobots reads the robots.txt of o at its pace, and reports that to Trace.
