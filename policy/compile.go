@@ -71,7 +71,9 @@ func (c *compiler) compile() *Policy {
 	}
 	p := retain(c.tab, c.text)
 	p.names, p.records, p.dialect, p.lineWidth = uint32(names), uint32(records), c.dialect, uint8(c.width)
-	p.fields, p.listsNames = c.records.fields, c.records.names != ""
+	if p.fields = c.records.fields; c.records.names != "" {
+		p.lineWidth |= listsNames
+	}
 	p.star = p.find("*")
 	return p
 }

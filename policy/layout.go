@@ -18,11 +18,12 @@ type Policy struct {
 	records   uint32 // where the records begin in text
 	dialect   Dialect
 	reason    Reason // of a policy without a file
-	lineWidth uint8
-	fields    uint8 // which records the file may have; see fieldBit
+	lineWidth uint8  // and listsNames
+	fields    uint8  // which records the file may have; see fieldBit
+} // 64 bytes: one more, and a question about one of many waits for another load
 
-	listsNames bool // of records; see addNames
-}
+// listsNames is set in lineWidth if the records have names, see addNames.
+const listsNames = 1 << 7
 
 // Policies that many origins share. They are never written to.
 var (

@@ -42,7 +42,7 @@ func (h hit) allow() bool     { return h.word&ruleAllow != 0 }
 func (h hit) derived() bool   { return h.word&ruleDerived != 0 }
 
 func (h hit) line() int {
-	width := uint32(h.p.lineWidth)
+	width := uint32(h.p.lineWidth &^ listsNames)
 	at := endWord(h.p.tab[h.pos+blockEnds+h.len()]).end() + h.rule*width
 	line := 0
 	for i := at + width; i > at; i-- {

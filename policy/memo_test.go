@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // botName is a name of letters only, since the Google dialect knows no others.
@@ -91,5 +92,12 @@ func TestFallbacksCountInAFileOfManyNames(t *testing.T) {
 		if a, b := p.Group("ExampleBot").Token(), p.Group("ExampleBot", botName(7)).Token(); a != "*" || b != botName(7) {
 			t.Errorf("groups %q, and %q with a fallback to %q", a, b, botName(7))
 		}
+	}
+}
+
+// A question about one of many policies waits for each line of memory that it reads.
+func TestAPolicyIsALineOfMemory(t *testing.T) {
+	if size := unsafe.Sizeof(Policy{}); size > 64 {
+		t.Errorf("a Policy takes %d bytes, want 64", size)
 	}
 }

@@ -177,7 +177,7 @@ func (p *Policy) eachRecord(field string, begins []uint32, yield func(Record) bo
 
 // listed returns what addNames has told, by line: nothing for nearly all files.
 func (p *Policy) listed() (names map[int]string) {
-	if !p.listsNames {
+	if p.lineWidth&listsNames == 0 {
 		return nil
 	}
 	names = map[int]string{}
