@@ -14,6 +14,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -170,7 +172,8 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 	for name, c := range map[string]struct {
 		at, sign time.Duration
 		pace     time.Duration
-		closed   bool // before the turn comes
+		store    time.Duration // that its turn takes to come from there
+		closed   bool          // before the turn comes
 		sent     bool
 	}{
 		"a second before":         {at: day - time.Second - 1, sent: true},
@@ -180,6 +183,8 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 		"its turn comes too late": {at: day - 5*time.Second, pace: 10 * time.Second},
 		"and robots.txt is gone":  {at: day - 5*time.Second, pace: 10 * time.Second, closed: true},
 		"it is, but in time":      {at: day - 40*time.Second, pace: 10 * time.Second, closed: true, sent: true},
+		"from a slow store":       {at: day - 3200*time.Millisecond, store: 2400 * time.Millisecond},
+		"from one, but in time":   {at: day - 20*time.Second, store: 2400 * time.Millisecond, sent: true},
 		"a slow Sign":             {at: day - 5*time.Second, sign: 10 * time.Second},
 		"and robots.txt too":      {at: day - 5*time.Second, sign: 10 * time.Second, closed: true},
 		"a turn, and a slow Sign": {at: day - 15*time.Second, pace: 10 * time.Second, sign: 10 * time.Second, closed: true},
@@ -198,6 +203,9 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 				})
 				if c.pace > 0 {
 					gate.Pacer = &client.Pacer{Delay: c.pace}
+				}
+				if c.store > 0 {
+					gate.Pacer = &client.Pacer{Turns: slowPages{new(memturns.Store), c.store}}
 				}
 				if c.sign > 0 {
 					gate.Sign = func(req *http.Request) error {
@@ -222,6 +230,20 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowPages is a store that takes its time to say that the turn of a page has come.
+type slowPages struct {
+	turns.Store
+	takes time.Duration
+}
+
+func (s slowPages) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
+	got, err := s.Store.Take(ctx, origin, a)
+	if got.Taken && a.Kind == turns.Page {
+		time.Sleep(s.takes)
+	}
+	return got, err
 }
 
 func TestAgreementsAreLoggedOnce(t *testing.T) {

@@ -220,8 +220,8 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if signed != out {
 		s.bare, s.signed = out, signed
 	}
-	late := signed != out || g.trace.Waited != nil // what Sign and the hook take counts
-	if late && (!g.wire || isOther(out.URL)) {     // Base may tell httptrace nothing
+	late := signed != out || g.trace.Waited != nil || s.turn.place.Waited() // what Sign, the hook and the line take counts
+	if late && (!g.wire || isOther(out.URL)) {                              // Base may tell httptrace nothing
 		until, stop := untilCancel(s.req)
 		s.stopped = s.mayStart(until)
 		if stop(); s.stopped != nil {

@@ -284,6 +284,9 @@ var ErrLost = errors.New("client: turn lost: this process was stopped for longer
 // Shared reports whether the place is one in Turns.
 func (pl Place) Shared() bool { return pl.lease != nil }
 
+// Waited reports whether its request was decided on some time before the turn came.
+func (pl Place) Waited() bool { return pl.lease != nil || pl.Began.After(pl.Decided) }
+
 // Lose notes that the request was not sent because the place, a shared one, had lapsed.
 func (pl Place) Lose() { pl.lease.gone.Store(true) }
 
