@@ -59,14 +59,14 @@ type ruling struct {
 	result *fetch.Result // what decides; nil for /robots.txt itself
 }
 
-func (g *gate) answer(r *ruling) (a Answer) {
-	if r.question.answer(&a); r.result != nil {
+// answer fills a in place: it is large, and would be copied at each step of a refusal.
+func (g *gate) answer(r *ruling, a *Answer) {
+	if r.question.answer(a); r.result != nil {
 		a.Unreachable, a.Received = r.result.Err, r.result.Time
 		if until := g.cache.Until(r.origin, &g.source); a.Agreement == nil || !until.IsZero() && until.Before(a.Until) {
 			a.Until = until
 		}
 	}
-	return a
 }
 
 // ask is decide, reported to Trace.
@@ -76,7 +76,8 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	}
 	var err error
 	took := timed(func() { err = g.decide(ctx, req, r) })
-	d := DecidedInfo{URL: req.URL, Answer: g.answer(r), Err: err, Took: took}
+	d := DecidedInfo{URL: req.URL, Err: err, Took: took}
+	g.answer(r, &d.Answer)
 	if r.origin != (fetch.Origin{}) && err != errConnect {
 		d.Target, _ = target.Of(nil, req.URL)
 	}
@@ -189,9 +190,13 @@ func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error) e
 	case err != nil || r.Allowed:
 		return nil
 	case r.Reason == policy.ReasonUse:
-		return &UseError{URL: req.URL, Answer: g.answer(r)}
+		refused := &UseError{URL: req.URL}
+		g.answer(r, &refused.Answer)
+		return refused
 	}
-	return &DisallowedError{URL: req.URL, Answer: g.answer(r)}
+	refused := &DisallowedError{URL: req.URL}
+	g.answer(r, &refused.Answer)
+	return refused
 }
 
 // stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
@@ -209,7 +214,8 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreemen
 	}
 	refused := g.refusal(req, &r, by, err)
 	if refused != nil && g.trace.Decided != nil {
-		d := DecidedInfo{URL: req.URL, Answer: g.answer(&r), Took: took}
+		d := DecidedInfo{URL: req.URL, Took: took}
+		g.answer(&r, &d.Answer)
 		d.Target, _ = target.Of(nil, req.URL)
 		g.call("Decided", func() { g.trace.Decided(ctx, d) })
 	}

@@ -93,7 +93,7 @@ func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time
 // check is for fetch.WithTurns. What was given back meanwhile is used by no request.
 func (v *robotsVisit) check() error {
 	turn := v.current.Load()
-	if turn == nil || !v.keeper.Lapsed(turn.place, v.keeper.Now()) {
+	if turn == nil || !v.keeper.Lapsed(turn.place) {
 		return nil
 	}
 	turn.place.Lose()

@@ -332,7 +332,7 @@ func (s *sending) mayStart(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.paced() && s.gate.keeper.Lapsed(s.turn.place, s.gate.keeper.Now()) { // this process was stopped meanwhile
+	if s.paced() && s.gate.keeper.Lapsed(s.turn.place) { // this process was stopped meanwhile
 		return pace.ErrAgain
 	}
 	return nil
@@ -479,7 +479,7 @@ func (t *Turn) wait(ctx context.Context, o fetch.Origin, a *admitted) error {
 	switch {
 	case err != nil:
 		return err
-	case g.keeper.Lapsed(pl, g.keeper.Now()): // this process slept meanwhile
+	case g.keeper.Lapsed(pl): // this process slept meanwhile
 		return pace.ErrAgain
 	}
 	given = true

@@ -27,6 +27,7 @@ type lane struct {
 	past         pace          // what it asked for when those up to owing began to wait
 	read         time.Time     // when the newest robots.txt was read that a Transport has decided by
 	grants       []grant       // turns that Wait gave and no request has used, the latest last
+	room         [2]grant      // for the first of them: mostly there are no more
 	key          string        // the origin, for Keeper.Turns; empty: not yet asked for
 	robots       *lease        // had the robots.txt that was read here last, and not learned from; nil: none
 	waiting      list.List     // of *waiter; the first is the next to go
@@ -374,7 +375,11 @@ func (l *lane) wakeFirst() {
 // start gives a turn. visit is the target that it is for, if that is a request to come.
 func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
 	if k == turns.Visit {
-		l.lapse(now)
+		if len(l.grants) == mostGrants {
+			l.lapse(now)
+		} else if l.grants == nil {
+			l.grants = l.room[:0]
+		}
 		l.grants = append(l.grants, grant{visit, now.UnixNano()})
 	}
 	l.Start(k, now)

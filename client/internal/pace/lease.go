@@ -294,11 +294,11 @@ func (pl Place) Lose() { pl.lease.gone.Store(true) }
 func (pl Place) Lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
 
 // Lapsed reports whether the place may have been given to another process meanwhile.
-func (k *Keeper) Lapsed(pl Place, now time.Time) bool {
+func (k *Keeper) Lapsed(pl Place) bool {
 	if pl.lease == nil {
 		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !now.Before(pl.lease.until)
+	return !k.Now().Before(pl.lease.until)
 }
