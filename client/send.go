@@ -37,7 +37,7 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		s := &sending{admitted: admitted{g, req, by}, origin: o, sent: sent}
 		if !paced {
-			s.turn.place.Decided = time.Now()
+			s.turn.place.Decided = s.now()
 		} else {
 			if err := s.wait(); err == pace.ErrAgain {
 				continue
@@ -165,6 +165,13 @@ func (s *sending) wait() (err error) {
 
 // paced reports whether the request has a turn.
 func (s *sending) paced() bool { return s.turn.keeper != nil }
+
+func (s *sending) now() time.Time {
+	if s.paced() {
+		return s.turn.keeper.Now()
+	}
+	return time.Now()
+}
 
 // carry sends the request, and sees to its turn. It closes the body whatever happens, as
 // http.RoundTripper demands.
@@ -341,7 +348,7 @@ func (s *sending) mayStart(ctx context.Context) error {
 // begin returns the time of the start.
 func (s *sending) begin(ctx context.Context) (time.Time, error) {
 	if !s.paced() {
-		return time.Now(), nil
+		return s.now(), nil
 	}
 	return s.gate.keeper.Begin(ctx, &s.turn.place)
 }
@@ -350,7 +357,7 @@ func (s *sending) refresh(ctx context.Context) error {
 	if err := s.signAnew(); err != nil {
 		return err
 	}
-	s.turn.place.Decided = time.Now()
+	s.turn.place.Decided = s.now()
 	if s.origin == (fetch.Origin{}) {
 		return nil
 	}
