@@ -44,7 +44,8 @@ type Locker interface {
 	// Lock tries once to take the lock of the key, and reports whether it did. The
 	// lock holds until unlock is called; if the process that holds it dies, until ttl
 	// has passed. It keeps two processes from doing the same work and guards nothing
-	// else: a lock that was lost costs a fetch, never a wrong answer.
+	// else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock
+	// once, behind its callers; it must end by itself, within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 

@@ -65,8 +65,8 @@ import (
 // ends soon: the reading of robots.txt goes on without it. And use Try, which does not wait for the
 // turn.
 //
-// A body that is never closed keeps its place until its context ends, as it keeps its
-// connection. With MaxUnderway 1, a request waits for an open body of the same origin.
+// A body that is never closed keeps its place until its context ends (in a fleet, for a day at
+// most), as it keeps its connection. With MaxUnderway 1, a request waits for an open body of the same origin.
 //
 // # A fleet
 //
@@ -94,9 +94,9 @@ import (
 //
 // A Pacer is safe for concurrent use, and several Transports may share it. Its fields must not
 // change after the first use, and it must not be copied. It owns no goroutine, and has a timer only
-// while a caller waits. With Turns, it has a timer for each request in flight, and goroutines that
-// tell the store what has become of a turn: its answer, its end, and what its robots.txt asks for. Each
-// is told for five seconds at most, one after the other.
+// while a caller waits. With Turns, it has a timer for each request in flight, for a day at most, and
+// goroutines that tell the store what has become of a turn: its answer, its end, and what its
+// robots.txt asks for. Each is told for five seconds at most, one after the other.
 type Pacer struct {
 	// Delay is kept if robots.txt asks for none. A delay in robots.txt replaces it, even
 	// a shorter one. If zero, 1 second. If negative, there is none.

@@ -22,7 +22,7 @@ const (
 
 // queue writes to a Store behind the callers, each value once. A value that could not be written
 // is kept for its next refresh, and for Close. Its goroutines end when there is nothing left to
-// write.
+// write: 80 seconds after the last Put, if each of maxQueue values takes its writeTimeout.
 type queue struct {
 	put    func(ctx context.Context, key string, data []byte, ttl time.Duration) error // the Store's
 	writes breaker

@@ -15,7 +15,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// lane is what a Keeper knows of one origin. Keeper.mu guards it.
+// lane is what a Keeper knows of one origin. Keeper.mu guards it: its methods, and those of Keeper that are handed one,
+// are called with the lock held.
 //
 // A rate.Limiter (golang.org/x/time) does not do. Its bucket fills from the start of a
 // request, while the delay has to run from the end too. A reservation, once made, keeps

@@ -125,7 +125,7 @@ func (k *Keeper) ask(ctx context.Context, w *waiter) bool {
 	return k.given(w, a, begin, now)
 }
 
-// given takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
+// given, with the lock held, takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
 // none if this process slept, and another may have the place, or if there is a new robots.txt.
 func (k *Keeper) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	l := w.lane
@@ -145,7 +145,7 @@ func (k *Keeper) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	return false
 }
 
-// name says what w asks the store for. It has a name unless it was asked for before.
+// name, with the lock held, says what w asks the store for. It has a name unless it was asked for before.
 func (k *Keeper) name(w *waiter, now time.Time) {
 	if w.ask.Turn == "" {
 		// 40 bits, for the few turns at one origin at a time.
@@ -160,6 +160,7 @@ func (k *Keeper) name(w *waiter, now time.Time) {
 	w.ask.Delay, w.read = k.delay(w.lane, now), w.lane.read
 }
 
+// hold, with the lock held, makes what the store gave w its place.
 func (k *Keeper) hold(w *waiter, now time.Time) {
 	if w.kind != turns.Visit {
 		w.lease = &lease{ask: w.ask, strain: w.lane.Strain, until: w.taken.Add(leaseTime)}
@@ -169,7 +170,8 @@ func (k *Keeper) hold(w *waiter, now time.Time) {
 	w.ask.Turn = "" // nothing is left to give back
 }
 
-// drop gives back what the store has of w: it waits there, or was given a turn there, and may not know.
+// drop gives back what the store has of w: it waits there, or was given a turn there, and may not know. It needs no
+// lock: that is for the goroutine of w alone, and the key of a lane stays as it is.
 func (k *Keeper) drop(w *waiter) {
 	if w.ask.Turn == "" {
 		return
@@ -247,10 +249,10 @@ func (k *Keeper) tell(key string, n turns.Report) {
 // renew says that a request goes on. A call that fails is repeated while the lease lasts and
 // after: a place that is in use is taken. A place that lapsed before the request was sent stays lost:
 // a process that was stopped renews first thing when it wakes. The end of the request is told after that,
-// or the place would be taken again.
+// or the place would be taken again. After a day nothing is renewed: the body was forgotten, and stops a fleet no longer.
 func (k *Keeper) renew(pl Place) {
 	k.mu.Lock()
-	if pl.lease.renew == nil {
+	if pl.lease.renew == nil || k.Now().Sub(pl.Began) >= Day {
 		k.mu.Unlock()
 		return
 	}
