@@ -23,16 +23,18 @@ import (
 // its time, whether a pause comes in between or a caller ahead gives up. And it does not
 // count what is in flight.
 type lane struct {
+	// What a turn needs that comes at once stands together: of many origins, each line of memory has to be fetched.
 	rules.Origin               // its requests; with Keeper.Turns, those of this process, and what the store said of others
 	lessons      []lesson      // what robots.txt asks for
-	past         pace          // what it asked for when those up to owing began to wait
-	read         time.Time     // when the newest robots.txt was read that a Transport has decided by
-	grants       []grant       // turns that Wait gave and no request has used, the latest last
-	room         [2]grant      // for the first of them: mostly there are no more
-	key          string        // the origin, for Keeper.Turns; empty: not yet asked for
-	robots       *lease        // had the robots.txt that was read here last, and not learned from; nil: none
-	waiting      list.List     // of *waiter; the first is the next to go
 	owing        *list.Element // the last of waiting that has to keep past
+	grants       []grant       // turns that Wait gave and no request has used, the latest last
+	waiting      list.List     // of *waiter; the first is the next to go
+
+	room   [2]grant  // for the first of grants: mostly there are no more
+	past   pace      // what it asked for when those up to owing began to wait
+	read   time.Time // when the newest robots.txt was read that a Transport has decided by
+	key    string    // the origin, for Keeper.Turns; empty: not yet asked for
+	robots *lease    // had the robots.txt that was read here last, and not learned from; nil: none
 }
 
 // holdTurn is how long a turn that Wait gave can be used. It bounds how long an unused
