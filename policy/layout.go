@@ -10,6 +10,8 @@ import (
 // be copied. The zero Policy has no groups and allows everything. A nil *Policy stands for
 // a file that was never read; it decides as Unreachable does.
 type Policy struct {
+	// 64 bytes, one cache line: a larger Policy would cost a second load per question.
+
 	memo      atomic.Pointer[found]
 	text      string
 	tab       []uint32
@@ -20,7 +22,7 @@ type Policy struct {
 	reason    Reason // of a policy without a file
 	lineWidth uint8  // and listsNames
 	fields    uint8  // which records the file may have; see fieldBit
-} // 64 bytes: one more, and a question about one of many waits for another load
+}
 
 // listsNames is set in lineWidth if the records have names, see addNames.
 const listsNames = 1 << 7

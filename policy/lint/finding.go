@@ -98,8 +98,8 @@ type Finding struct {
 	Suggestion string
 
 	// Replacement is the text to write instead of the whole line, perhaps several lines. It is ""
-	// where only the author can know what was meant: if the line has an effect, and the replacement
-	// would change a verdict in a dialect of package policy other than Original.
+	// where only the author can know what was meant. That is so for a line that has an effect, if
+	// its replacement would change a verdict in a dialect of package policy, Original left out.
 	Replacement string
 
 	// Changes is what Replacement changes, and for which crawlers, in the words with which Message

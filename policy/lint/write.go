@@ -20,7 +20,7 @@ type Report struct {
 
 // Style is how WriteText lays out a report. The zero value suits a file or a pipe.
 type Style struct {
-	Color bool // use the colours of ANSI terminals
+	Color bool // use the colours of ANSI terminals. If false, the text has none.
 	Width int  // columns of the terminal. If zero or negative, messages are not wrapped.
 }
 

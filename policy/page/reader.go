@@ -39,7 +39,8 @@ type Reader struct {
 	Header []string
 
 	// HeadOnly ends the scan at </head> or <body>, where most engines document
-	// the element. Google respects those that follow, too.
+	// the element. Google respects those that follow, too. If false, the scan goes
+	// on through the body.
 	HeadOnly bool
 
 	// Meta is called during Read for each meta element with a name and a content,

@@ -28,8 +28,9 @@
 //	search            selecting, and sending users to the location, with links and excerpts
 //	use=reference     the content use of that name of Content Signals
 //	use=full          likewise; the least of them, immediate, cannot be disallowed
-//	train-ai:image    train-ai and ai-use of images alone; ask for both, the label
-//	ai-use:image      with and without ":image", to use images
+//	train-ai:image    train-ai of images alone: to train on images, ask for this
+//	                  and for train-ai
+//	ai-use:image      likewise: to use images, ask for this and for ai-use
 //
 // There is no hierarchy. For a use that qualifies as search, only search counts, whatever
 // the other two say (vocab-08).
@@ -106,8 +107,8 @@
 //   - [Q] In the grammar of attach-05 a Content-Usage line ends the list of names of a
 //     group, in RFC 9309 §2.2.4 no such line may. For Content-Usage the draft holds: a line
 //     is for the names since the last rule or Content-Usage line. Where the RFC reads these
-//     and the names below as one group, "no" wins: a refusal for one of them is one for all,
-//     but that of "*" is not one for a crawler that is named.
+//     and the names below as one group, "no" wins: if one of them is refused, all are. But a
+//     refusal for "*" does not reach a crawler that is named.
 //   - [Q] Nothing published says whom a Content-Signal binds that stands outside of the
 //     crawler's group. One of "*" counts for a crawler whose group has none, and is marked
 //     Inherited. Of several, "no" wins over "yes", and the narrowest use= holds. A
