@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
-
 	"unicode"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"

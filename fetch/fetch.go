@@ -102,8 +102,10 @@ type Fetcher struct {
 	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
 	// request. It may set header fields. If it returns an error, or changes the method, the URL, the host
 	// or the User-Agent, nothing more is sent and Fetch returns that error. If nil, nothing is called. A
-	// redirect on which Sign gives another origin the same credentials (see Transport) is not followed. A
 	// site that admits only signed requests answers others with 403, which would allow everything.
+	//
+	// No two origins get the same credentials (see Transport) in one Fetch. If Sign would give the
+	// target of a redirect what it gave an earlier origin, the redirect is not followed.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
@@ -199,8 +201,8 @@ func (f *Fetcher) Kind() (k Kind) {
 
 var kinds = [...]string{" signed", " public", " walls", " host"} // stand in the keys of a cache.Store
 
-// String returns a word with a blank before it for each of the four that is set: " signed", "
-// public", " walls" and " host".
+// String returns the names of what is set, each behind a blank, such as " signed public". The other
+// two are walls and host.
 func (k Kind) String() (s string) {
 	for i, word := range kinds {
 		if k&(1<<i) != 0 {
