@@ -5,8 +5,8 @@
 // only until the next one is fetched. One fetch runs per origin, however many callers wait. It
 // belongs to none of them: a caller that gives up fails no other. While an origin is unreachable,
 // its last good copy goes on to hold (see [Outage]), and the origin is asked again after 30
-// seconds, then less and less often. So it does if the status of an answer is of the moment (see
-// [Cache]).
+// seconds, then less and less often. The same holds after an answer whose status is of the moment
+// (see [Cache]).
 //
 // A hit takes no lock and allocates nothing. Results in use are fetched again behind their
 // callers, before they expire: no caller waits for that. Each origin has its own moment for
@@ -94,7 +94,7 @@ type Cache struct {
 
 	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the
 	// lifetime, those in an origin's stale-while-revalidate window (RFC 5861 §3), and
-	// retries in an outage that is bridged by a copy.
+	// retries in an outage that is bridged by a copy. If false, they go on behind the callers.
 	NoRefresh bool
 
 	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect:
@@ -102,9 +102,9 @@ type Cache struct {
 	// (Content-Type, Retry-After, what fetch.Result.Wall looks for). MaxBytes counts both. If false,
 	// memory has rules alone, which take far less than with their file.
 	//
-	// A Store gets the file in either case, and the fields with KeepBody only. Body is nil although
-	// there are rules if Load gave none, or if the Store has lost the file and was given the rules
-	// again, by a Cache without KeepBody. Then the next fetch is for all of the file.
+	// A Store gets the file in either case, and the fields with KeepBody only. A Result may
+	// have rules and no Body: if Load gave none, or if a Cache without KeepBody wrote again what the
+	// Store had lost. The next fetch then asks for the whole file.
 	KeepBody bool
 
 	// Store is a second level behind the memory. If nil, there is none.

@@ -19,10 +19,13 @@ func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
 	return d, source != "" && source != "status"
 }
 
-// FreshnessSource returns what the FreshnessLifetime of r comes from: "Cache-Control", "Expires",
-// "Retry-After" or "Vary" (a "*" makes it zero) if that field of r states it, "redirect" if a
-// redirect to r does, "status" if a status of the moment leaves it to the Cache. It is empty for
-// the default of other answers, and if r is unreachable.
+// FreshnessSource returns what the FreshnessLifetime of r comes from:
+//
+//   - "Cache-Control", "Expires" or "Retry-After", if that field of r states it,
+//   - "Vary", if that is "*", which makes it zero,
+//   - "redirect", if a redirect to r states it,
+//   - "status", if a status of the moment comes without a Retry-After,
+//   - "" if nothing states it, or r is unreachable.
 func FreshnessSource(r *fetch.Result) string {
 	_, source := lifetimeOf(r)
 	return source
