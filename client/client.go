@@ -64,10 +64,10 @@
 // not public, whether it is for a page, for robots.txt, or made [WithoutRobots]. What counts is the
 // address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the pages,
 // and closes a connection to any other address before it is used. With any other Base, the request
-// is stopped before it is written, by the address that Base reports to httptrace. A Base that
-// reports none cannot be checked, and a proxy of such a Base must have a public address. The proxy
-// of an *http.Transport may have any: behind it, localhost and hosts that are addresses are
-// checked, and only the proxy sees what a name leads to. Requests of other schemes are errors.
+// is stopped before it is written, by the address that Base reports to httptrace. A proxy
+// is checked as a site is, unless Base is nil or an *http.Transport: then it may have any address.
+// Behind a proxy, and if Base reports no address, only localhost and hosts that are addresses are
+// checked: what a name leads to cannot be seen. Requests of other schemes are errors.
 package client
 
 import (
@@ -155,10 +155,10 @@ type Transport struct {
 	// of this Transport alone. Two different Dialects are an error of every request.
 	//
 	// If it reads ftp (see fetch.Fetcher.FTP), ftp requests are gated and paced too. Base sends
-	// them: an *http.Transport by what RegisterProtocol gave it for ftp. A path is allowed if
-	// everything that an FTP client may make of it is allowed: "/%2Fa", "//a" and "/a;type=i" can
-	// mean "/a". It is an error if the URL has a query, or %0D, %0A or %00 in its path. If the
-	// Fetcher does not read ftp, such requests go to Base unchanged.
+	// them. An *http.Transport needs a RoundTripper for ftp, set with its RegisterProtocol. A path
+	// is allowed if everything that an FTP client may make of it is allowed: "/%2Fa", "//a" and
+	// "/a;type=i" can mean "/a". It is an error if the URL has a query, or %0D, %0A or %00 in its
+	// path. If the Fetcher does not read ftp, such requests go to Base unchanged.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may

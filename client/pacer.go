@@ -87,10 +87,10 @@ import (
 //
 // # Memory
 //
-// A Pacer remembers 50,000 origins, at some 500 bytes each, and at up to 1,000 more where no request uses what Wait
-// has obtained. Beyond that it forgets the
-// longest unused origin whose delay has passed, or else one that merely pauses. It never
-// forgets an origin whose delay still runs, or that has requests waiting or in flight.
+// A Pacer remembers 50,000 origins, some 500 bytes each. Turns from Wait that no request uses add
+// up to 1,000 bytes to their origin. When there are more origins, it forgets the longest unused one
+// whose delay has passed, or else one that merely pauses. It never forgets an origin whose delay
+// still runs, or that has requests waiting or in flight.
 //
 // A Pacer is safe for concurrent use, and several Transports may share it. Its fields must not
 // change after the first use, and it must not be copied. It owns no goroutine, and has a timer only

@@ -60,9 +60,9 @@ const (
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
 // Its fields must not change after the first use.
 //
-// Logged, printed or encoded, a Signer shows its KeyID alone, with one exception: package fmt
-// calls no methods of unexported fields, so %v of a struct with a Signer in one prints the key.
-// With a *Signer it prints an address.
+// Logged, printed or encoded, a Signer shows its KeyID alone, with one exception. If a
+// struct has a Signer in an unexported field, package fmt cannot call its methods, and %v of the
+// struct prints the key. If the field has a *Signer, %v prints an address.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
 	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds. If nil, Sign and

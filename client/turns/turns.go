@@ -77,11 +77,12 @@ type Ask struct {
 
 // Reply is the answer to an Ask.
 type Reply struct {
-	// Taken reports whether the turn is given. What follows Strain is then zero.
+	// Taken reports whether the turn is given. If so, Pause, Wait and Least are
+	// zero and Wake is nil.
 	Taken bool
 
-	// Strain is how often the site has failed, less its good answers since. A good answer needs a
-	// Report only if it is above zero.
+	// Strain is how often the site has failed, less its good answers since. While it is
+	// zero, good answers need no Report.
 	Strain int
 
 	// Pause is how long no turn will be given, because the site asked for it or suffers.

@@ -1,5 +1,9 @@
-// Package memturns is a turns.Store in the memory of one process, for tests. Its rules are those of package rules.
-// It adds what a fleet needs: names and leases of places, who waits to ask again, and when an origin is forgotten.
+// Package memturns is the reference implementation of turns.Store, in the memory of one process. The tests of
+// client.Pacer run over it, and so do those of package turnstest. No program needs it: one process keeps its pace
+// with a Pacer without Turns.
+//
+// Its rules are those of package rules. It adds what a fleet needs: names and leases of places, who waits to ask
+// again, and when an origin is forgotten.
 package memturns
 
 import (
