@@ -1,5 +1,12 @@
 package main
 
+// robots check: a few URLs that a person types, each with all that its answer rests on. filter.go is for
+// lists, and match.go asks a file. What a verdict is, and how it is put into words, is in package answer.
+//
+// It asks all sites at once and keeps each file whole, which only few URLs allow. The exit status is that of
+// the worst answer: 1 if a URL is refused, 2 if robots.txt of one is unreachable, since nobody has refused
+// that.
+
 import (
 	"context"
 	"fmt"
@@ -16,8 +23,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// checker is "robots check": a few URLs, each with all that its answer rests on. filter.go is for lists, and
-// match.go asks a file. What a verdict is, and how it is put into words, is in package answer.
+// checker is "robots check". Its fields are flags. Those of the Asker, of the way to the server and of
+// --cache are in package site, because other subcommands have them, too.
 type checker struct {
 	*shell.App
 	site.Network
@@ -45,11 +52,11 @@ With --as all, one answer of the server is read in every dialect, side by side.`
   robots check https://example.com/ --as all --json
   robots check https://example.com/essays/1 --uses train-ai`,
 		Args:              shell.AtLeastOne("URL"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: cobra.NoFileCompletions, // else shells offer the names of files
 		RunE:              shell.Runs(c.run),
 	}
 	site.AgentVar(cmd, &c.Asker)
-	site.DialectVar(cmd, &c.Asker, true)
+	site.DialectVar(cmd, &c.Asker, true) // here alone, all readings of an answer stand side by side
 	cmd.Flags().BoolVar(&c.Explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
 	site.UsesVar(cmd, &c.Asker)
 	site.AgreementsVar(cmd, &c.Asker)
@@ -58,10 +65,11 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 	return cmd
 }
 
-// checked is one URL on its way to an answer.
+// checked is one URL on its way to an answer. Several of one site share an Asked, which is filled in by the
+// goroutine that looks the site up: Result and Err may be read once Done is closed, for which Await waits.
 type checked struct {
-	number int
-	text   string // as typed
+	number int    // of the argument, from 1
+	text   string // as typed, and so it is shown: that is what people look for in the output
 	url    *url.URL
 	*shell.Asked
 }
@@ -69,15 +77,15 @@ type checked struct {
 // maxAsked is how many sites check asks at a time. More arguments than that wait for a place in the Fetcher.
 const maxAsked = 64
 
-// run reads all URLs before it asks about the first: a slip in the last one must not
-// come out after a minute of network.
+// run reads all URLs before it asks about the first: a slip in the last one must not come out after a minute
+// of network. The gate is opened behind that: wrong usage makes no file for --cache.
 func (c *checker) run(ctx context.Context, args []string) error {
 	if c.All && c.CacheAt != "" {
 		return shell.Usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
 	}
 	var urls []checked
 	asks := map[fetch.Origin]*shell.Asked{}
-	var all []*shell.Asked
+	var all []*shell.Asked // what asks holds, in the order of the URLs
 	for i, arg := range args {
 		u, o, err := site.ParseSite(c.Dialect, i, arg)
 		if err != nil {
@@ -101,6 +109,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 // answer asks all sites at once and writes the answers in the order of the URLs, each as soon as those before
 // it are written. It returns when no lookup is under way: the gate is ended behind it.
 func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all []*shell.Asked) error {
+	// Of the two deferred calls, cancel comes first: after an error, what is still under way is given up and
+	// waited for, in this order.
 	var lookups sync.WaitGroup
 	defer lookups.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -111,6 +121,7 @@ func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all 
 		lookup = g.Find
 	}
 	for _, a := range all {
+		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
 		lookups.Go(func() { a.Run(ctx, lookup) })
 	}
 	for _, u := range urls {
@@ -151,7 +162,8 @@ func (c *checker) one(g *site.Gate, u checked) error {
 	return c.Emit(&out)
 }
 
-// print writes a verdict for people: the answer first, then what it rests on.
+// print writes a verdict for people: the answer first, then what it rests on. What is empty is left out here;
+// programs read --json, where each field is always there.
 func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 	fmt.Fprintf(out, "%s  %s\n", c.Palette().Verdict(v.Allowed), answer.Visible(v.URL))
 	field := func(name, value string) {
@@ -160,7 +172,7 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 		}
 	}
 	field("because", v.Because())
-	if v.Agent != "*" {
+	if v.Agent != "*" { // else nobody has named one
 		field("agent", answer.Visible(v.Agent))
 	}
 	field("group", answer.Visible(v.Group))
@@ -176,8 +188,8 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 	c.printLines(out, v.Lines)
 }
 
-// table writes the verdicts of the dialects below their URL. Dialects that show the same
-// lines show them once, below the last of them.
+// table writes the verdicts of the dialects below their URL. Dialects that follow each other and show the
+// same lines show them once, below the last of them. What they share, such as the redirects, is left out.
 func (c *checker) table(out *shell.Output, verdicts []*answer.Verdict) {
 	fmt.Fprintf(out, "%s\n", answer.Visible(verdicts[0].URL))
 	for i, v := range verdicts {

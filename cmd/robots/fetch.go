@@ -1,5 +1,12 @@
 package main
 
+// robots fetch: how the robots.txt of one site comes, for who looks after the site or wonders about it. It
+// shows what the server said and how long a crawler holds on to that; what the file means for a URL is for
+// check.go.
+//
+// The exit status is 2 if robots.txt is unreachable, also with --raw: who redirects the output into a file
+// must be able to tell a file that is empty from one that could not be had.
+
 import (
 	"context"
 	"fmt"
@@ -21,8 +28,8 @@ type getter struct {
 	raw bool
 }
 
-// fetchCommand makes the subcommand. It always asks the server: it shows what a server does, and
-// check shows what a cache holds.
+// fetchCommand makes the subcommand. It always asks the server: it shows what a server does, and check shows
+// what a cache holds. So it has no --cache. It has no --agent either: no group of the file is asked.
 func fetchCommand(a *shell.App) *cobra.Command {
 	g := &getter{App: a}
 	cmd := &cobra.Command{
@@ -49,6 +56,7 @@ which disallows everything; a 4xx is an answer.`,
 	return cmd
 }
 
+// run asks by Gate.Fetch and not by Find: what a Cache keeps has lost its file.
 func (g *getter) run(ctx context.Context, args []string) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
@@ -66,13 +74,14 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	// on another goroutine, so that Await can say meanwhile what is waited for
 	go ask.Run(ctx, gate.Fetch)
 	g.Await(ask)
-	if ask.Err != nil {
+	if ask.Err != nil { // of this process; what a server did is in the Result
 		return ask.Err
 	}
 	return g.show(ask.Result, answer.NewFetched(ask.Result, gate.Answer(o, ask.Result)))
 }
 
-// show writes the answer in one of three forms.
+// show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says
+// why: the status alone does not tell a 404 from an empty file.
 func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 	var out shell.Output
 	if res.Err != nil { // a 404 has none: that there are no rules has been found out
@@ -112,6 +121,7 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 	for _, r := range a.Redirects {
 		field("via", r)
 	}
+	// Lines of one field are shown apart, as they were sent: so a second one that a proxy has added shows.
 	for _, name := range answer.CachingFields {
 		for _, value := range f.Header[name] {
 			field(name, value)
@@ -126,8 +136,8 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 	printFile(out, string(res.Body))
 }
 
-// printFile writes the lines of a file. A tab is the one control character that is
-// harmless.
+// printFile writes the lines of a file. A tab is the one control character that is harmless. A CR within a
+// line, where crawlers end it, shows as an escape.
 func printFile(out *shell.Output, text string) {
 	for l := range strings.Lines(text) {
 		for i, part := range strings.Split(strings.TrimRight(l, "\r\n"), "\t") {

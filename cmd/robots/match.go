@@ -1,5 +1,13 @@
 package main
 
+// robots match: a file is asked about URLs, or paths, without a network. --robots has one file for all of
+// them; with --jsonl, each record brings its own, as the vectors of the library do, to compare
+// implementations.
+//
+// A URL that is an argument is looked at before any is answered, so a malformed one is wrong usage (64). One
+// on a line of input comes after answers that are written already: it is a question without an answer (2),
+// and the run goes on.
+
 import (
 	"context"
 	"errors"
@@ -20,7 +28,8 @@ import (
 // (RFC 9309 §2.5), with every byte escaped, still fits.
 const maxRecord = 8 << 20
 
-// matcher is "robots match". It has an Asker and no Network, so it cannot fetch.
+// matcher is "robots match". It has an Asker and no Network, so it cannot fetch. Lines are answered on
+// several goroutines, which change nothing here.
 type matcher struct {
 	*shell.App
 	answer.Asker
@@ -28,8 +37,8 @@ type matcher struct {
 	jsonl  bool
 }
 
-// matchCommand makes the subcommand. It compares paths as they are written, byte for byte: it is
-// there to compare readings of the same question, so it must not improve the question.
+// matchCommand makes the subcommand. It compares paths as they are written, byte for byte: it is there to
+// compare readings of the same question, so it must not improve the question.
 func matchCommand(a *shell.App) *cobra.Command {
 	m := &matcher{App: a}
 	cmd := &cobra.Command{
@@ -102,8 +111,8 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	return m.Emit(&o)
 }
 
-// asker returns a function that writes p's answer about a URL. It may be called
-// concurrently.
+// asker returns a function that writes p's answer about a URL. It may be called concurrently. The group is
+// found once, not for each line: the agent is the same in all of them.
 func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url string) {
 	group, colours := p.Group(m.Agent), m.Palette()
 	return func(o *shell.Output, number int, url string) {
@@ -121,8 +130,9 @@ func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url 
 	}
 }
 
-// malformed reports a line that could not be understood. JSON has an answer to it in any
-// case: the n-th answer is about the n-th question, also for a reader that knows no ids.
+// malformed reports a line that could not be understood. JSON has an answer to it in any case: the n-th
+// answer is about the n-th question, also for a reader that knows no ids. As text, standard error alone has
+// it: on standard output, each line is allowed or refused.
 func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	o.Malformed(v.Number, err)
 	if m.JSON || m.jsonl {
@@ -161,7 +171,7 @@ type parsed struct {
 	policy  *policy.Policy
 }
 
-// records answers for one record on each line.
+// records answers for one record on each line. Its bound on a line is that of a file and not of a URL.
 func (m *matcher) records(ctx context.Context) error {
 	shell.Typed(m.In, m.Err, "records")
 	// It only saves parsing, so it does not matter whose is the latest.
@@ -181,7 +191,8 @@ func (m *matcher) records(ctx context.Context) error {
 	return lines.Run(ctx, m.In)
 }
 
-// record answers for one line. It returns what was parsed last.
+// record answers for one line. It returns what was parsed last, which is as before if the record is
+// malformed. What could be read of that one, its id above all, is in the answer.
 func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 	var r answer.Question
 	d, now, err := m.decide(&r, l, last)
@@ -223,7 +234,7 @@ func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (none p
 	if err != nil {
 		return none, nil, err
 	}
-	if len(r.Agents) == 0 {
+	if len(r.Agents) == 0 { // and no default: a record says all of its question by itself
 		return none, nil, errors.New("agents is empty: give the crawler's product token")
 	}
 	if last == nil || last.dialect != d || !r.SameRobots(&last.from) {
