@@ -38,7 +38,7 @@ type filterer struct {
 	parallel  int
 	summary   bool
 
-	// Set by run.
+	// Set by run and lines before the first line is read. Later, write alone adds to tally.
 	gate     *site.Gate
 	origins  *site.Origins
 	output   *answers // the file of --output, or nil
@@ -82,6 +82,7 @@ Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a 
 was refused, 2 a line is unknown or malformed. Lines that --resume skips do not count.
 2 also if a file could not be read or written.`
 
+// filterCommand makes the subcommand. A line is kept or not by one verdict, so --as takes no "all".
 func filterCommand(a *shell.App) *cobra.Command {
 	f := &filterer{App: a}
 	cmd := &cobra.Command{
@@ -135,9 +136,9 @@ func (f *filterer) usage() error {
 	return nil
 }
 
-// run opens what the flags name, in the order in which a mistake costs least, and has the
-// list filtered. What was opened is closed in any case: a cache that is not closed loses
-// what it has not written yet.
+// run opens what the flags name, in the order in which a mistake costs least, and has the list filtered:
+// --output comes before --refused, because it refuses a file that exists, and the other one empties it. What
+// was opened is closed in any case: a cache that is not closed loses what it has not written yet.
 func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	if err := f.usage(); err != nil {
 		return err
@@ -169,8 +170,9 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	return f.lines(ctx)
 }
 
-// lines filters standard input. When it ends early, fetches that are under way may end
-// too, so that their origins need not be asked again; new ones do not begin.
+// lines filters standard input. When it ends early, fetches that are under way may end too, so that their
+// origins need not be asked again; new ones do not begin. It reports in any case: how far a run came is worth
+// most after an error.
 func (f *filterer) lines(ctx context.Context) error {
 	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
 	// took a copy from the store in its place.
@@ -178,6 +180,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.gate.Cache.Size, f.gate.Cache.MaxBytes = maxCopies, site.BesideOrigins
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
 	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
+	// No batch has left memory yet. Whoever takes a nil makes its own, and gives that back.
 	for range cap(f.processors) {
 		f.processors <- nil
 	}
@@ -188,6 +191,7 @@ func (f *filterer) lines(ctx context.Context) error {
 		lines.Skip = f.skip
 	}
 	err := lines.Run(ctx, f.In)
+	// The line of the meter goes before anything else is written to standard error.
 	f.meter.Hide()
 	f.origins.End(grace)
 	f.report(time.Since(started))
@@ -219,10 +223,13 @@ type question struct {
 	lookup *shell.Asked // that is waited for
 }
 
-// answer takes a batch through four stages: read the URLs, have their origins looked up,
-// wait for that, decide. Those that compute run on one goroutine for each processor,
-// or hundreds of batches would keep the network waiting for its turn. A batch whose origins
-// are all known goes through them at once: it would queue behind those read meanwhile.
+// answer takes a batch through four stages: read the URLs, have their origins looked up, wait for that,
+// decide. Those that compute run on one goroutine for each processor, or hundreds of batches would keep the
+// network waiting for its turn. A batch whose origins are all known goes through them at once: it would queue
+// behind those read meanwhile.
+//
+// Nobody waits for a site, or for another batch, with the right to compute. So it comes back soon whatever
+// the network does, and to wait for it needs no context.
 func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Turn) (*filtered, error) {
 	// what is taken from processors is the right to compute, and memory that another batch is done with
 	questions, waits := <-f.processors, false
@@ -249,7 +256,7 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 	f.processors <- nil
 	// The network is waited for without the right to compute, but with the memory of this batch.
 	if err := f.ask(ctx, turn, questions); err != nil {
-		return nil, err
+		return nil, err // the right has been given back, and the memory is nobody's
 	}
 	<-f.processors
 	defer func() { f.processors <- questions }()
@@ -274,7 +281,9 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 }
 
 // ask has the origins of a batch looked up, after those of the batches before it: what is to be written first
-// must not queue behind what is not. Then it passes the turn, and waits until all of them are known.
+// must not queue behind what is not. Start waits for a free slot, and the turn is kept meanwhile: so it goes
+// to the next batch only when all lookups of this one have begun. Then ask waits until all of them are known.
+// After an error the turn is not passed: the run ends.
 func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []question) (err error) {
 	if err := turn.Wait(ctx); err != nil {
 		return err
@@ -306,6 +315,8 @@ func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []questio
 // not be found out is with the refused ones: a list of what may be fetched has no room for "perhaps". Without
 // --refused, nothing is written of them.
 func (f *filterer) decide(b *filtered, q *question) {
+	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a
+	// refuses too.
 	a, to := f.Decide(&q.Listed), &b.refused
 	switch {
 	case q.Err != nil:
@@ -335,8 +346,9 @@ func (f *filterer) decide(b *filtered, q *question) {
 	}
 }
 
-// write is called for one batch after the other. The refused lines go first: should the
-// run be killed in between, no line is missing that a later one is written after.
+// write is called for one batch after the other. The refused lines go first: should the run be killed in
+// between, no line is missing that a later one is written after. resume.go counts on that. An error ends the
+// run: a full disk must not leave a list with a gap.
 func (f *filterer) write(b *filtered) error {
 	for i, problem := range b.malformed {
 		// A batch keeps its own first ones, since it cannot know how many came before.
@@ -346,7 +358,7 @@ func (f *filterer) write(b *filtered) error {
 	}
 	f.tally.add(&b.tally)
 	f.meter.Add(b.tally.Lines, b.bytes)
-	if b.refused.Len() > 0 {
+	if b.refused.Len() > 0 { // never without --refused, see decide
 		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
 			return err
 		}
@@ -368,6 +380,7 @@ type tally struct {
 	Malformed int64 `json:"malformed"`
 }
 
+// add is called by write alone: batches count for themselves, and need no lock.
 func (t *tally) add(o *tally) {
 	t.Lines += o.Lines
 	t.Allowed += o.Allowed
@@ -376,8 +389,9 @@ func (t *tally) add(o *tally) {
 	t.Malformed += o.Malformed
 }
 
-// report ends a run with what it did: its exit status, the malformed lines that were not
-// shown, and where standard error is a terminal or --summary is given, all figures.
+// report ends a run with what it did: its exit status, the malformed lines that were not shown, and where
+// standard error is a terminal or --summary is given, all figures. It only raises the status: what Complain
+// or an error has said stays. The figures go to standard error, with --json too: standard output is the list.
 func (f *filterer) report(took time.Duration) {
 	found := map[string]int64{"refused": f.tally.Refused, "unknown": f.tally.Unknown, "malformed": f.tally.Malformed}
 	for _, kind := range f.failOn {

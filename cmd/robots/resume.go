@@ -28,8 +28,10 @@ type answers struct {
 	end   int64 // of the last of them
 }
 
-// create opens a file to be written, and which is not one of those in use. how is added to the flags: without one, what
-// it holds is kept.
+// create opens a file to be written, and which is not one of those in use. how is added to the flags: without
+// one, what it holds is kept. It looks before it opens: robots filter --refused urls.txt < urls.txt would
+// empty the list before the first line is read, and exit with 0. Only files are compared: /dev/null, or a
+// terminal, may be in use more than once.
 func create(name string, how int, used ...any) (*answers, error) {
 	is, err := os.Stat(name)
 	for _, u := range used {
@@ -61,8 +63,8 @@ func (a *answers) next() ([]byte, error) {
 	return line, nil
 }
 
-// cut removes what follows the last line that was read, and goes there: without it, the next answer would be
-// written where the buffered reader has stopped.
+// cut removes what follows the last line that was read: half a line, or lines that are asked about again. And
+// it goes there: else the next answer would be written where the buffered reader has stopped.
 func (a *answers) cut() error {
 	if err := a.Truncate(a.end); err != nil {
 		return err
@@ -78,6 +80,8 @@ func (a *answers) cut() error {
 // more; they are cut off the file of the refused lines and asked about again. Neither file is
 // changed if the list is another.
 func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
+	// First what was allowed: it tells how far the run came. Without --refused there is nothing more to find
+	// out, and lines behind the last allowed one that were refused are refused again.
 	list := list{in: in}
 	for {
 		last, err := f.output.next()
@@ -106,6 +110,7 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 			return 0, err
 		}
 	}
+	// Whatever can show that the list is another comes before cut, which is called last.
 	cut := f.output.cut
 	if f.refusals != nil {
 		// What was not allowed up to here is in the other file, one line each, or that is the file of another
@@ -122,6 +127,8 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 		}
 		cut = func() error { return errors.Join(f.output.cut(), f.refusals.cut()) }
 	}
+	// The lines that are left keep their numbers: verdicts and messages name those of the whole list. And the
+	// bytes of those before are in the percentage that the meter shows, but not in its rate.
 	f.skipped.Store(int64(list.number))
 	f.meter.Skip(list.bytes)
 	return list.number, cut()
@@ -139,7 +146,9 @@ type list struct {
 	others int   // lines that are neither empty nor were found
 }
 
-// find reads on to the line that is wanted. The error is io.EOF if there is none.
+// find reads on to the line that is wanted. The error is io.EOF if there is none. It reads lines as
+// LineFilter does, or their numbers would differ. isWanted must not keep the text, whose memory the next line
+// uses. A line that is too long was malformed to the earlier run, and cannot be among those that it allowed.
 func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) bool) error {
 	for ctx.Err() == nil {
 		text, tooLong, err := shell.AppendLine(l.text[:0], l.in, answer.MaxURL)
@@ -148,7 +157,7 @@ func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) 
 		}
 		l.text = text
 		l.number++
-		l.bytes += int64(len(text) + len("\n"))
+		l.bytes += int64(len(text) + len("\n")) // a little less with CRLF; it is for the meter alone
 		switch text := bytes.TrimSpace(text); {
 		case len(text) == 0:
 		case !tooLong && isWanted(l.number, text):
