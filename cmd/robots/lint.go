@@ -1,5 +1,12 @@
 package main
 
+// robots lint: its arguments, how a file or a site is read, what --fix writes, and the exit status. What a
+// mistake is, and how a report looks, is decided in package lint (policy/lint), which a program can call as
+// well.
+//
+// Without --fix, all arguments are judged, and there is one report. With --fix, there is one argument,
+// standard output is the repaired file, and what is left to say goes to standard error.
+
 import (
 	"context"
 	"errors"
@@ -23,8 +30,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// linter is "robots lint". Its fields are flags. The rules, and how a report is written, are in package lint
-// of the library.
+// linter is "robots lint". Its fields are flags. least bounds what is shown, and failOn which of that counts
+// for the exit status: a finding that is not shown never counts.
 type linter struct {
 	*shell.App
 	site.Network
@@ -61,8 +68,10 @@ The exit status is 1 if a finding is shown that is as severe as --fail-on; with
 --fix, one about the repaired file.
 See --color for colours.`
 
-// lintCommand makes the subcommand. The judgement is package lint's; here are the arguments, the
-// network, and the exit status.
+// lintCommand makes the subcommand. It has no --agent and no --as: a file is judged for all crawlers, and a
+// finding says which of them it concerns. The usual --fail-on is warning: what is merely worth knowing must
+// not stop the build of somebody who changed nothing. The number of arguments is for run to check, because
+// --rules takes none, or rules.
 func lintCommand(a *shell.App) *cobra.Command {
 	l := &linter{App: a, failOn: lint.SeverityWarning}
 	cmd := &cobra.Command{
@@ -77,7 +86,7 @@ func lintCommand(a *shell.App) *cobra.Command {
   robots lint --rules RT203`,
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
-		return l.run(ctx, args, cmd.Flags().Changed("format"))
+		return l.run(ctx, args, cmd.Flags().Changed("format")) // its default is nobody's wish
 	})
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
@@ -86,6 +95,7 @@ func lintCommand(a *shell.App) *cobra.Command {
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.StringVar(&l.fix, "fix", "", "write the repaired file: without `WHAT`, all verdicts stay; \"all\" mends lines without effect, too")
+	// A value needs its "=", therefore: in "--fix all", all is the name of a file.
 	f.Lookup("fix").NoOptDefVal = fixKeeping
 	f.StringVarP(&l.outputAt, "output", "o", "", "write the repaired file to this new `FILE`, not to standard output")
 	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
@@ -121,8 +131,10 @@ func severity(of *lint.Severity) shell.Value {
 }
 
 // run judges all arguments and writes one report about them, since a SARIF document cannot be written in
-// pieces. A file that cannot be read is reported and counted; the others may do better. With --fix there is
-// one argument, and repair writes: reports stays empty, and so does what write makes of it.
+// pieces. All flags are looked at before the first file. A file that cannot be read is reported and counts as
+// status 2; the others may do better. Wrong usage ends the run, and so does an interruption: what was found
+// until then is not written, for it would pass for the whole. With --fix there is one argument, and repair
+// writes: reports stays empty, and so does what write makes of it.
 func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 	if err := l.misuse(args, formatted); err != nil {
 		return err
@@ -193,8 +205,8 @@ func (l *linter) text(w io.Writer, reports ...lint.Report) error {
 	return lint.WriteText(w, style, reports...)
 }
 
-// ruleIDs returns the identifiers of rules that are named by identifier or by name, in any
-// case.
+// ruleIDs returns the identifiers of rules that are named by identifier or by name, in any case. A name that
+// no rule has is wrong usage: with a slip in --disable, the rule would stay on and nobody would know why.
 func ruleIDs(names []string) ([]string, error) {
 	ids := []string{}
 	for _, name := range names {
@@ -243,6 +255,9 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 // url returns the report about the robots.txt of a site and how it is served. A server that does not answer
 // is no finding about a file but a failure to find out; a 503 is one, as it closes the site to crawlers. With
 // --fix there has to be a file: what a server answers instead of one cannot be repaired.
+//
+// It is read as RFC 9309 has it, whatever engine a finding is about: each check of package lint knows the
+// engines by itself.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
 	if err != nil {
@@ -253,6 +268,7 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 		return r, err
 	}
 	defer g.End(ctx, l.App)
+	// The Cache of a gate keeps no file, and a report is about what is served now.
 	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err != nil {
 		return r, err
@@ -261,6 +277,7 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 		return r, res.Err
 	}
 	a := answer.Served(o, res)
+	// Only these say that there is no file. A 403 is about who asks.
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
@@ -270,8 +287,9 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
-// misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is
-// no such file.
+// misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is no such file, or
+// if it could not be read. It is only a hint, so no failure here is reported. The gate decides nothing: there
+// is no robots.txt by which it could.
 func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []byte {
 	u := o.RobotsURL()
 	u.Path = "/robot.txt"
@@ -296,7 +314,8 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	return body
 }
 
-// explain writes the registry, or what it says about some rules.
+// explain writes the registry, or what it says about some rules. They come in the order of the registry,
+// whatever the order of their names was. No rule named means all.
 func (l *linter) explain(names []string) error {
 	if l.format == "sarif" {
 		return shell.Usagef("--rules writes text or JSON")
@@ -337,6 +356,7 @@ func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	found := slices.DeleteFunc(lint.File([]byte(r.Example)), func(f lint.Finding) bool { return f.ID != r.ID })
 	out.WriteByte('\n')
 	if len(found) > 0 {
+		// One is enough: an example may show a mistake twice, in two spellings.
 		err := l.text(out, lint.Report{Name: "robots.txt", Findings: found[:1], Text: []byte(r.Example)})
 		fmt.Fprintf(out, "\n%s\n", r.URL())
 		return err
@@ -354,7 +374,8 @@ const (
 	fixAll     = "all"
 )
 
-// misuse reports flags that do not go together. formatted tells whether --format was given: it has a default.
+// misuse reports flags that do not go together: one of them would have no effect, and who gave it would
+// believe that it had. formatted tells whether --format was given: it has a default.
 func (l *linter) misuse(args []string, formatted bool) error {
 	switch {
 	case l.fix == "" && (l.outputAt != "" || l.overwrite):
@@ -373,7 +394,9 @@ func (l *linter) misuse(args []string, formatted bool) error {
 	return nil
 }
 
-// repair writes the file of a report anew, and to standard error what is left to say about it.
+// repair writes the file of a report anew, and to standard error what is left to say about it. A finding that
+// --severity or --disable hides is not repaired either: nobody would see why a line has changed. The file is
+// written even if nothing was to be repaired, so that who reads it need not care.
 func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	// How the file was served is judged no more: a repair cannot change it, and the output is a file.
 	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
@@ -383,6 +406,8 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	fixed, applied := a.Fix(func(f lint.Finding) bool {
 		return l.shows(f) && (f.Changes == "" || l.fix == fixAll)
 	})
+	// Only with --fix=all: verdicts have changed, and whoever publishes the file has to know which. That is no
+	// reason for another exit status, since it was asked for.
 	for _, f := range applied {
 		if f.Changes != "" {
 			out.Problems = fmt.Appendf(out.Problems, "%s:%d: the replacement %s [%s %s]\n",
@@ -395,7 +420,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt
 	}
-	var said shell.Output
+	var said shell.Output // as for standard output, and then moved to the problems
 	if err := l.text(&said, left); err != nil {
 		return err
 	}
@@ -409,7 +434,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 		return err
 	}
 	_, err = f.Write(fixed)
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.Close()) // some file systems tell of a full disk at Close only
 }
 
 // replacing is how open takes a file that may exist, or must not.
@@ -423,7 +448,7 @@ func replacing(overwrite bool) int {
 // open opens a file of --output, or makes it. how has to say what becomes of one that exists, see replacing;
 // without os.O_EXCL and os.O_TRUNC it is kept as it is.
 func open(name string, how int) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666)
+	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666) // less the umask, as for any output
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists: add --overwrite to replace it", name)
 	}

@@ -1,5 +1,9 @@
 package main
 
+// robots version --notices: the licences that have to go with a binary that is passed on. debug.ReadBuildInfo
+// tells which modules are in it, in which versions, and the module cache of the machine that built it has
+// their texts. Nothing is fetched, and nothing is judged.
+
 import (
 	"cmp"
 	"fmt"
@@ -15,7 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// notice matches the names of files that have to go with a binary.
+// notice matches the names of files that have to go with a binary. It looks at their beginnings: LICENSE-MIT
+// and COPYING.LESSER are such files, too.
 var notice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)`)
 
 // notices writes those of Go and of the modules in this binary, as the machine has them that built it. None
@@ -27,9 +32,9 @@ func notices(out io.Writer, deps []*debug.Module) error {
 	cache := cmp.Or(os.Getenv("GOMODCACHE"), filepath.Join(goPath, "pkg", "mod"))
 	// The first is Go itself. WalkDir looks at the top of GOROOT alone, and into each folder of a module.
 	dirs := map[string]string{"Go " + runtime.Version(): os.Getenv("GOROOT")}
-	names := []string{"Go " + runtime.Version()}
+	names := []string{"Go " + runtime.Version()} // the order, which the map has not: the same for each run
 	for _, m := range deps {
-		if m.Replace != nil {
+		if m.Replace != nil { // that is what was compiled; of a folder, it has no version
 			m = m.Replace
 		}
 		// The go command writes "!" and a small letter for each capital: some file systems cannot tell them apart.
