@@ -27,6 +27,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
+// main is the part that a test cannot call: it changes how signals end the process, and ends it itself.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the default action is back: a second Ctrl-C ends at once.
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	root := rootCommand(a, help, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if help.err != nil {
+	if help.err != nil { // whatever the library has made of that
 		err = shell.Failed(help.err)
 	}
 	failed, isFailure := errors.AsType[shell.Failure](err)
@@ -87,6 +88,7 @@ type helped struct {
 	err error
 }
 
+// Write remembers an error for run. Any of them will do: the output is incomplete.
 func (h *helped) Write(p []byte) (n int, err error) {
 	if n, err = h.Writer.Write(p); err != nil {
 		h.err = err
@@ -111,6 +113,7 @@ wrong with them.
 			if len(args) > 0 {
 				return shell.UnknownCommand(cmd, args[0])
 			}
+			// Nobody has asked for the help, so it is no output. The status is 64, where the library's own is 0.
 			cmd.SetOut(a.Err)
 			cmd.Help()
 			fmt.Fprintln(a.Err)
@@ -122,6 +125,7 @@ wrong with them.
 	root.SetOut(help)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(shell.FlagError)
+	// The library's own template does not wrap the texts of flags, and a terminal breaks them anywhere.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(helpCommand(a))
@@ -304,11 +308,13 @@ func versionCommand(a *shell.App) *cobra.Command {
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH
 
+// version is what --version prints: with Go and the machine, which the report of a fault needs.
 func version() string {
 	return fmt.Sprintf("%s (%s, %s)", moduleVersion(), runtime.Version(), platform)
 }
 
-// moduleVersion is what the go command recorded in the binary.
+// moduleVersion is what the go command recorded in the binary. No flag of the linker sets it. Without a
+// record, as in tests, it is "(devel)".
 func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

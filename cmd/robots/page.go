@@ -48,6 +48,8 @@ these robots.txt hides the page, so that they do not see them, and where engines
 The exit status is 1 if there is a finding, and 2 if robots.txt or the page could not
 be had.`
 
+// pageCommand makes the subcommand that shows the statements for crawlers. Its exit status is 1 for a
+// finding, not for a noindex: that is what somebody wanted.
 func pageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showPage)
 	cmd.Use, cmd.Long = "page URL", pageHelp
@@ -70,6 +72,8 @@ an engine, such as Googlebot, page rules also count for what that engine takes t
 The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
 be had.`
 
+// usageCommand makes the subcommand that shows the preferences about use. There a use that is disallowed
+// makes the status 1, as a refusal does for check: a script asks whether it may use the page.
 func usageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showUsage)
 	cmd.Use, cmd.Long = "usage URL", usageHelp
@@ -79,7 +83,8 @@ func usageCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// pagerCommand makes a subcommand that sees a page and shows it. The caller adds its name and its help.
+// pagerCommand makes a subcommand that sees a page and shows it. The caller adds its name and its help. It
+// has no --cache: who asks wants to see what is there now.
 func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{
@@ -129,7 +134,9 @@ func (s *seen) unknown() bool {
 }
 
 // see fetches a page and the robots.txt of the origin that answered: after a redirect, that one's statements
-// count. The time for robots.txt is the Fetcher's, and not within that for the page.
+// count, and which one that is, is known only then. The time for robots.txt is the Fetcher's, and not within
+// that for the page. An error is of the page, or an interruption. If robots.txt is unreachable, decision says
+// so, and what the page says is still shown.
 func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
 	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.Timeout)
 	defer cancel()
@@ -143,6 +150,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	}
 	defer resp.Body.Close()
 	s := &seen{url: resp.Request.URL, status: resp.StatusCode}
+	// It sees what is read of the body, so its rules are complete only behind the copy below.
 	body := client.PageRules(resp)
 	body.Meta = func(name, content string, offset int64) {
 		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
@@ -152,10 +160,12 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 		return nil, err
 	}
 	s.rules = body.Rules()
-	// an error page says nothing about the use of the page that is not there
+	// An error page says nothing about the use of the page that is not there. Else the header goes first: of
+	// several statements that come to the same, the first is the one that is named.
 	if resp.StatusCode/100 == 2 {
 		s.said = append(usage.ParseHeader(resp.Header), s.said...)
 	}
+	// The second call finds in the Cache what the first has read.
 	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
 		return nil, err
 	}
@@ -246,7 +256,8 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 }
 
 // judge returns what the statements come to, and what is wrong with that: RT405 for a noindex on a page that
-// robots.txt hides from those it is for, and RT406 for statements that engines settle differently.
+// robots.txt hides from those it is for, and RT406 for statements that engines settle differently. Each
+// engine is asked about by itself: a noindex may name one, and robots.txt may shut out that one alone.
 func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
@@ -317,7 +328,8 @@ func asEngine(rules page.Rules, agent string) []usage.Statement {
 }
 
 // showUsage is "robots usage". It gathers the statements from wherever they may stand, in the order
-// robots.txt, header, page, page rules; usage.For says which of them counts.
+// robots.txt, header, page, page rules; usage.For says which of them counts. What the engine of --agent makes
+// of a rule is added to what the rule says by itself, and takes nothing away from that.
 func (p *pager) showUsage(out *shell.Output, s *seen) {
 	table := usage.Table()
 	var tokens []string
@@ -360,7 +372,8 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	}
 }
 
-// usageJSON writes all preferences and all statements.
+// usageJSON writes all preferences and all statements, those without effect too: which of them counted is
+// said by the fields "by".
 func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
 	comeTo, statements := []answer.Object{}, []answer.Statement{}
 	for _, w := range preferences {

@@ -27,6 +27,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// signCommand makes the subcommand, which only holds three others. It takes any arguments, to refuse them
+// itself: the library would print the help and exit with 0.
 func signCommand(a *shell.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign",
@@ -51,6 +53,8 @@ directory, and give the key to check, fetch and filter with --sign-key.`,
 }
 
 // keygenCommand makes the subcommand. It never overwrites a file: a key that is lost cannot be made again.
+// There is no --overwrite for that reason. It prints the key ID, because the file does not show it. openssl
+// reads the file, and writes such files.
 func keygenCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
@@ -68,6 +72,7 @@ ID under which sites find its public half.`,
 				return err
 			}
 			data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+			// The ID comes behind it: no ID is shown of a key that could not be written.
 			if err := writeNew(args[0], data, 0o600); err != nil {
 				return err
 			}
@@ -107,6 +112,7 @@ When you change keys, list the old and the new one for a day.`,
 			if err != nil {
 				return err
 			}
+			// Signers without an Agent do not sign it. No file could have the signatures: they are in the header.
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
 			var out shell.Output
@@ -117,12 +123,15 @@ When you change keys, list the old and the new one for a day.`,
 }
 
 // signChecker is "robots sign check". It opens no gate: the request is a person's, and robots.txt has no say
-// in it. --timeout is for all that it does.
+// in it. Nor does it follow redirects: it shows how this site takes this request. --timeout is for all that
+// it does.
 type signChecker struct {
 	*shell.App
 	site.Network
 }
 
+// signCheckCommand makes the subcommand. It has the flags for the way to the server alone: there is no
+// crawler to decide for, and no answer that a cache could keep.
 func signCheckCommand(a *shell.App) *cobra.Command {
 	c := &signChecker{App: a}
 	cmd := &cobra.Command{
@@ -141,6 +150,9 @@ not list the key, and 2 if one of them could not be asked.`,
 	return cmd
 }
 
+// run looks at all that can be wrong here before it sends anything: a key that cannot be read must not look
+// like the refusal of a site. Then it makes both requests, whatever the first one shows. A site may still
+// have what the directory said before: receivers keep it for up to a day.
 func (c *signChecker) run(ctx context.Context, args []string) error {
 	u, _, err := site.ParseSite(policy.RFC9309, 0, args[0])
 	if err != nil {
@@ -179,7 +191,10 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	return c.Emit(&out)
 }
 
-// directory looks for the key where sites will. A directory is read without redirects.
+// directory looks for the key where sites will. A directory is read without redirects. It is asked for
+// without a signature, and without the fields of --header, which are for the site. Status 1 is for what its
+// owner can mend, and 2 for a directory that could not be read: nothing is known of that. Of one that was
+// read, all faults are told.
 func (c *signChecker) directory(ctx context.Context, out *shell.Output, base http.RoundTripper, id string) {
 	at, err := sign.DirectoryURL(c.Signing.Agent)
 	if err != nil {
@@ -202,6 +217,7 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 		return
 	}
 	defer resp.Body.Close()
+	// It is more than ReadKeys takes: that says so of a longer one, and the rest need not be read.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<17))
 	switch {
 	case err != nil:
@@ -211,6 +227,7 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 		said(shell.ExitRefused, "%s: sites take 200 only, and follow no redirect", resp.Status)
 		return
 	}
+	// Keys come beside an error, too: what is wrong with another key does not hide that ours is there.
 	keys, err := sign.ReadKeys(body)
 	if err != nil {
 		said(shell.ExitRefused, "%v", err)
@@ -223,13 +240,15 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 		return
 	}
 	said(shell.ExitOK, "lists the key")
+	// A directory need not be signed. Only a signature that is there and does not hold is a fault.
 	if err := sign.VerifyDirectory(req.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
 		said(shell.ExitRefused, "%v", err)
 	}
 }
 
 // request sends the signed request and shows what came of it. Signatures have a time, so it also tells of a
-// clock that is wrong.
+// clock that is wrong. A 401 or a 403 is a refusal. Other statuses, a 404 or a 500 too, say nothing about the
+// signature, and leave the exit status as it is: the line shows them.
 func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
 	req, err := c.Get(ctx, u.String())
 	if err == nil {
