@@ -22,23 +22,25 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// daemon is a program that runs on: what serve and proxy have in common. Its fields but file are flags.
+// daemon is a program that runs on: what serve and proxy have in common. Its fields but file are flags. What
+// they mean together is for logger, listen, readToken and openGate to say, when the program begins.
 type daemon struct {
 	*shell.App
 	site.Network
-	address string
-	cert    string // the file
+	address string // of no effect if systemd passes a socket
+	cert    string // the file; "" with an empty certKey: no TLS
 	certKey string // the file
-	token   string // the file
-	anyone  bool
+	token   string // the file; "": no client is asked for one
+	anyone  bool   // --open; a loopback address does not need it
 	private bool
 	logs    string
 	level   slog.LevelVar
-	drain   time.Duration
-	file    string // the store that is the user's own
+	drain   time.Duration // zero: what is under way is cut off
+	file    string        // the store that is the user's own
 }
 
-// register adds the flags. address is the usual one of --listen.
+// register adds the flags. address is the usual one of --listen. The caller may then give some of them other
+// words.
 func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
 	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on, if systemd passes no socket")
@@ -53,6 +55,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	s.Register(cmd)
 	s.RegisterCache(cmd)
 	site.AgreementsVar(cmd, &s.Asker)
+	// For a run that ends, no --cache means memory. One that runs on would ask each site anew after a restart.
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }
 
@@ -65,7 +68,8 @@ func (s *daemon) setLevel(name string) error {
 }
 
 // listen begins to listen: at l, if systemd passed that, else at address. Anyone may ask only on a loopback
-// address, or with --open. protocols are those of TLS.
+// address, or with --open. protocols are those of TLS. What counts is the address that is listened at, and
+// not the text of --listen: a name may lead anywhere, and a socket of systemd's has an address of its own.
 func (s *daemon) listen(
 	log *slog.Logger, l net.Listener, address, token string, protocols ...string,
 ) (net.Listener, error) {
@@ -83,6 +87,7 @@ func (s *daemon) listen(
 	case token == "" && !s.anyone:
 		l.Close()
 		return nil, shell.Usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
+	// No error: something in front may speak TLS, and this program cannot know.
 	case token != "" && s.cert == "":
 		log.Warn("the token of --token-file passes the network in clear: give --tls-cert and --tls-key", "listen", l.Addr())
 	}
@@ -106,15 +111,18 @@ func (s *daemon) url(l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
-// warnOfShared warns of each secret that others on this machine may read.
+// warnOfShared warns of each secret that others on this machine may read. It refuses none: a group may be
+// meant to read it.
 func (s *daemon) warnOfShared(log *slog.Logger) {
 	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
 		listen.WarnIfShared(log, flag, name)
 	}
 }
 
-// readToken reads the file of --token-file. A token is as long as a random one. Without a file it is empty:
-// no client has to bring one.
+// readToken reads the file of --token-file. A token is as long as a random one: a shorter one can be guessed,
+// and nothing here counts the guesses. Without a file it is empty: no client has to bring one. An empty file
+// is wrong usage, or it would open the service to all. It is in a file because others see the arguments of a
+// process.
 func readToken(name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -146,7 +154,9 @@ func (s *daemon) logger() (*slog.Logger, error) {
 }
 
 // openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's
-// own: serve and proxy have a file each, because one process at a time can open it.
+// own: serve and proxy have a file each, because one process at a time can open it. Who has no such folder,
+// as a service of systemd's without a home, gets a warning and memory: nothing was asked for that fails. But
+// a file that is there and cannot be opened ends the program, for another one like it is probably running.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	// a copy, in which CacheAt is what site.Network takes it for
 	n, own := s.Network, ""
@@ -157,7 +167,7 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 		dir, err := os.UserCacheDir()
 		if err == nil {
 			dir = filepath.Join(dir, "robotsgate")
-			err = os.MkdirAll(dir, 0o700)
+			err = os.MkdirAll(dir, 0o700) // which sites were visited is the user's business
 		}
 		if err != nil {
 			log.Warn("robots.txt is kept in memory only", "error", err)
@@ -173,6 +183,7 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Open has set what suits a run that ends. This comes before the first question.
 	g.RunsOn(log, s.private)
 	return g, nil
 }

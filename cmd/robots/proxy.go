@@ -61,6 +61,7 @@ http_proxy=http://robots:TOKEN@HOST:3128.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
+// proxyCommand makes the subcommand, with "robots proxy ca" below it.
 func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
 
 // newProxy is apart for tests, which set narrower bounds.
@@ -68,6 +69,9 @@ func newProxy(a *shell.App) *proxying {
 	return &proxying{daemon: daemon{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
 }
 
+// command makes the subcommand for p. What can be told from the flags alone is wrong usage before run opens
+// anything. There are no flags for some things on purpose: --as all, since a request passes or not, and
+// --turn-time, since the proxy itself sends what a turn is for, and so sees its end.
 func (p *proxying) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy",
@@ -80,6 +84,7 @@ func (p *proxying) command() *cobra.Command {
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		switch {
+		// Its default, "*", is nobody's choice, and may stand beside --agent-from-client.
 		case p.obeys.Each && cmd.Flags().Changed("agent"):
 			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
 		case (p.ca == "") != (p.caKey == ""):
@@ -109,14 +114,16 @@ func (p *proxying) command() *cobra.Command {
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
+	// These two are flags of all daemons, and mean something else in a proxy.
 	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
 	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
 	cmd.AddCommand(p.proxyCA())
 	return cmd
 }
 
-// checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin
-// is no longer the default, and wrong if it was given.
+// checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin is no
+// longer the default, and wrong if it was given. allow is left alone: who gives that has said that tunnels
+// are not looked at.
 func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(proxy.BlindWays, p.obeys.Blind) {
 		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.obeys.Blind), strings.Join(proxy.BlindWays, ", "))
@@ -137,7 +144,9 @@ var (
 	denials     = map[string]int{"403": 403, "451": 451, "410": 410, "close": -1}
 )
 
-// run is a proxy until ctx ends.
+// run is a proxy until ctx ends. First come the files of flags, where a mistake costs nothing; then the
+// sockets; then the gate. Standard output has the addresses when all of that is there: whoever starts a proxy
+// may send as soon as it has read them.
 func (p *proxying) run(ctx context.Context) error {
 	log, err := p.logger()
 	if err != nil {
@@ -171,11 +180,14 @@ func (p *proxying) run(ctx context.Context) error {
 		defer s.Watched(ctx, g, watch).Close()
 		said += fmt.Sprintf("robots proxy metrics: %s/metrics\n", p.url(watch))
 	}
-	io.WriteString(p.Out, said)
+	io.WriteString(p.Out, said) // in one write: who reads the first line finds the second one
+	// Nobody else has to be told that the end has begun: Shutdown waits for tunnels, too.
 	return web.Until(ctx, log, s, l, p.drain, func() {})
 }
 
-// sockets begins to listen for clients, and for what watches this proxy if that is wanted.
+// sockets begins to listen for clients, and for what watches this proxy if that is wanted. listen.Passed can
+// be called once, so both take their sockets from the same call. The address for the watchers is held to the
+// same rules: beyond the loopback it needs --token-file or --open.
 func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listener, err error) {
 	const metrics = "metrics"
 	passed, err := listen.Passed(metrics)
@@ -197,7 +209,9 @@ func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listene
 	return l, watch, nil
 }
 
-// authority reads the CA of --ca, or returns nil without one: then tunnels are blind.
+// authority reads the CA of --ca, or returns nil without one: then tunnels are blind. A file that is not
+// there is a failure (2), as everywhere. One that holds no CA, or one out of its time, is wrong usage (64):
+// no client would accept a certificate by it.
 func (p *proxying) authority() (*proxy.Authority, error) {
 	if p.ca == "" {
 		return nil, nil
@@ -217,7 +231,8 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 	return a, nil
 }
 
-// proxyCA makes the subcommand "robots proxy ca".
+// proxyCA makes the subcommand "robots proxy ca". It opens nothing and asks nobody. Without --only the CA
+// speaks for all names: which sites a crawler will visit is often not known.
 func (p *proxying) proxyCA() *cobra.Command {
 	var only []string
 	var days int
@@ -246,6 +261,7 @@ for some domains alone, and clients hold it to that.`,
 		if i := slices.IndexFunc(only, noDomain); i >= 0 {
 			return shell.Usagef("--only %s is no domain, such as example.com", answer.Quoted(only[i]))
 		}
+		// The date tells it from the next one in the list of what a program trusts.
 		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only,
 			time.Duration(days)*24*time.Hour)
 		if err != nil {
@@ -268,7 +284,8 @@ func noDomain(name string) bool {
 	return err == nil || name == "" || strings.ContainsAny(name, "*/:@ ") || strings.HasSuffix(name, ".")
 }
 
-// writeBoth writes both files, or none. Neither may exist.
+// writeBoth writes both files, or none. Neither may exist. The key goes first: if the process is killed in
+// between, what is left is a key that nobody trusts, and no certificate that somebody might install.
 func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {
 	if err := writeNew(keyAt, key, 0o600); err != nil {
 		return err

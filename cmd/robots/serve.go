@@ -20,7 +20,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// server is "robots serve".
+// server is "robots serve". Its fields but limits are flags. Each question may have an agent and a dialect of
+// its own: --agent and --as are for those that have none.
 type server struct {
 	daemon
 	hosts    []string
@@ -53,6 +54,7 @@ proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
+// serveCommand makes the subcommand, with the usual limits.
 func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
 
 // newServer is apart for tests, which set narrower limits.
@@ -60,6 +62,7 @@ func newServer(a *shell.App) *server {
 	return &server{daemon: daemon{App: a, file: "serve.db"}, limits: serve.UsualLimits}
 }
 
+// command makes the subcommand for s. run is told whether --trusted was given: its value may be the default.
 func (s *server) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -85,7 +88,9 @@ func (s *server) command() *cobra.Command {
 	return cmd
 }
 
-// run serves until ctx ends. gateways tells that --trusted was given.
+// run serves until ctx ends. gateways tells that --trusted was given: the default trusts the loopback, and
+// opens /authz to no other Host. Standard output has the address once questions can come: the socket listens
+// already.
 func (s *server) run(ctx context.Context, gateways bool) error {
 	v, err := s.service(gateways)
 	if err != nil {
@@ -118,7 +123,8 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	return v.Until(ctx, l, s.drain)
 }
 
-// service makes all of the service but its gate.
+// service makes all of the service but its gate. It opens nothing but the file of the token, so that wrong
+// usage is told before a socket is taken.
 func (s *server) service(gateways bool) (v *serve.Service, err error) {
 	if s.turnTime <= 0 {
 		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turnTime)
