@@ -37,6 +37,11 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 	if !r.Allowed {
 		return nil, r.origin, nil, g.refusal(req, &r, nil, nil)
 	}
+	if r.agreement.over() { // Decided may take its time
+		if err := g.stillAllowed(req.Context(), req, r.agreement); err != nil {
+			return nil, r.origin, nil, err
+		}
+	}
 	out = g.toSend(req, r.origin, hasAgent)
 	return out, r.origin, r.agreement, g.checkPublic(out)
 }

@@ -171,6 +171,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		at, sign time.Duration
+		decided  time.Duration // what Trace.Decided takes
 		pace     time.Duration
 		store    time.Duration // that its turn takes to come from there
 		closed   bool          // before the turn comes
@@ -185,6 +186,9 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 		"it is, but in time":      {at: day - 40*time.Second, pace: 10 * time.Second, closed: true, sent: true},
 		"from a slow store":       {at: day - 3200*time.Millisecond, store: 2400 * time.Millisecond},
 		"from one, but in time":   {at: day - 20*time.Second, store: 2400 * time.Millisecond, sent: true},
+		"a slow Decided":          {at: day - 5*time.Second, decided: 10 * time.Second},
+		"a slow Decided in time":  {at: day - 20*time.Second, decided: 10 * time.Second, sent: true},
+		"that, and a turn":        {at: day - 5*time.Second, decided: 10 * time.Second, pace: time.Second},
 		"a slow Sign":             {at: day - 5*time.Second, sign: 10 * time.Second},
 		"and robots.txt too":      {at: day - 5*time.Second, sign: 10 * time.Second, closed: true},
 		"a turn, and a slow Sign": {at: day - 15*time.Second, pace: 10 * time.Second, sign: 10 * time.Second, closed: true},
@@ -206,6 +210,9 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 				}
 				if c.store > 0 {
 					gate.Pacer = &client.Pacer{Turns: slowPages{new(memturns.Store), c.store}}
+				}
+				if c.decided > 0 {
+					gate.Trace = &client.Trace{Decided: func(context.Context, client.DecidedInfo) { time.Sleep(c.decided) }}
 				}
 				if c.sign > 0 {
 					gate.Sign = func(req *http.Request) error {

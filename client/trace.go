@@ -24,7 +24,7 @@ import (
 type Trace struct {
 	// Decided is called for each answer of RoundTrip and Decide, with the context of the request or
 	// question. If a request was allowed, but may no longer be sent after it waited for a
-	// connection or for Sign, Decided is called once more. If nil, nothing is called.
+	// connection, for Sign or for Decided, Decided is called once more. If nil, nothing is called.
 	Decided func(context.Context, DecidedInfo)
 
 	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
