@@ -119,6 +119,9 @@ func TestFixIsForAllNamesOfAGroup(t *testing.T) {
 		{"User-agent: bot/yandex-1.0\nDisallow: /a\n", "YandexBot", "/a"},
 		{"User-agent::GPTBot\nDisalow: /a\n", "GPTBot", "/a"},
 		{"User-agent: éGPTBot/1\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: -\nAllow: /a\nUser-agent: -éGPTBot\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: 2+http://GPTBot\nDisallow /a\nUser-agent: 2\nDisallow /a\n", "GPTBot", "/a"},
+		{"User-agent: 1.0\nAllow: /a\nUser-agent: 1.0GPTBot\nDisallow: /a*\nAllow: /a\u200b\nDisallow: /a\n", "0GPTBot", "/a"},
 		{"User-agent: \"GPTBot\"\nDisallow: /shop*\nAllow: /shop\n", "GPTBot", "/shop"},
 	} {
 		fixed, _ := lint.Fix([]byte(c.file), nil)

@@ -143,19 +143,25 @@ const maxTokens = 256
 func (j *Judge) tokens(edits []Edit) []string {
 	seen := map[string]bool{unnamed: true}
 	all := []string{unnamed}
+	ask := func(name string, likewise bool) {
+		if name == "" || seen[name] || len(all) > maxTokens {
+			return
+		}
+		seen[name] = true
+		if all = append(all, name); likewise {
+			all = append(all, name+"x", "x"+name)
+		}
+	}
 	add := func(value string, likewise bool) {
 		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
-			// Yandex finds a name behind what is no part of one, as in ":x1".
-			part = policy.ProductToken(strings.TrimLeftFunc(part, inNoName)) // without version
-			google := part[:len(part)-len(strings.TrimLeft(part, chars.Letters+"-_"))]
-			for _, name := range [...]string{part, google} {
-				if name == "" || seen[name] || len(all) > maxTokens {
-					continue
+			first := true
+			for name := range strings.FieldsFuncSeq(part, inNoName) {
+				// Yandex finds a name behind what is no part of one, as in ":x1" or "a/x1"; a version is none.
+				if first || strings.ContainsAny(name, chars.Letters) {
+					ask(name, likewise)
+					ask(name[:len(name)-len(strings.TrimLeft(name, chars.Letters+"-_"))], likewise) // as Google reads it
 				}
-				seen[name] = true
-				if all = append(all, name); likewise {
-					all = append(all, name+"x", "x"+name)
-				}
+				first = false
 			}
 		}
 	}
