@@ -37,7 +37,7 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 	if !r.Allowed {
 		return nil, r.origin, nil, g.refusal(req, &r, nil, nil)
 	}
-	if r.agreement.over() { // Decided may take its time
+	if r.late || r.agreement.over() {
 		if err := g.stillAllowed(req.Context(), req, r.agreement); err != nil {
 			return nil, r.origin, nil, err
 		}

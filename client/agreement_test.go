@@ -188,6 +188,7 @@ func TestNoAgreementOutlivesItsDate(t *testing.T) {
 		"from one, but in time":   {at: day - 20*time.Second, store: 2400 * time.Millisecond, sent: true},
 		"a slow Decided":          {at: day - 5*time.Second, decided: 10 * time.Second},
 		"a slow Decided in time":  {at: day - 20*time.Second, decided: 10 * time.Second, sent: true},
+		"and a bit of Sign":       {at: day - 1500*time.Millisecond, decided: 900 * time.Millisecond, sign: 900 * time.Millisecond},
 		"that, and a turn":        {at: day - 5*time.Second, decided: 10 * time.Second, pace: time.Second},
 		"a slow Sign":             {at: day - 5*time.Second, sign: 10 * time.Second},
 		"and robots.txt too":      {at: day - 5*time.Second, sign: 10 * time.Second, closed: true},

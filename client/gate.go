@@ -54,6 +54,7 @@ type ruling struct {
 	question
 	own        *gating
 	cachedOnly bool // look only at what the cache holds, see ended
+	late       bool // Trace.Decided took its time
 
 	origin fetch.Origin
 	result *fetch.Result // what decides; nil for /robots.txt itself
@@ -87,7 +88,8 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 			refuse(req, nil)
 		}
 	}()
-	panicked := g.call("Decided", func() { g.trace.Decided(ctx, d) })
+	var panicked error
+	r.late = timed(func() { panicked = g.call("Decided", func() { g.trace.Decided(ctx, d) }) }) >= freshTime
 	if returned = true; err == nil && r.Allowed && panicked != nil {
 		r.Decision, err = policy.Decision{}, panicked // a refusal is the better error
 	}

@@ -567,26 +567,35 @@ func TestNoAnswerWaitsForALookThatBaseNoLongerWants(t *testing.T) {
 	})
 }
 
-// A hook that takes long is time that passes between a turn and its request.
-func TestASlowWaitedIsNoWayAround(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		robots := "User-agent: *\nDisallow:\n"
-		base := func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path == "/robots.txt" {
-				return answer(200, "max-age=3600", robots), nil
-			}
-			t.Error("sent")
-			return ok(req)
-		}
-		gate := &client.Transport{Base: roundtrip.Func(base), Pacer: new(client.Pacer), Trace: &client.Trace{
-			Waited: func(context.Context, client.WaitedInfo) {
-				robots = "User-agent: *\nDisallow: /\n"
-				time.Sleep(25 * time.Hour)
-			},
-		}}
-		_, err := gate.RoundTrip(request("GET", "http://a.example/page", nil))
-		if _, ok := errors.AsType[*client.DisallowedError](err); !ok {
-			t.Errorf("%v, want a *DisallowedError: what allowed the request has expired", err)
-		}
-	})
+// A hook that takes long is time that passes between a decision or a turn and its request.
+func TestASlowHookIsNoWayAround(t *testing.T) {
+	for name, pacer := range map[string]*client.Pacer{"Waited": {}, "Decided": nil, "Decided, at a pace": {Delay: -1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				robots := "User-agent: *\nDisallow:\n"
+				base := func(req *http.Request) (*http.Response, error) {
+					if req.URL.Path == "/robots.txt" {
+						return answer(200, "max-age=3600", robots), nil
+					}
+					t.Error("sent")
+					return ok(req)
+				}
+				slow := func() {
+					if robots == "User-agent: *\nDisallow:\n" {
+						robots = "User-agent: *\nDisallow: /\n"
+						time.Sleep(25 * time.Hour)
+					}
+				}
+				trace := &client.Trace{Waited: func(context.Context, client.WaitedInfo) { slow() }}
+				if name != "Waited" {
+					trace = &client.Trace{Decided: func(context.Context, client.DecidedInfo) { slow() }}
+				}
+				gate := &client.Transport{Base: roundtrip.Func(base), Pacer: pacer, Trace: trace}
+				_, err := gate.RoundTrip(request("GET", "http://a.example/page", nil))
+				if _, ok := errors.AsType[*client.DisallowedError](err); !ok {
+					t.Errorf("%v, want a *DisallowedError: what allowed the request has expired", err)
+				}
+			})
+		})
+	}
 }
