@@ -283,3 +283,29 @@ func TestEndKeepsTheLatestStart(t *testing.T) {
 		}
 	})
 }
+
+// Turns of Wait that came too long ago take no room from those that can be used.
+func TestATurnOfWaitIsKeptAsLongAsItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keeper()
+		k.Delay = time.Second / 6
+		page := func(i int) *url.URL { return &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprint("/", i)} }
+		for i := range 70 {
+			if err := k.Visit(t.Context(), page(i), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		if l, w, err := k.enter(originAt(t, "a.example"), &caller{kind: turns.Page, req: at{url: page(20)}}, begin); w != nil || err != nil {
+			t.Errorf("%+v, %v: a turn that came 8 seconds ago was not kept", l, err)
+		}
+	})
+}
+
+// at is a request to a URL that is allowed whatever comes.
+type at struct {
+	anyway
+	url *url.URL
+}
+
+func (a at) URL() *url.URL { return a.url }

@@ -378,22 +378,23 @@ func (l *lane) wakeFirst() {
 // start gives a turn. visit is the target that it is for, if that is a request to come.
 func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
 	if k == turns.Visit {
+		if l.grants == nil {
+			l.grants = l.room[:0]
+		}
 		if len(l.grants) == mostGrants {
 			l.lapse(now)
-		} else if l.grants == nil {
-			l.grants = l.room[:0]
+		}
+		if len(l.grants) == mostGrants { // those that can be used are too many
+			l.grants = slices.Delete(l.grants, 0, mostGrants/2)
 		}
 		l.grants = append(l.grants, grant{visit, now.UnixNano()})
 	}
 	l.Start(k, now)
 }
 
-// lapse drops the turns of Wait that came too long ago, and the older half if they are too many.
+// lapse drops the turns of Wait that came too long ago.
 func (l *lane) lapse(now time.Time) {
 	n := 0
-	if len(l.grants) >= mostGrants {
-		n = mostGrants / 2
-	}
 	for n < len(l.grants) && now.UnixNano()-l.grants[n].at >= int64(holdTurn) {
 		n++
 	}
