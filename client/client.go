@@ -237,16 +237,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // ReasonNoRule. The error is the context's cause or ErrClosed, or says why u cannot be decided on
 // or that Trace.Decided panicked. A URL of a scheme that RoundTrip does not gate is an error,
 // although RoundTrip hands it to Base: robots.txt cannot be asked about it.
-func (t *Transport) Decide(ctx context.Context, u *url.URL) (a Answer, err error) {
+func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	g, err := t.open(u)
 	if err != nil {
-		return a, err
+		return Answer{}, err
 	}
 	own := gatingOf(ctx)
 	r := ruling{question: question{token: g.tokenFor(own, nil, false)}, own: own}
 	if g.misuse == nil && own.bypass {
 		return Answer{Decision: unruled, Token: r.token}, nil
 	}
+	var a Answer
 	if err = g.ask(ctx, &http.Request{URL: u}, &r); err == nil {
 		g.answer(&r, &a)
 	}

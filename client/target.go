@@ -17,8 +17,9 @@ import (
 // uses are like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer
 // has no times. An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says
 // why u or token cannot be decided on.
-func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
-	err = decideWith(nil, p, token, u, uses, &a)
+func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	var a Answer
+	err := decideWith(nil, p, token, u, uses, &a)
 	return a, err
 }
 
@@ -130,8 +131,9 @@ const robotsTarget = "/robots.txt"
 var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
 // Decide is [DecideWith] with the agreements deciding before p.
-func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
-	err = decideWith(all, p, token, u, uses, &a)
+func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	var a Answer
+	err := decideWith(all, p, token, u, uses, &a)
 	return a, err
 }
 

@@ -74,8 +74,9 @@ func (v *Service) Open(g *site.Gate) {
 	v.metrics = m
 	v.general = g.FetcherFor(policy.RFC9309)
 	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to
-	// see what the site serves now, not what is decided by in an outage. With its spread, a failure holds for
-	// a minute at least.
+	// see what the site serves, not what is decided by in an outage. With its spread, a failure holds for a
+	// minute at least; a site that goes on failing is asked less and less often, as by the gate, and the
+	// answer says when.
 	v.files = &cache.Cache{
 		KeepBody: true, MaxBytes: maxFiles, MaxTTL: time.Minute, MinRetry: 75 * time.Second, Outage: cache.Strict,
 	}
