@@ -183,7 +183,9 @@ const freshTime = time.Second
 
 // over reports whether a has ended, or will have within freshTime: what it decides on now may be
 // sent that late.
-func (a *Agreement) over() bool { return a != nil && !time.Now().Add(freshTime).Before(a.Until) }
+func (a *Agreement) over(now time.Time) bool {
+	return a != nil && !now.Add(freshTime).Before(a.Until)
+}
 
 func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {
 	once.Do(func() { say.Log(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/internal/pace"
@@ -144,7 +145,9 @@ func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, b
 		return g.unknown(patience, err)
 	}
 	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(req.URL)
-	r.agreed = g.agreements.of(r.origin)
+	if r.agreed = g.agreements.of(r.origin); r.agreed != nil {
+		r.now = time.Now()
+	}
 	if r.own.hasUses {
 		r.uses = r.own.uses
 	}
@@ -186,7 +189,7 @@ func (a *admitted) Allowed(ctx context.Context, cachedOnly bool) (allowed, known
 // agreement that has ended.
 func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error) error {
 	switch {
-	case err != nil && by.over():
+	case err != nil && by.over(time.Now()):
 		r.Decision = policy.Decision{Reason: policy.ReasonUnreachable}
 		return &DisallowedError{URL: req.URL, Answer: Answer{Decision: r.Decision, Token: r.token, Unreachable: err}}
 	case err != nil || r.Allowed:

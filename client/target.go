@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client/internal/target"
 	"github.com/robotsgate/robotsgate/policy"
@@ -48,6 +49,9 @@ func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, 
 		return nil
 	}
 	q := question{policy: p, group: p.Group(token), token: token, uses: uses, ftp: ftp, agreed: agreed.of(o)}
+	if q.agreed != nil {
+		q.now = time.Now()
+	}
 	if err = q.decide(context.Background(), sent); err == nil {
 		q.answer(a)
 	}
@@ -63,6 +67,7 @@ type question struct {
 	uses   []string
 	ftp    bool         // what sends it makes commands of its path in its own way
 	agreed []*Agreement // with the site
+	now    time.Time    // if there are any
 
 	policy.Decision // zero after an error
 	use             string
@@ -144,7 +149,7 @@ func (q *question) agree(form string) {
 		switch {
 		case d.Reason != policy.ReasonRule:
 			continue
-		case a.over():
+		case a.over(q.now):
 			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
 			continue
 		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:
