@@ -570,25 +570,6 @@ func TestASlowLogHandlerPutsOffNoRenewal(t *testing.T) {
 	})
 }
 
-// A body that its caller forgets holds up a fleet for a day, and no longer.
-func TestAForgottenBodyStopsAFleetForADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, begin, u := new(memturns.Store), time.Now(), parse("http://a.example/")
-		if _, err := (&client.Transport{Base: &web{}, Pacer: &client.Pacer{Turns: store}}).Turn(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Hour)
-		defer cancel()
-		if _, err := (&client.Transport{Base: &web{}, Pacer: &client.Pacer{Turns: store}}).Turn(ctx, u); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begin).Round(time.Minute); took != 24*time.Hour {
-			t.Errorf("another process has the turn after %v, want a day", took)
-		}
-		time.Sleep(25 * time.Hour) // it is not ended either
-	})
-}
-
 // What the store said once is the reason, not that it was cut short in the end.
 func TestPacerTurnsSayWhatTheStoreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -309,3 +309,31 @@ type at struct {
 }
 
 func (a at) URL() *url.URL { return a.url }
+
+// renewals is a store that counts them.
+type renewals struct {
+	turns.Store
+	n int
+}
+
+func (s *renewals) Tell(_ context.Context, _ string, r turns.Report) error {
+	if r.Event == turns.Renewed {
+		s.n++
+	}
+	return nil
+}
+
+// A body that its caller forgets holds up a fleet for a day, and no longer.
+func TestAPlaceIsRenewedForADay(t *testing.T) {
+	for age, want := range map[time.Duration]int{Day - time.Minute: 1, Day: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			k, store := keeper(), new(renewals)
+			k.Turns = store
+			l := &lease{renew: time.NewTimer(time.Hour)}
+			k.renew(Place{lane: new(lane), lease: l, Began: time.Now().Add(-age)})
+			if l.renew.Stop(); store.n != want {
+				t.Errorf("%v after its start: renewed %d times, want %d", age, store.n, want)
+			}
+		})
+	}
+}
