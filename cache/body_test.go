@@ -22,7 +22,7 @@ func wantFile(t *testing.T, when string, r *fetch.Result, path string) {
 	}
 }
 
-// A file is kept in memory and through every 304, and comes back from a Store, whoever wrote it there.
+// A file is kept in memory and through every 304, and comes back from a Store, whichever Cache put it there.
 func TestKeepBodyKeepsTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, path := new(memStore), "/private"

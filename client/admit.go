@@ -38,7 +38,7 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 	if !r.Allowed {
 		return nil, r.origin, nil, g.refusal(req, &r, nil, nil)
 	}
-	if r.late || r.agreement.over(time.Now()) {
+	if r.late || r.agreement != nil && r.agreement.over(time.Now()) {
 		if err := g.stillAllowed(req.Context(), req, r.agreement); err != nil {
 			return nil, r.origin, nil, err
 		}

@@ -4,8 +4,7 @@ package main
 // lists, and match.go asks a file. What a verdict is, and how it is put into words, is in package answer.
 //
 // It asks all sites at once and keeps each file whole, which only few URLs allow. The exit status is that of
-// the worst answer: 1 if a URL is refused, 2 if robots.txt of one is unreachable, since nobody has refused
-// that.
+// the worst answer: 1 if a URL is refused, and 2 if robots.txt of one is unreachable, which is no refusal.
 
 import (
 	"context"
@@ -172,7 +171,7 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 		}
 	}
 	field("because", v.Because())
-	if v.Agent != "*" { // else nobody has named one
+	if v.Agent != "*" { // the default is not worth a line
 		field("agent", answer.Visible(v.Agent))
 	}
 	field("group", answer.Visible(v.Group))

@@ -256,7 +256,7 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 	f.processors <- nil
 	// The network is waited for without the right to compute, but with the memory of this batch.
 	if err := f.ask(ctx, turn, questions); err != nil {
-		return nil, err // the right has been given back, and the memory is nobody's
+		return nil, err // the processor has been given back, and questions are dropped
 	}
 	<-f.processors
 	defer func() { f.processors <- questions }()

@@ -70,7 +70,7 @@ See --color for colours.`
 
 // lintCommand makes the subcommand. It has no --agent and no --as: a file is judged for all crawlers, and a
 // finding says which of them it concerns. The usual --fail-on is warning: what is merely worth knowing must
-// not stop the build of somebody who changed nothing. The number of arguments is for run to check, because
+// not break a build in which nothing has changed. The number of arguments is for run to check, because
 // --rules takes none, or rules.
 func lintCommand(a *shell.App) *cobra.Command {
 	l := &linter{App: a, failOn: lint.SeverityWarning}
@@ -86,7 +86,7 @@ func lintCommand(a *shell.App) *cobra.Command {
   robots lint --rules RT203`,
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
-		return l.run(ctx, args, cmd.Flags().Changed("format")) // its default is nobody's wish
+		return l.run(ctx, args, cmd.Flags().Changed("format")) // the default was not asked for
 	})
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
@@ -206,7 +206,7 @@ func (l *linter) text(w io.Writer, reports ...lint.Report) error {
 }
 
 // ruleIDs returns the identifiers of rules that are named by identifier or by name, in any case. A name that
-// no rule has is wrong usage: with a slip in --disable, the rule would stay on and nobody would know why.
+// no rule has is wrong usage: with a slip in --disable, the rule would stay on without a word.
 func ruleIDs(names []string) ([]string, error) {
 	ids := []string{}
 	for _, name := range names {
@@ -395,7 +395,7 @@ func (l *linter) misuse(args []string, formatted bool) error {
 }
 
 // repair writes the file of a report anew, and to standard error what is left to say about it. A finding that
-// --severity or --disable hides is not repaired either: nobody would see why a line has changed. The file is
+// --severity or --disable hides is not repaired either: the report would not say why a line has changed. The file is
 // written even if nothing was to be repaired, so that who reads it need not care.
 func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	// How the file was served is judged no more: a repair cannot change it, and the output is a file.

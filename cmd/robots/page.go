@@ -49,7 +49,7 @@ The exit status is 1 if there is a finding, and 2 if robots.txt or the page coul
 be had.`
 
 // pageCommand makes the subcommand that shows the statements for crawlers. Its exit status is 1 for a
-// finding, not for a noindex: that is what somebody wanted.
+// finding, not for a noindex: the owner wants that.
 func pageCommand(a *shell.App) *cobra.Command {
 	cmd := pagerCommand(a, (*pager).showPage)
 	cmd.Use, cmd.Long = "page URL", pageHelp

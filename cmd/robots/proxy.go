@@ -84,7 +84,7 @@ func (p *proxying) command() *cobra.Command {
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		switch {
-		// Its default, "*", is nobody's choice, and may stand beside --agent-from-client.
+		// Its default, "*", is no choice of the user's, and may stand beside --agent-from-client.
 		case p.obeys.Each && cmd.Flags().Changed("agent"):
 			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
 		case (p.ca == "") != (p.caKey == ""):
@@ -231,7 +231,7 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 	return a, nil
 }
 
-// proxyCA makes the subcommand "robots proxy ca". It opens nothing and asks nobody. Without --only the CA
+// proxyCA makes the subcommand "robots proxy ca". It opens no gate and asks no site. Without --only the CA
 // speaks for all names: which sites a crawler will visit is often not known.
 func (p *proxying) proxyCA() *cobra.Command {
 	var only []string
@@ -285,7 +285,7 @@ func noDomain(name string) bool {
 }
 
 // writeBoth writes both files, or none. Neither may exist. The key goes first: if the process is killed in
-// between, what is left is a key that nobody trusts, and no certificate that somebody might install.
+// between, what is left is a key that no program trusts, and no certificate that could be installed.
 func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {
 	if err := writeNew(keyAt, key, 0o600); err != nil {
 		return err
