@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,7 +21,7 @@ type Source struct {
 
 	// UserAgent is what Load sends. It matters if an answer varies, see fetch.Result.UserAgent:
 	// such an answer is kept for requests with the same one only (RFC 9111 §4.1). A crawler that
-	// signs in another way needs another User-Agent. If empty, what net/http sends by itself.
+	// signs in another way needs another User-Agent. If empty, fetch.DefaultUserAgent.
 	UserAgent string
 
 	// Kind is that of the Fetcher behind Load. Sources that differ here share no result: not in
@@ -37,13 +38,7 @@ func (src *Source) place(o fetch.Origin) place { return place{Origin: o, kind: s
 
 func (src *Source) kind() kind { return kind{src.Dialect, src.Kind} }
 
-// agent is the User-Agent that is sent: net/http has one for callers that set none.
-func (src *Source) agent() string {
-	if src.UserAgent == "" {
-		return "Go-http-client/1.1"
-	}
-	return src.UserAgent
-}
+func (src *Source) agent() string { return cmp.Or(src.UserAgent, fetch.DefaultUserAgent) }
 
 // checked holds Load to its contract.
 func (src *Source) checked(r *fetch.Result, err error, now time.Time) *fetch.Result {

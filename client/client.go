@@ -331,7 +331,7 @@ func (t *Transport) CloseIdleConnections() {
 
 func (g *gate) init(t *Transport) {
 	g.base, g.agent, g.token = t.Base, t.UserAgent, t.Token
-	g.agentToken, g.agentField = policy.ProductToken(t.UserAgent), []string{t.UserAgent}
+	g.agentToken, g.agentField = policy.ProductToken(cmp.Or(t.UserAgent, fetch.DefaultUserAgent)), []string{t.UserAgent}
 	g.cache, g.sign, g.uses, g.agreements = t.Cache, t.Sign, slices.Clone(t.Uses), t.Agreements
 	if t.Pacer != nil {
 		g.keeper = t.Pacer.kept()

@@ -74,9 +74,6 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// netHTTPToken is the product token in the User-Agent that net/http sends by itself.
-const netHTTPToken = "Go-http-client"
-
 // tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt
 // would match one with other characters, so the group for "*" would silently decide.
 func tokenMisuse(name, token string) error {

@@ -26,7 +26,7 @@ import (
 type gate struct {
 	base       http.RoundTripper
 	agent      string   // Transport.UserAgent
-	agentToken string   // the product token in agent
+	agentToken string   // the product token in agent, or in what net/http sends without
 	agentField []string // agent as it stands in a header; without room to append
 	token      string   // Transport.Token
 	cache      *cache.Cache
@@ -285,11 +285,9 @@ func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
 		return own.token
 	case g.token != "":
 		return g.token
-	case !ok && g.agent == "":
-		return netHTTPToken
 	case !ok:
 		return g.agentToken
-	case len(agent) == 0: // net/http sends none
+	case len(agent) == 0 || agent[0] == "": // net/http sends none
 		return ""
 	case agent[0] == g.agent:
 		return g.agentToken

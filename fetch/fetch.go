@@ -64,6 +64,9 @@ const (
 	defaultMaxMemory  = 64 << 20
 )
 
+// DefaultUserAgent is the User-Agent that net/http sends for those who set none.
+const DefaultUserAgent = "Go-http-client/1.1"
+
 // Fetcher reads robots.txt files. The zero value is ready: it sends through a hardened
 // copy of http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent
 // use. After the first Fetch its fields must not change, and it must not be copied.
@@ -95,7 +98,7 @@ type Fetcher struct {
 	Transport http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that
-	// groups are matched against (RFC 9309 §2.2.1). If empty, net/http's own is sent. If no
+	// groups are matched against (RFC 9309 §2.2.1). If empty, DefaultUserAgent is sent. If no
 	// header field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
@@ -317,8 +320,7 @@ func (f *Fetcher) setUp() {
 	f.slots, f.starting = newRoom(fetches, 1), newRoom(min(fetches, maxStarting), 1)
 }
 
-// agent is the User-Agent that is sent: net/http has a default.
-func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, "Go-http-client/1.1") }
+func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, DefaultUserAgent) }
 
 // enter waits for the turn of a Fetch, which calls leave at its end. The time spent here
 // does not count against the origin. queued reports whether there was any.

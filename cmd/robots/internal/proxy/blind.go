@@ -112,7 +112,7 @@ func (s *Server) begin(site, c net.Conn, to Target) error {
 		const unrecognized = "\x15\x03\x03\x00\x02\x02\x70" // RFC 8446 §6: an alert that is fatal
 		c.SetWriteDeadline(time.Now().Add(s.Limits.Ask))
 		io.WriteString(c, unrecognized)
-		return otherwise("the tunnel to %s is for %q: the name in the ClientHello has to be that of CONNECT", to, cut(name))
+		return otherwise("the tunnel to %s is for %.256q: the name in the ClientHello has to be that of CONNECT", to, name)
 	}
 	site.SetWriteDeadline(time.Now().Add(s.Limits.Patience))
 	_, err = site.Write(hello)

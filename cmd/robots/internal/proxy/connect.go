@@ -164,8 +164,8 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 	asked, other := fetch.OriginOf(&u)
 	same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
 	if !same || r.Method == http.MethodConnect {
-		p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %s",
-			to, cut(u.Scheme+"://"+u.Host))
+		p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %.256s",
+			to, u.Scheme+"://"+u.Host)
 		s.answer(w, r, Refusal{p, "http_request_error"})
 		return
 	}
@@ -223,11 +223,11 @@ type Target struct {
 func ParseTarget(text string) (Target, error) {
 	host, digits, err := net.SplitHostPort(text)
 	if err != nil {
-		return Target{}, fmt.Errorf("CONNECT %q: not a host and a port", cut(text))
+		return Target{}, fmt.Errorf("CONNECT %.256q: not a host and a port", text)
 	}
 	port, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil || port == 0 || digits[0] < '1' {
-		return Target{}, fmt.Errorf("CONNECT %q: the port is not a number from 1 to 65535", cut(text))
+		return Target{}, fmt.Errorf("CONNECT %.256q: the port is not a number from 1 to 65535", text)
 	}
 	t := Target{strings.ToLower(host), uint16(port)}
 	addr, err := netip.ParseAddr(host)
@@ -235,7 +235,7 @@ func ParseTarget(text string) (Target, error) {
 	case err == nil && addr.Zone() == "" && addr.Is6() == (text[0] == '['):
 		t.Host = addr.String()
 	case err == nil || text[0] == '[' || !isName(t.Host):
-		return Target{}, fmt.Errorf("CONNECT %q: the host is neither a name in ASCII nor an IP address", cut(text))
+		return Target{}, fmt.Errorf("CONNECT %.256q: the host is neither a name in ASCII nor an IP address", text)
 	}
 	return t, nil
 }

@@ -47,7 +47,7 @@ const mostForwards = 1 << 20
 // count it differently.
 func maxForwards(field []string) (uint64, error) {
 	if len(field) != 1 || field[0] == "" || strings.Trim(field[0], "0123456789") != "" {
-		return 0, fmt.Errorf("Max-Forwards is %q, not one number", cut(strings.Join(field, ", ")))
+		return 0, fmt.Errorf("Max-Forwards is %.256q, not one number", strings.Join(field, ", "))
 	}
 	n, err := strconv.ParseUint(field[0], 10, 64)
 	if err != nil || n > mostForwards { // beyond its range
@@ -112,13 +112,4 @@ func final(w http.ResponseWriter, r *http.Request) {
 	text.WriteString("\r\n")
 	w.Header().Set("Content-Type", "message/http")
 	w.Write(text.Bytes())
-}
-
-// cut bounds what a client adds to a text, which goes into answers and the log.
-func cut(text string) string {
-	const most = 256
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

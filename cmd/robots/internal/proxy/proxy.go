@@ -186,7 +186,7 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := checkTarget(r); err != nil {
-		s.answer(w, r, bad("%s %q: %v", r.Method, cut(r.RequestURI), err))
+		s.answer(w, r, bad("%s %.256q: %v", r.Method, r.RequestURI, err))
 		return
 	}
 	s.pass(w, r)
@@ -351,7 +351,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
 	why := s.explain(w, err)
-	s.Log.Debug("refused", "method", r.Method, "url", cut(r.URL.Redacted()), "because", why.Problem.Detail)
+	s.Log.Debug("refused", "method", r.Method, "url", fmt.Sprintf("%.256s", r.URL.Redacted()), "because", why.Problem.Detail)
 	s.answer(w, r, why)
 }
 
