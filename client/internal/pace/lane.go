@@ -50,7 +50,8 @@ type caller struct {
 }
 
 // Request is a request that waits for its turn. Robots.txt may have changed, or be unreachable, since it was let
-// through, so it is decided on again. How, is for package client to say, which imports this one.
+// through, so it is decided on again. How, is for package client to say, which imports this one. A function would say
+// it too, but be allocated for each request.
 type Request interface {
 	// URL is where it goes: a turn that Visit obtained is for one URL.
 	URL() *url.URL
