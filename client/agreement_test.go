@@ -254,6 +254,23 @@ func (s slowPages) Take(ctx context.Context, origin string, a turns.Ask) (turns.
 	return got, err
 }
 
+// Nothing of what an agreement forbids is sent late, so it forbids to its end.
+func TestAnAgreementForbidsToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Token: "ExampleBot", Agreements: parsed(t, agreed), Base: roundtrip.Func(func(*http.Request) (*http.Response, error) {
+			return answer(200, "", robots), nil
+		})}
+		defer gate.Shutdown(t.Context())
+		time.Sleep(24*time.Hour - 1)
+		for _, allowed := range []bool{false, true} {
+			if a, err := gate.Decide(t.Context(), parse("https://a.example/promised")); err != nil || a.Allowed != allowed {
+				t.Errorf("at %v: %v, %v; want %v", time.Now(), a, err, allowed)
+			}
+			time.Sleep(1)
+		}
+	})
+}
+
 func TestAgreementsAreLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	synctest.Test(t, func(t *testing.T) {

@@ -125,6 +125,9 @@ type Transport struct {
 	// It should hold the product token and a way to reach you (RFC 9309 §2.2.1): "ExampleBot/1.0
 	// (+https://example.com/bot)". If empty, none is added. The Request of a Response may be the
 	// caller's own, which lacks it.
+	//
+	// A site may have another robots.txt for each User-Agent (Vary). A request that brings a User-Agent
+	// is decided by the file for this one all the same: such crawlers need a Transport each.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token

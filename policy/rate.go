@@ -32,12 +32,13 @@ const (
 
 // RequestRates yields the Request-rate records of the group, in the order of the file. Of
 // several that hold at the same time, a crawler should keep the slowest. Records that are
-// not in Seznam's form are left out. Only the first 32 records are read.
+// not in Seznam's form are left out. Only the first 32 records are read. It yields none in the
+// dialects other than RFC9309: their engines ignore the record.
 func (g Group) RequestRates() iter.Seq[Rate] {
 	return func(yield func(Rate) bool) {
 		n := 0
 		for record := range g.Records("request-rate") {
-			if n++; n > maxRates {
+			if n++; n > maxRates || g.p.dialect != RFC9309 {
 				return
 			}
 			if r, ok := parseRate(record.Value); ok && !yield(r) {

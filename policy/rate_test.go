@@ -85,6 +85,17 @@ func TestRequestRateIsReadAsSeznamWritesItOrIgnored(t *testing.T) {
 	}
 }
 
+func TestRequestRateIsIgnoredWhereTheEngineDoes(t *testing.T) {
+	for d, want := range map[policy.Dialect]int{
+		policy.RFC9309: 1, policy.Google: 0, policy.Yandex: 0, policy.Bing: 0, policy.Original: 0,
+	} {
+		g := d.Parse([]byte("User-agent: *\nRequest-rate: 1/10s\nDisallow: /x\n")).Group("*")
+		if got := slices.Collect(g.RequestRates()); len(got) != want {
+			t.Errorf("%v: got %d rates, want %d", d, len(got), want)
+		}
+	}
+}
+
 func TestRequestRatesAreThoseOfTheGroupAndFew(t *testing.T) {
 	file := "Request-rate: 1/1s\nUser-agent: a\nRequest-rate: 1/2s\nDisallow: /\nUser-agent: b\nRequest-rate: nonsense\n" +
 		strings.Repeat("Request-rate: 1/3s\n", 100) + "Disallow: /\n"
