@@ -181,7 +181,7 @@ func (s *Signer) attach(m *message, label string, input httpsfv.InnerList) error
 func (s *Signer) misuse() error {
 	if agentURL(s.Agent) == nil {
 		return fmt.Errorf("sign: Signer.Agent is %q: "+
-			"it must be the https URL under which receivers find your keys", s.Agent)
+			"it must be the https URL under which receivers find your keys, without a user or a fragment", s.Agent)
 	}
 	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
 		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
@@ -189,9 +189,9 @@ func (s *Signer) misuse() error {
 	return nil
 }
 
-// agentURL returns an agent as a URL if it is one of https, else nil.
+// agentURL returns an agent as a URL if it is one of https, else nil. All sites see it: it has no password.
 func agentURL(agent string) *url.URL {
-	if u, err := url.Parse(agent); err == nil && u.Scheme == "https" && u.Host != "" {
+	if u, err := url.Parse(agent); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == "" {
 		return u
 	}
 	return nil

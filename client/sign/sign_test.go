@@ -94,6 +94,8 @@ func TestWhatASignerCannotDoIsAnError(t *testing.T) {
 		{"the published key", &sign.Signer{Key: ed25519.NewKeyFromSeed(seed), Agent: agent}, "https://a.example/", "publishes"},
 		{"no agent", &sign.Signer{Key: key}, "https://a.example/", `Signer.Agent is ""`},
 		{"agent over http", &sign.Signer{Key: key, Agent: "http://bot.example"}, "https://a.example/", "https URL"},
+		{"agent with a password", &sign.Signer{Key: key, Agent: "https://u:p@bot.example"}, "https://a.example/", "without a user"},
+		{"agent with a fragment", &sign.Signer{Key: key, Agent: "https://bot.example/#keys"}, "https://a.example/", "fragment"},
 		{"agent with a line break", &sign.Signer{Key: key, Agent: "https://bot.example/\n"}, "https://a.example/", "Signer.Agent"},
 		{"agent beyond ASCII", &sign.Signer{Key: key, Agent: "https://bøt.example/"}, "https://a.example/", "Signer.Agent"},
 		{"negative lifetime", &sign.Signer{Key: key, Agent: agent, Lifetime: -1}, "https://a.example/", "-1ns"},
