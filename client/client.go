@@ -143,8 +143,9 @@ type Transport struct {
 	// sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no
 	// row of the table has is an error of every request. If nil, robots.txt is not asked about use.
 	//
-	// The labels are asked about one by one: declare those that the pages are really for. What the
-	// pages themselves say about use is for the caller to read; see [PageRules].
+	// The labels are asked about one by one: declare those that the pages are really for. A group for
+	// a policy token, such as Google-Extended, speaks to the crawlers of its owner: it counts for no
+	// other. What the pages themselves say about use is for the caller to read; see [PageRules].
 	Uses []string
 
 	// Agreements are what sites have agreed to in writing. They decide before robots.txt does. If
