@@ -1,18 +1,15 @@
 package serve
 
 // GET /authz, for nginx, Caddy, Traefik and Envoy. web.Gateways finds out which request they ask about;
-// README.md has their configurations. about and judge answer turns as well.
+// README.md has their configurations.
 
 import (
-	"context"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -58,40 +55,6 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
 	v.refuse(w, verdict)
 	return nil
-}
-
-// asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides
-// it.
-type asked struct {
-	answer.Asker
-	text   string
-	url    *url.URL
-	origin fetch.Origin
-	result *fetch.Result
-}
-
-// about finds what is to be known of a URL. If agent is empty, it is that of the service.
-func (v *Service) about(ctx context.Context, text, agent string) (q asked, err error) {
-	q.text = text
-	if q.url, q.origin, err = siteOf("url", text); err != nil {
-		return q, err
-	}
-	if q.Asker, err = v.asker(agent, ""); err != nil {
-		return q, err
-	}
-	q.result, err = v.find(ctx, q.Asker, q.url, q.origin)
-	return q, err
-}
-
-// judge decides about a URL that was asked about at begin, with all that the decision rests on.
-func (v *Service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
-	verdict, err := q.Check(q.url, answer.Reading{Dialect: q.Dialect, Result: q.result}, v.gate.Answer(q.origin, q.result))
-	if err != nil {
-		return nil, noOrigin(err)
-	}
-	verdict.Number, verdict.URL = 1, q.text
-	v.metrics.decided(begin, verdict.Outcome())
-	return verdict, nil
 }
 
 // refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what stands behind the

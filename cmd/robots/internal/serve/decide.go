@@ -1,20 +1,16 @@
 package serve
 
-// GET /v1/decide and /v1/robots, and how every handler comes to a robots.txt: find for a question, lookup for
-// what decides, whole for those who need the file too, which are the page, /v1/robots and as=all.
+// GET /v1/decide and /v1/robots, and what authz and turns ask with as well: about and judge for one URL. Every
+// handler comes to a robots.txt by this file: find for a question, lookup for what decides, whole for those who need
+// the file too, which are the page, /v1/robots and as=all.
 
 import (
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -45,6 +41,40 @@ func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 		}
 	}
 	return k, nil
+}
+
+// asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides
+// it.
+type asked struct {
+	answer.Asker
+	text   string
+	url    *url.URL
+	origin fetch.Origin
+	result *fetch.Result
+}
+
+// about finds what is to be known of a URL. If agent is empty, it is that of the service.
+func (v *Service) about(ctx context.Context, text, agent string) (q asked, err error) {
+	q.text = text
+	if q.url, q.origin, err = siteOf("url", text); err != nil {
+		return q, err
+	}
+	if q.Asker, err = v.asker(agent, ""); err != nil {
+		return q, err
+	}
+	q.result, err = v.find(ctx, q.Asker, q.url, q.origin)
+	return q, err
+}
+
+// judge decides about a URL that was asked about at begin, with all that the decision rests on.
+func (v *Service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
+	verdict, err := q.Check(q.url, answer.Reading{Dialect: q.Dialect, Result: q.result}, v.gate.Answer(q.origin, q.result))
+	if err != nil {
+		return nil, noOrigin(err)
+	}
+	verdict.Number, verdict.URL = 1, q.text
+	v.metrics.decided(begin, verdict.Outcome())
+	return verdict, nil
 }
 
 // decide answers GET /v1/decide with what "robots check --json" writes.
@@ -150,15 +180,6 @@ func (v *Service) get(
 	return res, nil
 }
 
-// fetched is told of each robots.txt that was read: by get, and for turns, which the client.Transport
-// fetches for, by the Trace of the gate.
-func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
-	v.metrics.Fetched(f)
-	if f.Err == nil && f.Result.Err != nil {
-		v.Log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)
-	}
-}
-
 // robots answers GET /v1/robots with what "robots fetch --json" writes.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 	query, err := parameters(r, "origin", "as")
@@ -194,34 +215,3 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 }
-
-// describe answers GET /v1/openapi.json.
-func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
-	w.Header().Set("Cache-Control", "max-age=3600")
-	return v.send(w, mediaJSON, openAPI())
-}
-
-// openAPIText describes what "robots serve" answers. What the subcommands write as well, it
-// takes from schema.json.
-//
-//go:embed openapi.json
-var openAPIText []byte
-
-// openAPI is openapi.json with the definitions of schema.json that it uses among its schemas: one
-// document, which tools need not put together.
-var openAPI = sync.OnceValue(func() []byte {
-	var doc, schema map[string]any
-	defs := strings.ReplaceAll(string(answer.Schema), "#/$defs/", "#/components/schemas/")
-	if err := errors.Join(json.Unmarshal([]byte(defs), &schema), json.Unmarshal(openAPIText, &doc)); err != nil {
-		panic(err)
-	}
-	own := doc["components"].(map[string]any)["schemas"].(map[string]any)
-	for _, name := range []string{"decision", "dialect", "engines", "fetched", "report", "robots", "ruleID", "severity", "statement"} {
-		own[name] = schema["$defs"].(map[string]any)[name]
-	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		panic(err)
-	}
-	return text
-})

@@ -19,14 +19,6 @@ import (
 // The page for people: this file has its handlers, form.go the question, readings.go puts it to each
 // reading of the file, and view.go has what is shown.
 
-// pages adds the page to mux.
-func (v *Service) pages(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", v.question(v.page))
-	mux.Handle("POST /{$}", v.upload(v.page))
-	mux.Handle("POST /repaired", v.upload(v.repaired))
-	page.Files(mux)
-}
-
 // page answers GET / and POST /: the form, with the answer below if a question is in it.
 func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 	view := &pageView{Usual: v.Agent}
