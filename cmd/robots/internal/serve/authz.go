@@ -6,9 +6,7 @@ package serve
 import (
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -38,33 +36,26 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if p != nil {
 		return p
 	}
-	begin := time.Now()
-	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()))
+	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()), "")
 	if err != nil {
 		return err
 	}
 	// What an allowed URL rests on is asked for by people, not by gateways.
 	if a, err := q.Agreed.Decide(q.result.Policy, q.Agent, q.url); err == nil && a.Allowed {
-		v.metrics.decided(begin, "allowed")
+		v.metrics.decided(q.begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}
-	verdict, err := v.judge(begin, q)
+	verdicts, err := v.judge(q)
 	if err != nil {
 		return err
 	}
+	verdict := verdicts[0]
 	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
-	v.refuse(w, verdict)
-	return nil
-}
-
-// refuse writes a refusal: a problem document, and Proxy-Status (RFC 9209 §2.3.13) for what stands behind the
-// gateway: nginx passes on fields of this answer, and not its body.
-func (v *Service) refuse(w http.ResponseWriter, verdict *answer.Verdict) {
-	kind := verdict.Kind()
-	p := web.NewProblem(http.StatusForbidden, kind, "%s", verdict.Because())
+	refusal := web.NewProblem(http.StatusForbidden, verdict.Kind(), "%s", verdict.Because())
 	if verdict.Unreachable() {
-		p.RetryAfter = verdict.Robots.AskAgain()
+		refusal.RetryAfter = verdict.Robots.AskAgain()
 	}
+	// RFC 9209 §2.3.13, for what stands behind the gateway: nginx passes on fields of this answer, and not its body.
 	web.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
-	p.Write(w)
+	return refusal
 }

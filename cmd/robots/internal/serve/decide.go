@@ -47,75 +47,67 @@ func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 // it.
 type asked struct {
 	answer.Asker
+	begin  time.Time
 	text   string
 	url    *url.URL
 	origin fetch.Origin
 	result *fetch.Result
 }
 
-// about finds what is to be known of a URL. If agent is empty, it is that of the service.
-func (v *Service) about(ctx context.Context, text, agent string) (q asked, err error) {
-	q.text = text
-	if q.url, q.origin, err = siteOf("url", text); err != nil {
+// about finds what is to be known of a URL. If agent or as is empty, it is that of the service.
+func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, err error) {
+	q.begin, q.text = time.Now(), text
+	if q.Asker, err = v.asker(agent, as); err != nil {
 		return q, err
 	}
-	if q.Asker, err = v.asker(agent, ""); err != nil {
+	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
 	}
 	q.result, err = v.find(ctx, q.Asker, q.url, q.origin)
 	return q, err
 }
 
-// judge decides about a URL that was asked about at begin, with all that the decision rests on.
-func (v *Service) judge(begin time.Time, q asked) (*answer.Verdict, error) {
-	verdict, err := q.Check(q.url, answer.Reading{Dialect: q.Dialect, Result: q.result}, v.gate.Answer(q.origin, q.result))
-	if err != nil {
-		return nil, noOrigin(err)
+// judge decides by each reading that q wants, with all that the decision rests on. For one dialect there is one.
+func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
+	came := v.gate.Answer
+	if q.All {
+		came = v.answerOf
 	}
-	verdict.Number, verdict.URL = 1, q.text
-	v.metrics.decided(begin, verdict.Outcome())
-	return verdict, nil
+	var outcomes []string
+	for _, r := range q.Readings(q.result) {
+		verdict, err := q.Check(q.url, r, came(q.origin, r.Result))
+		if err != nil {
+			return nil, noOrigin(err)
+		}
+		verdict.Number, verdict.URL = 1, q.text
+		verdicts, outcomes = append(verdicts, verdict), append(outcomes, verdict.Outcome())
+	}
+	v.metrics.decided(q.begin, outcomes...)
+	return verdicts, nil
 }
 
 // decide answers GET /v1/decide with what "robots check --json" writes.
-func (v *Service) decide(w http.ResponseWriter, r *http.Request) error {
-	query, err := parameters(r, "url", "agent", "as")
+func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	q, err := v.about(r.Context(), query.Get("url"), query.Get("agent"), query.Get("as"))
 	if err != nil {
 		return err
 	}
-	k, err := v.asker(query.Get("agent"), query.Get("as"))
-	if err != nil {
-		return err
-	}
-	u, o, err := siteOf("url", query.Get("url"))
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	res, err := v.find(r.Context(), k, u, o)
-	if err != nil {
-		return err
-	}
-	came, media, release := v.gate.Answer, mediaJSON, func() {}
-	if k.All { // each reads the file anew
-		came, media = v.answerOf, mediaNDJSON
-		if release, err = v.admit(r.Context(), costOfParse*int64(len(res.Body))); err != nil {
+	media, release := mediaJSON, func() {}
+	if q.All { // each reads the file anew
+		media = mediaNDJSON
+		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.result.Body))); err != nil {
 			return err
 		}
 	}
 	defer release()
-	var out shell.Output
-	var outcomes []string
-	for _, r := range k.Readings(res) {
-		verdict, err := k.Check(u, r, came(o, r.Result))
-		if err != nil {
-			return noOrigin(err)
-		}
-		verdict.Number, verdict.URL = 1, query.Get("url")
-		out.Verdict(verdict)
-		outcomes = append(outcomes, verdict.Outcome())
+	verdicts, err := v.judge(q)
+	if err != nil {
+		return err
 	}
-	v.metrics.decided(begin, outcomes...)
+	var out shell.Output
+	for _, verdict := range verdicts {
+		out.Verdict(verdict)
+	}
 	release()
 	return v.send(w, media, out.Bytes())
 }
@@ -181,11 +173,7 @@ func (v *Service) get(
 }
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes.
-func (v *Service) robots(w http.ResponseWriter, r *http.Request) error {
-	query, err := parameters(r, "origin", "as")
-	if err != nil {
-		return err
-	}
+func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	k, err := v.asker("", query.Get("as"))
 	if err != nil {
 		return err

@@ -26,10 +26,10 @@ type pageForm struct {
 	As     string // a dialect; empty: that of the crawler
 }
 
-// readForm reads the form from a query. What is too long is emptied in f, because the page shows f with the
+// parseForm reads the form from a query. What is too long is emptied in f, because the page shows f with the
 // error.
-func readForm(r *http.Request) (f pageForm, err error) {
-	q, err := parameters(r, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
+func parseForm(query string) (f pageForm, err error) {
+	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
 	if err != nil {
 		return f, err
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/transform"
@@ -25,20 +26,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// matchQuestion is the body of POST /v1/match without its URLs, of which there may be millions.
-type matchQuestion struct {
-	answer.Question
-	Agent, As string
-
-	urls  int64 // where they begin in the body
-	asked bool  // there are any
-}
-
 // match answers POST /v1/match with what "robots match --json" writes. Nothing is fetched.
-func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
-	if _, err := parameters(r); err != nil {
-		return err
-	}
+func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	spool, err := v.body(w, r, maxBody, mediaJSON)
 	if err != nil {
 		return err
@@ -55,7 +44,7 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
-	to, number := web.Paced{Writer: w, Patience: v.Limits.Answer}, 0
+	to, number := &web.Paced{Writer: w, Patience: v.Limits.Answer}, 0
 	list := json.NewDecoder(from)
 	list.Token() // its bracket
 	err = eachURL(list, func(url string) error {
@@ -65,12 +54,11 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
 		if out.Len() < shell.BatchBytes {
 			return nil
 		}
-		_, err := to.Write(out.Bytes())
-		out.Reset()
+		_, err := out.WriteTo(to)
 		return err
 	})
 	if err == nil {
-		_, err = to.Write(out.Bytes())
+		_, err = out.WriteTo(to)
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // what was answered must not pass for all
@@ -78,11 +66,12 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// matching is a question that was read, with the group that answers it.
+// matching is a question that was read, without its URLs, of which there may be millions.
 type matching struct {
 	answer.Asker
-	group policy.Group
-	urls  int64 // where they begin in the body
+	group policy.Group // that answers it
+	urls  int64        // where they begin in the body
+	asked bool         // there are any
 }
 
 // matching reads a question. What is large in it is held until it is released: the policy, while the client
@@ -95,11 +84,22 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 		return m, nil, err
 	}
 	defer read()
-	q, text, err := readMatch(spool)
+	body, err := spool.Reader(0)
 	if err != nil {
 		return m, nil, err
 	}
-	if m.Asker, err = v.asker(q.Agent, q.As); err != nil {
+	var q answer.Question
+	var agent, as string
+	if err := readObject(body, map[string]any{
+		"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &agent, "as": &as, "urls": m.readURLs,
+	}); err != nil {
+		return m, nil, notRead(err)
+	}
+	text, err := m.file(&q)
+	if err != nil {
+		return m, nil, err
+	}
+	if m.Asker, err = v.asker(agent, as); err != nil {
 		return m, nil, err
 	}
 	if m.All {
@@ -112,34 +112,26 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 			return m, nil, web.Busy()
 		}
 	}
-	m.group, m.urls = p.Group(m.Agent), q.urls
+	m.group = p.Group(m.Agent)
 	return m, release, nil
 }
 
-// readMatch reads all of the body, and the file in it.
-func readMatch(spool *web.Spool) (q matchQuestion, text []byte, err error) {
-	body, err := spool.Reader(0)
-	if err != nil {
-		return q, nil, err
-	}
-	if err := readObject(body, map[string]any{
-		"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &q.Agent, "as": &q.As, "urls": q.readURLs,
-	}); err != nil {
-		return q, nil, notRead(err)
-	}
-	if !q.asked {
-		return q, nil, web.BadParameter("urls", "urls is missing or empty")
+// file is the text of the file in q, about which m has to ask something.
+func (m *matching) file(q *answer.Question) ([]byte, error) {
+	if !m.asked {
+		return nil, web.BadParameter("urls", "urls is missing or empty")
 	}
 	if q.Robots == nil && q.RobotsB64 == nil {
-		return q, nil, web.BadParameter("robots", "robots is missing: give the text of the file")
+		return nil, web.BadParameter("robots", "robots is missing: give the text of the file")
 	}
-	if text, err = q.File(); err != nil {
-		return q, nil, web.BadParameter("robots_b64", "%v", err)
+	text, err := q.File()
+	if err != nil {
+		return nil, web.BadParameter("robots_b64", "%v", err)
 	}
 	if len(text) > maxText {
-		return q, nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
+		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
 	}
-	return q, text, nil
+	return text, nil
 }
 
 // readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
@@ -190,16 +182,16 @@ func readObject(from io.Reader, fields map[string]any) (err error) {
 }
 
 // readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it.
-func (q *matchQuestion) readURLs(d *json.Decoder) error {
-	q.asked = false
+func (m *matching) readURLs(d *json.Decoder) error {
+	m.asked = false
 	switch t, err := d.Token(); {
 	case err != nil || t == nil:
 		return err
 	case t != json.Delim('['):
 		return web.BadParameter("urls", "urls is no list")
 	}
-	q.urls = d.InputOffset() - 1
-	return eachURL(d, func(string) error { q.asked = true; return nil })
+	m.urls = d.InputOffset() - 1
+	return eachURL(d, func(string) error { m.asked = true; return nil })
 }
 
 // eachURL calls visit for the URLs of a list, whose bracket was read.
@@ -221,11 +213,7 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 }
 
 // lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF.
-func (v *Service) lint(w http.ResponseWriter, r *http.Request) error {
-	query, err := parameters(r, "format")
-	if err != nil {
-		return err
-	}
+func (v *Service) lint(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	write, media := lint.WriteJSON, mediaJSON
 	switch format := query.Get("format"); format {
 	case "", "json":
@@ -234,20 +222,11 @@ func (v *Service) lint(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return web.BadParameter("format", "no format is called %s: it is json or sarif", answer.Quoted(format))
 	}
-	spool, err := v.body(w, r, maxText, "text/plain", "application/octet-stream", "")
-	if err != nil {
-		return err
-	}
-	defer spool.Close()
-	release, err := v.admit(r.Context(), costOfLint*spool.Size())
+	text, release, err := v.text(w, r, maxText, costOfLint, "text/plain", "application/octet-stream", "")
 	if err != nil {
 		return err
 	}
 	return v.answer(w, http.StatusOK, media, release, func(to io.Writer) error {
-		text, err := readAll(spool)
-		if err != nil {
-			return err
-		}
 		return write(to, answer.Linted("-", text))
 	})
 }

@@ -36,11 +36,9 @@ func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 // askPage reads the question into view, and answers it if there is one. What that takes of memory has to be
 // released, with an error too: release is never nil.
 func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView) (release func(), err error) {
-	release, err = v.readForm(w, r, &view.Form)
 	f := &view.Form
-	if view.Form.Agent == "" {
-		view.Form.Agent = v.Agent
-	}
+	*f, release, err = v.readForm(w, r)
+	f.Agent = cmp.Or(f.Agent, v.Agent)
 	switch {
 	case err != nil || f.Pasted && f.Robots == "" || !f.Pasted && f.Site == "":
 		return release, err
@@ -52,12 +50,11 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if err != nil {
 		return release, err
 	}
+	view.Answer = a
 	if f.Pasted {
-		view.Answer = a
 		return release, a.pasted(r.Context())
 	}
 	release() // not while a site is waited for
-	release = func() {}
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
 	u, o, res, err := v.fileOf(ctx, f.Site)
@@ -72,9 +69,8 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		}
 	}
 	if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
-		return func() {}, err
+		return release, err
 	}
-	view.Answer = a
 	if f.Edit {
 		return release, a.edited(ctx, u, res)
 	}
@@ -101,39 +97,29 @@ func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.
 	return u, o, res, err
 }
 
-// readForm reads the query, or the body of a POST, into f.
-func (v *Service) readForm(w http.ResponseWriter, r *http.Request, f *pageForm) (release func(), err error) {
-	// A POST is read as if its body were the query, so that both are checked by the same rules.
-	asked, release := r, func() {}
+// readForm reads the form from the query, or from the body of a POST, where the same rules hold.
+func (v *Service) readForm(w http.ResponseWriter, r *http.Request) (f pageForm, release func(), err error) {
+	query, release := r.URL.RawQuery, func() {}
 	if r.Method == http.MethodPost {
-		spool, err := v.body(w, r, maxBody, "application/x-www-form-urlencoded")
-		if err != nil {
-			return release, err
+		var body []byte
+		if body, release, err = v.text(w, r, maxBody, costOfPage, "application/x-www-form-urlencoded"); err != nil {
+			return f, release, err
 		}
-		defer spool.Close()
-		if release, err = v.admit(r.Context(), costOfPage*spool.Size()); err != nil {
-			return func() {}, err
-		}
-		data, err := readAll(spool)
-		if err != nil {
-			return release, err
-		}
-		asked = &http.Request{URL: &url.URL{RawQuery: string(data)}}
+		query = string(body)
 	}
-	*f, err = readForm(asked)
-	return release, err
+	f, err = parseForm(query)
+	return f, release, err
 }
 
 // repaired answers POST /repaired with the file of the form, or of the site in it, in which the
 // replacements stand that change no verdict.
 func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
-	var f pageForm
-	release, err := v.readForm(w, r, &f)
+	f, release, err := v.readForm(w, r)
 	if err != nil {
 		release()
 		return err
 	}
-	fix := func() ([]byte, []lint.Finding) { return lint.Fix([]byte(f.Robots), nil) }
+	file := lint.Answer{Body: []byte(f.Robots)}
 	if !f.Pasted {
 		release()
 		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
@@ -145,12 +131,11 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
 			return err
 		}
-		served := answer.Served(o, res)
-		fix = func() ([]byte, []lint.Finding) { return served.Fix(nil) }
+		file = answer.Served(o, res)
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
 	return v.answer(w, http.StatusOK, "text/plain; charset=utf-8", release, func(to io.Writer) error {
-		fixed, _ := fix()
+		fixed, _ := file.Fix(nil)
 		_, err := to.Write(fixed)
 		return err
 	})

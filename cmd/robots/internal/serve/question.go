@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -28,11 +27,11 @@ const (
 	mediaNDJSON = "application/x-ndjson"
 )
 
-// parameters reads the query, in which each of names may be once, and nothing else. A name
+// parameters reads a query, or a form in a body, in which each of names may be once, and nothing else. A name
 // that is misspelt must not be answered as if it were not there.
-func parameters(r *http.Request, names ...string) (url.Values, error) {
+func parameters(raw string, names ...string) (url.Values, error) {
 	// A semicolon is a part of the value for browsers (URL Standard §5.1), and an error for net/url.
-	raw := strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
+	raw = strings.ReplaceAll(raw, ";", "%3B")
 	query, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, web.BadParameter(malformedIn(raw), "the query: %v", err)
@@ -132,15 +131,6 @@ func problemOf(err error) *web.Problem {
 		return web.Busy()
 	}
 	return web.Unavailable(err.Error())
-}
-
-// readAll is what has been spooled, in memory that has to be admitted before.
-func readAll(spool *web.Spool) ([]byte, error) {
-	from, err := spool.Reader(0)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(from)
 }
 
 // readField reads a value. What is of another type is the problem of the field inside it, or else

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -46,19 +47,22 @@ type handler func(http.ResponseWriter, *http.Request) error
 func (v *Service) Handler(draining context.Context) http.Handler {
 	v.draining = draining
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, allowed(mux, r)) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(mux, w, r) })
 	web.Health(draining, mux, "service", v.gate.Ping)
-	mux.Handle("GET /v1/decide", v.question(ownOrigin(v.decide)))
-	mux.Handle("POST /v1/decide", v.question(v.stream))
-	mux.Handle("GET /v1/robots", v.question(ownOrigin(v.robots)))
-	mux.Handle("POST /v1/match", v.upload(v.match))
-	mux.Handle("POST /v1/lint", v.upload(v.lint))
-	mux.Handle("POST /v1/turns", v.problems(v.turn)) // bounded apart: who waits for a turn blocks no question
-	mux.Handle("POST /v1/turns/{id}", v.problems(v.endTurn))
-	mux.Handle("DELETE /v1/turns/{id}", v.problems(v.endTurn))
+	mux.Handle("GET /v1/decide", v.question(ownOrigin(query(v.decide, "url", "agent", "as"))))
+	mux.Handle("POST /v1/decide", v.question(query(v.stream, "agent", "as")))
+	mux.Handle("GET /v1/robots", v.question(ownOrigin(query(v.robots, "origin", "as"))))
+	mux.Handle("POST /v1/match", v.upload(query(v.match)))
+	mux.Handle("POST /v1/lint", v.upload(query(v.lint, "format")))
+	mux.Handle("POST /v1/turns", v.problems(query(v.turn))) // bounded apart: who waits for a turn blocks no question
+	mux.Handle("POST /v1/turns/{id}", v.problems(query(v.endTurn)))
+	mux.Handle("DELETE /v1/turns/{id}", v.problems(query(v.endTurn)))
 	mux.Handle("GET /v1/openapi.json", v.problems(v.describe))
 	mux.Handle("GET /metrics", v.metrics)
-	v.pages(mux)
+	mux.Handle("GET /{$}", v.question(v.page))
+	mux.Handle("POST /{$}", v.upload(v.page))
+	mux.Handle("POST /repaired", v.upload(v.repaired))
+	page.Files(mux)
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
 	own, authz := cross.Handler(mux), v.question(v.authorize)
@@ -83,15 +87,13 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 // own answers what is not for gateways: the Host field and the token are looked at first, in this order,
 // since a page that has been rebound to this address could ask for anything. Probes have no token to bring.
 func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	if p := v.Guard.CheckHost(r); p != nil {
+	p := v.Guard.CheckHost(r)
+	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; p == nil && !probe {
+		p = v.Guard.CheckToken(w, r)
+	}
+	if p != nil {
 		p.Write(w)
 		return
-	}
-	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; !probe {
-		if p := v.Guard.CheckToken(w, r); p != nil {
-			p.Write(w)
-			return
-		}
 	}
 	next.ServeHTTP(w, r)
 }
@@ -123,6 +125,17 @@ func ownOrigin(h handler) handler {
 
 func otherOrigin() *web.Problem {
 	return web.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
+}
+
+// query makes a handler of one that is given the query, in which each of names may be once, and nothing else.
+func query(h func(http.ResponseWriter, *http.Request, url.Values) error, names ...string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := parameters(r.URL.RawQuery, names...)
+		if err != nil {
+			return err
+		}
+		return h(w, r, q)
+	}
 }
 
 // upload makes a handler of one that reads a body, and refuses when the service ends. Slow clients must not
@@ -157,7 +170,16 @@ const longest = time.Hour
 
 // notFound tells apart a path that is not there and one that takes other methods, which a mux with a handler
 // for "/" does not.
-func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
+func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		// The mux is asked as if r had this method.
+		other := *r
+		other.Method = m
+		if _, pattern := mux.Handler(&other); pattern != "/" {
+			allowed = append(allowed, m)
+		}
+	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		web.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", answer.Brief(r.URL.Path), answer.Brief(r.Method)).Write(w)
@@ -165,27 +187,6 @@ func notFound(w http.ResponseWriter, r *http.Request, allowed []string) {
 	}
 	web.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
 		answer.Brief(r.Method), answer.Brief(r.URL.Path)).Write(w)
-}
-
-// allowed are the methods that the path of r has a handler for.
-func allowed(mux *http.ServeMux, r *http.Request) (methods []string) {
-	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
-		// The mux is asked as if r had this method.
-		other := *r
-		other.Method = m
-		if _, pattern := mux.Handler(&other); pattern != "/" {
-			methods = append(methods, m)
-		}
-	}
-	return methods
-}
-
-// pages adds the page to mux.
-func (v *Service) pages(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", v.question(v.page))
-	mux.Handle("POST /{$}", v.upload(v.page))
-	mux.Handle("POST /repaired", v.upload(v.repaired))
-	page.Files(mux)
 }
 
 // describe answers GET /v1/openapi.json.

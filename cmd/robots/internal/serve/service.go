@@ -91,7 +91,8 @@ func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 }
 
 // admit waits until there is memory for work that takes n bytes, no longer than Limits.Question. It must be
-// released before the client is waited for, or one that stalls would hold it. release may be called twice.
+// released before the client is waited for, or one that stalls would hold it. release may be called twice, and
+// is never nil.
 func (v *Service) admit(ctx context.Context, n int64) (release func(), err error) {
 	waits, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
@@ -100,7 +101,7 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 		from = v.small
 	}
 	if release, err = from.Take(waits, n); err != nil {
-		return nil, cmp.Or(ctx.Err(), error(web.Busy()))
+		return func() {}, cmp.Or(ctx.Err(), error(web.Busy()))
 	}
 	return release, nil
 }
@@ -163,4 +164,27 @@ func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types
 		return nil, web.Busy()
 	}
 	return nil, web.BadParameter("body", "the body could not be read: %v", err)
+}
+
+// text is body for what is read into memory, and waits for room: the work that follows takes cost bytes for
+// each. With an error there is nothing to release.
+func (v *Service) text(
+	w http.ResponseWriter, r *http.Request, most, cost int64, types ...string,
+) (data []byte, release func(), err error) {
+	spool, err := v.body(w, r, most, types...)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	defer spool.Close()
+	if release, err = v.admit(r.Context(), cost*spool.Size()); err != nil {
+		return nil, release, err
+	}
+	from, err := spool.Reader(0)
+	if err == nil {
+		data, err = io.ReadAll(from)
+	}
+	if err != nil {
+		release()
+	}
+	return data, release, err
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -22,11 +23,7 @@ import (
 // stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines too, in the order
 // of the lines. Once it has begun, no status can tell of a failure: it ends the connection, which clients
 // notice.
-func (v *Service) stream(w http.ResponseWriter, r *http.Request) error {
-	query, err := parameters(r, "agent", "as")
-	if err != nil {
-		return err
-	}
+func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
@@ -159,16 +156,13 @@ func (s *decider) answer(questions []streamed) error {
 	return s.flush()
 }
 
-// flush counts what is answered, and sends it.
+// flush counts what is answered, and sends it. If there is nothing, nothing is sent, not even the header.
 func (s *decider) flush() error {
-	if s.out.Len() == 0 {
-		return nil
-	}
 	for outcome, n := range s.tally {
 		s.metrics.decisions.WithLabelValues(outcome).Add(float64(n))
 	}
 	clear(s.tally)
-	_, err := s.writer.Write(s.out.Bytes())
-	s.out.Reset()
+	_, err := s.out.WriteTo(s.writer)
+	s.out.Reset() // after an error there is no use in trying again
 	return err
 }

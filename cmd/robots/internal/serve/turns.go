@@ -6,6 +6,7 @@ package serve
 // to its lease.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ const (
 
 // turn answers POST /v1/turns: it decides, and waits for the turn of what is allowed. If the client has hung
 // up by then, it never learns the ID. The turn is then ended at once, because others wait for it.
-func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
+func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	q, wait, err := v.readTurn(w, r)
 	if err != nil {
 		return err
@@ -51,10 +52,9 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	if !v.turns.Reserve() {
 		return web.Busy()
 	}
-	// The reserved place is the lease's from Add on. On every other way out it is given back here.
-	given := false
+	var turn *client.Turn
 	defer func() {
-		if !given {
+		if turn == nil { // else its lease has the place
 			v.turns.Release()
 		}
 	}()
@@ -64,7 +64,8 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 	defer context.AfterFunc(v.draining, func() { cancel(ending) })()
 	// An error here is that of the question, of a client that has gone, or of the service that ends: the last
 	// has the cause that was given above.
-	answer, turn, err := v.take(ctx, q, wait)
+	var answer *turnAnswer
+	answer, turn, err = v.take(ctx, q, wait)
 	if err != nil && context.Cause(ctx) == error(ending) {
 		return ending
 	}
@@ -72,7 +73,6 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if turn != nil {
-		given = true
 		id, until := v.turns.Add(turn)
 		until = until.UTC().Truncate(time.Millisecond)
 		delay := turn.Delay().String()
@@ -103,15 +103,15 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
 	}
 	for range 3 {
-		begin := time.Now()
-		about, err := v.about(ctx, q.URL, q.Agent)
+		about, err := v.about(ctx, q.URL, q.Agent, "")
 		if err != nil {
 			return nil, nil, err
 		}
-		verdict, err := v.judge(begin, about)
+		verdicts, err := v.judge(about)
 		if err != nil {
 			return nil, nil, err
 		}
+		verdict := verdicts[0]
 		said := &turnAnswer{Allowed: verdict.Allowed, Decision: verdict}
 		if !verdict.Allowed {
 			if verdict.Unreachable() {
@@ -152,9 +152,6 @@ func inSeconds(d time.Duration) *float64 {
 
 // readTurn reads the body of POST /v1/turns, and how long it is willing to wait.
 func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
-	if _, err := parameters(r); err != nil {
-		return q, 0, err
-	}
 	if err := v.readJSON(w, r, map[string]any{"url": &q.URL, "agent": &q.Agent, "wait": &q.Wait}, mediaJSON); err != nil {
 		return q, 0, err
 	}
@@ -170,10 +167,7 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 
 // endTurn answers POST and DELETE /v1/turns/ID. A status is told to the Pacer, which backs off after a 429 or
 // a 5xx, and after 0, which means that no answer came. Without one, nothing is said about the site.
-func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
-	if _, err := parameters(r); err != nil {
-		return err
-	}
+func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	var status *int
 	var retryAfter string // as the field
 	if err := v.readJSON(w, r, map[string]any{"status": &status, "retry_after": &retryAfter}, mediaJSON, ""); err != nil {
@@ -197,21 +191,12 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request) error {
 // readJSON reads a small body that is one object. With more than one of types, which then has "" among them,
 // an empty body is allowed, and changes nothing.
 func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[string]any, types ...string) error {
-	spool, err := v.body(w, r, maxJSON, types...)
-	if err != nil {
-		return err
-	}
-	defer spool.Close()
-	release, err := v.admit(r.Context(), costOfJSON*spool.Size())
+	body, release, err := v.text(w, r, maxJSON, costOfJSON+1, types...) // 1 for the text itself
 	if err != nil {
 		return err
 	}
 	defer release()
-	body, err := spool.Reader(0)
-	if err != nil {
-		return err
-	}
-	err = readObject(body, fields)
+	err = readObject(bytes.NewReader(body), fields)
 	if err == nil || err == io.EOF && len(types) > 1 {
 		return nil
 	}
