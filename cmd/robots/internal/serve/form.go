@@ -4,6 +4,7 @@ package serve
 // of page.html, and links that people keep have them.
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,14 +70,10 @@ func (f *pageForm) Link() string {
 	if len(f.Robots) > maxLink {
 		return ""
 	}
-	q := url.Values{}
-	for name, value := range map[string]string{
-		"site": f.Site, "urls": strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", "")), "agent": f.Agent, "as": f.As,
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
+	q := url.Values{
+		"site": {f.Site}, "urls": {strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", ""))}, "agent": {f.Agent}, "as": {f.As},
 	}
+	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
 	if f.Parts {
 		q.Set("parts", "1")
 	}

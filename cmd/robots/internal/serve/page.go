@@ -25,9 +25,8 @@ func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 	release, err := v.askPage(w, r, view)
 	status := http.StatusOK
 	if err != nil {
-		p := *problemOf(err)
-		p.Detail = answer.Visible(p.Detail)
-		view.Problem, view.Answer, status = &p, nil, p.Status
+		view.Problem, view.Answer = problemOf(err), nil
+		status = view.Problem.Status
 	}
 	page.Protect(w.Header())
 	return v.answer(w, status, page.Media, release, func(to io.Writer) error { return page.Write(to, view) })
@@ -74,8 +73,8 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if f.Edit {
 		return release, a.edited(ctx, u, res)
 	}
-	if err = a.site(ctx, u, o, res); err == nil {
-		a.Came.bridged(v.lookup(site.Ended, o, a.as))
+	if err = a.site(ctx, u, o, res, v.answerOf); err == nil {
+		a.Came.bridged(v.lookup(site.Ended, o, a.dialect))
 	}
 	return release, err
 }
@@ -152,10 +151,9 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	if who.All {
 		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
 	}
-	if f.As == "" {
-		who.Dialect = c.dialect
+	if c.Token = who.Agent; f.As != "" {
+		c.dialect = who.Dialect
 	}
 	lines, err := f.lines()
-	return &pageAnswer{answerOf: v.answerOf, Form: f, lines: lines, as: who.Dialect, also: c.also, kept: map[int]bool{},
-		Agent: who.Agent, Reader: readers[who.Dialect]}, err
+	return &pageAnswer{crawler: *c, Form: f, lines: lines, Reader: readers[c.dialect]}, err
 }

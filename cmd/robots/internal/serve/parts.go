@@ -86,7 +86,7 @@ func partOf(t html.Token) string {
 			ref = strings.TrimSpace(a.Val)
 		}
 	}
-	if t.Data == "link" && !slices.ContainsFunc(strings.Fields(rel), func(r string) bool { return strings.EqualFold(r, "stylesheet") }) {
+	if t.Data == "link" && !slices.Contains(strings.Fields(strings.ToLower(rel)), "stylesheet") {
 		return ""
 	}
 	return ref

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,13 +20,21 @@ import (
 // readings, have the file linted, and go on in decide, which asks each question (ask, mark) and then makes
 // the table and the file.
 
+// pageReading is the file in a dialect.
+type pageReading struct {
+	answer.Reading
+	robots *answer.Answer // how it came; nil: it was pasted
+}
+
 // reading is that of the file in a dialect. There is one for each.
-func (a *pageAnswer) reading(d policy.Dialect) answer.Reading {
+func (a *pageAnswer) reading(d policy.Dialect) pageReading {
 	return a.readings[slices.Index(answer.Dialects[:], d)]
 }
 
 // site answers about a site, as "robots check" does. What follows its name is the first question.
-func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result) error {
+func (a *pageAnswer) site(
+	ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result, came func(fetch.Origin, *fetch.Result) *answer.Answer,
+) error {
 	lines := a.lines
 	// The URL that names the site is a question itself, unless it is only a name and there are others.
 	if len(lines) == 0 || u.RequestURI() != "/" || a.Form.Parts {
@@ -38,13 +47,10 @@ func (a *pageAnswer) site(ctx context.Context, u *url.URL, o fetch.Origin, res *
 		}
 		a.URLs = append(a.URLs, q)
 	}
-	a.readings = answer.InAllDialects(res)
-	mine := a.reading(a.as)
-	a.robots = map[policy.Dialect]*answer.Answer{}
-	for _, r := range a.readings {
-		a.robots[r.Dialect] = a.answerOf(o, r.Result)
+	for _, r := range answer.InAllDialects(res) {
+		a.readings = append(a.readings, pageReading{r, came(o, r.Result)})
 	}
-	a.Came = newCame(mine.Result, answer.NewFetched(mine.Result, a.robots[a.as]))
+	a.Came = newCame(a.reading(a.dialect))
 	// What did not answer served nothing that could be judged.
 	if res.StatusCode != 0 {
 		served := answer.Served(o, res)
@@ -97,8 +103,8 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 		q.target, q.err = answer.ReadTarget(policy.RFC9309, line, false)
 		a.URLs = append(a.URLs, q)
 	}
-	for _, d := range answer.Dialects {
-		a.readings = append(a.readings, answer.Reading{Dialect: d, Result: &fetch.Result{Policy: d.Parse(text), Dialect: d, Body: text}})
+	for _, r := range answer.InAllDialects(&fetch.Result{StatusCode: http.StatusOK, Body: text}) {
+		a.readings = append(a.readings, pageReading{Reading: r})
 	}
 	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
 	return a.decide(ctx)
@@ -118,26 +124,26 @@ func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) 
 
 // decide answers all questions, until the client has gone.
 func (a *pageAnswer) decide(ctx context.Context) error {
-	mine := a.reading(a.as)
-	token := crawler{a.Agent, a.as, a.also}.obeys(mine.Result.Policy)
-	b, marks := mine.Bound(token), map[int]*pageMark{}
+	mine := a.reading(a.dialect)
+	token := a.obeys(mine.Result.Policy)
+	f := &pageFile{reading: mine.Reading, bound: mine.Bound(token), kept: map[int]bool{}, marks: map[int]*pageMark{}}
 	for _, u := range a.URLs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		u.Alone = len(a.URLs) == 1
-		a.ask(u, token, b, marks)
+		a.ask(u, token, f)
 	}
 	if mine.Result.Body != nil {
-		a.table()
-		a.show(mine, b, marks)
+		a.table(f.kept)
+		a.show(f)
 	}
 	return nil
 }
 
-// ask puts a question to all readings, with the crawler's token in each. Only the reading of a.as is marked
-// in the file and is the answer; the others stand beside it.
-func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[int]*pageMark) {
+// ask puts a question to all readings, with the crawler's token in each. Only the reading of its own dialect
+// is marked in the file and is the answer; the others stand beside it.
+func (a *pageAnswer) ask(u *pageURL, token string, f *pageFile) {
 	for _, r := range a.readings {
 		d, err := u.decide(r.Result.Policy, token)
 		if err != nil {
@@ -148,35 +154,32 @@ func (a *pageAnswer) ask(u *pageURL, token string, b *answer.Bound, marks map[in
 			return
 		}
 		v := answer.NewVerdict(u.URL, d)
-		if v.Robots = a.robots[r.Dialect]; v.Robots != nil && v.Robots.Error != nil {
+		if v.Robots = r.robots; v.Robots != nil && v.Robots.Error != nil {
 			v.Error = *v.Robots.Error
 		}
 		v.Rule, v.Group = answer.Visible(v.Rule), answer.Visible(v.Group)
 		said := pageVerdict{v, readers[r.Dialect]}
 		u.Dialects = append(u.Dialects, said)
-		if r.Dialect == a.as {
+		if r.Dialect == a.dialect {
 			u.Answer, a.Group = &said, v.Group
-			u.mark(b, d.Decision, marks)
+			u.mark(f, d.Decision)
 		}
-	}
-	for _, d := range u.Dialects {
 		// By another line is another answer, even with the same verdict.
-		if first := u.Dialects[0]; d.Allowed != first.Allowed || d.Because() != first.Because() {
-			u.Differ = true
-		}
+		first := &u.Dialects[0]
+		u.Differ = u.Differ || said.Allowed != first.Allowed || said.Because() != first.Because()
 	}
 }
 
 // mark keeps the lines that d rests on, and marks them in the file.
-func (u *pageURL) mark(b *answer.Bound, d policy.Decision, marks map[int]*pageMark) {
-	for _, l := range b.Explain(u.target, d) {
-		m := marks[l.Number]
-		if m == nil {
-			m = new(pageMark)
-			marks[l.Number] = m
+func (u *pageURL) mark(f *pageFile, d policy.Decision) {
+	for _, l := range f.bound.Explain(u.target, d) {
+		m := f.mark(l.Number)
+		at, agent := slices.BinarySearchFunc(f.bound.Agents, l.Number, func(a lint.Line, n int) int { return a.Number - n })
+		if agent {
+			m.Agent, m.First = true, at == 0
+		} else {
+			m.add(u, l.Decides, d.Allowed)
 		}
-		_, agent := slices.BinarySearchFunc(b.Agents, l.Number, func(a lint.Line, n int) int { return a.Number - n })
-		m.add(u, l.Decides, agent, d.Allowed)
 		if l.Decides || len(u.Excerpt) < maxExcerpt {
 			l.Text, _ = shorten(l.Text)
 			u.Excerpt = append(u.Excerpt, pageExcerpt{l, agent})
@@ -192,12 +195,10 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	if a.Unlinted = size > lintAtOnce && !a.Form.Lint; a.Unlinted {
 		return
 	}
-	about := map[string]string{}
-	for _, r := range lint.Rules() {
-		about[r.ID] = r.URL()
-	}
+	found := findings()
+	slices.SortStableFunc(found, func(f, g lint.Finding) int { return cmp.Compare(f.Line, g.Line) })
 	counts := map[lint.Severity]int{}
-	for _, f := range findings() {
+	for _, f := range found {
 		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
 		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
 		replacement := strings.Split(f.Replacement, "\n")
@@ -206,14 +207,11 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 		}
 		f.Replacement = strings.Join(replacement, "\n")
 		counts[f.Severity]++
-		if m := (pageMistake{f, about[f.ID]}); f.Severity == lint.SeverityInfo {
-			a.Remarks = append(a.Remarks, m)
+		if f.Severity == lint.SeverityInfo {
+			a.Remarks = append(a.Remarks, pageMistake{f})
 		} else {
-			a.Mistakes = append(a.Mistakes, m)
+			a.Mistakes = append(a.Mistakes, pageMistake{f})
 		}
-	}
-	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
-		slices.SortStableFunc(all, func(f, g pageMistake) int { return cmp.Compare(f.Line, g.Line) })
 	}
 	for s, what := range []string{lint.SeverityError: "error", lint.SeverityWarning: "warning", lint.SeverityInfo: "remark"} {
 		if n := counts[lint.Severity(s)]; n > 0 {
@@ -225,12 +223,11 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 // table answers for each crawler of the list, in the dialect of its engine, by its own group. Those with the
 // same answers share a row. The first row is that of the crawler that was asked about. What decides anywhere
 // in the table is kept in the file, beyond maxPageLines too: the table links to it.
-func (a *pageAnswer) table() {
-	mine := crawler{a.Agent, a.as, a.also}
-	all := append([]crawler{mine}, allCrawlers()...)
+func (a *pageAnswer) table(kept map[int]bool) {
+	all := append([]crawler{a.crawler}, allCrawlers()...)
 	all = append(all, crawler{anyOther, policy.RFC9309, ""})
 	for i, c := range all {
-		if i > 0 && strings.EqualFold(c.Token, a.Agent) {
+		if i > 0 && strings.EqualFold(c.Token, a.Token) {
 			continue
 		}
 		p := a.reading(c.dialect).Result.Policy
@@ -241,7 +238,7 @@ func (a *pageAnswer) table() {
 				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 				if c.Line > 0 {
 					c.Rule = answer.Visible(d.Rule.String())
-					a.kept[chunkOf(c.Line)] = true
+					kept[chunkOf(c.Line)] = true
 				}
 				row.Cells = append(row.Cells, c)
 			}

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"iter"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,7 +17,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -71,16 +71,11 @@ func (v *pageView) Example() string {
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	answerOf func(fetch.Origin, *fetch.Result) *answer.Answer // of a site
+	crawler  // that was asked about, read as the form says
 	lines    []string
-	as       policy.Dialect
-	also     string                            // the group that the crawler obeys if none names it
-	readings []answer.Reading                  // in the order of answer.Dialects
-	robots   map[policy.Dialect]*answer.Answer // of a site
-	kept     map[int]bool                      // chunks of the file that are shown in any case
+	readings []pageReading // in the order of answer.Dialects
 
 	Form     *pageForm
-	Agent    string
 	Reader   string
 	Group    string // that binds the crawler; empty: none does
 	URLs     []*pageURL
@@ -121,14 +116,11 @@ func (u *pageURL) Against() string {
 			names = append(names, d.Reader)
 		}
 	}
-	switch by := " as read by " + strings.Join(names, ", "); {
-	case names == nil:
+	if names == nil {
 		return ""
-	case u.Answer.Allowed:
-		return "refused" + by
-	default:
-		return "allowed" + by
 	}
+	other := map[bool]string{true: "refused", false: "allowed"}[u.Answer.Allowed]
+	return other + " as read by " + strings.Join(names, ", ")
 }
 
 // Head is the URL above a column of the table.
@@ -171,37 +163,35 @@ func (a *pageAnswer) Summary() string {
 		}
 		return u.Answer.Word() + ": " + u.Answer.Because()
 	}
-	var allowed, refused, unknown, others int
+	count := map[string]int{}
 	for _, u := range a.URLs {
 		switch {
 		case u.Elsewhere != "":
-			others++
+			count["of another site"]++
 		case u.Answer == nil:
-			unknown++
-		case u.Answer.Allowed:
-			allowed++
+			count["not understood"]++
 		default:
-			refused++
+			count[strings.ToLower(u.Answer.Word())]++
 		}
 	}
-	text := fmt.Sprintf("%d of %d refused", refused, len(a.URLs))
-	if refused == 0 {
-		text = fmt.Sprintf("%d of %d allowed", allowed, len(a.URLs))
+	word := "refused"
+	if count[word] == 0 {
+		word = "allowed"
 	}
-	if unknown > 0 {
-		text += fmt.Sprintf(", %d not understood", unknown)
-	}
-	if others > 0 {
-		text += fmt.Sprintf(", %d of another site", others)
+	text := fmt.Sprintf("%d of %d %s", count[word], len(a.URLs), word)
+	for _, rest := range []string{"not understood", "of another site"} {
+		if n := count[rest]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, rest)
+		}
 	}
 	return text
 }
 
 // pageMistake is a finding of package lint.
-type pageMistake struct {
-	lint.Finding
-	About string // address of the rule's explanation
-}
+type pageMistake struct{ lint.Finding }
+
+// About is where its rule is explained.
+func (m *pageMistake) About() string { return lint.Rule{ID: m.ID, Name: m.Name}.URL() }
 
 // Readers are those whom it concerns, as people call them; empty: all.
 func (m *pageMistake) Readers() string {
@@ -232,9 +222,10 @@ func shorten(text string) (string, int) {
 // memory at once.
 type pageFile struct {
 	reading answer.Reading
-	bound   []bool // by line number
-	kept    map[int]bool
-	marks   map[int]*pageMark
+	bound   *answer.Bound
+	binds   []bool            // by line number: it is of the group that binds
+	kept    map[int]bool      // chunks that are shown in any case
+	marks   map[int]*pageMark // by line number
 
 	Lines  int
 	Bytes  int
@@ -253,18 +244,13 @@ type pageMark struct {
 	Findings   []pageMistake
 }
 
-// add notes what the line is to a URL: one that names the crawler, the one that decides, or one that matches
-// and loses.
-func (m *pageMark) add(u *pageURL, decides, agent, allowed bool) {
+// add notes what the line is to a URL: the one that decides, or one that matches and loses.
+func (m *pageMark) add(u *pageURL, decides, allowed bool) {
 	number, numbers, more := u.Number, &m.Loses, &m.MoreLose
 	if u.Alone {
 		number = 0
 	}
-	switch {
-	case agent:
-		m.Agent = true
-		return
-	case decides: // an empty rule, too, and not as its field says
+	if decides { // an empty rule, too, and not as its field says
 		m.Allowed, numbers, more = allowed, &m.Decides, &m.MoreDecide
 	}
 	if len(*numbers) < maxNumbers {
@@ -272,6 +258,14 @@ func (m *pageMark) add(u *pageURL, decides, agent, allowed bool) {
 	} else {
 		*more++
 	}
+}
+
+// mark is what is said beside a line, which may be nothing yet.
+func (f *pageFile) mark(line int) *pageMark {
+	if f.marks[line] == nil {
+		f.marks[line] = new(pageMark)
+	}
+	return f.marks[line]
 }
 
 // pageChunk is some lines of a file, or that some are left out. A browser lays out one chunk at a time.
@@ -295,32 +289,23 @@ type pageLine struct {
 	Bound         bool
 }
 
-// show keeps the file as r reads it, with what is marked in it: marks has what the questions have marked, and
-// gets the findings.
-func (a *pageAnswer) show(r answer.Reading, b *answer.Bound, marks map[int]*pageMark) {
-	f := &pageFile{reading: r, kept: a.kept, marks: marks, Bytes: len(r.Result.Body), Unread: len(r.Result.Body) > fetch.MaxBytes}
-	if f.Lines = b.Last.Number; b.Last.Text == "" {
+// show keeps the file, in which the questions have made their marks, and adds the findings.
+func (a *pageAnswer) show(f *pageFile) {
+	f.Bytes, f.Lines = len(f.reading.Result.Body), f.bound.Last.Number
+	f.Unread = f.Bytes > fetch.MaxBytes
+	if f.bound.Last.Text == "" {
 		f.Lines-- // it follows the last line end
 	}
-	f.bound = make([]bool, f.Lines+1)
-	for i, l := range b.Agents {
-		f.bound[l.Number] = true
-		if m := marks[l.Number]; i == 0 && m != nil {
-			m.First = true
+	f.binds = make([]bool, f.Lines+1)
+	for _, all := range [][]lint.Line{f.bound.Agents, f.bound.Rules} {
+		for _, l := range all {
+			f.binds[l.Number] = true
 		}
 	}
-	for _, l := range b.Rules {
-		f.bound[l.Number] = true
-	}
-	for _, all := range [][]pageMistake{a.Mistakes, a.Remarks} {
-		for _, m := range all {
-			if m.Line == 0 || m.Line > f.Lines {
-				continue
-			}
-			if marks[m.Line] == nil {
-				marks[m.Line] = new(pageMark)
-			}
-			marks[m.Line].Findings = append(marks[m.Line].Findings, m)
+	for _, m := range slices.Concat(a.Mistakes, a.Remarks) {
+		if m.Line > 0 && m.Line <= f.Lines {
+			mark := f.mark(m.Line)
+			mark.Findings = append(mark.Findings, m)
 		}
 	}
 	a.File = f
@@ -375,7 +360,7 @@ func (f *pageFile) keeps(line int) bool {
 // line is l as it is shown. The comment is set apart for its colour.
 func (f *pageFile) line(l lint.Line) *pageLine {
 	text, cut := shorten(l.Text)
-	p := &pageLine{Number: l.Number, Text: text, Cut: cut, Bound: f.bound[l.Number], Mark: f.marks[l.Number]}
+	p := &pageLine{Number: l.Number, Text: text, Cut: cut, Bound: f.binds[l.Number], Mark: f.marks[l.Number]}
 	if at := strings.IndexByte(text, '#'); l.Comment && at >= 0 {
 		p.Text, p.Comment = text[:at], text[at:]
 	}
@@ -391,10 +376,11 @@ type pageCame struct {
 	Fields   [][2]string
 }
 
-// newCame is what "robots fetch" shows above the file. It takes the file out of f.
-func newCame(res *fetch.Result, f *answer.Fetched) *pageCame {
-	f.Body, f.BodyB64 = nil, nil // it is shown as a pageFile
-	c := &pageCame{Fetched: f, Lifetime: answer.ExplainLifetime(res, f.Robots)}
+// newCame is what "robots fetch" shows above the file, without the file itself, which is a pageFile.
+func newCame(r pageReading) *pageCame {
+	f := answer.NewFetched(r.Result, r.robots)
+	f.Body, f.BodyB64 = nil, nil
+	c := &pageCame{Fetched: f, Lifetime: answer.ExplainLifetime(r.Result, r.robots)}
 	if f.Robots.Error != nil {
 		c.Error = strings.TrimPrefix(*f.Robots.Error, "fetch: ")
 	}
