@@ -43,6 +43,15 @@ func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 	return k, nil
 }
 
+// single is asker for what one dialect answers. Of as=all it says why not.
+func (v *Service) single(agent, as, why string) (answer.Asker, error) {
+	k, err := v.asker(agent, as)
+	if err == nil && k.All {
+		err = web.BadParameter("as", "%s", why)
+	}
+	return k, err
+}
+
 // asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides
 // it.
 type asked struct {
@@ -131,20 +140,14 @@ func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.
 	return v.lookup(ctx, o, k.Dialect)
 }
 
-// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must: in the dialect of the
-// gate, or else by RFC 9309, for the Cache to read anew. Only what was read in the dialect of the Cache's copy can
-// be asked for by its validators.
+// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
 func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
-	by := v.general
-	if d == v.gate.Fetcher.Dialect {
-		by = v.gate.Fetcher
-	}
-	return v.get(ctx, v.gate.Cache, by, o, d)
+	return v.get(ctx, v.gate.Cache, o, d)
 }
 
 // whole returns what o serves, with its file, as RFC 9309 reads it.
 func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	return v.get(ctx, v.files, v.general, o, policy.RFC9309)
+	return v.get(ctx, v.files, o, policy.RFC9309)
 }
 
 // answerOf is how the answer of o came that whole has returned, in whatever dialect it was read since.
@@ -154,10 +157,14 @@ func (v *Service) answerOf(o fetch.Origin, res *fetch.Result) *answer.Answer {
 	return answer.New(o, res, cmp.Or(v.files.Until(o, src), cache.Until(res)))
 }
 
-// get asks a Cache for what a dialect reads. What the Cache fetches is counted.
-func (v *Service) get(
-	ctx context.Context, c *cache.Cache, by *fetch.Fetcher, o fetch.Origin, d policy.Dialect,
-) (*fetch.Result, error) {
+// get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the
+// Cache to read anew: only what was read in the dialect of the Cache's copy can be asked for by its validators.
+// What the Cache fetches is counted.
+func (v *Service) get(ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
+	by := v.general
+	if d == v.gate.Fetcher.Dialect {
+		by = v.gate.Fetcher
+	}
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		begin := time.Now()
 		res, err := by.Fetch(ctx, o, prev)
@@ -174,12 +181,9 @@ func (v *Service) get(
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	k, err := v.asker("", query.Get("as"))
+	k, err := v.single("", query.Get("as"), "as=all is for decisions")
 	if err != nil {
 		return err
-	}
-	if k.All {
-		return web.BadParameter("as", "as=all is for decisions")
 	}
 	_, o, err := askedSite("origin", query.Get("origin"))
 	if err != nil {

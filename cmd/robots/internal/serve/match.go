@@ -99,11 +99,8 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 	if err != nil {
 		return m, nil, err
 	}
-	if m.Asker, err = v.asker(agent, as); err != nil {
+	if m.Asker, err = v.single(agent, as, "as=all is for decisions about a site"); err != nil {
 		return m, nil, err
-	}
-	if m.All {
-		return m, nil, web.BadParameter("as", "as=all is for decisions about a site")
 	}
 	p := m.Dialect.Parse(text)
 	release = func() {}

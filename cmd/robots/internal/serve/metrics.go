@@ -3,7 +3,10 @@ package serve
 // The series of /metrics that only serve has. site.Metrics has those that the proxy has as well.
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +26,8 @@ type metrics struct {
 	underway     atomic.Int64
 }
 
-// statusClasses are the values of a label. All are there from the start.
-var statusClasses = []string{"2xx", "3xx", "4xx", "429", "5xx"}
+// statusClasses are the values of a label, by a status or its first digit. All are there from the start.
+var statusClasses = map[int]string{2: "2xx", 3: "3xx", 4: "4xx", http.StatusTooManyRequests: "429", 5: "5xx"}
 
 // newMetrics are those of a gate, and of what is counted here.
 func newMetrics(g *site.Gate) *metrics {
@@ -37,7 +40,7 @@ func newMetrics(g *site.Gate) *metrics {
 	m.Gauge("robots_turns_waiting", "Questions that wait for a turn.", m.turnsWaiting.Load)
 	m.turnTime = m.Histogram("robots_turn_wait_seconds",
 		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
-	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "status", statusClasses...)
+	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "status", slices.Collect(maps.Values(statusClasses))...)
 	m.Gauge("robots_http_requests_underway", "Requests that are being read, waited for or answered.", m.underway.Load)
 	return m
 }
@@ -46,20 +49,15 @@ func newMetrics(g *site.Gate) *metrics {
 // beforehand: to find one by its label takes longer than to count.
 func (m *metrics) count(next http.Handler) http.Handler {
 	classes := map[int]prometheus.Counter{}
-	for _, class := range statusClasses {
-		classes[int(class[0]-'0')] = m.responses.WithLabelValues(class)
+	for status, class := range statusClasses {
+		classes[status] = m.responses.WithLabelValues(class)
 	}
-	classes[4], classes[http.StatusTooManyRequests] = m.responses.WithLabelValues("4xx"), m.responses.WithLabelValues("429")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.underway.Add(1)
 		said := &statusWriter{w, http.StatusOK}
 		defer func() {
 			m.underway.Add(-1)
-			if c := classes[said.status]; c != nil {
-				c.Inc()
-			} else {
-				classes[said.status/100].Inc()
-			}
+			cmp.Or(classes[said.status], classes[said.status/100]).Inc()
 		}()
 		next.ServeHTTP(said, r)
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
@@ -88,8 +87,7 @@ func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.
 	if res, err = v.whole(ctx, o); err != nil {
 		return u, o, nil, err
 	}
-	// The text is that of package fetch, which has no other sign of it.
-	if !v.Private && res.Err != nil && strings.Contains(res.Err.Error(), "only public ones are allowed") {
+	if !v.Private && fetch.CauseOf(res.Err) == "destination_ip_prohibited" {
 		err = web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
@@ -144,12 +142,9 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 // is read as the engine of the crawler reads it, and that of an unknown crawler as the service does.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	c := cmp.Or(crawlerOf(f.Agent), &crawler{f.Agent, v.Dialect, ""})
-	who, err := v.asker(c.Token, f.As)
+	who, err := v.single(c.Token, f.As, "the page asks for all crawlers: as is the one for the file")
 	if err != nil {
 		return nil, err
-	}
-	if who.All {
-		return nil, web.BadParameter("as", "the page asks for all crawlers: as is the one for the file")
 	}
 	if c.Token = who.Agent; f.As != "" {
 		c.dialect = who.Dialect

@@ -112,10 +112,8 @@ func accepts(r *http.Request, types ...string) error {
 			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
 	}
 	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	for _, t := range types {
-		if strings.EqualFold(strings.TrimSpace(is), t) {
-			return nil
-		}
+	if slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(strings.TrimSpace(is), t) }) {
+		return nil
 	}
 	return web.NewProblem(http.StatusUnsupportedMediaType, "media-type", "the Content-Type is %s, not %s",
 		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))

@@ -27,12 +27,9 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
-	k, err := v.asker(query.Get("agent"), query.Get("as"))
+	k, err := v.single(query.Get("agent"), query.Get("as"), "as=all is for single questions")
 	if err != nil {
 		return err
-	}
-	if k.All {
-		return web.BadParameter("as", "as=all is for single questions")
 	}
 	select {
 	case v.streams <- struct{}{}:

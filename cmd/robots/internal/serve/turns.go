@@ -66,17 +66,15 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	// has the cause that was given above.
 	var answer *turnAnswer
 	answer, turn, err = v.take(ctx, q, wait)
-	if err != nil && context.Cause(ctx) == error(ending) {
+	switch {
+	case err != nil && context.Cause(ctx) == error(ending):
 		return ending
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	if turn != nil {
 		id, until := v.turns.Add(turn)
-		until = until.UTC().Truncate(time.Millisecond)
-		delay := turn.Delay().String()
-		answer.Turn, answer.Expires, answer.Delay = &id, &until, &delay
+		answer.Turn, answer.Expires, answer.Delay = &id, new(until.UTC().Truncate(time.Millisecond)), new(turn.Delay().String())
 	}
 	var out shell.Output
 	out.JSON(answer)
@@ -145,10 +143,7 @@ func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*c
 }
 
 // inSeconds is a time as JSON has it, for the field retry_after.
-func inSeconds(d time.Duration) *float64 {
-	s := d.Round(time.Millisecond).Seconds()
-	return &s
-}
+func inSeconds(d time.Duration) *float64 { return new(d.Round(time.Millisecond).Seconds()) }
 
 // readTurn reads the body of POST /v1/turns, and how long it is willing to wait.
 func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
