@@ -6,17 +6,11 @@ package serve
 // document, not half an answer.
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/transform"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -70,8 +64,7 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 type matching struct {
 	answer.Asker
 	group policy.Group // that answers it
-	urls  int64        // where they begin in the body
-	asked bool         // there are any
+	urls  int64        // where they begin in the body; 0: there are none
 }
 
 // matching reads a question. What is large in it is held until it is released: the policy, while the client
@@ -115,7 +108,7 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 
 // file is the text of the file in q, about which m has to ask something.
 func (m *matching) file(q *answer.Question) ([]byte, error) {
-	if !m.asked {
+	if m.urls == 0 {
 		return nil, web.BadParameter("urls", "urls is missing or empty")
 	}
 	if q.Robots == nil && q.RobotsB64 == nil {
@@ -131,64 +124,16 @@ func (m *matching) file(q *answer.Question) ([]byte, error) {
 	return text, nil
 }
 
-// readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
-// reads the value. A name has one spelling, and is there once: encoding/json would take any case and the last
-// one, and another reader of the same body the first.
-func readObject(from io.Reader, fields map[string]any) (err error) {
-	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return cmp.Or(err, errors.New("it is no object"))
-	}
-	defer func() {
-		// An EOF within the object is half a body. Only before it, it means that there is none: see readJSON.
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-	}()
-	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name := t.(string)
-		into, known := fields[name]
-		read, ours := into.(func(*json.Decoder) error)
-		switch {
-		case !known:
-			return fmt.Errorf("json: unknown field %s", answer.Quoted(name))
-		case seen[name]:
-			return web.BadParameter(name, "%s is given 2 times", name)
-		case ours:
-			err = read(d)
-		default:
-			err = readField(d, name, into)
-		}
-		if err != nil {
-			return err
-		}
-		seen[name] = true
-	}
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return web.BadParameter("body", "the body holds more than one question")
-	}
-	return nil
-}
-
 // readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it.
 func (m *matching) readURLs(d *json.Decoder) error {
-	m.asked = false
 	switch t, err := d.Token(); {
 	case err != nil || t == nil:
 		return err
 	case t != json.Delim('['):
 		return web.BadParameter("urls", "urls is no list")
 	}
-	m.urls = d.InputOffset() - 1
-	return eachURL(d, func(string) error { m.asked = true; return nil })
+	from := d.InputOffset() - 1
+	return eachURL(d, func(string) error { m.urls = from; return nil })
 }
 
 // eachURL calls visit for the URLs of a list, whose bracket was read.

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"strings"
 
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/transform"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -129,6 +132,53 @@ func problemOf(err error) *web.Problem {
 		return web.Busy()
 	}
 	return web.Unavailable(err.Error())
+}
+
+// readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
+// reads the value. A name has one spelling, and is there once: encoding/json would take any case and the last
+// one, and another reader of the same body the first.
+func readObject(from io.Reader, fields map[string]any) (err error) {
+	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	defer func() {
+		// An EOF within the object is half a body. Only before it, it means that there is none: see readJSON.
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+	}()
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name := t.(string)
+		into, known := fields[name]
+		read, ours := into.(func(*json.Decoder) error)
+		switch {
+		case !known:
+			return fmt.Errorf("json: unknown field %s", answer.Quoted(name))
+		case seen[name]:
+			return web.BadParameter(name, "%s is given 2 times", name)
+		case ours:
+			err = read(d)
+		default:
+			err = readField(d, name, into)
+		}
+		if err != nil {
+			return err
+		}
+		seen[name] = true
+	}
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return web.BadParameter("body", "the body holds more than one question")
+	}
+	return nil
 }
 
 // readField reads a value. What is of another type is the problem of the field inside it, or else

@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -183,8 +184,8 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) 
 	return nil
 }
 
-// readJSON reads a small body that is one object. With more than one of types, which then has "" among them,
-// an empty body is allowed, and changes nothing.
+// readJSON reads a small body that is one object. With "" among types, an empty body is allowed, and changes
+// nothing.
 func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[string]any, types ...string) error {
 	body, release, err := v.text(w, r, maxJSON, costOfJSON+1, types...) // 1 for the text itself
 	if err != nil {
@@ -192,7 +193,7 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[st
 	}
 	defer release()
 	err = readObject(bytes.NewReader(body), fields)
-	if err == nil || err == io.EOF && len(types) > 1 {
+	if err == nil || err == io.EOF && slices.Contains(types, "") {
 		return nil
 	}
 	return notRead(err)
