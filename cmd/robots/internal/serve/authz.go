@@ -1,7 +1,7 @@
 package serve
 
-// GET /authz, for nginx, Caddy, Traefik and Envoy. web.Gateways finds out which request they ask about;
-// README.md has their configurations.
+// GET /authz, for nginx, Caddy, Traefik and Envoy, which ask here before they let a request out. web.Gateways finds
+// out which request they ask about; README.md has their configurations.
 
 import (
 	"net/http"
@@ -11,7 +11,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// authzPath is what gateways ask. Envoy puts the original path behind it.
+// authzPath is what gateways ask, with any method: Envoy keeps that of the original request, and puts the original
+// path behind this one.
 const authzPath = "/authz"
 
 // isAuthz looks at the path as it was sent. In r.URL.Path it is unescaped, and what Envoy puts behind it may
@@ -21,8 +22,11 @@ func isAuthz(r *http.Request) bool {
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '?')
 }
 
-// authorize answers gateways: 200, or 403 with the reason. All else means that there is no
-// answer, and no gateway lets a request pass then.
+// authorize answers gateways: 200, or 403 with the reason. All else means that there is no answer, and no gateway
+// lets a request pass then. nginx makes a 500 of it for its client, so a refusal is never anything but a 403.
+//
+// With Gateways, those in the --trusted networks may ask under any Host, since Envoy sends that of the original
+// request. All others are held to the names of the service, as in own.
 func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if !v.Gateways || !v.Trusted.Trusts(r) {
 		if p := v.Guard.CheckHost(r); p != nil {

@@ -2,10 +2,15 @@ package serve
 
 import "time"
 
-// The bounds of the service. maxBody is for a question of /v1/match: a maxText of control characters, which
-// JSON writes with six bytes each, and its URLs. A form of the page has the same bound.
+// What strangers send is their choice in number, size and pace, so each of these has a bound. Who asks too much at a
+// time gets a 429 with a Retry-After, what is too large gets a 413, and who stalls loses the connection.
+
+// The bounds of the service. maxText is twice what crawlers read, since that a file is too long is a finding, too.
+// maxBody is for a question of /v1/match: a maxText of control characters, which JSON writes with six bytes each,
+// and its URLs. A form of the page has the same bound. maxRest is for clients that send all before they read: they
+// would see a broken connection, and not the 413.
 const (
-	maxText  = 1 << 20 // of a robots.txt, twice what crawlers read
+	maxText  = 1 << 20 // of a robots.txt
 	maxBody  = 6*maxText + 2<<20
 	maxRest  = 32 << 20 // of a body that is not read to its end
 	maxAgent = 1 << 10  // of a product token, which each answer repeats
@@ -20,11 +25,12 @@ const (
 	costOfJSON  = 5
 	costOfParse = 8        // of a robots.txt, for each dialect
 	costOfLint  = 32       // of a robots.txt
-	smallPolicy = 16 << 10 // is not admitted
-	smallWork   = 1 << 20
+	smallPolicy = 16 << 10 // is not admitted: each has a spool, and 2,048 of these, which is all, hold 32 MiB
+	smallWork   = 1 << 20  // has room of its own, see Service.Open
 )
 
-// The bounds of the page.
+// The bounds of the page. What it shows is for people, who ask about a few URLs; a program has other paths. maxLink
+// fits into web.MaxHeader, so that a link which is kept can be asked again.
 const (
 	maxPageURLs = 50       // a longer list is for POST /v1/decide
 	maxPageText = 64 << 10 // bytes of all of them
@@ -35,6 +41,9 @@ const (
 
 // Limits are the bounds that tests cannot wait for: they set smaller ones. No field has a usual value for
 // zero.
+//
+// What is held while a client is waited for is refused at once with a 429 if there is no more: that may last minutes.
+// Memory for work is waited for, since work takes moments.
 type Limits struct {
 	Questions int   // under way; more get a 429
 	Streams   int   // of POST /v1/decide; each holds some MiB
@@ -51,7 +60,9 @@ type Limits struct {
 	Idle     time.Duration // for the next request
 }
 
-// UsualLimits suit a machine with some hundred MiB to spare.
+// UsualLimits suit a machine with some hundred MiB to spare. Question is longer than the usual --timeout, so that a
+// slow site is told as what it is, and not as a question that took too long. The other times are for clients: who
+// sends or takes nothing for so long has stalled.
 var UsualLimits = Limits{
 	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Policies: 32 << 20, Spool: 512 << 20,
 	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,

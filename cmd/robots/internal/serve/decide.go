@@ -24,7 +24,8 @@ import (
 )
 
 // asker is who asks: the Asker of the service, with the agent and the dialect of the question if these are
-// not empty. Its Agreed is the operator's, and no question changes it.
+// not empty. Its Agreed is the operator's, and no question changes it: an agreement is between
+// the operator and a site, and no stranger may claim it.
 func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 	k = v.Asker
 	if len(agent) > maxAgent {
@@ -72,7 +73,7 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
 	}
-	q.result, err = v.find(ctx, q.Asker, q.url, q.origin)
+	q.result, err = v.find(ctx, q.Asker, q.url, q.origin) // last: no site is asked for a question with a fault
 	return q, err
 }
 
@@ -150,7 +151,8 @@ func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, err
 	return v.get(ctx, v.files, o, policy.RFC9309)
 }
 
-// answerOf is how the answer of o came that whole has returned, in whatever dialect it was read since.
+// answerOf is how the answer of o came that whole has returned, in whatever dialect it was read since. When o is asked
+// again is for the cache of files to say, and not for the Cache of the gate, which may know o by another answer.
 func (v *Service) answerOf(o fetch.Origin, res *fetch.Result) *answer.Answer {
 	src := v.gate.Source(nil)
 	src.Dialect = policy.RFC9309
@@ -165,6 +167,7 @@ func (v *Service) get(ctx context.Context, c *cache.Cache, o fetch.Origin, d pol
 	if d == v.gate.Fetcher.Dialect {
 		by = v.gate.Fetcher
 	}
+	// Timed inside: a flight of the Cache is for many questions, and may outlive the one that began it.
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		begin := time.Now()
 		res, err := by.Fetch(ctx, o, prev)
@@ -179,7 +182,8 @@ func (v *Service) get(ctx context.Context, c *cache.Cache, o fetch.Origin, d pol
 	return res, nil
 }
 
-// robots answers GET /v1/robots with what "robots fetch --json" writes.
+// robots answers GET /v1/robots with what "robots fetch --json" writes. The file may be large, so
+// the work is admitted, which reads it anew and writes it as JSON, and the answer is spooled.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	k, err := v.single("", query.Get("as"), "as=all is for decisions")
 	if err != nil {

@@ -1,7 +1,7 @@
 package serve
 
 // The question of the page, from a query or a body, and back into a link. The names of the fields are those
-// of page.html, and links that people keep have them.
+// of page.html, and links that people keep have them: none may change its meaning.
 
 import (
 	"maps"
@@ -14,7 +14,7 @@ import (
 )
 
 // pageForm is the question in the form of the page. It is shown again as it was typed, unlike all else on the
-// page.
+// page: with escapes in it, it would be another question when it is sent again.
 type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
 	Edit   bool // the file of Site is wanted in the form
@@ -42,11 +42,11 @@ func parseForm(query string) (f pageForm, err error) {
 	if f.Agent == "" { // what is typed counts before what is chosen
 		f.Agent = q.Get("crawler")
 	}
-	if pick := q.Get("pick"); pick != "" { // of the answer, for the next question
+	if pick := q.Get("pick"); pick != "" { // a crawler of the answer, for the next question; each has a dialect of its own
 		f.Agent, f.As = pick, ""
 	}
 	switch source := q.Get("source"); source {
-	case "text":
+	case "text": // a site left over from the other form must not be asked
 		f.Pasted, f.Site, f.Parts = true, "", false
 	case "", "site":
 		f.Robots = ""
@@ -65,9 +65,10 @@ func parseForm(query string) (f pageForm, err error) {
 }
 
 // Link is the address of the question, or empty if that would be too long. It has no edit and no lint: those
-// are steps, and no questions.
+// are steps, and no questions. The service stores nothing, so the link has to hold all of it, and a pasted file only
+// reaches others if its reader hands the link on.
 func (f *pageForm) Link() string {
-	if len(f.Robots) > maxLink {
+	if len(f.Robots) > maxLink { // without escaping a MiB to find out
 		return ""
 	}
 	q := url.Values{
@@ -87,7 +88,8 @@ func (f *pageForm) Link() string {
 	return ""
 }
 
-// lines are the questions of the form, without empty lines.
+// lines are the questions of the form, without empty lines. Too many are an error, and not cut off: half an answer would
+// pass for a whole one.
 func (f *pageForm) lines() (lines []string, err error) {
 	for l := range strings.Lines(f.URLs) {
 		if l = strings.TrimSpace(l); l != "" {

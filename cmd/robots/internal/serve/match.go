@@ -39,8 +39,8 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
 	to, number := &web.Paced{Writer: w, Patience: v.Limits.Answer}, 0
-	list := json.NewDecoder(from)
-	list.Token() // its bracket
+	list := json.NewDecoder(from) // which has been found well-formed
+	list.Token()                  // its bracket
 	err = eachURL(list, func(url string) error {
 		number++
 		verdict, _ := ask.Match(ask.group, number, url) // which tells of an error, too
@@ -97,7 +97,7 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 	}
 	p := m.Dialect.Parse(text)
 	release = func() {}
-	if n := int64(p.Size()); n > smallPolicy {
+	if n := int64(p.Size()); n > smallPolicy { // its size is known only now
 		if release = v.policies.TryTake(n); release == nil {
 			return m, nil, web.Busy()
 		}
@@ -106,7 +106,8 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 	return m, release, nil
 }
 
-// file is the text of the file in q, about which m has to ask something.
+// file is the text of the file in q, about which m has to ask something: a question about no URL is a mistake, which an
+// empty answer would hide. An empty file is a file, so robots has to be there, but may be "".
 func (m *matching) file(q *answer.Question) ([]byte, error) {
 	if m.urls == 0 {
 		return nil, web.BadParameter("urls", "urls is missing or empty")
@@ -124,7 +125,8 @@ func (m *matching) file(q *answer.Question) ([]byte, error) {
 	return text, nil
 }
 
-// readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it.
+// readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it: match reads it
+// again from there.
 func (m *matching) readURLs(d *json.Decoder) error {
 	switch t, err := d.Token(); {
 	case err != nil || t == nil:
@@ -154,7 +156,8 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 	return err
 }
 
-// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF.
+// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF. The report is spooled: it quotes the
+// file, and may be longer than that.
 func (v *Service) lint(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	write, media := lint.WriteJSON, mediaJSON
 	switch format := query.Get("format"); format {

@@ -15,7 +15,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
-// metrics are what a Service counts. The handlers use them concurrently.
+// metrics are what a Service counts. The handlers use them concurrently. No label has a value that a stranger chooses:
+// each would be a series of its own, for as long as the service runs.
 type metrics struct {
 	*site.Metrics
 	decisions    *prometheus.CounterVec
@@ -45,8 +46,9 @@ func newMetrics(g *site.Gate) *metrics {
 	return m
 }
 
-// count counts what next answers, by the class of the status; a 429 counts by itself. The counters are found
-// beforehand: to find one by its label takes longer than to count.
+// count counts what next answers, by the class of the status; a 429 counts by itself, since it says that a bound is
+// too narrow, and no other 4xx does. The counters are found beforehand: to find one by its label takes longer than to
+// count.
 func (m *metrics) count(next http.Handler) http.Handler {
 	classes := map[int]prometheus.Counter{}
 	for status, class := range statusClasses {
@@ -55,7 +57,7 @@ func (m *metrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.underway.Add(1)
 		said := &statusWriter{w, http.StatusOK}
-		defer func() {
+		defer func() { // an answer that breaks off counts, too
 			m.underway.Add(-1)
 			cmp.Or(classes[said.status], classes[said.status/100]).Inc()
 		}()
@@ -69,12 +71,13 @@ type statusWriter struct {
 	status int
 }
 
+// WriteHeader keeps the last status: one of 1xx may come before it.
 func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is for http.ResponseController, by which handlers set their deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // decided counts decisions that were asked for at begin, each by its outcome (answer.Verdict.Outcome).

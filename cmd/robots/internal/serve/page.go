@@ -16,9 +16,11 @@ import (
 )
 
 // The page for people: this file has its handlers, form.go the question, readings.go puts it to each
-// reading of the file, and view.go has what is shown.
+// reading of the file, and view.go has what is shown. It works without scripts, so each answer is a page of its own;
+// the script takes the same pages, and puts in their middle what is new.
 
-// page answers GET / and POST /: the form, with the answer below if a question is in it.
+// page answers GET / and POST /: the form, with the answer below if a question is in it. A file that was pasted comes
+// by POST: it stays out of the browser's history, and may be longer than an address.
 func (v *Service) page(w http.ResponseWriter, r *http.Request) error {
 	view := &pageView{Usual: v.Agent}
 	release, err := v.askPage(w, r, view)
@@ -59,7 +61,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if err != nil {
 		return release, err
 	}
-	if f.Parts && !f.Edit {
+	if f.Parts && !f.Edit { // before the file is worked on: this waits for the site, too
 		parts, err := v.partsOf(ctx, u)
 		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
 		if err != nil {
@@ -73,6 +75,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		return release, a.edited(ctx, u, res)
 	}
 	if err = a.site(ctx, u, o, res, v.answerOf); err == nil {
+		// The page shows what the site serves. What decides elsewhere may be a copy from before an outage.
 		a.Came.bridged(v.lookup(site.Ended, o, a.dialect))
 	}
 	return release, err
@@ -108,8 +111,8 @@ func (v *Service) readForm(w http.ResponseWriter, r *http.Request) (f pageForm, 
 	return f, release, err
 }
 
-// repaired answers POST /repaired with the file of the form, or of the site in it, in which the
-// replacements stand that change no verdict.
+// repaired answers POST /repaired with the file of the form, or of the site in it, in which the replacements stand that
+// change no verdict: who downloads a file must not have to look for what else it does.
 func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 	f, release, err := v.readForm(w, r)
 	if err != nil {

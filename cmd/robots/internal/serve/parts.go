@@ -1,8 +1,9 @@
 package serve
 
-// What a page shows besides its text, for the page's question "may this be rendered?". It is the only page of
-// a site that the service reads, and it goes through the gate: robots.txt decides for the crawler of --agent,
-// and turns are kept.
+// What a page shows besides its text, for the page's question "may this be rendered?": a search engine that may fetch a
+// page, but not its scripts, sees an empty one. It is the only page of a site that the service reads, and it goes
+// through the gate: robots.txt decides for the crawler of --agent, and turns are kept. Nothing in it is fetched: its
+// images, scripts and styles are only asked about.
 
 import (
 	"context"
@@ -18,7 +19,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// The bounds of a page that is read for what it shows.
+// The bounds of a page that is read for what it shows. The tokenizer holds an element whole, and one element may be all
+// of a page.
 const (
 	maxParts     = 1 << 20   // bytes of it
 	maxPartsHold = 256 << 10 // of one element
@@ -38,18 +40,18 @@ func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, e
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", v.gate.Fetcher.UserAgent)
+	req.Header.Set("User-Agent", v.gate.Fetcher.UserAgent) // the site sees one visitor, here and for robots.txt
 	res, err := (&http.Client{Transport: v.gate.Transport}).Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
-	base := res.Request.URL
+	base := res.Request.URL // behind redirects, each of which the gate has let pass
 	z := html.NewTokenizer(io.LimitReader(res.Body, maxParts))
 	z.SetMaxBuf(maxPartsHold)
 	for len(parts) < maxPageURLs {
 		switch z.Next() {
-		case html.ErrorToken:
+		case html.ErrorToken: // the end, or a reading that broke off: what is known by then is asked about
 			if err = z.Err(); errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -74,7 +76,8 @@ func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, e
 	return parts, nil
 }
 
-// partOf is what an element shows, runs or is drawn by; for base, what the others start from.
+// partOf is what an element shows, runs or is drawn by; for base, what the others start from. Of links only style sheets
+// are such.
 func partOf(t html.Token) string {
 	from := map[string]string{"img": "src", "script": "src", "link": "href", "base": "href"}[t.Data]
 	var ref, rel string

@@ -2,6 +2,9 @@ package serve
 
 // What the handlers have in common in reading a question and in telling what is wrong with it. Each error
 // here is a web.Problem, which names the parameter or field that is at fault.
+//
+// Questions are read strictly. One that two programs understand differently would be a permission for something else
+// than was asked about: so no name is ignored, none may be there twice, and nothing is guessed.
 
 import (
 	"cmp"
@@ -52,7 +55,8 @@ func parameters(raw string, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// malformedIn is the name of the first parameter of a query that cannot be read.
+// malformedIn is the name of the first parameter of a query that cannot be read. url.ParseQuery tells what is wrong,
+// but not where.
 func malformedIn(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		if _, err := url.ParseQuery(pair); err != nil {
@@ -77,7 +81,7 @@ func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 }
 
 // askedSite is siteOf for a question whose site is to be asked, which must not be asked for the sake of a URL
-// that nothing would send.
+// that nothing would send: the site would have a visit for a typing error.
 func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
 	u, o, err := siteOf(name, text)
 	if err == nil {
@@ -101,16 +105,18 @@ func noOrigin(err error) *web.Problem {
 }
 
 // crossSite reports whether a browser says that another site has it ask (Fetch Metadata). Programs send no
-// such field.
+// such field. "none" is an address that was typed, or a bookmark.
 func crossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none"
 }
 
 // accepts returns the problem of a body that is of none of these media types, or coded. A type of "" admits a
-// body that states none, and is not named in the problem.
+// body that states none, and is not named in the problem. The type that "curl -d" sends by itself is a form's: taken
+// for lines or JSON, it would hide that curl has removed the line ends.
 func accepts(r *http.Request, types ...string) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		// Unpacked, a small body may be of any size.
 		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
 			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
 	}
@@ -122,8 +128,8 @@ func accepts(r *http.Request, types ...string) error {
 		answer.Quoted(is), strings.Join(slices.DeleteFunc(types, func(t string) bool { return t == "" }), " or "))
 }
 
-// problemOf is the problem that an error is. What is none is of the moment: the lookup was
-// given up, or the cache is closed.
+// problemOf is the problem that an error is. What is none is of the moment: the lookup was given up, or the cache is
+// closed. That is a 503, never a refusal: a client that took it for one would leave a site out for good.
 func problemOf(err error) *web.Problem {
 	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return p
@@ -135,10 +141,11 @@ func problemOf(err error) *web.Problem {
 }
 
 // readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
-// reads the value. A name has one spelling, and is there once: encoding/json would take any case and the last
-// one, and another reader of the same body the first.
+// reads the value: /v1/match has lists that do not fit into memory. A name has one spelling, and is there once:
+// encoding/json would take any case and the last one, and another reader of the same body the first.
 func readObject(from io.Reader, fields map[string]any) (err error) {
-	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator)) // RFC 8259 §8.1: a Decoder would put U+FFFD in its place
+	// RFC 8259 §8.1 has UTF-8 only. A Decoder would put U+FFFD in place of other bytes, which is another URL.
+	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
 	}

@@ -20,12 +20,6 @@ import (
 // readings, have the file linted, and go on in decide, which asks each question (ask, mark) and then makes
 // the table and the file.
 
-// pageReading is the file in a dialect.
-type pageReading struct {
-	answer.Reading
-	robots *answer.Answer // how it came; nil: it was pasted
-}
-
 // reading is that of the file in a dialect. There is one for each.
 func (a *pageAnswer) reading(d policy.Dialect) pageReading {
 	return a.readings[slices.Index(answer.Dialects[:], d)]
@@ -59,7 +53,8 @@ func (a *pageAnswer) site(
 	return a.decide(ctx)
 }
 
-// edited takes the file of a site into the form, and answers by that.
+// edited takes the file of a site into the form, and answers by that: from here on the question is about a pasted file,
+// and the site is not asked again. A form holds text only, so what is not UTF-8 is lost.
 func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) error {
 	f := a.Form
 	if path := u.RequestURI(); path != "/" {
@@ -73,7 +68,8 @@ func (a *pageAnswer) edited(ctx context.Context, u *url.URL, res *fetch.Result) 
 	return a.pasted(ctx)
 }
 
-// siteURL reads a question about the site of o.
+// siteURL reads a question about the site of o, of which a path will do. What begins with two slashes names a host (RFC
+// 3986 §4.2), so it is no path.
 func siteURL(o fetch.Origin, text string) (*url.URL, error) {
 	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
 		text = o.String() + text
@@ -122,7 +118,7 @@ func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) 
 	return client.DecideWith(p, token, u.url)
 }
 
-// decide answers all questions, until the client has gone.
+// decide answers all questions, until the client has gone: fifty of a large file take long enough to look.
 func (a *pageAnswer) decide(ctx context.Context) error {
 	mine := a.reading(a.dialect)
 	token := a.obeys(mine.Result.Policy)
@@ -141,7 +137,8 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 	return nil
 }
 
-// ask puts a question to all readings, with the crawler's token in each. Only the reading of its own dialect
+// ask puts a question to all readings, with the crawler's token in each: so the page can say that the engines do not
+// agree. What a site wrote is made visible here, for all that shows it. Only the reading of its own dialect
 // is marked in the file and is the answer; the others stand beside it.
 func (a *pageAnswer) ask(u *pageURL, token string, f *pageFile) {
 	for _, r := range a.readings {
@@ -190,7 +187,8 @@ func (u *pageURL) mark(f *pageFile, d policy.Decision) {
 }
 
 // lint keeps the findings about a file: those of it as a whole, whose line is 0, and then by line. They are
-// not sought in a long file unless the form asks: that takes longer than to decide.
+// not sought in a long file unless the form asks: that takes longer than to decide. Remarks stand apart from mistakes,
+// as nothing is wrong with what they are about.
 func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	if a.Unlinted = size > lintAtOnce && !a.Form.Lint; a.Unlinted {
 		return
@@ -199,6 +197,7 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	slices.SortStableFunc(found, func(f, g lint.Finding) int { return cmp.Compare(f.Line, g.Line) })
 	counts := map[lint.Severity]int{}
 	for _, f := range found {
+		// A replacement that changes verdicts is shown, and not made: see Service.repaired.
 		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
 		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
 		replacement := strings.Split(f.Replacement, "\n")
@@ -227,7 +226,7 @@ func (a *pageAnswer) table(kept map[int]bool) {
 	all := append([]crawler{a.crawler}, allCrawlers()...)
 	all = append(all, crawler{anyOther, policy.RFC9309, ""})
 	for i, c := range all {
-		if i > 0 && strings.EqualFold(c.Token, a.Token) {
+		if i > 0 && strings.EqualFold(c.Token, a.Token) { // it has the first row
 			continue
 		}
 		p := a.reading(c.dialect).Result.Policy

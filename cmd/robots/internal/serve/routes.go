@@ -21,7 +21,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// Until serves on l until ctx ends, and lets what is under way end, within the time of drain.
+// Until serves on l until ctx ends, and lets what is under way end, within the time of drain. Turns that clients still
+// hold are ended then: over Redis, other services wait for them.
 func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration) error {
 	// The base context is not ctx: what is under way goes on when that ends.
 	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -39,7 +40,8 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 	return web.Until(ctx, v.Log, server, l, drain, stop)
 }
 
-// handler is one whose error is answered with a problem document.
+// handler is one whose error is answered with a problem document (RFC 9457). Handlers say what is wrong, and problems
+// how that is written: so no path answers an error in a way of its own.
 type handler func(http.ResponseWriter, *http.Request) error
 
 // Handler is the whole service. When draining ends, it takes no more questions. What gateways ask about may
@@ -47,6 +49,8 @@ type handler func(http.ResponseWriter, *http.Request) error
 func (v *Service) Handler(draining context.Context) http.Handler {
 	v.draining = draining
 	mux := http.NewServeMux()
+	// Each path with what bounds it, from the outside in. The query is read last: a question that finds no place
+	// need not be understood.
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(mux, w, r) })
 	web.Health(draining, mux, "service", v.gate.Ping)
 	mux.Handle("GET /v1/decide", v.question(ownOrigin(query(v.decide, "url", "agent", "as"))))
@@ -59,15 +63,19 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	mux.Handle("DELETE /v1/turns/{id}", v.problems(query(v.endTurn)))
 	mux.Handle("GET /v1/openapi.json", v.problems(v.describe))
 	mux.Handle("GET /metrics", v.metrics)
+	// The page reads its own query: it shows an error as a page, with the form as it was filled in.
 	mux.Handle("GET /{$}", v.question(v.page))
 	mux.Handle("POST /{$}", v.upload(v.page))
 	mux.Handle("POST /repaired", v.upload(v.repaired))
 	page.Files(mux)
+	// A form of any page may POST here without being asked (CSRF). The gateways do not pass this: they hand on the
+	// fields of a browser that asks some other site.
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
 	own, authz := cross.Handler(mux), v.question(v.authorize)
 	return v.metrics.count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
+		// A verdict is one of the moment, and what quotes a site's file must not be taken for markup.
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		if r.Body != http.NoBody { // what is left of it is read at the end, and must not stall either
@@ -85,7 +93,8 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 }
 
 // own answers what is not for gateways: the Host field and the token are looked at first, in this order,
-// since a page that has been rebound to this address could ask for anything. Probes have no token to bring.
+// since a page whose own name now has this address (DNS rebinding) could ask for anything, and must not even learn
+// that there is a token. Probes have none to bring.
 func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	p := v.Guard.CheckHost(r)
 	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; p == nil && !probe {
@@ -99,7 +108,7 @@ func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 }
 
 // question makes a handler of one that asks. Those under way are bounded by Limits.Questions: one more is
-// told to come back, and does not wait.
+// told to come back, and does not wait: a queue would be one more thing that strangers can fill.
 func (v *Service) question(h handler) http.Handler {
 	return v.upload(func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -123,11 +132,13 @@ func ownOrigin(h handler) handler {
 	}
 }
 
+// otherOrigin is the problem of both: what CrossOriginProtection refuses, and what ownOrigin does.
 func otherOrigin() *web.Problem {
 	return web.NewProblem(http.StatusForbidden, "origin", "a page of another origin may not ask this")
 }
 
-// query makes a handler of one that is given the query, in which each of names may be once, and nothing else.
+// query makes a handler of one that is given the query, in which each of names may be once, and nothing else. The
+// table of routes has the names, so that it can be held beside the one in README.md.
 func query(h func(http.ResponseWriter, *http.Request, url.Values) error, names ...string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		q, err := parameters(r.URL.RawQuery, names...)
@@ -150,7 +161,8 @@ func (v *Service) upload(h handler) http.Handler {
 }
 
 // problems makes an http.Handler of h. An h that has begun to answer must not return an error: it panics with
-// http.ErrAbortHandler, or says nothing.
+// http.ErrAbortHandler, or says nothing. The panic breaks the connection off, which is the only sign that a client
+// still understands once it has a status.
 func (v *Service) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Each thing that h waits for has a bound, but all of them may take longer than the server's WriteTimeout,
@@ -173,7 +185,7 @@ const longest = time.Hour
 func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
-		// The mux is asked as if r had this method.
+		// The mux is asked as if r had this method: its routes are the only list of them.
 		other := *r
 		other.Method = m
 		if _, pattern := mux.Handler(&other); pattern != "/" {
@@ -189,7 +201,8 @@ func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		answer.Brief(r.Method), answer.Brief(r.URL.Path)).Write(w)
 }
 
-// describe answers GET /v1/openapi.json.
+// describe answers GET /v1/openapi.json. The description changes with the program only, so unlike an answer it may be
+// kept for an hour.
 func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Cache-Control", "max-age=3600")
 	return v.send(w, mediaJSON, openAPI())

@@ -22,7 +22,7 @@ import (
 
 // stream answers POST /v1/decide with what "robots filter --json" writes, for refused lines too, in the order
 // of the lines. Once it has begun, no status can tell of a failure: it ends the connection, which clients
-// notice.
+// notice. It may go on for hours, so a stream takes a place of its own kind as well.
 func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 }
 
 // maxAhead is how many batches of lines are read before the first is answered, for their origins to
-// be looked up at the same time.
+// be looked up at the same time. filter reads further ahead, but is alone: here each of Limits.Streams holds as much.
 const maxAhead = 8
 
 // decider answers a stream. questions is called by several goroutines at once, and reads usual only. answer
@@ -98,6 +98,7 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 		return q
 	}
 	dialect := q.as.Dialect
+	// What is known costs no goroutine. Of what is not, the Cache has one fetch, however many lines ask.
 	if q.Result, _ = s.lookup(site.Ended, q.Origin, dialect); q.Result == nil {
 		q.lookup = shell.NewAsked(q.Origin)
 		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return s.lookup(ctx, o, dialect) })
@@ -105,7 +106,8 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	return q
 }
 
-// own asks as the agent and in the dialect that an object names, if it names any.
+// own asks as the agent and in the dialect that an object names, if it names any. "all" is none here: a line has one
+// answer, by which clients count.
 func (q *streamed) own() {
 	// Neither name can be there, which spares most objects a second decoding.
 	if !strings.Contains(q.Text, `"a`) && !strings.Contains(q.Text, `\u`) { // the object is well-formed
@@ -126,7 +128,8 @@ func (q *streamed) own() {
 	}
 }
 
-// answer writes the answers to a batch. If one has to be waited for, what is known goes out first.
+// answer writes the answers to a batch. If one has to be waited for, what is known goes out first: a client may send its
+// next line only when it has that.
 func (s *decider) answer(questions []streamed) error {
 	for i := range questions {
 		q := &questions[i]

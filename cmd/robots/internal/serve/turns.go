@@ -36,6 +36,8 @@ type turnAnswer struct {
 	Decision   *answer.Verdict `json:"decision"`
 }
 
+// Who wants to wait for longer than maxWait asks again: so a client that nobody looks after any more does not hold its
+// place for hours. maxJSON has room for escapes, with which JSON writes a URL longer than it is.
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
@@ -53,7 +55,7 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	if !v.turns.Reserve() {
 		return web.Busy()
 	}
-	var turn *client.Turn
+	var turn *client.Turn // reserved for before it is waited for: a turn that comes must not be refused then
 	defer func() {
 		if turn == nil { // else its lease has the place
 			v.turns.Release()
@@ -124,6 +126,7 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		case refused && ctx.Err() == nil: // the rules have changed meanwhile
 			continue
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			// Next is an estimate, and may be the present time: with that, a client would ask in a loop.
 			said.RetryAfter = inSeconds(max(time.Until(v.gate.Pacer.Next(u)), leastWait))
 			return said, nil, nil
 		}
@@ -132,7 +135,8 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	return nil, nil, web.Unavailable("robots.txt changes too fast")
 }
 
-// await waits for a turn, at least leastWait: a wait of 0s asks for one that is there.
+// await waits for a turn, at least leastWait: a wait of 0s asks for one that is there, and over Redis even that is an
+// exchange with the server.
 func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
@@ -172,7 +176,7 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) 
 	if status != nil && *status != 0 && (*status < 100 || *status > 599) {
 		return web.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *status)
 	}
-	turn, ok := v.turns.Take(r.PathValue("id"))
+	turn, ok := v.turns.Take(r.PathValue("id")) // its lease is over from here on: of two who end it, one does
 	if !ok {
 		return web.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
 	}

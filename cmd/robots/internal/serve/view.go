@@ -1,7 +1,8 @@
 package serve
 
 // What page.html shows, made of what readings.go has found out. The template uses the exported fields and
-// methods here by name, and the compiler does not see that: serve_page_test.go does.
+// methods here by name, and the compiler does not see that: serve_page_test.go does. What is exported is there
+// for the template.
 
 import (
 	"cmp"
@@ -20,7 +21,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// The bounds of what the page shows of a file. What decides is shown wherever it stands.
+// The bounds of what the page shows of a file. What decides is shown wherever it stands. A file of 500 KiB may have as
+// many lines, and a line may be as long: a page of that no browser would lay out in time.
 const (
 	chunkLines   = 100 // that a browser lays out at a time
 	maxPageLines = 20000
@@ -62,7 +64,8 @@ func (v *pageView) Readers() (all [][2]string) {
 	return all
 }
 
-// Example is a link to a question to try. Its last line has a mistake to find.
+// Example is a link to a question to try, about a file in the link: no site is asked for it. Its last line has a mistake
+// to find.
 func (v *pageView) Example() string {
 	return (&pageForm{Pasted: true, Agent: "Googlebot", URLs: "/shop/search?q=hats\n/private/press/2026",
 		Robots: "# An example\nUser-agent: *\nDisallow: /private/\nAllow: /private/press/\n\n" +
@@ -90,6 +93,12 @@ type pageAnswer struct {
 	File     *pageFile // nil: there is none
 }
 
+// pageReading is the file in a dialect. There is one for each, so that the page can show where they differ.
+type pageReading struct {
+	answer.Reading
+	robots *answer.Answer // how it came; nil: it was pasted
+}
+
 // pageURL is a question about one URL, and its answer.
 type pageURL struct {
 	url    *url.URL // of a site
@@ -108,7 +117,8 @@ type pageURL struct {
 	Alone     bool // there is no other question
 }
 
-// Against names the readers whose verdict is another one.
+// Against names the readers whose verdict is another one. It says what they do, so that it can stand alone, beside an
+// answer that is folded.
 func (u *pageURL) Against() string {
 	var names []string
 	for _, d := range u.Dialects {
@@ -137,7 +147,7 @@ type pageVerdict struct {
 	Reader string
 }
 
-// Word is the verdict in a word.
+// Word is the verdict in a word. The page has it beside each sign, for those who do not see colours or signs.
 func (v *pageVerdict) Word() string {
 	if v.Allowed {
 		return "Allowed"
@@ -151,7 +161,8 @@ type pageExcerpt struct {
 	Agent bool // it names the crawler
 }
 
-// Summary is the answer in a line.
+// Summary is the answer in a line, which is also the title of the page, and what a screen reader says when the answer
+// comes.
 func (a *pageAnswer) Summary() string {
 	if len(a.URLs) == 1 {
 		u := a.URLs[0]
@@ -207,7 +218,8 @@ func (m *pageMistake) Readers() string {
 	return strings.Join(names, ", ")
 }
 
-// shorten is text as it is shown, and how many bytes of it are not.
+// shorten is text as it is shown, and how many bytes of it are not. It is cut between characters: half of one would be
+// shown as escapes that are not in the file.
 func shorten(text string) (string, int) {
 	// Visible would escape it.
 	text = strings.ReplaceAll(text, "\t", "    ")
@@ -232,7 +244,7 @@ type pageFile struct {
 	Unread bool // there is more than crawlers read
 }
 
-// pageMark is what is said beside a line. A line without one is Plain.
+// pageMark is what is said beside a line. A line without one is Plain, as most are.
 type pageMark struct {
 	Agent      bool  // it names the crawler
 	First      bool  // and is the first to do so
@@ -352,7 +364,7 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 // chunkOf numbers the chunk of a line.
 func chunkOf(line int) int { return (line - 1) / chunkLines }
 
-// keeps reports whether the chunk of a line is shown.
+// keeps reports whether the chunk of a line is shown: it is near enough to the beginning, or something decides in it.
 func (f *pageFile) keeps(line int) bool {
 	return chunkOf(line) < maxPageLines/chunkLines || f.kept[chunkOf(line)]
 }
@@ -393,7 +405,8 @@ func newCame(r pageReading) *pageCame {
 	return c
 }
 
-// bridged tells of a good copy that the decisions of the service rest on in an outage.
+// bridged tells of a good copy that the decisions of the service rest on in an outage. Without it, people would see a
+// page that says "refused" and a crawler that goes on.
 func (c *pageCame) bridged(res *fetch.Result, err error) {
 	if c.Error != "" && err == nil && res.Err == nil {
 		c.Bridge = "/v1/decide goes on with the copy of " + res.Time.UTC().Format("2 January 2006, 15:04:05 MST")
