@@ -1,8 +1,8 @@
 package serve
 
 // GET /v1/decide and /v1/robots, and what authz and turns ask with as well: about and judge for one URL. Every
-// handler comes to a robots.txt by this file: find for a question, lookup for what decides, whole for those who need
-// the file too, which are the page, /v1/robots and as=all.
+// handler comes to a robots.txt by this file: about for a question, lookup for a line of a stream, whole for those who
+// show the file, which are the page and /v1/robots.
 
 import (
 	"cmp"
@@ -64,7 +64,9 @@ type asked struct {
 	result *fetch.Result
 }
 
-// about finds what is to be known of a URL. If agent or as is empty, it is that of the service.
+// about finds what is to be known of a URL. If agent or as is empty, it is that of the service. For all dialects the
+// file itself is needed. No site is asked for a question with a fault, and what is known needs no deadline: most
+// questions are about that.
 func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, err error) {
 	q.begin, q.text = time.Now(), text
 	if q.Asker, err = v.asker(agent, as); err != nil {
@@ -73,7 +75,16 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
 	}
-	q.result, err = v.find(ctx, q.Asker, q.url, q.origin) // last: no site is asked for a question with a fault
+	from := v.gate.Cache
+	if q.All {
+		from = v.files
+	}
+	if q.result, err = v.get(site.Ended, from, q.origin, q.Dialect); err == nil {
+		return q, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
+	defer cancel()
+	q.result, err = v.get(ctx, from, q.origin, q.Dialect)
 	return q, err
 }
 
@@ -120,25 +131,6 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	release()
 	return v.send(w, media, out.Bytes())
-}
-
-// find returns what k reads of o's robots.txt for u: the whole file for all dialects. What is known needs no
-// deadline, and no look at u: that is what most questions are about.
-func (v *Service) find(ctx context.Context, k answer.Asker, u *url.URL, o fetch.Origin) (*fetch.Result, error) {
-	if !k.All {
-		if res, err := v.lookup(site.Ended, o, k.Dialect); err == nil {
-			return res, nil
-		}
-	}
-	if err := sendable(u); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
-	defer cancel()
-	if k.All {
-		return v.whole(ctx, o)
-	}
-	return v.lookup(ctx, o, k.Dialect)
 }
 
 // lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
@@ -189,7 +181,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Value
 	if err != nil {
 		return err
 	}
-	_, o, err := askedSite("origin", query.Get("origin"))
+	_, o, err := siteOf("origin", query.Get("origin"))
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 // fileOf reads the robots.txt of the site of a URL. Of a site in a private network the answer says so: if it
 // were unreachable, people would look for the fault there.
 func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.Origin, res *fetch.Result, err error) {
-	if u, o, err = askedSite("site", text); err != nil {
+	if u, o, err = siteOf("site", text); err != nil {
 		return u, o, nil, err
 	}
 	if res, err = v.whole(ctx, o); err != nil {

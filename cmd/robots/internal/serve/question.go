@@ -67,36 +67,20 @@ func malformedIn(query string) string {
 	return ""
 }
 
-// siteOf reads a URL and its origin. Whether net/http would send the URL is not looked at: the decision
-// tells, and most questions are about what is known, where it costs no request.
+// siteOf reads a URL and its origin. One that nothing would send is a problem here already: its site must not have a
+// visit for a typing error. Every other one has a decision by an empty policy.
 func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
+	if err == nil {
+		_, err = client.DecideWith(&policy.Policy{}, "*", u)
+	}
 	if err != nil {
 		return nil, o, noOrigin(err)
 	}
 	return u, o, nil
-}
-
-// askedSite is siteOf for a question whose site is to be asked, which must not be asked for the sake of a URL
-// that nothing would send: the site would have a visit for a typing error.
-func askedSite(name, text string) (*url.URL, fetch.Origin, error) {
-	u, o, err := siteOf(name, text)
-	if err == nil {
-		err = sendable(u)
-	}
-	return u, o, err
-}
-
-// sendable returns the problem of a URL that nothing would send. Every other one has a decision by an empty
-// policy.
-func sendable(u *url.URL) error {
-	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
-		return noOrigin(err)
-	}
-	return nil
 }
 
 // noOrigin is the problem of a URL: 422, as the parameter is there and what it says cannot be asked about.

@@ -74,7 +74,7 @@ func siteURL(o fetch.Origin, text string) (*url.URL, error) {
 	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
 		text = o.String() + text
 	}
-	u, other, err := askedSite("urls", text)
+	u, other, err := siteOf("urls", text)
 	if err == nil && other != o {
 		err = elsewhere(text)
 	}

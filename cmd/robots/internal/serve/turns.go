@@ -92,7 +92,7 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 // time. The turn itself decides again, when it comes: if it refuses then what was allowed before, the answer
 // has to say so, with its reason, so all begins anew, three times at most.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
-	u, _, err := askedSite("url", q.URL)
+	u, _, err := siteOf("url", q.URL)
 	if err != nil {
 		return nil, nil, err
 	}
