@@ -9,13 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
 	"github.com/robotsgate/robotsgate/client/turns"
@@ -38,7 +35,8 @@ type Keeper struct {
 	Slow func(o fetch.Origin, asked, most time.Duration) error
 
 	mu          sync.Mutex // guards what follows and what hangs off it; held for short arithmetic only
-	lanes       *simplelru.LRU[fetch.Origin, *lane]
+	lanes       map[fetch.Origin]*lane
+	ends        lane          // of the order of use: its older is the lane used last, its newer the longest unused
 	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 	storeFailed time.Time     // when that was
 
@@ -79,10 +77,7 @@ func (k *Keeper) Next(u *url.URL, now time.Time) time.Time {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lanes == nil {
-		return now
-	}
-	if l, ok := k.lanes.Peek(o); ok {
+	if l := k.lanes[o]; l != nil {
 		at, _ := k.earliest(l, now, turns.Visit)
 		return k.next(l, at, l.waiting.Len())
 	}
@@ -129,16 +124,35 @@ const mostLanes = 50_000
 // lane returns the lane of o. It makes one if there is none.
 func (k *Keeper) lane(o fetch.Origin, now time.Time) *lane {
 	if k.lanes == nil {
-		// Bounded by forget, which knows what may go; the LRU does not.
-		k.lanes, _ = simplelru.NewLRU[fetch.Origin, *lane](math.MaxInt, nil)
+		k.lanes = make(map[fetch.Origin]*lane)
+		k.ends.older, k.ends.newer = &k.ends, &k.ends
 	}
-	if l, ok := k.lanes.Get(o); ok {
-		return l
+	l := k.lanes[o]
+	if l == nil {
+		k.forget(now)
+		l = &lane{origin: o.Clone()} // which must not keep the text of a whole URL
+		l.newer, l.older = l, l
+		k.lanes[l.origin] = l
 	}
-	k.forget(now)
-	l := new(lane)
-	k.lanes.Add(o.Clone(), l) // a key must not keep the text of a whole URL
+	k.use(l)
 	return l
+}
+
+// use makes l the lane that was used last.
+func (k *Keeper) use(l *lane) {
+	l.unlink()
+	l.newer, l.older = &k.ends, k.ends.older
+	l.newer.older, l.older.newer = l, l
+}
+
+// unlink takes l out of the order of use.
+func (l *lane) unlink() { l.newer.older, l.older.newer = l.older, l.newer }
+
+// remove forgets l.
+func (k *Keeper) remove(l *lane) {
+	delete(k.lanes, l.origin)
+	l.unlink()
+	l.newer, l.older = nil, nil // a Place may hold l, which must not hold others
 }
 
 // forget makes room for one more lane, in constant time. It looks at the longest unused
@@ -149,22 +163,24 @@ func (k *Keeper) lane(o fetch.Origin, now time.Time) *lane {
 // that all answer "come back tomorrow".
 func (k *Keeper) forget(now time.Time) {
 	const looks = 16
-	var paused fetch.Origin // no lane has the zero Origin
+	var paused *lane
 	for range looks {
-		if k.lanes.Len() < cmp.Or(k.Most, mostLanes) {
+		if len(k.lanes) < cmp.Or(k.Most, mostLanes) {
 			return
 		}
-		o, l, _ := k.lanes.GetOldest()
+		l := k.ends.newer
 		from, _ := l.From(turns.Page, 0, now)
 		idle := l.Underway == 0 && l.waiting.Len() == 0 && !k.spaced(l, from, now).After(now)
 		if idle && !l.Resume.After(now) {
-			k.lanes.Remove(o)
+			k.remove(l)
 			continue
 		}
-		if idle && paused == (fetch.Origin{}) {
-			paused = o
+		if idle && paused == nil {
+			paused = l
 		}
-		k.lanes.Get(o) // moves it to the other end
+		k.use(l) // a second chance
 	}
-	k.lanes.Remove(paused)
+	if paused != nil {
+		k.remove(paused)
+	}
 }

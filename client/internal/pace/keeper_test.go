@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -87,17 +88,17 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 			"underway.example": true, "slow.example": true, "pausing.example": true, "awaited.example": true,
 			"idle.example": false, "crowd0.example": false, "crowd999.example": true,
 		} {
-			if got := k.lanes.Contains(originAt(t, host)); got != want {
+			if got := k.lanes[originAt(t, host)] != nil; got != want {
 				t.Errorf("%s remembered: got %v, want %v", host, got, want)
 			}
 		}
-		if n := k.lanes.Len(); n > 300 {
+		if n := len(k.lanes); n > 300 {
 			t.Errorf("%d origins remembered, want 300 at most", n)
 		}
 
 		time.Sleep(30 * time.Second)
 		crowd(t, k, "more", 1000)
-		if k.lanes.Contains(originAt(t, "slow.example")) {
+		if k.lanes[originAt(t, "slow.example")] != nil {
 			t.Error("slow.example is remembered, though its delay has passed")
 		}
 	})
@@ -109,12 +110,12 @@ func TestPacerGrowsBeyondSizeWithWhatIsBusyAndShrinksAgain(t *testing.T) {
 		k := keeper()
 		k.Most = 10
 		crowd(t, k, "busy", 1000) // 100 of them have asked within the last second
-		if n := k.lanes.Len(); n < 100 || n > 110 {
+		if n := len(k.lanes); n < 100 || n > 110 {
 			t.Errorf("%d origins remembered, want 100, the busy ones", n)
 		}
 		time.Sleep(time.Second)
 		crowd(t, k, "later", 10)
-		if n := k.lanes.Len(); n > 10 {
+		if n := len(k.lanes); n > 10 {
 			t.Errorf("%d origins remembered, want 10 at most", n)
 		}
 	})
@@ -140,10 +141,10 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 			k.End(l, time.Now())
 			time.Sleep(20 * time.Millisecond)
 		}
-		if n := k.lanes.Len(); n > 100+50 {
+		if n := len(k.lanes); n > 100+50 {
 			t.Errorf("%d origins remembered, want 100 and the 50 that asked within the last second at most", n)
 		}
-		if !k.lanes.Contains(originAt(t, "awaited.example")) {
+		if k.lanes[originAt(t, "awaited.example")] == nil {
 			t.Error("the pause of an origin that a request waits for is forgotten")
 		}
 		k = keeper()
@@ -152,7 +153,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		k.Answered(l, 429, Day, time.Now())
 		k.End(l, time.Now())
 		crowd(t, k, "crowd", 10_000)
-		if !k.lanes.Contains(originAt(t, "pausing.example")) {
+		if k.lanes[originAt(t, "pausing.example")] == nil {
 			t.Error("the pause of one origin is forgotten, though others were idle")
 		}
 	})
@@ -176,7 +177,7 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 			if i%100 == 0 {
 				time.Sleep(5 * time.Millisecond)
 			}
-			if n := k.lanes.Len(); n > 50_000 {
+			if n := len(k.lanes); n > 50_000 {
 				t.Fatalf("%d origins remembered", n)
 			}
 		}
@@ -192,6 +193,33 @@ func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
 		}
 		runtime.KeepAlive(k)
 	})
+}
+
+// Lanes lie side by side, each on lines of 64 bytes of its own. What a turn needs is on the first three: the last of it
+// is the length of lessons.
+func TestATurnNeedsThreeLinesOfMemory(t *testing.T) {
+	if ^uint(0)>>63 == 0 {
+		t.Skip("words are shorter here")
+	}
+	lane := reflect.TypeFor[lane]()
+	lessons, _ := lane.FieldByName("lessons")
+	if end := lessons.Offset + 16; end > 3*64 {
+		t.Errorf("what a turn needs takes %d bytes, want 192 at most", end)
+	}
+	if size := lane.Size(); size <= 288 || size > 320 {
+		t.Errorf("a lane has %d bytes, want 289 to 320: the next sizes that the runtime gives are no multiple of 64", size)
+	}
+}
+
+// A caller may keep the place of a request that has ended. It must not hold all origins that are forgotten meanwhile.
+func TestAPlaceHoldsOneOriginOnly(t *testing.T) {
+	k, now := keeper(), time.Now()
+	k.Most = 1
+	kept := k.lane(originAt(t, "kept.example"), now)
+	k.lane(originAt(t, "other.example"), now)
+	if len(k.lanes) != 1 || kept.newer != nil || kept.older != nil {
+		t.Errorf("%d lanes; the forgotten one holds %p and %p", len(k.lanes), kept.newer, kept.older)
+	}
 }
 
 // A URL may be long; of an origin, its name is kept.

@@ -23,18 +23,25 @@ import (
 // its time, whether a pause comes in between or a caller ahead gives up. And it does not
 // count what is in flight.
 type lane struct {
-	// What a turn needs that comes at once stands together: of many origins, each line of memory has to be fetched.
-	rules.Origin               // its requests; with Keeper.Turns, those of this process, and what the store said of others
-	lessons      []lesson      // what robots.txt asks for
-	owing        *list.Element // the last of waiting that has to keep past
-	grants       []grant       // turns that Wait gave and no request has used, the latest last
-	waiting      list.List     // of *waiter; the first is the next to go
+	// What a turn needs that comes at once is on the first three lines of memory: of many origins, each has to be fetched.
+	rules.Origin           // its requests; with Keeper.Turns, those of this process, and what the store said of others
+	newer, older *lane     // used next after this one, and next before it
+	grants       []grant   // turns that Wait gave and no request has used, the latest last
+	waiting      list.List // of *waiter; the first is the next to go
+	lessons      []lesson  // what robots.txt asks for
 
-	room   [2]grant  // for the first of grants: mostly there are no more
-	past   pace      // what it asked for when those up to owing began to wait
-	read   time.Time // when the newest robots.txt was read that a Transport has decided by
-	key    string    // the origin, for Keeper.Turns; empty: not yet asked for
-	robots *lease    // had the robots.txt that was read here last, and not learned from; nil: none
+	owing  *debt        // of those who wait; nil: none
+	room   [2]grant     // for the first of grants: mostly there are no more
+	read   time.Time    // when the newest robots.txt was read that a Transport has decided by
+	origin fetch.Origin // whose requests they are
+	key    string       // the origin, for Keeper.Turns; empty: not yet asked for
+	robots *lease       // had the robots.txt that was read here last, and not learned from; nil: none
+}
+
+// debt is what robots.txt asked for when some began to wait, and asks for no more.
+type debt struct {
+	pace
+	last *list.Element // of lane.waiting, that has to keep it
 }
 
 // holdTurn is how long a turn that Wait gave can be used. It bounds how long an unused
@@ -64,8 +71,7 @@ type Request interface {
 // waiter is a caller in the queue of a lane.
 type waiter struct {
 	caller
-	Place   // that it gets
-	origin  fetch.Origin
+	Place                 // that it gets
 	at      *list.Element // of lane.waiting
 	wake    chan struct{} // holds one: things have changed, look again
 	checked bool          // what it asks for was decided on just now
@@ -125,7 +131,7 @@ func (k *Keeper) enter(o fetch.Origin, c *caller, now time.Time) (*lane, *waiter
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lane(o, now)
-	if err := k.tooSlow(o, l, c.kind, now); err != nil {
+	if err := k.tooSlow(l, c.kind, now); err != nil {
 		return nil, nil, err
 	}
 	if c.kind == turns.Page && len(l.grants) > 0 && l.useGrant(hashTarget(c.req.URL()), now) {
@@ -137,7 +143,7 @@ func (k *Keeper) enter(o fetch.Origin, c *caller, now time.Time) (*lane, *waiter
 		l.start(c.kind, c.visit, now)
 		return l, nil, nil
 	}
-	w := &waiter{caller: *c, Place: Place{lane: l, Decided: now}, origin: o, wake: make(chan struct{}, 1)}
+	w := &waiter{caller: *c, Place: Place{lane: l, Decided: now}, wake: make(chan struct{}, 1)}
 	w.checked = k.Turns != nil // it was decided on just now, and may not have to wait
 	w.at = l.join(w)
 	return l, w, nil
@@ -193,7 +199,7 @@ func (k *Keeper) look(ctx context.Context, w *waiter, now time.Time) (step, time
 	if ctx.Err() != nil {
 		return 0, 0, w.because(context.Cause(ctx))
 	}
-	l, o := w.lane, w.origin
+	l, o := w.lane, w.lane.origin
 	at, full := k.earliest(l, now, w.kind)
 	if !w.taken.IsZero() { // the store knows of all Visits, not of what of this process began or ended meanwhile
 		at = rules.Later(k.spaced(l, l.Last, now), l.Resume)
@@ -223,7 +229,7 @@ func (k *Keeper) look(ctx context.Context, w *waiter, now time.Time) (step, time
 		}
 		return toCheck, 0, nil
 	}
-	if err := k.tooSlow(o, l, w.kind, now); err != nil {
+	if err := k.tooSlow(l, w.kind, now); err != nil {
 		return 0, 0, err // learned since w joined
 	}
 	if k.Turns != nil && !w.given {
@@ -356,9 +362,9 @@ func (k *Keeper) leave(w *waiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drop(w)
-	if w.at == w.lane.owing {
-		if w.lane.owing = w.at.Prev(); w.lane.owing == nil {
-			w.lane.past = pace{}
+	if owing := w.lane.owing; owing != nil && owing.last == w.at {
+		if owing.last = w.at.Prev(); owing.last == nil {
+			w.lane.owing = nil
 		}
 	}
 	w.lane.waiting.Remove(w.at)
@@ -441,11 +447,10 @@ func (k *Keeper) spaced(l *lane, from, now time.Time) time.Time {
 
 // delay is the distance to keep at time t: the largest of all tokens.
 func (k *Keeper) delay(l *lane, t time.Time) time.Duration {
-	if len(l.lessons) == 0 && l.owing == nil {
+	if len(l.lessons) == 0 && (l.waiting.Len() == 0 || l.owing == nil) {
 		return k.Delay
 	}
-	d, _ := l.past.at(t)
-	d = min(d, k.MaxDelay)
+	d := min(l.owed(t), k.MaxDelay)
 	for i := range l.lessons {
 		if asked, ok := l.lessons[i].pace.at(t); ok {
 			d = max(d, min(asked, k.MaxDelay))
@@ -457,12 +462,12 @@ func (k *Keeper) delay(l *lane, t time.Time) time.Duration {
 }
 
 // tooSlow returns the refusal of an origin that asks for more than the cap, or nil. Its robots.txt is read.
-func (k *Keeper) tooSlow(o fetch.Origin, l *lane, kind turns.Kind, now time.Time) error {
+func (k *Keeper) tooSlow(l *lane, kind turns.Kind, now time.Time) error {
 	if !k.Refuse || kind == turns.Robots {
 		return nil
 	}
 	if asked := l.asked(now); asked > k.MaxDelay {
-		return k.Slow(o, asked, k.MaxDelay)
+		return k.Slow(l.origin, asked, k.MaxDelay)
 	}
 	return nil
 }

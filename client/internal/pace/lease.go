@@ -155,7 +155,7 @@ func (k *Keeper) name(w *waiter, now time.Time) {
 		}
 	}
 	if w.lane.key == "" {
-		w.lane.key = w.origin.String()
+		w.lane.key = w.lane.origin.String()
 	}
 	w.ask.Delay, w.read = k.delay(w.lane, now), w.lane.read
 }

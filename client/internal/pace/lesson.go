@@ -167,17 +167,26 @@ func (l *lane) teach(b lesson, now time.Time) {
 // owe makes all who wait now keep an old pace among themselves. They were told to come
 // one by one; a new file that names no delay must not send them all at once.
 func (l *lane) owe(old pace, now time.Time) {
-	if !l.past.more(old, now) {
-		l.past = old
+	switch {
+	case l.waiting.Len() == 0:
+	case l.owing != nil && l.owing.more(old, now):
+		l.owing.last = l.waiting.Back()
+	default:
+		l.owing = &debt{old, l.waiting.Back()}
 	}
-	if l.owing = l.waiting.Back(); l.owing == nil {
-		l.past = pace{}
+}
+
+// owed is the delay of the debt at time t.
+func (l *lane) owed(t time.Time) (d time.Duration) {
+	if l.owing != nil {
+		d, _ = l.owing.at(t)
 	}
+	return d
 }
 
 // asked is the largest delay that robots.txt asks for at time t.
 func (l *lane) asked(t time.Time) time.Duration {
-	d, _ := l.past.at(t)
+	d := l.owed(t)
 	for i := range l.lessons {
 		asked, _ := l.lessons[i].pace.at(t)
 		d = max(d, asked)
@@ -187,7 +196,10 @@ func (l *lane) asked(t time.Time) time.Duration {
 
 // nextChange is when, after t, the answer of delay may change; zero if it never does.
 func (l *lane) nextChange(t time.Time) time.Time {
-	next := l.past.nextChange(t)
+	var next time.Time
+	if l.owing != nil {
+		next = l.owing.nextChange(t)
+	}
 	for i := range l.lessons {
 		if c := l.lessons[i].pace.nextChange(t); next.IsZero() || !c.IsZero() && c.Before(next) {
 			next = c
