@@ -433,10 +433,11 @@ func (k *Keeper) spaced(l *lane, from, now time.Time) time.Time {
 		return now
 	}
 	for t := now; ; {
-		at := from.Add(k.delay(l, t))
-		if !at.After(t) {
+		d := k.delay(l, t)
+		if t.Sub(from) >= d {
 			return t
 		}
+		at := from.Add(d)
 		change := l.nextChange(t)
 		if change.IsZero() || at.Before(change) {
 			return at
