@@ -169,6 +169,32 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 	}
 }
 
+// What can be said before a body has come is said then: a client may wait for it before it sends more.
+func TestServeAnswersBeforeTheBodyHasCome(t *testing.T) {
+	v := startServe(t, serve.UsualLimits, "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	const chunked = "Transfer-Encoding: chunked\r\n\r\n4\r\nfoo\n\r\n"
+	for _, row := range []struct {
+		line, fields string
+		want         int
+	}{
+		{"POST /v1/decide", "Host: localhost\r\nContent-Type: image/png\r\n" + chunked, 415},
+		{"POST /v1/decide?x=1", "Host: localhost\r\nContent-Type: text/plain\r\n" + chunked, 400},
+		{"POST /v1/nope", "Host: localhost\r\n" + chunked, 404},
+		{"PUT /v1/decide", "Host: localhost\r\n" + chunked, 405},
+		{"POST /v1/decide", "Host: other.example\r\n" + chunked, 421},
+		{"POST /v1/decide", "Host: localhost\r\nOrigin: http://other.example\r\n" + chunked, 403},
+		{"POST /v1/match", "Host: localhost\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n{", 415},
+		{"POST /v1/lint", "Host: localhost\r\nContent-Type: text/plain\r\nContent-Length: 5000000\r\n\r\nUser", 413},
+		{"POST /authz", "Host: localhost\r\nX-Original-URL: http://a.example/robots.txt\r\nContent-Length: 9\r\n\r\nfoo", 200},
+		{"POST /authz", "Host: localhost\r\nX-Original-URL: http://a.example/\r\nContent-Length: 9\r\n\r\nfoo", 403},
+	} {
+		c := v.dial(row.line + " HTTP/1.1\r\n" + row.fields)
+		if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != row.want {
+			t.Errorf("%s: %v, %v; want %d", row.line, res, err, row.want)
+		}
+	}
+}
+
 func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })

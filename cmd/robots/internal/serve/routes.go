@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -80,6 +81,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		if r.Body != http.NoBody { // what is left of it is read at the end, and must not stall either
 			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.Limits.Body))
+			web.CloseIfUnread(w, r)
 		}
 		if isAuthz(r) {
 			authz.ServeHTTP(w, r)
@@ -171,8 +173,13 @@ func (v *Service) problems(h handler) http.Handler {
 		control.SetWriteDeadline(time.Now().Add(longest))
 		err := h(w, r)
 		control.SetWriteDeadline(time.Now().Add(v.Limits.Answer)) // what is not sent yet is small
-		if err != nil {
-			problemOf(err).Write(w)
+		if err == nil {
+			return
+		}
+		problemOf(err).Write(w)
+		if r.Body != http.NoBody { // a client that is cut off while it sends sees no answer
+			control.Flush()
+			io.CopyN(io.Discard, r.Body, maxRest)
 		}
 	})
 }

@@ -147,24 +147,22 @@ func (v *Service) answer(
 }
 
 // body reads a body of one of these media types into a spool, which has to be closed: a client may send slowly, and
-// what it has sent takes no memory meanwhile. Of a body that is too large, the rest is read up to maxRest and dropped.
+// what it has sent takes no memory meanwhile.
 func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
 	}
 	spool, err := web.NewSpool(v.spool)
-	if err == nil {
+	if err == nil && r.ContentLength > most {
+		err = &http.MaxBytesError{Limit: most}
+	} else if err == nil {
 		_, err = io.Copy(spool, http.MaxBytesReader(w, r.Body, most))
 	}
 	if err == nil {
 		return spool, nil
 	}
 	spool.Close()
-	_, large := errors.AsType[*http.MaxBytesError](err)
-	if large || errors.Is(err, web.ErrFull) {
-		io.CopyN(io.Discard, r.Body, maxRest) // a client that is cut off while it sends sees no answer
-	}
-	switch {
+	switch _, large := errors.AsType[*http.MaxBytesError](err); {
 	case large:
 		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
 	case errors.Is(err, web.ErrFull):

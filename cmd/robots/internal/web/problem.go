@@ -49,8 +49,10 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	p.SetRetryAfter(h)
+	text, _ := json.Marshal(p)
+	h.Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p)
+	w.Write(append(text, '\n'))
 }
 
 // SetRetryAfter sets the field, if there is one.

@@ -113,6 +113,29 @@ func (p *Paced) Write(b []byte) (int, error) {
 	return p.Writer.Write(b)
 }
 
+// CloseIfUnread has the connection close after the answer, unless the body has been read to its end by then. net/http
+// would read what is left of it first, and a client that waits for the answer may send no more. Left on a connection
+// that goes on, it would pass for the next request (RFC 9112 §9.3).
+func CloseIfUnread(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+		r.Body = &unread{r.Body, w.Header()}
+	}
+}
+
+type unread struct {
+	io.ReadCloser
+	answer http.Header
+}
+
+func (u *unread) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err == io.EOF {
+		u.answer.Del("Connection")
+	}
+	return n, err
+}
+
 // Duplex is a request whose body is read while the answer is written. Neither may stall for longer than
 // Patience: a client that does loses its connection. One goroutine may read while another writes.
 type Duplex struct {
@@ -128,6 +151,10 @@ type Duplex struct {
 func (d *Duplex) Start() (stop func() bool) {
 	d.control = http.NewResponseController(d.Writer)
 	d.control.EnableFullDuplex() // HTTP/2 has no need of it, and says so
+	if u, ok := d.Request.Body.(*unread); ok {
+		u.answer.Del("Connection")
+		d.Request.Body = u.ReadCloser
+	}
 	return context.AfterFunc(d.Ends, func() { d.control.SetReadDeadline(time.Now()) })
 }
 
