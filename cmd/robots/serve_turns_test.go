@@ -86,8 +86,13 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 	}
 	_, got := v.do("POST", "/v1/turns", `{"url":"http://a.example/","wait":"0.2s"}`, "Content-Type: application/json")
 	var a given
-	if err := json.Unmarshal([]byte(got), &a); err != nil || a.Turn != nil || a.RetryAfter == nil || *a.RetryAfter < .1 {
+	if err := json.Unmarshal([]byte(got), &a); err != nil || a.Turn != nil || a.RetryAfter == nil || *a.RetryAfter < 1 {
 		t.Errorf("a turn: %s", got)
+	}
+	// To read robots.txt takes a turn as well.
+	res, got := v.do("POST", "/v1/turns", `{"url":"http://unknown.example/","wait":"0s"}`, "Content-Type: application/json")
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("a turn at a site that is not known: %s %s", res.Status, got)
 	}
 	_, scrape := v.do("GET", "/metrics", "")
 	if !strings.Contains(scrape, `robots_store_failures_total{op="take"} `) ||

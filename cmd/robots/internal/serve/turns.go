@@ -19,6 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
@@ -41,6 +42,7 @@ type turnAnswer struct {
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
+	awayWait  = 5 * time.Second // until the server of turns may be back
 	maxWait   = 2 * time.Minute
 	maxJSON   = 4*answer.MaxURL + 4<<10 // of a small question
 )
@@ -98,10 +100,15 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	}
 	// The robots.txt is read at the pace of the site: what a question has read is no visit that a
 	// turn would keep its distance to.
-	within, cancel := context.WithTimeout(ctx, v.Limits.Question)
-	defer cancel()
-	if _, err := v.gate.Lookup(within, u); err != nil {
-		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
+	if _, err := v.gate.Lookup(site.Ended, u); err != nil {
+		if v.away(ctx) { // to read it takes a turn, too
+			return nil, nil, web.Unavailable("the server of turns is away")
+		}
+		within, cancel := context.WithTimeout(ctx, v.Limits.Question)
+		defer cancel()
+		if _, err := v.gate.Lookup(within, u); err != nil {
+			return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
+		}
 	}
 	for range 3 {
 		about, err := v.about(ctx, q.URL, q.Agent, "")
@@ -127,12 +134,23 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 			continue
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			// Next is an estimate, and may be the present time: with that, a client would ask in a loop.
-			said.RetryAfter = inSeconds(max(time.Until(v.gate.Pacer.Next(u)), leastWait))
+			least := leastWait
+			if v.away(ctx) {
+				least = awayWait
+			}
+			said.RetryAfter = inSeconds(max(time.Until(v.gate.Pacer.Next(u)), least))
 			return said, nil, nil
 		}
 		return said, turn, err
 	}
 	return nil, nil, web.Unavailable("robots.txt changes too fast")
+}
+
+// away reports whether the server of turns does not answer. It takes a second at most.
+func (v *Service) away(ctx context.Context) bool {
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return v.gate.Ping(within) != nil && ctx.Err() == nil
 }
 
 // await waits for a turn, at least leastWait: a wait of 0s asks for one that is there, and over Redis even that is an
