@@ -89,6 +89,17 @@ func TestProxyKeepsTheRulesOfHTTP(t *testing.T) {
 	}
 }
 
+// Not every protocol has the client wait for the 101 (RFC 9110 §7.8).
+func TestProxyPassesOnWhatComesWithAnUpgrade(t *testing.T) {
+	v := startProxy(t, "--private", siteServer(t, clientSite))
+	c := v.send("GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\nping\n")
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if data, err := io.ReadAll(c); !strings.HasSuffix(string(data), "upgraded: ping\n") {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 // A client that closes its half waits for the answer.
 func TestProxyAnswersAClientThatClosedItsHalf(t *testing.T) {
 	v := startProxy(t, "--private", siteServer(t, new(rulesSite).ServeHTTP))

@@ -9,6 +9,7 @@
 package proxy
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -454,6 +455,15 @@ func (w *writer) closes() bool {
 func (w *writer) Write(p []byte) (int, error) {
 	w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.Write(p)
+}
+
+// Hijack is for an Upgrade. What the client sends right behind one has been read here with it.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := w.control.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &end{c, rw.Reader}, rw, nil
 }
 
 // Unwrap is for http.ResponseController.
