@@ -113,6 +113,8 @@ type Listed struct {
 	Err    error    // what is wrong with the line, if anything
 	Origin fetch.Origin
 	Result *fetch.Result // of Origin, once it is known
+
+	written string // the field "url" of an object
 }
 
 // ReadListed reads a line whose URL a dialect reads. Of one that is too long, text is only the beginning.
@@ -122,7 +124,8 @@ func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed 
 	case tooLong:
 		l.Err = fmt.Errorf("longer than %d bytes", MaxURL)
 	case l.IsObject():
-		text, l.Err = urlOf(text)
+		l.written, l.Err = urlOf(text)
+		text = l.written
 	}
 	if l.Err == nil {
 		l.URL, l.Err = ReadURL(d, text)
@@ -153,7 +156,7 @@ func urlOf(object string) (string, error) {
 	case url == "":
 		return "", errors.New(`the field "url" is not there: give it`)
 	case !utf8.ValidString(object) && strings.ContainsRune(url, utf8.RuneError):
-		return "", errors.New("the URL is not UTF-8 text")
+		return url, errors.New("the URL is not UTF-8 text")
 	}
 	return url, nil
 }
@@ -229,8 +232,8 @@ func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
 	}
 	v := NewVerdict(l.Text, a)
 	v.Number, v.Agent, v.Dialect = l.Number, k.Agent, DialectName(k.Dialect)
-	if l.URL != nil && l.IsObject() {
-		v.URL, v.Record = l.URL.String(), json.RawMessage(strings.ToValidUTF8(l.Text, "\uFFFD")) // as JSON has to be
+	if l.IsObject() && (l.URL != nil || json.Valid([]byte(l.Text))) {
+		v.URL, v.Record = l.written, json.RawMessage(strings.ToValidUTF8(l.Text, "\uFFFD")) // as JSON has to be
 	}
 	switch {
 	case l.Err != nil:

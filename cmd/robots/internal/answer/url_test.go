@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -156,6 +157,29 @@ func TestTheURLOfAnObject(t *testing.T) {
 		l := ReadListed(policy.RFC9309, 1, line, false)
 		if (l.Err == nil) != (want != "") || l.Err == nil && l.URL.String() != want {
 			t.Errorf("%s: %v, %v; want %q", line, l.URL, l.Err, want)
+		}
+	}
+}
+
+// A line that is malformed is given back, too: who asked must know which one it was.
+func TestAnObjectIsGivenBack(t *testing.T) {
+	k := &Asker{Agent: "*"}
+	for line, want := range map[string]struct{ url, record string }{
+		`{"id":7,"url":"http://a/b"}`:         {"http://a/b", `{"id":7,"url":"http://a/b"}`},
+		`{"url":"example.com"}`:               {"example.com", `{"url":"example.com"}`},
+		`{"url":"foo","id":7}`:                {"foo", `{"url":"foo","id":7}`},
+		`{"id":7}`:                            {"", `{"id":7}`},
+		`{}`:                                  {"", `{}`},
+		`{"url":5}`:                           {"", `{"url":5}`},
+		"{\"url\":\"http://a/\xff\",\"i\":1}": {"http://a/\uFFFD", "{\"url\":\"http://a/\uFFFD\",\"i\":1}"},
+		`{"url":`:                             {`{"url":`, ""},
+		`{} {`:                                {`{} {`, ""},
+		`foo`:                                 {"foo", ""},
+	} {
+		l := ReadListed(k.Dialect, 1, line, false)
+		l.Result = &fetch.Result{Policy: policy.Unavailable()}
+		if v := k.Verdict(&l, k.Decide(&l)); v.URL != want.url || string(v.Record) != want.record {
+			t.Errorf("%s: the url is %q and the record %s, want %q and %s", line, v.URL, v.Record, want.url, want.record)
 		}
 	}
 }
