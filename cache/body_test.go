@@ -92,18 +92,22 @@ func TestKeepBodyGivesAFileBackToAStoreThatLostIt(t *testing.T) {
 	}
 }
 
-// What Wall looks for is kept with a file, so that it says the same of what a Cache keeps.
-func TestKeepBodyKeepsWhatAWallIsKnownBy(t *testing.T) {
-	page := rules("/x")
-	page.Body = []byte("<html>")
-	page.Policy = policy.Parse(page.Body)
-	for _, r := range []*fetch.Result{
-		rules("/x", "Cf-Mitigated", "challenge"), rules("/x", "X-Amzn-Waf-Action", "captcha"),
-		rules("/x", "X-Vercel-Mitigated", "deny"), unavailable(403), page,
-	} {
-		got := get(t, &cache.Cache{KeepBody: true}, &site{serve: always(r)}, "https://a.example")
-		if got.Wall() == "" || got.Wall() != r.Wall() {
-			t.Errorf("a wall is known by %q, and when it is kept by %q", r.Wall(), got.Wall())
+// What Wall looks for is kept, with and without the file, so that it says the same of what a Cache or a Store keeps.
+func TestWhatAWallIsKnownByIsKept(t *testing.T) {
+	page := (&fetch.Result{StatusCode: 200, Body: []byte("<html>"), Time: time.Now()}).In(policy.RFC9309)
+	for _, keep := range []bool{true, false} {
+		for _, r := range []*fetch.Result{
+			rules("/x", "Cf-Mitigated", "challenge"), rules("/x", "X-Amzn-Waf-Action", "captcha"),
+			rules("/x", "X-Vercel-Mitigated", "deny"), unavailable(403), page,
+		} {
+			store := new(memStore)
+			for _, s := range []*site{{serve: always(r)}, {serve: always(down())}} {
+				c := &cache.Cache{KeepBody: keep, Store: store, Logger: quiet}
+				if got := get(t, c, s, "https://a.example"); got.Wall() == "" || got.Wall() != r.Wall() {
+					t.Errorf("a wall is known by %q, and when it is kept by %q", r.Wall(), got.Wall())
+				}
+				closeCache(t, c)
+			}
 		}
 	}
 }

@@ -99,8 +99,8 @@ type Cache struct {
 
 	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect:
 	// a Result has its Body then, after a 304 too, and what else in its Header says what the answer is
-	// (Content-Type, Retry-After, what fetch.Result.Wall looks for). MaxBytes counts both. If false,
-	// memory has rules alone, which take far less than with their file.
+	// (Content-Type, Retry-After). MaxBytes counts both. If false, memory has rules alone, which take
+	// far less than with their file.
 	//
 	// A Store gets the file in either case, and the fields with KeepBody only. A Result may
 	// have rules and no Body: if Load gave none, or if a Cache without KeepBody wrote again what the
@@ -156,8 +156,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // nothing that may be used before it is fetched.
 //
 // The Result is shared and must not be modified. Its Body is nil and its Header has only
-// the fields that this package needs (validators, dates, Cache-Control, Vary), but for
-// KeepBody. Its Err has the text of the original error but wraps nothing.
+// the fields that this package needs (validators, dates, Cache-Control, Vary) or that
+// fetch.Result.Wall looks for, but for KeepBody. Its Err has the text of the original error but
+// wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)
 	all := c.memory.lookup(o, src)

@@ -11,15 +11,17 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// keptFields are the header fields that later decisions need: validators (RFC 9110
-// §8.8), and from the third on what freshness is made of. Cache-Control is before those that
+// freshFields are the header fields that freshness is made of. Cache-Control is before those that
 // may replace it.
-var keptFields = []string{"Etag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary"}
+var freshFields = []string{"Cache-Control", "Expires", "Date", "Age", "Vary"}
 
-// bodyFields are kept with a Body: those by which a file is judged, and those that fetch.Result.Wall
-// looks for.
-var bodyFields = slices.Concat(keptFields,
-	[]string{"Content-Type", "Retry-After", "Cf-Mitigated", "X-Amzn-Waf-Action", "X-Vercel-Mitigated"})
+// keptFields are all that later decisions need: with validators (RFC 9110 §8.8), and with what
+// fetch.Result.Wall looks for.
+var keptFields = slices.Concat(freshFields,
+	[]string{"Etag", "Last-Modified", "Cf-Mitigated", "X-Amzn-Waf-Action", "X-Vercel-Mitigated"})
+
+// bodyFields are kept with a Body: a file is judged by them, too.
+var bodyFields = slices.Concat(keptFields, []string{"Content-Type", "Retry-After"})
 
 const (
 	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
@@ -63,7 +65,7 @@ func trimHeader(h http.Header, names []string) http.Header {
 	var kept http.Header
 	for _, name := range names {
 		lines := trimStrings(h[name])
-		if len(lines) < len(h[name]) && slices.Contains(keptFields[2:], name) {
+		if len(lines) < len(h[name]) && slices.Contains(freshFields, name) {
 			name, lines = "Cache-Control", strictest(h) // read again, it must not make the answer hold for longer
 		}
 		if len(lines) == 0 {

@@ -340,6 +340,7 @@ func (r *resolution) renewed(h hop, a response) *Result {
 	a.varies = a.varies || r.prev.UserAgent != "" // a Vary that is too long is not kept
 	res := r.conclude(a, r.prev.Policy)
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
+	res.page = r.prev.page
 	return res
 }
 

@@ -97,6 +97,7 @@ func (r *resolution) run(ctx context.Context) *Result {
 		case rules:
 			res := r.conclude(a, r.Dialect.Parse(a.body))
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
+			res.page = res.isPage()
 			return r.open(h, a, res)
 		case unavailable:
 			if a.asked && a.status == http.StatusPreconditionFailed {
@@ -288,6 +289,7 @@ func (r *Result) In(d policy.Dialect) *Result {
 		in.Policy = policy.Unreachable()
 	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)
+		in.page = in.isPage()
 	case is == rules:
 		in.lose("its file was not kept, and another dialect needs it", "")
 	case is == unavailable, is == redirect: // after more of them than are followed

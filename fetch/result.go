@@ -32,6 +32,8 @@ type Result struct {
 	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
+	page bool // isPage, for Wall when the Body is gone
+
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
 	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
 	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came

@@ -11,8 +11,8 @@ import (
 // its robots.txt. It returns an empty string if nothing looks so, or if r is unreachable.
 //
 // RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
-// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. Without a Body, as
-// in what a cache.Cache keeps without KeepBody, a page is not recognised.
+// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. It says the same of what a
+// cache.Cache has kept of what a Fetcher returned.
 func (r *Result) Wall() string {
 	challenged := ""
 	for name, values := range challenges {
@@ -29,10 +29,15 @@ func (r *Result) Wall() string {
 		return "a login, status 401"
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
-	case bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:"):
+	case r.page || r.isPage():
 		return "a page and no file of rules"
 	}
 	return ""
+}
+
+// isPage reports whether the Body begins as a page and has no rules.
+func (r *Result) isPage() bool {
+	return bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:")
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.

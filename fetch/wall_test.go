@@ -55,6 +55,10 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			case (wall == "") != (row.wall == ""), !strings.HasSuffix(wall, row.wall), row.status < 500 && r.Err != nil:
 				t.Errorf("%v: got %q, %v", row, wall, r.Err)
 			}
+			kept := *r
+			if kept.Body = nil; kept.Wall() != r.Wall() {
+				t.Errorf("%v: got %q without the body, want %q", row, kept.Wall(), r.Wall())
+			}
 		}
 	}
 }
@@ -64,6 +68,17 @@ func TestAWallAtTheEndOfRedirectsIsObeyed(t *testing.T) {
 	send, _ := answers(response(302, "", "Location", "/robots.txt", "Cf-Mitigated", "challenge"))
 	f := fetch.Fetcher{Transport: send, ObeyWalls: true}
 	fetched(t, &f, "http://a.example", nil, "disallow")
+}
+
+// A 304 renews what was a page, though the page itself is gone.
+func TestARenewedPageIsStillNoFileOfRules(t *testing.T) {
+	send, _ := answers(response(200, "<html>", "Etag", `"a"`), response(304, "", "Etag", `"a"`))
+	f := fetch.Fetcher{Transport: send}
+	kept := *fetched(t, &f, "http://a.example", nil, "allow")
+	kept.Body = nil
+	if r := fetched(t, &f, "http://a.example", &kept, "allow"); r.Wall() == "" {
+		t.Errorf("got %v and no wall", r)
+	}
 }
 
 // What a wall answers is no robots.txt in any dialect: to Yandex, a 503 of the site's own would allow everything.

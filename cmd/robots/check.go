@@ -188,7 +188,8 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 }
 
 // table writes the verdicts of the dialects below their URL. Dialects that follow each other and show the
-// same lines show them once, below the last of them. What they share, such as the redirects, is left out.
+// same lines show them once, below the last of them. What they share, such as the redirects, is left out, but
+// for a wall: what all of them have read may be no robots.txt.
 func (c *checker) table(out *shell.Output, verdicts []*answer.Verdict) {
 	fmt.Fprintf(out, "%s\n", answer.Visible(verdicts[0].URL))
 	for i, v := range verdicts {
@@ -196,6 +197,9 @@ func (c *checker) table(out *shell.Output, verdicts []*answer.Verdict) {
 		if i+1 == len(verdicts) || !slices.Equal(v.Lines, verdicts[i+1].Lines) {
 			c.printLines(out, v.Lines)
 		}
+	}
+	if wall := verdicts[0].Robots.Wall; wall != "" {
+		fmt.Fprintf(out, "  %-10s %s\n", "answer", "perhaps no robots.txt ("+answer.Visible(wall)+")")
 	}
 }
 
