@@ -24,7 +24,7 @@ type Answer struct {
 	Redirects []string  `json:"redirects"`          // followed, in order
 	Fetched   time.Time `json:"fetched"`
 	Age       int64     `json:"age_seconds"`
-	Lifetime  *int64    `json:"lifetime_seconds" zero:"null"` // from fetched; null: unreachable
+	Lifetime  *int64    `json:"lifetime_seconds" zero:"null"` // from fetched, in a cache; null: unreachable
 	Source    *string   `json:"lifetime_source" zero:"null"`  // fromStatus and so on; null: unreachable
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
@@ -64,6 +64,7 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 		return a
 	}
 	lifetime, _ := cache.FreshnessLifetime(res)
+	lifetime = min(lifetime, cache.Until(res).Sub(res.Time)) // whatever is stated, no cache keeps it for longer
 	whole, source := seconds(lifetime), sourceOf(res)
 	a.Lifetime, a.Source = &whole, &source
 	return a

@@ -50,8 +50,14 @@ func (f *Fetched) Holds() string {
 }
 
 // NewFetched keeps the fields of the header that matter here, and no others: an answer
-// may carry 64 KiB of them.
+// may carry 64 KiB of them. The lifetime is as the server states it.
 func NewFetched(res *fetch.Result, a *Answer) *Fetched {
+	if a.Lifetime != nil {
+		stated := *a // others have a
+		lifetime, _ := cache.FreshnessLifetime(res)
+		stated.Lifetime = new(seconds(lifetime))
+		a = &stated
+	}
 	f := &Fetched{
 		Dialect:  DialectName(res.Dialect),
 		Robots:   a,
