@@ -50,7 +50,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
-	f.Var(shell.Value{Text: func() string { return s.level.Level().String() }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
+	f.Var(shell.Value{Text: func() string { return strings.ToLower(s.level.Level().String()) }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
 	s.Register(cmd)
 	s.RegisterCache(cmd)
@@ -77,7 +77,13 @@ func (s *daemon) listen(
 		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
 	}
 	if l == nil {
-		var err error
+		_, port, err := net.SplitHostPort(address)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port) // which may be a name
+		}
+		if err != nil {
+			return nil, shell.Usagef("%s is no address to listen on, such as 127.0.0.1:8411", answer.Quoted(address))
+		}
 		if l, err = listen.TCP(address); err != nil {
 			return nil, err
 		}

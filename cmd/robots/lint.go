@@ -86,7 +86,7 @@ func lintCommand(a *shell.App) *cobra.Command {
   robots lint --rules RT203`,
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
-		return l.run(ctx, args, cmd.Flags().Changed("format")) // the default was not asked for
+		return l.run(ctx, args, cmd.Flags().Changed) // a default was not asked for
 	})
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
@@ -135,11 +135,11 @@ func severity(of *lint.Severity) shell.Value {
 // status 2; the others may do better. Wrong usage ends the run, and so does an interruption: what was found
 // until then is not written, for it would pass for the whole. With --fix there is one argument, and repair
 // writes: reports stays empty, and so does what write makes of it.
-func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
-	if err := l.misuse(args, formatted); err != nil {
+func (l *linter) run(ctx context.Context, args []string, given func(flag string) bool) error {
+	if err := l.misuse(args, given); err != nil {
 		return err
 	}
-	write, err := l.writer(formatted)
+	write, err := l.writer(given("format"))
 	if err != nil {
 		return err
 	}
@@ -151,6 +151,9 @@ func (l *linter) run(ctx context.Context, args []string, formatted bool) error {
 	}
 	if len(args) == 0 {
 		return shell.Usagef("give a FILE or a URL, or - for standard input")
+	}
+	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+		return shell.Usagef("standard input can be read once: give - once")
 	}
 	var out shell.Output
 	var reports []lint.Report
@@ -237,11 +240,16 @@ func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Findin
 	return shown
 }
 
+// isURL tells an argument that is a URL from the name of a file.
+func isURL(arg string) bool {
+	scheme, _, found := strings.Cut(arg, "://")
+	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
 // one returns the report about one argument: a URL, or else the name of a file. Most who forget the scheme of
 // a site name what looks like one, and are told.
 func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
-	scheme, _, isURL := strings.Cut(arg, "://")
-	if scheme = strings.ToLower(scheme); isURL && (scheme == "http" || scheme == "https") {
+	if isURL(arg) {
 		return l.url(ctx, arg)
 	}
 	data, err := l.ReadFile(ctx, arg)
@@ -375,8 +383,18 @@ const (
 )
 
 // misuse reports flags that do not go together: one of them would have no effect, and who gave it would
-// believe that it had. formatted tells whether --format was given: it has a default.
-func (l *linter) misuse(args []string, formatted bool) error {
+// believe that it had. given tells whether a flag was given: it may have a default.
+func (l *linter) misuse(args []string, given func(flag string) bool) error {
+	idle, why := site.Flags, "no argument is a URL, such as https://example.com"
+	switch {
+	case l.rules:
+		idle, why = append([]string{"severity", "fail-on", "disable"}, site.Flags...), "--rules judges no file"
+	case slices.ContainsFunc(args, isURL):
+		idle = nil
+	}
+	if i := slices.IndexFunc(idle, given); i >= 0 {
+		return shell.Usagef("--%s would have no effect: %s", idle[i], why)
+	}
 	switch {
 	case l.fix == "" && (l.outputAt != "" || l.overwrite):
 		return shell.Usagef("--output and --overwrite are for the file that --fix repairs")
@@ -386,7 +404,7 @@ func (l *linter) misuse(args []string, formatted bool) error {
 		return nil
 	case l.fix != fixKeeping && l.fix != fixAll:
 		return shell.Usagef("--fix=%s: write --fix, or --fix=all", l.fix)
-	case l.rules || l.JSON || formatted:
+	case l.rules || l.JSON || given("format"):
 		return shell.Usagef("--fix writes the repaired file: leave out --rules, --format and --json")
 	case len(args) != 1:
 		return shell.Usagef("--fix repairs one FILE or URL")

@@ -10,10 +10,13 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -139,6 +142,12 @@ func (s *server) service(gateways bool) (v *serve.Service, err error) {
 			return nil, shell.Usagef("--trusted %q is no network such as 10.0.0.0/8", text)
 		}
 		v.Trusted = append(v.Trusted, n.Masked())
+	}
+	for _, host := range s.hosts {
+		_, err := netip.ParseAddr(host)
+		if host == "" || err != nil && (strings.ContainsAny(host, ":[]*") || !httpguts.ValidHostHeader(host)) {
+			return nil, shell.Usagef("--host %s is no name such as bots.example, without a port", answer.Quoted(host))
+		}
 	}
 	v.Guard.Hosts = s.hosts
 	v.Guard.Token, err = readToken(s.token)

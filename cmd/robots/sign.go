@@ -144,9 +144,15 @@ The exit status is 1 if the site refuses the request (401 or 403) or the directo
 not list the key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem --sign-agent https://bot.example`,
 		Args:    shell.One("URL"),
-		RunE:    shell.Runs(c.run),
 	}
+	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
+		if cmd.Flags().Changed("obey-walls") {
+			return shell.Usagef("--obey-walls would have no effect: robots.txt is not asked")
+		}
+		return c.run(ctx, args)
+	})
 	c.Register(cmd)
+	cmd.Flags().Lookup("obey-walls").Hidden = true
 	return cmd
 }
 

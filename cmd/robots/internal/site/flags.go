@@ -110,6 +110,9 @@ func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// Flags are those of Register.
+var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent"}
+
 // Register adds the flags for the way to the server.
 func (n *Network) Register(cmd *cobra.Command) {
 	f := cmd.Flags()

@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 	"weak"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
@@ -23,6 +26,16 @@ func answeringGate() *Gate {
 	g := &Gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
 	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers)
 	return g
+}
+
+// A subcommand that has no use for them on some arguments asks for each.
+func TestFlagsAreThoseThatAreRegistered(t *testing.T) {
+	cmd, got := new(cobra.Command), []string(nil)
+	new(Network).Register(cmd)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { got = append(got, f.Name) })
+	if want := slices.Sorted(slices.Values(Flags)); !slices.Equal(got, want) {
+		t.Errorf("Flags are %q, want %q", want, got)
+	}
 }
 
 // However late the answer, the seconds until the next try count from when the site was asked.

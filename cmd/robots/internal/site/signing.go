@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +49,7 @@ func (s *signing) Hook() (func(*http.Request) error, error) {
 	// failure of each request.
 	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
 	if err := signer.Sign(try); err != nil {
-		return nil, shell.Usagef("--sign-agent: %w", err)
+		return nil, shell.Usagef("%s", strings.Replace(err.Error(), "sign: Signer.Agent", "--sign-agent", 1))
 	}
 	return signer.Sign, nil
 }
