@@ -65,7 +65,8 @@ which no verdict changes, in the dialects rfc9309, google, yandex and bing. With
 too, and standard error lists what that closes or opens, and to whom.
 
 The exit status is 1 if a finding is shown that is as severe as --fail-on; with
---fix, one about the repaired file.
+--fix, one about the repaired file. It is 2 if robots.txt is unreachable (no answer,
+5xx, a broken one).
 See --color for colours.`
 
 // lintCommand makes the subcommand. It has no --agent and no --as: a file is judged for all crawlers, and a
@@ -261,7 +262,7 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 }
 
 // url returns the report about the robots.txt of a site and how it is served. A server that does not answer
-// is no finding about a file but a failure to find out; a 503 is one, as it closes the site to crawlers. With
+// is no finding about a file but a failure to find out; a 503 is both, as it closes the site to crawlers. With
 // --fix there has to be a file: what a server answers instead of one cannot be repaired.
 //
 // It is read as RFC 9309 has it, whatever engine a finding is about: each check of package lint knows the
@@ -283,6 +284,9 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	}
 	if res.StatusCode == 0 {
 		return r, res.Err
+	}
+	if res.Err != nil {
+		l.Worsen(shell.ExitUnknown)
 	}
 	a := answer.Served(o, res)
 	// Only these say that there is no file. A 403 is about who asks.
