@@ -87,6 +87,9 @@ func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 	if res.Err != nil { // a 404 has none: that there are no rules has been found out
 		out.Worsen(shell.ExitUnknown)
 	}
+	if res.Truncated && !g.JSON { // which says so
+		out.Warn(fmt.Errorf("%s is longer than %d bytes: the rest was not read", f.Robots.URL, fetch.MaxBytes))
+	}
 	switch {
 	case g.JSON:
 		out.JSON(f)
