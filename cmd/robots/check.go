@@ -115,9 +115,9 @@ func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.Fetcher.MaxFetches = maxAsked
-	lookup := g.Fetch // a cache.Cache would drop the file, which --explain and --as all need
+	lookup := g.Fetch // a cache.Cache would drop the file, which --as all needs
 	if c.CacheAt != "" {
-		lookup = g.Find
+		lookup, g.Cache.KeepBody = g.Find, c.Explain
 	}
 	for _, a := range all {
 		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
