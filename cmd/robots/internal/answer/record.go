@@ -108,6 +108,8 @@ func generate(pieces []repeated) ([]byte, error) {
 // AsWritten is the record's URL as written; "" if there is none.
 func (r *Question) AsWritten() (string, error) {
 	switch {
+	case r.URL != nil && r.URLB64 != nil:
+		return *r.URL, errors.New("url and url_b64 are there: give one")
 	case r.URL != nil:
 		return *r.URL, nil
 	case r.URLB64 == nil:

@@ -113,6 +113,9 @@ func splitURL(d policy.Dialect, text string, paths, sites bool) (split, error) {
 // what to write.
 func splitBare(text string, paths, sites bool) (split, error) {
 	authority := authorityOf(text)
+	if scheme := strings.ToLower(authority); scheme == "http:" || scheme == "https:" {
+		return split{}, fmt.Errorf("%s lacks a slash: write %s//%s", Quoted(text), scheme, Brief(strings.TrimLeft(text[len(scheme):], "/")))
+	}
 	known, possible := isSite(authority)
 	switch at := indexBlank(text); {
 	case known && sites && at >= 0:

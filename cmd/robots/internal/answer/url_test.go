@@ -56,6 +56,7 @@ func TestURLsAreReadByOneRule(t *testing.T) {
 		{"mailto:a@b", "", "", "is no http or https URL", ""},
 		{"user:x@example.com", "", "", "is no http or https URL", ""},
 		{"javascript:alert(1)", "", "", "is no http or https URL", ""},
+		{"HTTP:/shop.test/cart", "", "", "write http://shop.test/cart", ""},
 		{"../a", "", "", "is no http or https URL", ""},
 		{`https:\\example.com\a`, "", "", "is no http or https URL", ""},
 		{"//a/b", "https://a/b", "/b", "", ""},
