@@ -98,11 +98,10 @@ type Cache struct {
 	NoRefresh bool
 
 	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect:
-	// a Result has its Body then, after a 304 too, and what else in its Header says what the answer is
-	// (Content-Type, Retry-After). MaxBytes counts both. If false, memory has rules alone, which take
-	// far less than with their file.
+	// a Result has its Body then, after a 304 too, and Content-Type and Retry-After in its Header.
+	// MaxBytes counts both. If false, memory has rules alone, which take far less than with their file.
 	//
-	// A Store gets the file in either case, and the fields with KeepBody only. A Result may
+	// A Store gets the file in either case, and these two fields with KeepBody only. A Result may
 	// have rules and no Body: if Load gave none, or if a Cache without KeepBody wrote again what the
 	// Store had lost. The next fetch then asks for the whole file.
 	KeepBody bool
@@ -144,8 +143,8 @@ var ErrClosed = errors.New("cache: Get after Close")
 
 // Get returns the result that holds for the origin o: from memory, from the Store, or from
 // src. It waits no longer than ctx. The result is kept for all callers, unless it is a
-// proxy's 407. The error is ctx.Err() or ErrClosed; what goes wrong with the origin is a
-// Result with Err set. After a fetch.ErrBusy nothing is kept, and five seconds later Load
+// proxy's 407. The error is ctx.Err(), ErrClosed, or one of Load that wraps fetch.ErrSign; what
+// goes wrong with the origin is a Result with Err set. After a fetch.ErrBusy nothing is kept, and five seconds later Load
 // is called again for the callers who still wait.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer
@@ -272,7 +271,7 @@ func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
 	}
 	now := time.Now()
 	if left := time.Duration(e.ends.Load()) - c.clock.at(now); left > 0 {
-		return now.Add(left) // nearly always: the state would have to be brought from far, see entry
+		return now.Add(left) // nearly always: the state is mostly in no cache of the processor, see entry
 	}
 	return c.terms.until(e.state.Load(), now)
 }

@@ -42,7 +42,7 @@ type flights struct {
 
 	mu       sync.Mutex          // guards what follows
 	ended    sync.Cond           // a flight or a load has
-	running  map[place]time.Time // since when callers have waited for each who have given up; zero: none has
+	running  map[place]time.Time // when the first caller began to wait that has given up on it; zero: none has
 	renewals map[place]bool      // those of them that began behind their callers
 
 	// Loads are counted apart: one that hangs outlives its flight, and must not keep open the

@@ -315,8 +315,9 @@ const (
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC
-	// 9309 §2.3.1.4 to the letter. But for NoRefresh, a result serves for the time that its site
-	// itself sets with stale-while-revalidate (RFC 5861 §3), since an outage shows at its end only.
+	// 9309 §2.3.1.4 to the letter. Unless NoRefresh is set, a result also serves within the time
+	// that its site sets with stale-while-revalidate (RFC 5861 §3): that there is an outage is known
+	// only once the refresh fails.
 	Strict
 
 	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if

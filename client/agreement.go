@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -38,8 +38,8 @@ type Agreement struct {
 
 	site        fetch.Origin
 	rules       *policy.Policy
-	above       int // lines of the file
-	used, ended sync.Once
+	above       int         // lines of the file
+	used, ended atomic.Bool // and logged
 }
 
 // ParseAgreements reads entries such as
@@ -187,6 +187,9 @@ func (a *Agreement) over(now time.Time) bool {
 	return a != nil && !now.Add(freshTime).Before(a.Until)
 }
 
-func (a *Agreement) log(once *sync.Once, level slog.Level, text string) {
-	once.Do(func() { say.Log(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until) })
+// log logs the first time. A handler may ask about the same site, so nobody waits for it.
+func (a *Agreement) log(logged *atomic.Bool, level slog.Level, text string) {
+	if !logged.Load() && !logged.Swap(true) {
+		say.Log(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until)
+	}
 }

@@ -275,7 +275,10 @@ func TestAgreementsAreLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		all, u := parsed(t, agreed), parse("https://a.example/private/archive/1")
-		logTo(t, func(r slog.Record) { slog.NewTextHandler(&log, nil).Handle(t.Context(), r) })
+		logTo(t, func(r slog.Record) {
+			slog.NewTextHandler(&log, nil).Handle(t.Context(), r)
+			all.Decide(new(policy.Policy), "ExampleBot", u) // a handler may ask
+		})
 		for range 3 {
 			all.Decide(new(policy.Policy), "ExampleBot", u)
 		}

@@ -135,8 +135,8 @@ type sending struct {
 	proxied atomic.Bool // its connection is to a proxy
 
 	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
-	// may wait for a turn, or for robots.txt: until it has ended, Base must not go on with that connection. Others it
-	// may go on with: when it returns, it is over, and a look that still waits has had enough.
+	// may wait for a turn, or for robots.txt: until it has ended, Base must not go on with that connection. It may use
+	// others meanwhile: once it has returned, over is set, and a look that still waits is canceled.
 	looking sync.Mutex
 	enough  atomic.Pointer[context.CancelFunc] // nil: no look waits that Base would not wait for
 	over    atomic.Bool                        // Base has returned: it sends nothing more

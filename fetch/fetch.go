@@ -7,7 +7,8 @@
 //   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
 //     allowed.
-//   - the error of the caller's context.
+//   - an error, and nothing is known: the caller's context ended, Sign failed ([ErrSign]), or too many
+//     Fetches are under way ([ErrBusy]).
 //
 // What a status means in each [policy.Dialect] is one table, in resolution.go.
 //
@@ -118,7 +119,7 @@ type Fetcher struct {
 	// (RFC 959, RFC 1738 §3.2). If false, only policy.Google reads them, as Google documents;
 	// for any other Dialect they are unreachable. See also client.Transport.Fetcher.
 	//
-	// It is unavailable if RETR is answered 550, 551 to 553 or 500 to 504. It is unreachable
+	// It is unavailable if RETR is answered 500 to 504 or 550 to 553. It is unreachable
 	// if anything else goes wrong, a refused login included: full servers refuse it too. Both
 	// connections keep to the limits and address checks of this Fetcher and its Transport. The
 	// data connection is passive (EPSV, else PASV). It goes to the address of the control

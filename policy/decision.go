@@ -35,8 +35,8 @@ type Decision struct {
 	Reason  Reason
 
 	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with
-	// an empty pattern, or else the zero Rule. A rule with an empty pattern matches nothing;
-	// it states that everything is allowed. In the Original dialect no rule below it counts.
+	// an empty pattern, if there is one, else the zero Rule. A rule with an empty pattern matches
+	// nothing; it states that everything is allowed. In the Original dialect it ends the search.
 	Rule Rule
 
 	// Group is the name of the group that decided, as the file writes it: "*" for the

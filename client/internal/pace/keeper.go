@@ -84,7 +84,7 @@ func (k *Keeper) Next(u *url.URL, now time.Time) time.Time {
 	return now
 }
 
-// next is when one may start who has some ahead, the first of whom may at a time.
+// next is when a caller may start if others go first, the first of them at a time.
 func (k *Keeper) next(l *lane, at time.Time, ahead int) time.Time {
 	ahead = min(ahead, 10_000) // keeps the product in range: a delay is a day at most
 	return at.Add(time.Duration(ahead) * k.delay(l, at))

@@ -23,7 +23,7 @@ import (
 // its time, whether a pause comes in between or a caller ahead gives up. And it does not
 // count what is in flight.
 type lane struct {
-	// What a turn needs that comes at once is on the first three lines of memory: of many origins, each has to be fetched.
+	// The fields of a turn that comes at once fill the first three cache lines: with many origins, each is a miss.
 	rules.Origin           // its requests; with Keeper.Turns, those of this process, and what the store said of others
 	newer, older *lane     // used next after this one, and next before it
 	grants       []grant   // turns that Wait gave and no request has used, the latest last
