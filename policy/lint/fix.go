@@ -1,9 +1,7 @@
 package lint
 
 import (
-	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/checks"
@@ -109,41 +107,28 @@ func (m *mender) mend(all []candidate, accept func(Finding) bool) {
 		c.Changes = e.Changes
 		c.Message += "; the replacement " + e.Changes
 		if e.Harmless() && e.Changes != "" && accept(c.Finding) {
-			m.apply(c)
+			m.edits = promise.Join(m.edits, c.Edit)
+			m.edited[c.Edit.Line] = true
+			m.applied = append(m.applied, c.Finding)
 		}
 	}
 }
 
-func (m *mender) apply(all ...candidate) {
-	for _, c := range all {
-		m.edits = append(m.edits, c.Edit)
-		m.edited[c.Edit.Line] = true
-		m.applied = append(m.applied, c.Finding)
-	}
-	sortEdits(m.edits)
-}
-
-// keep applies as many as keep all verdicts: all of them if they do, else of each half.
+// keep applies as many as keep all verdicts.
 func (m *mender) keep(all []candidate) {
-	if len(all) == 0 {
-		return
-	}
-	edits := slices.Clone(m.edits)
+	var edits []promise.Edit
 	for _, c := range all {
 		edits = append(edits, c.Edit)
 	}
-	sortEdits(edits)
-	switch {
-	case m.judge.Keeps(edits...):
-		m.apply(all...)
-	case len(all) > 1:
-		m.keep(all[:len(all)/2])
-		m.keep(all[len(all)/2:])
+	m.edits = m.judge.Keep(m.edits, edits)
+	for _, e := range m.edits {
+		m.edited[e.Line] = true
 	}
-}
-
-func sortEdits(edits []promise.Edit) {
-	slices.SortFunc(edits, func(a, b promise.Edit) int { return cmp.Compare(a.Line.Number, b.Line.Number) })
+	for _, c := range all {
+		if m.edited[c.Edit.Line] {
+			m.applied = append(m.applied, c.Finding)
+		}
+	}
 }
 
 // origin returns for a line of the edited file which line it was before, by way of what

@@ -48,9 +48,14 @@ func (e Effect) Harmless() bool { return e.Known && !e.Lost }
 type Judge struct {
 	file   *model.File
 	before [len(dialects)]*policy.Policy
+	names  int // how many the file has
 	budget int
-	unsure bool // the present question has too many answers
-	hasty  bool // the first verdict that changes answers it
+
+	Unsure bool // Keep has left out edits that it could not judge
+
+	// Of the present question:
+	crowded bool // there is too much to ask about
+	hasty   bool // the first verdict that changes answers it
 }
 
 // The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step.
@@ -58,6 +63,7 @@ const (
 	costRule   = 6
 	costSorted = 20
 	costDecide = 60
+	costName   = 2 // looked at for a part of it
 
 	// Findings is a budget for judging each finding on its own: a fraction of a second,
 	// whatever the file.
@@ -69,54 +75,103 @@ const (
 
 // New returns a judge of the file.
 func New(file *model.File, budget int) *Judge {
-	return &Judge{file: file, budget: budget}
+	j := &Judge{file: file, budget: budget}
+	for _, g := range file.Groups {
+		j.names += len(g.Agents)
+	}
+	return j
 }
 
-// Keeps reports whether edits of different lines together change no verdict, and whether that
-// is known. They are in the order of the file.
-func (j *Judge) Keeps(edits ...Edit) bool {
-	j.hasty = true
-	e := j.Effect(edits...)
-	j.hasty = false
-	return e.Known && e.Changes == ""
+// Keeps reports whether an edit changes no verdict, and whether that is known.
+func (j *Judge) Keeps(edit Edit) bool { return len(j.Keep(nil, []Edit{edit})) > 0 }
+
+// Keep adds to edits, which change no verdict, as many of more as leave it so: all of them if they
+// do, else of each half. They are of different lines, and the result is in the order of the file.
+func (j *Judge) Keep(edits, more []Edit) []Edit {
+	if len(more) == 0 {
+		return edits
+	}
+	all := Join(edits, more...)
+	switch e := j.effect(all, more, true); {
+	case e.Known && e.Changes == "":
+		return all
+	case len(more) > 1 && j.budget >= 0:
+		half := len(more) / 2
+		return j.Keep(j.Keep(edits, more[:half]), more[half:])
+	case !e.Known:
+		j.Unsure = true
+	}
+	return edits
 }
 
-// Effect returns what the edits do.
-func (j *Judge) Effect(edits ...Edit) Effect {
+// Join returns edits of different lines in the order of the file.
+func Join(edits []Edit, more ...Edit) []Edit {
+	all := slices.Concat(edits, more)
+	slices.SortFunc(all, func(a, b Edit) int { return cmp.Compare(a.Line.Number, b.Line.Number) })
+	return all
+}
+
+// Effect returns what an edit does.
+func (j *Judge) Effect(edit Edit) Effect {
+	edits := []Edit{edit}
+	return j.effect(edits, edits, false)
+}
+
+// effect returns what edits do, if all but more are known to do nothing. If hasty, the first
+// verdict that changes is all that it finds.
+func (j *Judge) effect(edits, more []Edit, hasty bool) Effect {
 	if j.before[0] == nil {
 		j.before = j.parse(nil)
-	}
-	tokens := j.tokens(edits)
-	if len(tokens) > maxTokens {
-		return Effect{}
 	}
 	after := j.parse(edits)
 	if j.budget < 0 {
 		return Effect{}
 	}
-	j.unsure = false
+	tokens, parts := j.tokens(edits, more)
+	if len(tokens) > maxTokens || len(parts) > maxNameParts {
+		return Effect{}
+	}
+	j.hasty, j.crowded = hasty, false
 	var said summary
 	var changed []change
-	for d := range dialects {
-		for _, token := range tokens {
-			c := change{dialect: d, token: token}
-			if j.compare(&c, j.before[d].Group(token), after[d].Group(token), &said) {
-				changed = append(changed, c)
+	compared := map[pair]*change{}
+	for d, dialect := range dialects {
+		lookup, asked := costDecide, tokens
+		if dialect == policy.Yandex {
+			lookup, asked = costDecide+costName*j.names, slices.Concat(tokens, parts)
+		}
+		for _, token := range asked {
+			j.budget -= lookup
+			before, after := j.before[d].Group(token), after[d].Group(token)
+			groups := pair{d, before.Token(), after.Token()}
+			found, ok := compared[groups]
+			if !ok && j.budget >= 0 {
+				found = j.compare(d, token, before, after, &said)
+				compared[groups] = found
 			}
-			if j.hasty && len(changed) > 0 {
-				return Effect{}
+			if found != nil {
+				changed = append(changed, change{groups, token, found.targets})
+			}
+			if hasty && len(changed) > 0 {
+				return Effect{Known: j.budget > 0 && !j.crowded, Changes: said.String()}
 			}
 		}
 	}
 	e := Effect{Changes: said.String()}
 	e.Lost = len(changed) > 0 && j.had(edits, changed)
-	e.Known = j.budget > 0 && !j.unsure
+	e.Known = j.budget > 0 && !j.crowded
 	return e
+}
+
+// A pair is two groups of a dialect, before an edit and after it, by their tokens.
+type pair struct {
+	dialect       int
+	before, after string
 }
 
 // A change is that one crawler is told otherwise.
 type change struct {
-	dialect int
+	pair
 	token   string
 	targets []string // some that are decided otherwise
 }
@@ -135,62 +190,100 @@ func (j *Judge) parse(edits []Edit) (p [len(dialects)]*policy.Policy) {
 	return p
 }
 
-// maxTokens bounds for how many crawlers a file is compared.
-const maxTokens = 256
+// A question is about so many crawlers, and so many parts of names, at most.
+const (
+	maxTokens    = 1 << 10
+	maxNameParts = 1 << 12
 
-// tokens returns the crawlers that edits may concern: those that are named near to them, in
-// the edit itself, or by a slightly different name; and one without a name.
-func (j *Judge) tokens(edits []Edit) []string {
-	seen := map[string]bool{unnamed: true}
-	all := []string{unnamed}
-	ask := func(name string, likewise bool) {
-		if name == "" || seen[name] || len(all) > maxTokens {
-			return
-		}
-		seen[name] = true
-		if all = append(all, name); likewise {
-			all = append(all, name+"x", "x"+name)
+	maxPart = 64 // bytes
+)
+
+// tokens returns the crawlers that more, of the edits, may concern: those that are named near to
+// them or in the edits there, and one without a name. Yandex finds a name by any part of it that is
+// no name itself: parts are those of names that change, or that no crawler has.
+func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
+	seen, inParts := map[string]bool{"": true}, map[string]bool{}
+	ask := func(name string) {
+		if !seen[name] && len(all) <= maxTokens {
+			seen[name] = true
+			all = append(all, name)
 		}
 	}
-	add := func(value string, likewise bool) {
-		for part := range strings.FieldsFuncSeq(strings.ToLower(value), isMark) {
-			first := true
-			for name := range strings.FieldsFuncSeq(part, inNoName) {
-				// Yandex finds a name behind what is no part of one, as in ":x1" or "a/x1"; a version is none.
-				if first || strings.ContainsAny(name, chars.Letters) {
-					ask(name, likewise)
-					ask(name[:len(name)-len(strings.TrimLeft(name, chars.Letters+"-_"))], likewise) // as Google reads it
+	add := func(value string, changed bool) {
+		value = strings.ToLower(value)
+		changed = changed || policy.ProductToken(value) != value // or nobody has this name
+		for name := range strings.FieldsFuncSeq(value, inNoName) {
+			if !strings.ContainsAny(name, chars.Letters) && !strings.HasPrefix(value, name) {
+				continue // a version
+			}
+			ask(name)
+			ask(name[:len(name)-len(strings.TrimLeft(name, chars.Letters+"-_"))]) // as Google reads it
+			for i := 0; changed && i < len(name) && len(parts) <= maxNameParts; i++ {
+				for end := min(len(name), i+maxPart); end > i; end-- {
+					if part := name[i:end]; !inParts[part] {
+						inParts[part] = true
+						parts = append(parts, part)
+					}
 				}
-				first = false
 			}
 		}
 	}
-	add("yandexbot", false) // which Yandex finds by a part of a name
-	for _, e := range edits {
-		if e.Line.Meant == model.UserAgent {
-			for line := range strings.SplitSeq(e.Line.Text+"\n"+e.Text, "\n") {
-				_, value, _ := strings.Cut(line, ":")
-				add(value, true)
+	ask(unnamed)
+	groups := j.file.Groups
+	next := 0 // the first group that was not looked at
+	for _, e := range more {
+		// All names of the group, and of those that it may become one with. Who does not read a
+		// misspelt line takes the rules below it for those of a group further up.
+		i := sort.Search(len(groups), func(i int) bool { return groups[i].Agents[0].Number > e.Line.Number })
+		near, last := max(0, i-2), min(len(groups), i+1)
+		first := near
+		for first > next && !begins(groups, first) {
+			first--
+		}
+		for k := max(first, next); k < last; k++ {
+			for _, l := range groups[k].Agents {
+				if k >= near || plain(l) {
+					add(l.Value, false)
+				}
 			}
 		}
-		// All names of the group, and of those that it may become one with.
-		i := sort.Search(len(j.file.Groups), func(i int) bool { return j.file.Groups[i].Agents[0].Number > e.Line.Number })
-		for _, g := range j.file.Groups[max(0, i-2):min(len(j.file.Groups), i+1)] {
-			for _, l := range g.Agents {
-				add(l.Value, false)
+		next = max(next, last)
+		// And those that come and go there.
+		for ; len(edits) > 0 && (last == len(groups) || edits[0].Line.Number < groups[last].Agents[0].Number); edits = edits[1:] {
+			e := edits[0]
+			if e.Line.Meant != model.UserAgent || first > 0 && e.Line.Number < groups[first].Agents[0].Number {
+				continue
+			}
+			lines := append(model.Read([]byte(e.Text)).Lines, e.Line)
+			was, is := named(lines[len(lines)-1:]), named(lines[:len(lines)-1])
+			for _, l := range lines {
+				add(l.Value, !slices.Equal(was, is))
 			}
 		}
 	}
-	return all
+	return all, parts
+}
+
+// named returns what those of the lines name that each dialect takes for a user-agent line.
+func named(lines []*model.Line) (values []string) {
+	for _, l := range lines {
+		if l.Kind == model.UserAgent && plain(l) {
+			values = append(values, strings.ToLower(l.Value))
+		}
+	}
+	return values
+}
+
+// plain reports whether a line is the same to every dialect.
+func plain(l *model.Line) bool { return !l.NoColon && strings.EqualFold(l.Field, l.Kind) }
+
+// begins reports whether each dialect has a group begin where groups[i] does.
+func begins(groups []*model.Group, i int) bool {
+	return slices.ContainsFunc(groups[i].Agents, plain) && slices.ContainsFunc(groups[i-1].Rules, plain)
 }
 
 // inNoName tells what no product token has.
 func inNoName(r rune) bool { return !strings.ContainsRune(chars.Letters+"-_0123456789", r) }
-
-// isMark tells what parts names in the value of a user-agent line.
-func isMark(r rune) bool {
-	return strings.ContainsRune(chars.Blanks+",;*()<>\"'“”‘’", r) || chars.Invisible(r)
-}
 
 // had reports whether one of the crawlers minds the lines as they are written: whether a
 // verdict would change without them. A user-agent line stays, for a crawler that there is
@@ -203,7 +296,7 @@ func (j *Judge) had(edits []Edit, changed []change) bool {
 		switch l := e.Line; {
 		case l.Kind == model.UserAgent:
 			text = "User-agent: " + nobody
-		case l.Rule() && !l.NoColon && strings.EqualFold(l.Field, l.Kind): // to every reader
+		case l.Rule() && plain(l):
 			text = "Disallow:"
 		}
 		gone = append(gone, Edit{Line: e.Line, Text: text})
@@ -213,14 +306,24 @@ func (j *Judge) had(edits []Edit, changed []change) bool {
 	if j.budget < 0 {
 		return true
 	}
+	type outcome struct {
+		pair
+		less string
+	}
+	seen := map[outcome]bool{}
 	for _, c := range changed {
 		was, less := j.before[c.dialect].Group(c.token), without[c.dialect].Group(c.token)
+		if o := (outcome{c.pair, less.Token()}); seen[o] {
+			continue
+		} else {
+			seen[o] = true
+		}
 		for _, target := range c.targets {
 			if was.Decide(target).Allowed != less.Decide(target).Allowed {
 				return true
 			}
 		}
-		if !isVacant && j.compare(&change{}, was, less, new(summary)) {
+		if !isVacant && j.compare(c.dialect, c.token, was, less, new(summary)) != nil {
 			return true
 		}
 	}
@@ -235,46 +338,43 @@ func vacant(l *model.Line) bool {
 	})
 }
 
-// compare reports whether a crawler is told otherwise, and notes what. Rules that both groups
+// compare returns in what two groups differ, nil if in nothing, and notes it. Rules that both
 // have are alike, so what is asked about is where the others match.
-func (j *Judge) compare(c *change, before, after policy.Group, said *summary) (differs bool) {
+func (j *Judge) compare(dialect int, token string, before, after policy.Group, said *summary) (found *change) {
 	was, is := j.rules(before), j.rules(after)
-	name := cmp.Or(after.Token(), before.Token(), c.token)
+	name := cmp.Or(after.Token(), before.Token(), token)
 	if name != "*" && policy.ProductToken(name) != name { // the group says more than the name
-		name = c.token
+		name = token
 	}
 	if now := delay(after); delay(before) != now {
-		said.add(c.dialect, name, "asks", now)
-		differs = true
+		said.add(dialect, name, "asks", now)
+		found = &change{}
 	}
 	rules := difference(was, is)
 	if len(rules) == 0 || j.budget < 0 {
-		return differs
+		return found
 	}
-	j.budget -= costSorted * (len(was) + len(is))
-	paths, ok := probes(rules, was, is)
-	if !ok {
-		j.unsure = true
-		return true
-	}
-	for path := range paths {
+	for path := range j.probes(rules, was, is) {
 		target := strings.ReplaceAll(path, " ", "%20")
 		if j.budget -= 2 * costDecide; j.budget < 0 {
-			return true
+			break
 		}
 		b, a := before.Decide(target), after.Decide(target)
 		if b.Allowed == a.Allowed {
 			continue
 		}
-		said.decided(c.dialect, name, target, b, a)
-		if differs = true; j.hasty {
-			return true
+		said.decided(dialect, name, target, b, a)
+		if found == nil {
+			found = &change{}
 		}
-		if len(c.targets) < maxTargets {
-			c.targets = append(c.targets, target)
+		if len(found.targets) < maxTargets {
+			found.targets = append(found.targets, target)
+		}
+		if j.hasty {
+			break
 		}
 	}
-	return differs
+	return found
 }
 
 // rules returns the rules of a group that match anything.
@@ -313,43 +413,86 @@ func difference(was, is []policy.Rule) (all []policy.Rule) {
 // maxRivals bounds how many pairs of rules are asked about for one crawler.
 const maxRivals = 2000
 
-// probes yields paths that tell two groups apart: those of each changed rule alone, and those
-// that a rule of the other kind matches too, if the two are about as long. ok is false if there
-// are too many.
-func probes(changed, was, is []policy.Rule) (paths iter.Seq[string], ok bool) {
-	rivals := rivalsOf(was, is)
-	pairs := 0
-	for _, r := range changed {
-		pairs += len(rivals(r))
+// A shape is what two rules have in common that differ at most in how many octets they count.
+type shape struct {
+	allow, ends bool
+	paths       string
+}
+
+func shapeOf(r policy.Rule) shape {
+	paths := r.Pattern
+	for strings.Contains(paths, "**") {
+		paths = strings.ReplaceAll(paths, "**", "*")
 	}
-	return func(yield func(string) bool) {
-		for _, r := range changed {
-			for _, fill := range [...]string{"", "x", "/", "20", "a/b", "%20"} {
-				path := filled(r.Pattern, fill)
-				for _, end := range [...]string{"", "x", "/", "/x", "?x=1", "20", "%20"} {
-					if !yield(path + end) {
-						return
-					}
-				}
-				if !strings.Contains(r.Pattern, "*") {
-					break
+	paths = strings.TrimSuffix(paths, "*$") // which is as good as the star alone
+	return shape{r.Allow, strings.HasSuffix(paths, "$"), cmp.Or(strings.TrimSuffix(paths, "*"), "/")}
+}
+
+// probes returns paths that tell two groups apart: those of each changed rule alone, unless both
+// groups have one of its shape, and those that a rule of the other kind matches too.
+func (j *Judge) probes(changed, was, is []policy.Rule) iter.Seq[string] {
+	j.budget -= costSorted * (len(was) + len(is))
+	in := map[shape]int{} // as bits, in which of the two groups
+	for _, r := range changed {
+		in[shapeOf(r)] = 0
+	}
+	for i, rules := range [...][]policy.Rule{was, is} {
+		for _, r := range rules {
+			if s := shapeOf(r); len(in) > 0 {
+				if n, ok := in[s]; ok {
+					in[s] = n | 1<<i
 				}
 			}
-			for _, other := range rivals(r) {
-				mine, its := filled(r.Pattern, ""), filled(other, "")
-				for _, path := range [...]string{mine + its, its + mine, its, filled(r.Pattern, its), filled(other, mine)} {
+		}
+	}
+	rivalsOf := rivals(was, is)
+	all := make([][]string, len(changed))
+	pairs := 0
+	for i, r := range changed {
+		var looked int
+		all[i], looked = rivalsOf(r, in[shapeOf(r)] == 3)
+		j.budget -= looked
+		if pairs += len(all[i]); pairs > maxRivals || j.budget < 0 {
+			j.crowded = true
+			return func(func(string) bool) {}
+		}
+	}
+	return func(yield func(string) bool) {
+		for i, r := range changed {
+			if in[shapeOf(r)] < 3 && !alone(r.Pattern, yield) {
+				return
+			}
+			for _, other := range all[i] {
+				for _, path := range crossings(r.Pattern, other) {
 					if !yield(path) {
 						return
 					}
 				}
 			}
 		}
-	}, pairs <= maxRivals
+	}
 }
 
-// rivalsOf returns for a rule the patterns of the other kind that it wins over or loses to by a
-// few bytes, or by its stars: if it is written otherwise, that may change.
-func rivalsOf(groups ...[]policy.Rule) func(policy.Rule) []string {
+// alone yields paths that a pattern matches, until yield has enough of them.
+func alone(pattern string, yield func(string) bool) bool {
+	for _, fill := range [...]string{"", "x", "/", "20", "a/b", "%20"} {
+		path := filled(pattern, fill)
+		for _, end := range [...]string{"", "x", "/", "/x", "?x=1", "20", "%20"} {
+			if !yield(path + end) {
+				return false
+			}
+		}
+		if !strings.Contains(pattern, "*") {
+			break
+		}
+	}
+	return true
+}
+
+// rivals returns for a rule the patterns of the other kind that it may win over, of those that
+// match some of its paths and not all. One that only counts more or fewer octets than before wins
+// over the others still. It also returns what looking for them costs.
+func rivals(groups ...[]policy.Rule) func(r policy.Rule, resized bool) (all []string, cost int) {
 	patterns := map[bool][]string{} // of what allows, and what disallows, by their length
 	for _, r := range slices.Concat(groups...) {
 		patterns[r.Allow] = append(patterns[r.Allow], r.Pattern)
@@ -358,13 +501,47 @@ func rivalsOf(groups ...[]policy.Rule) func(policy.Rule) []string {
 		slices.SortFunc(p, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 		patterns[allow] = slices.Compact(p)
 	}
-	return func(r policy.Rule) []string {
+	return func(r policy.Rule, resized bool) (all []string, cost int) {
 		others := patterns[!r.Allow]
-		low, high := len(r.Pattern)-strings.Count(r.Pattern, "*")-1, len(r.Pattern)+1
-		from := sort.Search(len(others), func(i int) bool { return len(others[i]) >= low })
-		to := sort.Search(len(others), func(i int) bool { return len(others[i]) > high })
-		return others[from:to]
+		longer := func(n int) int { return sort.Search(len(others), func(i int) bool { return len(others[i]) > n }) }
+		from := 0
+		if resized {
+			from = longer(len(r.Pattern) - strings.Count(r.Pattern, "*") - 2)
+		}
+		others = others[from:longer(len(r.Pattern)+1)]
+		for _, o := range others {
+			a, b := head(r.Pattern), head(o)
+			if (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) && strings.Contains(r.Pattern+o, "*") {
+				all = append(all, o)
+			}
+		}
+		return all, costRule * len(others)
 	}
+}
+
+// head returns what all paths begin with that a pattern matches, as far as no escape is in it.
+func head(pattern string) string {
+	if i := strings.IndexAny(pattern, "*%$"); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
+}
+
+// crossings returns paths that both patterns match, if there are any: what follows the first star
+// of the one comes before or behind what follows that of the other.
+func crossings(p, q string) (all []string) {
+	for _, fill := range [...]string{"", "x"} {
+		p, q := strings.TrimSuffix(p, "$"), strings.TrimSuffix(q, "$")
+		all = append(all, filled(p, fill), filled(q, fill))
+		a, restA, _ := strings.Cut(p, "*")
+		b, restB, _ := strings.Cut(q, "*")
+		if len(a) < len(b) {
+			a = b
+		}
+		restA, restB = fill+filled(restA, fill), fill+filled(restB, fill)
+		all = append(all, a+restA+restB, a+restB+restA)
+	}
+	return all
 }
 
 // filled returns a path that a pattern matches: with fill for each star.

@@ -1,0 +1,144 @@
+package lint_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/policy/lint"
+)
+
+// otherVerdict says which of the questions has another answer after an edit, "" if none has.
+func otherVerdict(before, after string, q questions) string {
+	for _, d := range promised {
+		b, a := d.Parse([]byte(before)), d.Parse([]byte(after))
+		for _, token := range q.tokens {
+			was, is := b.Group(token), a.Group(token)
+			for _, target := range q.targets {
+				if was.Decide(target).Allowed != is.Decide(target).Allowed {
+					return fmt.Sprintf("%v, %s: %s", d, token, target)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// keepsVerdicts verifies what Fix does to a file, and each replacement that is said to change nothing. It returns how many
+// replacements there were.
+func keepsVerdicts(t *testing.T, file string, q questions) (n int) {
+	t.Helper()
+	fixed, _ := lint.Fix([]byte(file), nil)
+	if other := otherVerdict(file, string(fixed), q); other != "" {
+		t.Errorf("%q became %q: %s is decided otherwise", file, fixed, other)
+	}
+	all := lines(file)
+	for _, f := range lint.File([]byte(file)) {
+		if f.Replacement == "" || f.Changes != "" {
+			continue
+		}
+		n++
+		if other := otherVerdict(file, string(exchanged(all, f.Line, f.Replacement, false)), q); other != "" {
+			t.Errorf("%q: line %d, %s %q: %s is decided otherwise", file, f.Line, f.ID, f.Replacement, other)
+		}
+	}
+	return n
+}
+
+func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
+	for _, c := range []struct{ file, tokens, targets string }{
+		// A short rule has paths in common with a longer one, by a star.
+		{"User-agent: *\nDisallow: /tmp/\nAlow: /*.html$\n", "x", "/tmp/a.html"},
+		{"User-agent: *\nDisallow: /tmp/\nAllow /*.html$\n", "x", "/tmp/a.html"},
+		{"User-agent: *\nDisallow: /api/\nAllows: /*/public/docs/\n", "x", "/api/a/public/docs/"},
+		{"User-agent: *\nDisallow: /\nAllow: /tmp/\nDisalow: /*.html$\n", "x", "/tmp/a.html"},
+		{"User-agent: *\nDisallow: /*b\nAlow: /tmp/\n", "x", "/tmp/b /tmp/ab"},
+		{"User-agent: foo\nAllow: **\nAllow: /a\nDisallow: *a\n", "foo", "/ba"},
+		{"User-agent: *\nDisallow: /\nAllows: /b/a$*\n", "x", "/b/a /b/a$"},
+		// A group goes on to those who do not read the line that begins the next one.
+		{"User-agent: botb\nDisallow: /private\n\nUser-agent: bota\nAllow: /x\n\nUseragent: botc\nDisallow: /y\n\n" +
+			"Useragent: botb\nDisallow: /private\n", "bota botb botc", "/private"},
+		{"User-agent: Clickagy\nDisallow: /\n\nUseragent: other\nDisallow: /x\n\nUseragent: ksl-crawler\nAllow: /\n",
+			"clickagy other ksl-crawler", "/ /x"},
+		{"User-agent: mj\nDisallow: /private\nUseragent: foo\nDisallow: /x\nUseragent: bar\nAlow: /private\n", "mj foo bar", "/private /x"},
+		{"User-agent foo, bar\nDisallow: /a*\nAllow: /a*\nDisallow /ab\n", "foo bar", "/a /ab"}, // edits of other lines name them
+		{"User-agent: foo\nAllow: /a*\nDisallow: /p\n\nUser-agent foo, bar\nDisalow: /a$\n", "a foo ba", "/a"},
+		// Yandex finds a name by any part of it.
+		{"Useragent: *YandexBot\nDisallow: /a\n\nUser-agent: YandexBot\nAllow: /b\n", "YandexImages Yandex YandexBot Bot x", "/a /b"},
+		{"Useragent: *Googlebot\nDisallow: /a\n\nUser-agent: Googlebot\nAllow: /b\n", "Google Googlebot-Image Bot x", "/a /b"},
+		{"User agent: Mozilla/5.0 (compatible; Foo/1.0)\nDisallow: /a\n\nUser-agent: Foo\nUser-agent: Mozilla\nAllow: /\n", "F Foo Mo oz", "/a"},
+		{"User-agent: :bar\nDisalow: /a\n\nUser-agent: bar\nAllow: /\n", "ba bar", "/a"},
+		{"User-agent: MSNBOT\nDisallow: /a\n\nUseragent: bingbot\nDisallow: /b\n", "bingbot bingbot-x msnbot", "/a /b"},
+	} {
+		keepsVerdicts(t, c.file, questions{strings.Fields(c.tokens), strings.Fields(c.targets)})
+	}
+}
+
+// What changes nothing is still mended.
+func TestAReplacementIsNotKeptBackForRulesFarFromIt(t *testing.T) {
+	for _, c := range []struct{ file, want string }{
+		{"User-agent: *\nDisallow: /tmp/\nAlow: /*.html$\nDisallow: /p*\n", "User-agent: *\nDisallow: /tmp/\nAlow: /*.html$\nDisallow: /p\n"},
+		{"User-agent: *\nDisallow: /tmp/\nAlow: /a/*.html$\n", "User-agent: *\nDisallow: /tmp/\nAllow: /a/*.html$\n"},
+		{"User-agent: a\nDisallow: /a\nUseragent: b\nDisallow: /a\n", "User-agent: a\nDisallow: /a\nUseragent: b\nDisallow: /a\n"},
+		{"User-agent: a\nDisallow: /a\n\nUSERAGENT: *\nAllow: /\n", "User-agent: a\nDisallow: /a\n\nUser-agent: *\nAllow: /\n"},
+		{"User-agent: a\nDisallow: /a\n\nUser-agent: b*\nAllow: /\n", "User-agent: a\nDisallow: /a\n\nUser-agent: b\nAllow: /\n"},
+	} {
+		if fixed, _ := lint.Fix([]byte(c.file), nil); string(fixed) != c.want {
+			t.Errorf("%q became %q, not %q", c.file, fixed, c.want)
+		}
+	}
+}
+
+// Three rules over few patterns with stars, of which the last begins to count.
+func TestReplacementsAmongFewPatternsKeepVerdicts(t *testing.T) {
+	q := questions{[]string{"x"}, []string{"/"}}
+	for _, a := range []string{"a", "b", "/", "q"} {
+		for _, b := range []string{"", "a", "b", "/", "q"} {
+			for _, c := range []string{"", "a", "b", "/"} {
+				q.targets = append(q.targets, "/"+a+b+c)
+			}
+		}
+	}
+	var rules []string
+	for _, pattern := range []string{"**", "/a", "*a", "/*b$", "/a/*", "/*/a"} {
+		rules = append(rules, "Allow: "+pattern+"\n", "Disallow: "+pattern+"\n")
+	}
+	n := 0
+	for i, first := range rules {
+		for _, second := range rules[i:] {
+			for _, third := range rules {
+				n += keepsVerdicts(t, "User-agent: *\n"+first+second+strings.Replace(third, "llow", "low", 1), q)
+			}
+		}
+	}
+	if n < 500 {
+		t.Errorf("only %d replacements", n)
+	}
+}
+
+// Groups whose names are parts of one another, some begun by lines that not all read.
+func TestReplacementsAmongFewNamesKeepVerdicts(t *testing.T) {
+	random := rand.New(rand.NewPCG(9309, 3986))
+	some := func(all ...string) string { return all[random.IntN(len(all))] }
+	q := questions{strings.Fields("anybody a ab b foo f foobot bot oobot yandex yandexbot yandeximages bingbot bingbotx msnbot mj mj12bot compatible x"),
+		strings.Fields("/ /a /ab /a/b /b /x")}
+	n := 0
+	for range 1000 {
+		var file strings.Builder
+		for range 1 + random.IntN(4) {
+			for range 1 + random.IntN(5)/4 {
+				file.WriteString(some("User-agent: ", "User-agent: ", "Useragent: ", "User agent: ", "User-agent ") + some("*", "a", "ab", "foo",
+					"foobot", "*foobot", "b*", "bot", "Yandex", "*YandexBot", "bingbot", "MSNBOT", "mj12bot", "x (compatible; foo/1.0)", "foo, bar", ":bar") + "\n")
+			}
+			for range random.IntN(4) {
+				file.WriteString(some("Disallow: ", "Disallow: ", "Allow: ", "Alow: ", "Disalow: ", "Allow ") + some("/", "/a", "/b", "/a*", "/a$") + "\n")
+			}
+			file.WriteString(some("", "\n"))
+		}
+		n += keepsVerdicts(t, file.String(), q)
+	}
+	if n < 2000 {
+		t.Errorf("only %d replacements", n)
+	}
+}
