@@ -425,9 +425,8 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	if strings.Contains(r.Name, "://") {
 		a.URL = r.Name
 	}
-	fixed, applied := a.Fix(func(f lint.Finding) bool {
-		return l.shows(f) && (f.Changes == "" || l.fix == fixAll)
-	})
+	accept := func(f lint.Finding) bool { return l.shows(f) && (f.Changes == "" || l.fix == fixAll) }
+	fixed, applied := a.Fix(accept)
 	// Only with --fix=all: verdicts have changed, and whoever publishes the file has to know which. That is no
 	// reason for another exit status, since it was asked for.
 	for _, f := range applied {
@@ -438,6 +437,16 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	}
 	a.Body = fixed
 	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
+	unjudged := 0
+	for _, f := range left.Findings {
+		if accept(f) && f.Replacement != "" { // which Fix would have applied otherwise
+			unjudged++
+		}
+	}
+	if unjudged > 0 {
+		out.Problems = fmt.Appendf(out.Problems, "%s: at least %d replacements were not judged: the file is too long\n",
+			answer.Visible(r.Name), unjudged)
+	}
 	// What is left is about the file that is written, if it has a name.
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt

@@ -85,20 +85,7 @@ func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (al
 // mend applies what keeps all verdicts together, and then of the others, one by one, what may
 // be offered and is accepted. A line has one replacement in a round.
 func (m *mender) mend(all []candidate, accept func(Finding) bool) {
-	for rest := all; len(rest) > 0; {
-		var now, later []candidate
-		taken := map[*model.Line]bool{}
-		for _, c := range rest {
-			if l := c.Edit.Line; taken[l] {
-				later = append(later, c)
-			} else if !m.edited[l] {
-				taken[l] = true
-				now = append(now, c)
-			}
-		}
-		m.keep(now)
-		rest = later
-	}
+	m.keep(all)
 	for _, c := range all {
 		if m.edited[c.Edit.Line] {
 			continue
@@ -114,18 +101,38 @@ func (m *mender) mend(all []candidate, accept func(Finding) bool) {
 	}
 }
 
-// keep applies as many as keep all verdicts.
+// keep applies as many as keep all verdicts. Those of one rule are tried together first.
 func (m *mender) keep(all []candidate) {
-	var edits []promise.Edit
-	for _, c := range all {
-		edits = append(edits, c.Edit)
+	type kind struct {
+		id  string
+		nth int // of the rule in its line
 	}
-	m.edits = m.judge.Keep(m.edits, edits)
+	var kinds []kind
+	parts := map[kind][]promise.Edit{}
+	for i, c := range all {
+		k := kind{id: c.ID}
+		for ; i > 0 && all[i-1].Edit.Line == c.Edit.Line; i-- {
+			if all[i-1].ID == c.ID {
+				k.nth++
+			}
+		}
+		if parts[k] == nil {
+			kinds = append(kinds, k)
+		}
+		parts[k] = append(parts[k], c.Edit)
+	}
+	var ordered [][]promise.Edit
+	for _, k := range kinds {
+		ordered = append(ordered, parts[k])
+	}
+	m.edits = m.judge.Keep(ordered...)
+	kept := map[promise.Edit]bool{}
 	for _, e := range m.edits {
-		m.edited[e.Line] = true
+		kept[e] = true
 	}
 	for _, c := range all {
-		if m.edited[c.Edit.Line] {
+		if l := c.Edit.Line; kept[c.Edit] && !m.edited[l] {
+			m.edited[l] = true
 			m.applied = append(m.applied, c.Finding)
 		}
 	}

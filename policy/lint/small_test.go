@@ -69,6 +69,7 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"Useragent: *Googlebot\nDisallow: /a\n\nUser-agent: Googlebot\nAllow: /b\n", "Google Googlebot-Image Bot x", "/a /b"},
 		{"User agent: Mozilla/5.0 (compatible; Foo/1.0)\nDisallow: /a\n\nUser-agent: Foo\nUser-agent: Mozilla\nAllow: /\n", "F Foo Mo oz", "/a"},
 		{"User-agent: :bar\nDisalow: /a\n\nUser-agent: bar\nAllow: /\n", "ba bar", "/a"},
+		{"User-agent: foo\nUser-agent: bar\nAllows: /a$\nUser-agent: ab\nAllow: /p\nUser-agent: ab\nDisallow: /a\n", "a ab bar", "/a /ab"}, // two groups are one
 		{"User-agent: MSNBOT\nDisallow: /a\n\nUseragent: bingbot\nDisallow: /b\n", "bingbot bingbot-x msnbot", "/a /b"},
 	} {
 		keepsVerdicts(t, c.file, questions{strings.Fields(c.tokens), strings.Fields(c.targets)})

@@ -19,6 +19,8 @@ type checker struct {
 	url   *url.URL // where the file is served; nil if not known
 	judge *promise.Judge
 	paths map[string]bool // of the rules, once asked for
+
+	idle map[*model.Line]bool // rules with a star at the end that decides nothing, once asked for
 }
 
 // add reports a finding of the rule at byte at of l, or about the whole line if at is
@@ -39,7 +41,11 @@ func (f *checker) once(id string, l *model.Line, at int, replacement, format str
 // superfluous is add for a line without which no verdict changes. If one does, the rule is
 // wrong about it.
 func (f *checker) superfluous(id string, l *model.Line, format string, args ...any) {
-	if f.Full(id) || f.Unbounded || f.judge.Keeps(promise.Edit{Line: l, Remove: true}) {
+	kept := f.Unbounded || !f.Full(id) && f.judge.Keeps(promise.Edit{Line: l, Remove: true})
+	if !kept && (f.Full(id) || f.judge.Unsure) {
+		f.Doubt(id)
+	}
+	if kept || f.Full(id) {
 		f.add(id, l, l.ValueAt, "", format, args...)
 	}
 }
@@ -54,7 +60,10 @@ func (f *checker) advice(l *model.Line, replacement string) (text, changes strin
 	case f.Unbounded: // judged together later
 		return text, ""
 	}
-	if e := f.judge.Effect(promise.Edit{Line: l, Text: text}); e.Harmless() {
+	switch e := f.judge.Effect(promise.Edit{Line: l, Text: text}); {
+	case !e.Known:
+		return "", "could not be judged, the file is too long"
+	case e.Harmless():
 		return text, e.Changes
 	}
 	return "", ""

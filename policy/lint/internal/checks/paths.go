@@ -226,9 +226,31 @@ func (f *checker) wildcards(l *model.Line) {
 // star remarks on a wildcard that matches nothing more. One that makes its rule win over
 // another is there for that.
 func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
-	if f.Unbounded || f.judge.Keeps(promise.Edit{Line: l, Text: replacement}) {
+	if f.Unbounded || f.isIdle(l) {
 		f.once("RT007", l, at, replacement, format, args...)
 	}
+}
+
+// isIdle reports whether the stars at the end of a rule decide nothing. All rules are judged at
+// once: many files have a star in each line. The other findings keep their budget.
+func (f *checker) isIdle(l *model.Line) bool {
+	if f.idle == nil {
+		f.idle = map[*model.Line]bool{}
+		var edits []promise.Edit
+		for _, l := range f.Lines {
+			if core := model.Core(l.Value); l.Rule() && core != l.Value {
+				edits = append(edits, promise.Edit{Line: l, Text: l.With(core)})
+			}
+		}
+		judge := promise.New(f.File, promise.Findings)
+		for _, e := range judge.Keep(edits) {
+			f.idle[e.Line] = true
+		}
+		if judge.Unsure {
+			f.Doubt("RT007")
+		}
+	}
+	return f.idle[l]
 }
 
 // names reports whether a '$' between two texts begins a name.

@@ -64,6 +64,7 @@ const (
 	costSorted = 20
 	costDecide = 60
 	costName   = 2 // looked at for a part of it
+	costLooked = 1 // at a rule, for what it begins with
 
 	// Findings is a budget for judging each finding on its own: a fraction of a second,
 	// whatever the file.
@@ -83,25 +84,32 @@ func New(file *model.File, budget int) *Judge {
 }
 
 // Keeps reports whether an edit changes no verdict, and whether that is known.
-func (j *Judge) Keeps(edit Edit) bool { return len(j.Keep(nil, []Edit{edit})) > 0 }
+func (j *Judge) Keeps(edit Edit) bool { return len(j.Keep([]Edit{edit})) > 0 }
 
-// Keep adds to edits, which change no verdict, as many of more as leave it so: all of them if they
-// do, else of each half. They are of different lines, and the result is in the order of the file.
-func (j *Judge) Keep(edits, more []Edit) []Edit {
-	if len(more) == 0 {
-		return edits
+// Keep returns as many of the edits as together change no verdict, in the order of the file and one
+// for each line: all of a part if they do, else of each half.
+func (j *Judge) Keep(parts ...[]Edit) (kept []Edit) {
+	taken := map[*model.Line]bool{}
+	for ; len(parts) > 0; parts = parts[1:] { // the small ones last, for which the budget may not do
+		part := slices.DeleteFunc(slices.Clone(parts[0]), func(e Edit) bool { return taken[e.Line] })
+		if len(part) == 0 {
+			continue
+		}
+		all := Join(kept, part...)
+		half := len(part) / 2
+		switch e := j.effect(all, part, true); {
+		case e.Known && e.Changes == "":
+			kept = all
+			for _, e := range part {
+				taken[e.Line] = true
+			}
+		case half > 0 && j.budget >= 0:
+			parts = append(parts, part[:half], part[half:])
+		case !e.Known:
+			j.Unsure = true
+		}
 	}
-	all := Join(edits, more...)
-	switch e := j.effect(all, more, true); {
-	case e.Known && e.Changes == "":
-		return all
-	case len(more) > 1 && j.budget >= 0:
-		half := len(more) / 2
-		return j.Keep(j.Keep(edits, more[:half]), more[half:])
-	case !e.Known:
-		j.Unsure = true
-	}
-	return edits
+	return kept
 }
 
 // Join returns edits of different lines in the order of the file.
@@ -200,7 +208,7 @@ const (
 
 // tokens returns the crawlers that more, of the edits, may concern: those that are named near to
 // them or in the edits there, and one without a name. Yandex finds a name by any part of it that is
-// no name itself: parts are those of names that change, or that no crawler has.
+// no name itself: parts are those of names that change or move, or that no crawler has.
 func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
 	seen, inParts := map[string]bool{"": true}, map[string]bool{}
 	ask := func(name string) {
@@ -240,10 +248,13 @@ func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
 		for first > next && !begins(groups, first) {
 			first--
 		}
+		// Without a rule that all read, the group is one with the next, until it gets one: of the
+		// names of a group, parts are found in another order than of those of two.
+		fused := i > 0 && !slices.ContainsFunc(groups[i-1].Rules, plain)
 		for k := max(first, next); k < last; k++ {
 			for _, l := range groups[k].Agents {
 				if k >= near || plain(l) {
-					add(l.Value, false)
+					add(l.Value, fused)
 				}
 			}
 		}
@@ -493,29 +504,35 @@ func alone(pattern string, yield func(string) bool) bool {
 // match some of its paths and not all. One that only counts more or fewer octets than before wins
 // over the others still. It also returns what looking for them costs.
 func rivals(groups ...[]policy.Rule) func(r policy.Rule, resized bool) (all []string, cost int) {
-	patterns := map[bool][]string{} // of what allows, and what disallows, by their length
+	type prefixed struct{ pattern, head string }
+	patterns := map[bool][]prefixed{} // of what allows, and what disallows, by their length
 	for _, r := range slices.Concat(groups...) {
-		patterns[r.Allow] = append(patterns[r.Allow], r.Pattern)
+		patterns[r.Allow] = append(patterns[r.Allow], prefixed{r.Pattern, head(r.Pattern)})
 	}
 	for allow, p := range patterns {
-		slices.SortFunc(p, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		slices.SortFunc(p, func(a, b prefixed) int {
+			return cmp.Or(cmp.Compare(len(a.pattern), len(b.pattern)), cmp.Compare(a.pattern, b.pattern))
+		})
 		patterns[allow] = slices.Compact(p)
 	}
 	return func(r policy.Rule, resized bool) (all []string, cost int) {
 		others := patterns[!r.Allow]
-		longer := func(n int) int { return sort.Search(len(others), func(i int) bool { return len(others[i]) > n }) }
+		longer := func(n int) int {
+			return sort.Search(len(others), func(i int) bool { return len(others[i].pattern) > n })
+		}
 		from := 0
 		if resized {
 			from = longer(len(r.Pattern) - strings.Count(r.Pattern, "*") - 2)
 		}
 		others = others[from:longer(len(r.Pattern)+1)]
+		begin, star := head(r.Pattern), strings.Contains(r.Pattern, "*")
 		for _, o := range others {
-			a, b := head(r.Pattern), head(o)
-			if (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) && strings.Contains(r.Pattern+o, "*") {
-				all = append(all, o)
+			n := min(len(begin), len(o.head))
+			if begin[:n] == o.head[:n] && (star || strings.Contains(o.pattern, "*")) {
+				all = append(all, o.pattern)
 			}
 		}
-		return all, costRule * len(others)
+		return all, costLooked * len(others)
 	}
 }
 

@@ -47,6 +47,7 @@ type Report struct {
 type tally struct {
 	count    int
 	overflow int // line of the first finding beyond maxPerRule
+	doubtful bool
 
 	// A remark is one finding that speaks for others.
 	remark int // its index in found, from 1
@@ -63,6 +64,9 @@ func (r *Report) of(id string) *tally {
 	}
 	return r.rules[id]
 }
+
+// Doubt notes that some findings of the rule were not judged, so that their number is not known.
+func (r *Report) Doubt(id string) { r.of(id).doubtful = true }
 
 // Full reports whether the rule has as many findings as are listed.
 func (r *Report) Full(id string) bool { return !r.Unbounded && r.of(id).count >= MaxPerRule }
@@ -89,6 +93,9 @@ func (r *Report) Put(id string, number int, text string, at int, advice func() (
 	f := Finding{ID: id, Number: number, Column: column, Message: fmt.Sprintf(format, args...)}
 	if f.Replacement, f.Changes = advice(); f.Changes != "" {
 		f.Message += "; the replacement " + f.Changes
+	}
+	if f.Replacement == "" {
+		f.Changes = "" // it says why there is none
 	}
 	r.found = append(r.found, f)
 }
@@ -124,7 +131,11 @@ func (t *tally) likewise() string {
 	if t.others > len(lines) {
 		lines = append(lines, "…")
 	}
-	return fmt.Sprintf(" (likewise %s: %s)", chars.Count(t.others, "more line"), strings.Join(lines, ", "))
+	least := ""
+	if t.doubtful {
+		least = "at least "
+	}
+	return fmt.Sprintf(" (likewise %s%s: %s)", least, chars.Count(t.others, "more line"), strings.Join(lines, ", "))
 }
 
 // Sorted returns the findings by line, column and rule. Those that count the rest of a rule
@@ -142,8 +153,12 @@ func (r *Report) Sorted() []Finding {
 	for _, id := range ids {
 		t := r.rules[id]
 		if n := t.count - MaxPerRule; n > 0 && !r.Unbounded {
+			perhaps := ""
+			if t.doubtful {
+				perhaps = "perhaps "
+			}
 			r.found = append(r.found, Finding{ID: id, Number: t.overflow, More: n,
-				Message: fmt.Sprintf("and %d more, the first of them here", n)})
+				Message: fmt.Sprintf("and %s%d more, the first of them here", perhaps, n)})
 		}
 	}
 	return r.found
