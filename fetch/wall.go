@@ -12,7 +12,7 @@ import (
 //
 // RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
 // rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. It says the same of what a
-// cache.Cache has kept of what a Fetcher returned.
+// cache.Cache has kept of what a Fetcher returned, unless a Store had lost the file.
 func (r *Result) Wall() string {
 	challenged := ""
 	for name, values := range challenges {

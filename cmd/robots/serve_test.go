@@ -594,13 +594,15 @@ func TestServeReadsNoCodedBody(t *testing.T) {
 func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 	v := startServe(t, serve.UsualLimits)
 	const size = 20 << 20 // more than the kernel takes for a reader that has gone
-	const header = "POST /v1/lint HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
-	c := v.dial(fmt.Sprintf(header, size))
-	if _, err := c.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 413 {
-		t.Errorf("%v, %v", res, err)
+	const header = "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+	for path, media := range map[string]string{"/v1/lint": "text/plain", "/": "application/x-www-form-urlencoded"} {
+		c := v.dial(fmt.Sprintf(header, path, media, size))
+		if _, err := c.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 413 {
+			t.Errorf("%s: %v, %v", path, res, err)
+		}
 	}
 }
 

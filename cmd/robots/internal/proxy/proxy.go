@@ -10,6 +10,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -457,13 +458,15 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Hijack is for an Upgrade. What the client sends right behind one has been read here with it.
+// Hijack is for an Upgrade. What the client sends right behind one has been read here with it. From then on c itself is
+// read: net/http would tell of its end by ending the request. A body of the request may still be read by the transport.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := w.control.Hijack()
-	if err != nil {
-		return nil, nil, err
+	if err != nil || w.body != nil {
+		return c, rw, err
 	}
-	return &end{c, rw.Reader}, rw, nil
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	return &end{c, bufio.NewReader(io.MultiReader(bytes.NewReader(early), c))}, rw, nil
 }
 
 // Unwrap is for http.ResponseController.

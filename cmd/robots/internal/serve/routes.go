@@ -89,7 +89,12 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 			v.own(own, w, r)
 		}
 		if r.Body != http.NoBody { // but not behind a stream that broke off
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(v.Limits.Body))
+			control := http.NewResponseController(w)
+			control.SetReadDeadline(time.Now().Add(v.Limits.Body))
+			if h.Get("Connection") == "close" { // a client that sends all before it reads would be cut off, and see no answer
+				control.Flush()
+				io.CopyN(io.Discard, r.Body, maxRest)
+			}
 		}
 	}))
 }
@@ -173,13 +178,8 @@ func (v *Service) problems(h handler) http.Handler {
 		control.SetWriteDeadline(time.Now().Add(longest))
 		err := h(w, r)
 		control.SetWriteDeadline(time.Now().Add(v.Limits.Answer)) // what is not sent yet is small
-		if err == nil {
-			return
-		}
-		problemOf(err).Write(w)
-		if r.Body != http.NoBody { // a client that is cut off while it sends sees no answer
-			control.Flush()
-			io.CopyN(io.Discard, r.Body, maxRest)
+		if err != nil {
+			problemOf(err).Write(w)
 		}
 	})
 }
