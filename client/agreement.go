@@ -187,7 +187,7 @@ func (a *Agreement) over(now time.Time) bool {
 	return a != nil && !now.Add(freshTime).Before(a.Until)
 }
 
-// log logs the first time. A handler may ask about the same site, so nobody waits for it.
+// log logs the first time. A handler may ask about the same site, so no caller waits for it.
 func (a *Agreement) log(logged *atomic.Bool, level slog.Level, text string) {
 	if !logged.Load() && !logged.Swap(true) {
 		say.Log(level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until)

@@ -37,8 +37,8 @@ type turnAnswer struct {
 	Decision   *answer.Verdict `json:"decision"`
 }
 
-// Who wants to wait for longer than maxWait asks again: so a client that nobody looks after any more does not hold its
-// place for hours. maxJSON has room for escapes, with which JSON writes a URL longer than it is.
+// A client that wants to wait longer than maxWait asks again, so an abandoned one does not hold its place for hours.
+// maxJSON has room for escapes, with which JSON writes a URL longer than it is.
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond

@@ -219,7 +219,7 @@ func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
 	}
 	add := func(value string, changed bool) {
 		value = strings.ToLower(value)
-		changed = changed || policy.ProductToken(value) != value // or nobody has this name
+		changed = changed || policy.ProductToken(value) != value // or no crawler has this name
 		for name := range strings.FieldsFuncSeq(value, inNoName) {
 			if !strings.ContainsAny(name, chars.Letters) && !strings.HasPrefix(value, name) {
 				continue // a version
@@ -424,7 +424,7 @@ func difference(was, is []policy.Rule) (all []policy.Rule) {
 // maxRivals bounds how many pairs of rules are asked about for one crawler.
 const maxRivals = 2000
 
-// A shape is what two rules have in common that differ at most in how many octets they count.
+// Two rules have the same shape if they differ at most in how many octets count.
 type shape struct {
 	allow, ends bool
 	paths       string
@@ -501,8 +501,8 @@ func alone(pattern string, yield func(string) bool) bool {
 }
 
 // rivals returns for a rule the patterns of the other kind that it may win over, of those that
-// match some of its paths and not all. One that only counts more or fewer octets than before wins
-// over the others still. It also returns what looking for them costs.
+// match some of its paths and not all. If r is only resized, it counts more or fewer octets than
+// before, and still wins over the much shorter ones. It also returns what looking for them costs.
 func rivals(groups ...[]policy.Rule) func(r policy.Rule, resized bool) (all []string, cost int) {
 	type prefixed struct{ pattern, head string }
 	patterns := map[bool][]prefixed{} // of what allows, and what disallows, by their length
