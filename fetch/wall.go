@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
@@ -35,9 +37,20 @@ func (r *Result) Wall() string {
 	return ""
 }
 
-// isPage reports whether the Body begins as a page and has no rules.
+// isPage reports whether the Body begins as a page and has no rules. A page that shows what its visitor
+// sent may have a name in a User-agent line.
 func (r *Result) isPage() bool {
-	return bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) && !strings.Contains(r.Policy.String(), "User-agent:")
+	if !bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) || r.Policy.Reason() == policy.ReasonUnreachable {
+		return false
+	}
+	_, name, _ := strings.Cut("\n"+r.Policy.String(), "\nUser-agent: ") // rules end the list of names: the first has some
+	name, _, _ = strings.Cut(name, "\n")
+	for _, token := range []string{name, "*"} { // to Yandex, a blank line ends it, too
+		if slices.Collect(r.Policy.Group(token).Rules()) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.

@@ -19,7 +19,11 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 	}{
 		{200, page, nil, "a page and no file of rules"},
 		{200, page, []string{"Content-Type", "text/plain"}, "a page and no file of rules"},
+		{200, page + "\nUser-Agent: Mozilla/5.0\nYour IP: 192.0.2.1\n", nil, "a page and no file of rules"}, // the visitor's
+		{200, page + "\nYour browser: User-agent: Mozilla\n", nil, "a page and no file of rules"},
 		{200, "<!-- ours -->\nUser-agent: *\nDisallow: /private/\n", nil, ""},
+		{200, "<!-- ours -->\nUser-agent: ExampleBot/1.0\nDisallow:\n", nil, ""},
+		{200, "<!-- ours -->\nUser-agent: ExampleBot\n\nUser-agent: *\nDisallow: /private/\n", nil, ""},
 		{200, "", []string{"Content-Type", "text/html"}, ""},
 		{200, "Sitemap: http://a.example/map.xml\n", []string{"Content-Type", "text/html"}, ""},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
@@ -54,6 +58,9 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 				}
 			case (wall == "") != (row.wall == ""), !strings.HasSuffix(wall, row.wall), row.status < 500 && r.Err != nil:
 				t.Errorf("%v: got %q, %v", row, wall, r.Err)
+			}
+			if in := r.In(policy.Yandex); r.StatusCode == 200 && in.Wall() != r.Wall() {
+				t.Errorf("%v: got %q in Yandex, want %q", row, in.Wall(), r.Wall())
 			}
 			kept := *r
 			if kept.Body = nil; kept.Wall() != r.Wall() {
