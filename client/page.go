@@ -44,7 +44,7 @@ func PageRules(resp *http.Response) *Page {
 	if resp.Request != nil {
 		p.url, head = resp.Request.URL, resp.Request.Method == http.MethodHead
 	}
-	coding := resp.Header.Get("Content-Encoding")
+	coding := strings.Join(resp.Header.Values("Content-Encoding"), ",")
 	plain := coding == "" || strings.EqualFold(coding, "identity")
 	if plain && !head && resp.StatusCode != http.StatusPartialContent {
 		resp.Body = p

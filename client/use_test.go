@@ -196,6 +196,7 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		{"without a type", "GET", 203, "", "identity", "noindex, nofollow", true, false},
 		{"no HTML", "GET", 200, "application/pdf", "", "noindex", true, false},
 		{"gzipped", "GET", 200, "text/html", "gzip", "noindex", false, true},
+		{"gzipped, in a second line", "GET", 200, "text/html", "identity|gzip", "noindex", false, true},
 		{"another protocol", "GET", 101, "text/html", "", "all", false, false},
 		{"a redirect", "GET", 301, "text/html", "", "all", false, false},
 		{"not modified", "GET", 304, "text/html", "", "all", false, false},
@@ -215,7 +216,7 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 			resp.Header.Set("Content-Type", row.contentType)
 		}
 		if row.coding != "" {
-			resp.Header.Set("Content-Encoding", row.coding)
+			resp.Header["Content-Encoding"] = strings.Split(row.coding, "|")
 		}
 		page := client.PageRules(resp)
 		metas := 0
