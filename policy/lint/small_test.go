@@ -56,6 +56,9 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"User-agent: *\nDisallow: /*b\nAlow: /tmp/\n", "x", "/tmp/b /tmp/ab"},
 		{"User-agent: foo\nAllow: **\nAllow: /a\nDisallow: *a\n", "foo", "/ba"},
 		{"User-agent: *\nDisallow: /\nAllows: /b/a$*\n", "x", "/b/a /b/a$"},
+		// Google takes what allows a page for a rule about its directory, too.
+		{"User-agent: *\nAllow: /a/index.html\nDisallow: /a/**\n", "x", "/a/"},
+		{"User-agent: *\nAllow: /index.htm?x\nDisallow: /*$\n", "x", "/"},
 		// A group goes on to those who do not read the line that begins the next one.
 		{"User-agent: botb\nDisallow: /private\n\nUser-agent: bota\nAllow: /x\n\nUseragent: botc\nDisallow: /y\n\n" +
 			"Useragent: botb\nDisallow: /private\n", "bota botb botc", "/private"},

@@ -352,7 +352,7 @@ func vacant(l *model.Line) bool {
 // compare returns in what two groups differ, nil if in nothing, and notes it. Rules that both
 // have are alike, so what is asked about is where the others match.
 func (j *Judge) compare(dialect int, token string, before, after policy.Group, said *summary) (found *change) {
-	was, is := j.rules(before), j.rules(after)
+	was, is := j.rules(dialect, before), j.rules(dialect, after)
 	name := cmp.Or(after.Token(), before.Token(), token)
 	if name != "*" && policy.ProductToken(name) != name { // the group says more than the name
 		name = token
@@ -388,13 +388,19 @@ func (j *Judge) compare(dialect int, token string, before, after policy.Group, s
 	return found
 }
 
-// rules returns the rules of a group that match anything.
-func (j *Judge) rules(g policy.Group) []policy.Rule {
+// rules returns the rules of a group that match anything, and those for a directory that Google makes of those that
+// allow its index.html.
+func (j *Judge) rules(dialect int, g policy.Group) []policy.Rule {
 	var all []policy.Rule
 	for r := range g.Rules() {
 		j.budget -= costRule
 		if r.Pattern != "" {
 			r.Line = 0
+			all = append(all, r)
+		}
+		slash := strings.LastIndexByte(r.Pattern, '/')
+		if r.Allow && dialects[dialect] == policy.Google && slash >= 0 && strings.HasPrefix(r.Pattern[slash:], "/index.htm") {
+			r.Pattern = r.Pattern[:slash+1] + "$"
 			all = append(all, r)
 		}
 	}
