@@ -295,6 +295,7 @@ func TestProductToken(t *testing.T) {
 		"Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)":              "ExampleBot",
 		"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.0; +https://x/)": "GPTBot",
 		"mozilla/4.0 (compatible;bingbot/2.0)":                                                    "bingbot",
+		"Mozilla/5.0 (Compatible; ExampleBot/1.0)":                                                "ExampleBot",
 		"Mozilla/5.0 (compatible; ; compatible; b)":                                               "b",
 		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
 		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/600.2.5 (KHTML, like Gecko) Safari/600.2.5 (Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot)": "Amazonbot",

@@ -19,9 +19,10 @@ func ProductToken(userAgent string) string {
 		return first
 	}
 	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
-	for _, rest, ok := strings.Cut(userAgent, "compatible;"); ok; _, rest, ok = strings.Cut(rest, "compatible;") {
-		if t := leadingProduct(rest); t != "" {
-			return t
+	const before = "compatible;"
+	for i := range userAgent {
+		if rest := userAgent[i:]; ascii.FoldPrefix(rest, before) && leadingProduct(rest[len(before):]) != "" {
+			return leadingProduct(rest[len(before):])
 		}
 	}
 	// Some leave out that word: a comment then begins with name and version, and has an address.
