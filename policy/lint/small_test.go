@@ -94,6 +94,18 @@ func TestAReplacementIsNotKeptBackForRulesFarFromIt(t *testing.T) {
 	}
 }
 
+// A NUL ends a line: what is before it counts, and is not exchanged for what changes a verdict.
+func TestALineThatANULEndsHasAnEffect(t *testing.T) {
+	const file = "User-agent: *\nAllow: /a/index.html%s\nDisallow: /\n"
+	for end, want := range map[string]string{"": "", "\x00": "", "\u200b": "Allow: /a/index.html\u200b\nAllow: /a/$"} {
+		for _, f := range lint.File(fmt.Appendf(nil, file, end)) {
+			if f.ID == "RT315" && f.Replacement != want {
+				t.Errorf("%q: got %q, want %q", end, f.Replacement, want)
+			}
+		}
+	}
+}
+
 // Three rules over few patterns with stars, of which the last begins to count.
 func TestReplacementsAmongFewPatternsKeepVerdicts(t *testing.T) {
 	q := questions{[]string{"x"}, []string{"/"}}

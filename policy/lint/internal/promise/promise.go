@@ -344,7 +344,8 @@ func (j *Judge) had(edits []Edit, changed []change) bool {
 // vacant reports whether a rule is about no path that a site has: none has a blank or an
 // invisible character.
 func vacant(l *model.Line) bool {
-	return l.Rule() && strings.ContainsFunc(l.Value, func(r rune) bool {
+	value, _, _ := strings.Cut(l.Value, "\x00") // at which readers end it
+	return l.Rule() && strings.ContainsFunc(value, func(r rune) bool {
 		return strings.ContainsRune(chars.Blanks, r) || chars.Invisible(r)
 	})
 }
