@@ -8,9 +8,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// An Effect is what holds for one crawler. The zero value restricts nothing. Two
-// effects that come to the same are equal by ==. An Effect is a value: copies may
-// be used concurrently.
+// An Effect is what holds for one crawler. The zero value restricts nothing. Effects
+// can be compared by ==, which also looks at what changes nothing: a MaxSnippet stays
+// beside a NoSnippet that is stricter. An Effect is a value: copies may be used
+// concurrently.
 type Effect struct {
 	NoIndex         bool // do not list the page
 	NoFollow        bool // do not follow its links
