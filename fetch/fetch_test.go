@@ -203,6 +203,21 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+func TestTheSameHostIsTheNameThatIsAskedFor(t *testing.T) {
+	var o fetch.Origin
+	if err := o.UnmarshalText([]byte("http://a.test via 192.0.2.1:8080")); err != nil {
+		t.Fatal(err)
+	}
+	for location, want := range map[string]string{
+		"/r": "rules", "https://a.test:8443/r": "rules", "http://192.0.2.1:8080/r": "disallow", "http://b.test/r": "disallow",
+	} {
+		send, _ := answers(response(302, "", "Location", location), response(200, file))
+		f := fetch.Fetcher{Retries: -1, SameHost: true, Transport: send}
+		r, err := f.Fetch(t.Context(), o, nil)
+		check(t, r, err, want)
+	}
+}
+
 func TestMoreThanFiveRedirectsOrALoopAreUnavailable(t *testing.T) {
 	for _, c := range []struct {
 		name     string

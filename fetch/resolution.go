@@ -50,6 +50,9 @@ func (h hop) String() string {
 	return u.String()
 }
 
+// hostname returns the name that the server is asked for, without its port.
+func (h hop) hostname() string { return (&url.URL{Host: h.origin.host()}).Hostname() }
+
 // address returns where a transport without a proxy connects to.
 func (h hop) address() string {
 	port := h.url.Port()
@@ -135,8 +138,8 @@ func (r *resolution) run(ctx context.Context) *Result {
 // redirected returns the hop that a redirect leads to, or the Result if it ends there.
 func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	next, err := h.follow(a.header)
-	if err == nil && r.SameHost && next.url.Hostname() != h.url.Hostname() {
-		err = fmt.Errorf("redirect to another host, %s, not followed (SameHost)", cut(next.url.Hostname()))
+	if name := next.hostname(); err == nil && r.SameHost && name != h.hostname() {
+		err = fmt.Errorf("redirect to another host, %s, not followed (SameHost)", cut(name))
 	}
 	// The transport gives the next request what it gave this one: a credential would get to
 	// whatever origin the server names.
