@@ -38,6 +38,9 @@ func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
 	if err != nil {
 		return err
 	}
+	if *o.RobotsURL() == *v.origin.RobotsURL() {
+		o = v.origin // which may be reached under another name: u has the host to connect to
+	}
 	ctx, cancel := context.WithDeadline(v.ctx, until)
 	defer cancel()
 	if status == 0 {

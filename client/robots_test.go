@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
 // hops is a Base whose hosts redirect their robots.txt, and when each was asked.
@@ -155,6 +157,37 @@ func TestPacerRedirectsOfRobotsDoNotWaitForEachOther(t *testing.T) {
 				t.Errorf("%s: took %v", name, took)
 			}
 			synctest.Wait()
+			gate.Shutdown(context.Background())
+		})
+	}
+}
+
+// What a request names in its Host field is an origin of its own, of which fetch names the address alone.
+func TestPacerRobotsUnderAnotherNameHaveOnePace(t *testing.T) {
+	for _, name := range []string{"", "b.example"} {
+		synctest.Test(t, func(t *testing.T) {
+			var at []time.Duration
+			begin := time.Now()
+			gate := &client.Transport{UserAgent: "ExampleBot/1.0", Pacer: over(&client.Pacer{Delay: 2 * time.Second}),
+				Base: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
+					at = append(at, time.Since(begin).Truncate(time.Second)) // a retry comes a little later
+					res := answer(200, "", "")
+					switch len(at) {
+					case 1:
+						res.StatusCode = 503
+					case 2:
+						res.StatusCode = 302
+						res.Header.Set("Location", "/robots2")
+					}
+					return res, nil
+				})}
+			if _, err := gate.RoundTrip(&http.Request{URL: parse("http://a.example/"), Host: name}); err != nil {
+				t.Error(err)
+			}
+			want := []time.Duration{0, 2 * time.Second, 2 * time.Second, 4 * time.Second}
+			if !slices.Equal(at, want) {
+				t.Errorf("Host %q: sent at %v, want robots.txt, its retry with a redirect, and the page at %v", name, at, want)
+			}
 			gate.Shutdown(context.Background())
 		})
 	}
