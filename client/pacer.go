@@ -44,11 +44,11 @@ import (
 // delay, or is unreachable, takes no delay away from those who wait.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits
-// for one delay as well. The reading, with its redirects within the origin, counts as one request
-// in flight, but waits for no other to end. A redirect to another origin, and a retry, waits for
-// a turn of its own. If that turn cannot come within half of Fetcher.Timeout, robots.txt is asked
-// for again later. Requests made [WithoutRobots] are neither spaced nor counted: a person waits
-// for them.
+// for one delay as well. The reading counts as one request in flight, with its redirects within the
+// origin, and with a second question if the first brought a 304 of no use, but waits for no other to
+// end. A redirect to another origin, and a retry, waits for a turn of its own. If that turn cannot
+// come within half of Fetcher.Timeout, robots.txt is asked for again later. Requests made
+// [WithoutRobots] are neither spaced nor counted: a person waits for them.
 //
 // # Waiting and time-outs
 //
