@@ -506,6 +506,7 @@ func TestServeProblems(t *testing.T) {
 		{"POST", "/v1/match", `{"robots":""}`, mediaJSON, 400, "urls"},
 		{"POST", "/v1/match", `{"urls":["/"]}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"urls":["/"],"robots_b64":"?"}`, mediaJSON, 400, "robots_b64"},
+		{"POST", "/v1/match", `{"urls":["/"],"robots":"","robots_b64":"RGlzYWxsb3c6IC8="}`, mediaJSON, 400, "robots_b64"},
 		{"POST", "/v1/match", `{"robots":"User-agent: *\nDisallow: /","urls":["/"],"Robots":""}`, mediaJSON, 400, "body"},
 		{"POST", "/v1/match", `{"robots":"User-agent: *\nDisallow: /","urls":["/"],"robots":""}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"urls":["/"],"robots":"` + strings.Repeat("x", maxText+1) + `"}`, mediaJSON, 413, ""},

@@ -53,31 +53,42 @@ func pointers(to any) map[string]any {
 
 // repeated is a piece of a generated robots.txt: Text, Repeat times.
 type repeated struct {
-	Text   string `json:"text"`
-	Repeat int    `json:"repeat"`
+	Text   string
+	Repeat int
 }
 
-// UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said.
+// UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said. One without a text
+// is no empty piece: its text may be misspelt.
 func (r *repeated) UnmarshalJSON(data []byte) error {
+	var text *string
 	r.Repeat = 1
-	return Fields(string(data), pointers(r))
+	err := Fields(string(data), map[string]any{"text": &text, "repeat": &r.Repeat})
+	if err == nil && text == nil {
+		err = errors.New("robots_gen: a piece has no text: give it")
+	}
+	if err == nil {
+		r.Text = *text
+	}
+	return err
 }
 
 // maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
 const maxGenerated = 16 << 20
 
-// File returns the text of the record's robots.txt. Of several forms, the first that is there counts.
+// File returns the text of the record's robots.txt. Of two forms, another reader might take the other one.
 func (r *Question) File() ([]byte, error) {
-	switch {
+	switch b64, gen := r.RobotsB64 != nil, r.RobotsGen != nil; {
+	case r.Robots != nil && (b64 || gen) || b64 && gen:
+		return nil, errors.New("the file is there in two forms: give one")
 	case r.Robots != nil:
 		return []byte(*r.Robots), nil
-	case r.RobotsB64 != nil:
+	case b64:
 		data, err := base64.StdEncoding.DecodeString(*r.RobotsB64)
 		if err != nil {
 			return nil, fmt.Errorf("robots_b64: %w", err)
 		}
 		return data, nil
-	case r.RobotsGen != nil:
+	case gen:
 		return generate(r.RobotsGen)
 	default:
 		return nil, errors.New("none of robots, robots_b64 and robots_gen is there: give one")
