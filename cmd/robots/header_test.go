@@ -107,3 +107,15 @@ func TestInterruptedWhileAFileIsRead(t *testing.T) {
 		more.Close()
 	}
 }
+
+// sign check tells of requests that fail, and an interruption is none.
+func TestInterruptedSignCheck(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key.pem")
+	stdoutOf(t, "", "sign", "keygen", key)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	args := []string{"sign", "check", "https://127.0.0.1:1/", "--sign-key=" + key, "--sign-agent=https://127.0.0.1:1"}
+	if status := run(ctx, args, shell.Streams{Out: io.Discard, Err: t.Output()}); status != shell.ExitInterrupted {
+		t.Errorf("status %d, want %d", status, shell.ExitInterrupted)
+	}
+}

@@ -194,6 +194,9 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	fmt.Fprintf(&out, "key        %s\n", id)
 	c.directory(ctx, &out, base, id)
 	c.request(ctx, &out, base, u, c.Headers.Hook(hook))
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // or --timeout has passed: that is told above
+		return err
+	}
 	return c.Emit(&out)
 }
 
