@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -277,11 +278,12 @@ for some domains alone, and clients hold it to that.`,
 
 const maxDays = 3650
 
-// noDomain reports whether a CA for name would speak for no host: constraints of addresses are others, and a
-// final dot is no part of a name in a certificate.
+// noDomain reports whether a CA for name would speak for no host, or be none that anybody reads: constraints of
+// addresses are others, a name in a certificate is ASCII, and a final dot is no part of one.
 func noDomain(name string) bool {
 	_, err := netip.ParseAddr(name)
-	return err == nil || name == "" || strings.ContainsAny(name, "*/:@ ") || strings.HasSuffix(name, ".")
+	labels, _ := regexp.MatchString(`^\.?[\w-]+(\.[\w-]+)*$`, name)
+	return err == nil || !labels
 }
 
 // writeBoth writes both files, or none. Neither may exist. The key goes first: if the process is killed in
