@@ -22,76 +22,70 @@ import (
 func TestStore(t *testing.T, open func(t *testing.T) cache.Store) {
 	for _, c := range claims() {
 		t.Run(c.name, func(t *testing.T) {
-			store, err := open(t), error(nil)
+			store := open(t)
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
-			if locker, locks := store.(cache.Locker); c.ofStore != nil {
-				err = c.ofStore(ctx, store)
-			} else if locks {
-				err = c.ofLocker(ctx, locker)
-			} else {
+			locker, locks := store.(cache.Locker)
+			if c.ofLocks && !locks {
 				t.Skip("the store has no locks")
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			c.test(suite{t.Fatalf, ctx, store, locker})
 		})
 	}
 }
 
-// claim is something to be tested, of a Store or of a Locker.
+// suite is what a claim is tested with.
+type suite struct {
+	fatalf func(format string, args ...any) // ends the test
+	ctx    context.Context
+	store  cache.Store
+	locker cache.Locker // nil: the store has no locks
+}
+
 type claim struct {
-	name     string
-	ofStore  func(context.Context, cache.Store) error
-	ofLocker func(context.Context, cache.Locker) error
+	name    string
+	ofLocks bool
+	test    func(suite)
 }
 
 func claims() []claim {
 	return []claim{
-		{name: "a key that was never put is a miss", ofStore: missIsMiss},
-		{name: "what was put is what is got", ofStore: roundTrip},
-		{name: "keys are whatever an origin can be", ofStore: keysAreApart},
-		{name: "a put replaces all that was there", ofStore: putReplaces},
-		{name: "a put keeps nothing of its argument", ofStore: putCopies},
-		{name: "values last as long as they should", ofStore: valuesLast},
-		{name: "calls end with their context", ofStore: callsEnd},
-		{name: "concurrent calls never see half a value", ofStore: neverTorn},
-		{name: "a lock has one holder", ofLocker: lockExcludes},
-		{name: "a lock lasts until it is given back", ofLocker: lockLasts},
-		{name: "a lock can be given back twice", ofLocker: unlockOnce},
+		{"a key that was never put is a miss", false, suite.missIsMiss},
+		{"what was put is what is got", false, suite.roundTrip},
+		{"keys are whatever an origin can be", false, suite.keysAreApart},
+		{"a put replaces all that was there", false, suite.putReplaces},
+		{"a put keeps nothing of its argument", false, suite.putCopies},
+		{"values last as long as they should", false, suite.valuesLast},
+		{"calls end with their context", false, suite.callsEnd},
+		{"concurrent calls never see half a value", false, suite.neverTorn},
+		{"a lock has one holder", true, suite.lockExcludes},
+		{"a lock lasts until it is given back", true, suite.lockLasts},
+		{"a lock can be given back twice", true, suite.unlockOnce},
 	}
 }
 
 const hour = time.Hour
 
-func missIsMiss(ctx context.Context, s cache.Store) error {
-	if data, err := s.Get(ctx, "https://never.example"); !errors.Is(err, cache.ErrMiss) {
-		return fmt.Errorf("store: Get of a key that was never put: %q, %v; want an error that wraps ErrMiss",
-			cut(data), err)
+func (s suite) missIsMiss() {
+	if data, err := s.store.Get(s.ctx, "https://never.example"); !errors.Is(err, cache.ErrMiss) {
+		s.fatalf("store: Get of a key that was never put: %q, %v; want an error that wraps ErrMiss", cut(data), err)
 	}
-	return nil
 }
 
-func roundTrip(ctx context.Context, s cache.Store) error {
+func (s suite) roundTrip() {
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)
 	}
-	for name, data := range map[string][]byte{
-		"one byte": {0}, "every byte": every, "text": []byte("User-agent: *\r\n\n"),
-		"MaxValue": bytes.Repeat([]byte("0123456789"), cache.MaxValue/10),
+	for _, data := range [][]byte{
+		{0}, every, []byte("User-agent: *\r\n\n"), bytes.Repeat([]byte("0123456789"), cache.MaxValue/10),
 	} {
-		if err := s.Put(ctx, "https://a.example", data, hour); err != nil {
-			return fmt.Errorf("store: Put of %s: %w", name, err)
-		}
-		if err := expect(ctx, s, "https://a.example", data); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		s.put("https://a.example", data, hour)
+		s.expect("https://a.example", data)
 	}
-	return nil
 }
 
-func keysAreApart(ctx context.Context, s cache.Store) error {
+func (s suite) keysAreApart() {
 	keys := []string{
 		"http://a.example", "https://a.example", "https://a.example:8443", "https://a.example/", "a.example",
 		"https://[2001:db8::1]:8443", "https://[fe80::1%25eth0]", "https://b.example via 192.0.2.1:8080",
@@ -105,101 +99,80 @@ func keysAreApart(ctx context.Context, s cache.Store) error {
 		keys = append(keys, strings.Repeat("k", n), strings.Repeat("k", n-1)+"l")
 	}
 	for _, key := range keys {
-		if err := s.Put(ctx, key, []byte("of "+key), hour); err != nil {
-			return fmt.Errorf("store: Put under %q: %w", key, err)
-		}
+		s.put(key, []byte("of "+key), hour)
 	}
 	for _, key := range keys {
-		if err := expect(ctx, s, key, []byte("of "+key)); err != nil {
-			return err
-		}
+		s.expect(key, []byte("of "+key))
 	}
-	return nil
 }
 
-func putReplaces(ctx context.Context, s cache.Store) error {
+func (s suite) putReplaces() {
 	for _, data := range []string{"a long value", "short", "a value that is longer"} {
-		if err := s.Put(ctx, "https://a.example", []byte(data), hour); err != nil {
-			return err
-		}
-		if err := expect(ctx, s, "https://a.example", []byte(data)); err != nil {
-			return err
-		}
+		s.put("https://a.example", []byte(data), hour)
+		s.expect("https://a.example", []byte(data))
 	}
-	return nil
 }
 
-func putCopies(ctx context.Context, s cache.Store) error {
+func (s suite) putCopies() {
 	data := []byte("as it was put")
-	if err := s.Put(ctx, "https://a.example", data, hour); err != nil {
-		return err
-	}
+	s.put("https://a.example", data, hour)
 	clear(data)
-	return expect(ctx, s, "https://a.example", []byte("as it was put"))
+	s.expect("https://a.example", []byte("as it was put"))
 }
 
 // valuesLast tests that values are there for half of their ttl. A Store may count in seconds, and
 // may forget late or never.
-func valuesLast(ctx context.Context, s cache.Store) error {
+func (s suite) valuesLast() {
 	const shortest = 4 * time.Second
 	ttls := []time.Duration{shortest, time.Minute, hour, 31 * 24 * hour, 100 * 365 * 24 * hour}
 	key := func(i int) string { return fmt.Sprintf("https://a%d.example", i) }
 	start := time.Now()
 	for i, ttl := range ttls {
-		key := key(i)
-		if err := s.Put(ctx, key, []byte("value"), ttl); err != nil {
-			return fmt.Errorf("store: Put with a ttl of %v: %w", ttl, err)
-		}
-		if err := expect(ctx, s, key, []byte("value")); err != nil {
-			return fmt.Errorf("ttl %v: %w", ttl, err)
-		}
+		s.put(key(i), []byte("value"), ttl)
+		s.expect(key(i), []byte("value"))
 	}
 	time.Sleep(shortest / 2)
 	for i, ttl := range ttls {
-		err := expect(ctx, s, key(i), []byte("value"))
+		err := s.compare(key(i), []byte("value"))
 		if err != nil && time.Since(start) < ttl*3/4 { // else this process was late
-			return fmt.Errorf("ttl %v: after %v: %w", ttl, time.Since(start).Round(time.Millisecond), err)
+			s.fatalf("ttl %v: after %v: %v", ttl, time.Since(start).Round(time.Millisecond), err)
 		}
 	}
-	return nil
 }
 
 // callsEnd tests that a call whose context has ended does not wait for anything. It may return
 // what it likes.
-func callsEnd(_ context.Context, s cache.Store) error {
+func (s suite) callsEnd() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		_, _ = s.Get(ended, "https://a.example")
-		_ = s.Put(ended, "https://a.example", []byte("value"), hour)
-		if l, ok := s.(cache.Locker); ok {
-			if unlock, taken, err := l.Lock(ended, "https://a.example", hour); err == nil && taken {
+		_, _ = s.store.Get(ended, "https://a.example")
+		_ = s.store.Put(ended, "https://a.example", []byte("value"), hour)
+		if s.locker != nil {
+			if unlock, taken, err := s.locker.Lock(ended, "https://a.example", hour); err == nil && taken {
 				unlock()
 			}
 		}
 	}()
 	select {
 	case <-returned:
-		return nil
 	case <-time.After(5 * time.Second):
-		return errors.New("a call goes on for seconds after its context has ended")
+		s.fatalf("a call goes on for seconds after its context has ended")
 	}
 }
 
-func neverTorn(ctx context.Context, s cache.Store) error {
+func (s suite) neverTorn() {
 	const size = 50_000
 	value := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, size+n) }
-	if err := s.Put(ctx, "https://a.example", value(0), hour); err != nil {
-		return err
-	}
+	s.put("https://a.example", value(0), hour)
 	errs := make(chan error, 16)
 	var calls sync.WaitGroup
 	for n := range 8 {
 		calls.Go(func() {
 			for range 5 {
-				if err := s.Put(ctx, "https://a.example", value(n), hour); err != nil {
+				if err := s.store.Put(s.ctx, "https://a.example", value(n), hour); err != nil {
 					errs <- err
 					return
 				}
@@ -207,7 +180,7 @@ func neverTorn(ctx context.Context, s cache.Store) error {
 		})
 		calls.Go(func() {
 			for range 10 {
-				data, err := s.Get(ctx, "https://a.example")
+				data, err := s.store.Get(s.ctx, "https://a.example")
 				if err != nil {
 					errs <- err
 					return
@@ -222,53 +195,42 @@ func neverTorn(ctx context.Context, s cache.Store) error {
 	}
 	calls.Wait()
 	close(errs)
-	return <-errs
+	if err := <-errs; err != nil {
+		s.fatalf("%v", err)
+	}
 }
 
-func lockExcludes(ctx context.Context, l cache.Locker) error {
-	unlock, err := take(ctx, l, "https://a.example", true)
-	if err != nil {
-		return err
-	}
-	if _, err := take(ctx, l, "https://a.example", false); err != nil {
-		return err
-	}
-	other, err := take(ctx, l, "https://b.example", true)
-	if err != nil {
-		return err
-	}
-	other()
+func (s suite) lockExcludes() {
+	unlock := s.take("https://a.example", true)
+	s.take("https://a.example", false)
+	s.take("https://b.example", true)()
 	unlock()
-	unlock, err = take(ctx, l, "https://a.example", true)
-	if err != nil {
-		return fmt.Errorf("after it was given back: %w", err)
-	}
-	unlock()
-	return nil
+	s.take("https://a.example", true)()
 }
 
 // lockLasts holds a lock for longer than its ttl, which is for holders that died. It cannot
 // test that the lock of such a holder lapses: that takes a process to kill. A busy machine may
 // renew a lock too late; one that is not renewed lapses with a longer ttl, too.
-func lockLasts(ctx context.Context, l cache.Locker) (err error) {
+func (s suite) lockLasts() {
+	var err error
 	for _, ttl := range []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second} {
-		if err = lockLastsBeyond(ctx, l, ttl); err == nil {
-			break
+		if err = s.lockLastsBeyond(ttl); err == nil {
+			return
 		}
 	}
-	return err
+	s.fatalf("%v", err)
 }
 
-func lockLastsBeyond(ctx context.Context, l cache.Locker, ttl time.Duration) error {
-	call, cancel := context.WithCancel(ctx)
-	unlock, ok, err := l.Lock(call, "https://a.example", ttl)
+func (s suite) lockLastsBeyond(ttl time.Duration) error {
+	call, cancel := context.WithCancel(s.ctx)
+	unlock, ok, err := s.locker.Lock(call, "https://a.example", ttl)
 	cancel() // the context was for the call
 	if !ok || err != nil {
 		return fmt.Errorf("store: Lock: %v, %v", ok, err)
 	}
 	defer unlock()
 	for start := time.Now(); time.Since(start) < 2*ttl; time.Sleep(ttl / 10) {
-		if _, err := take(ctx, l, "https://a.example", false); err != nil {
+		if _, err := s.lock("https://a.example", false); err != nil {
 			return fmt.Errorf("%v after it was taken with a ttl of %v: %w",
 				time.Since(start).Round(time.Millisecond), ttl, err)
 		}
@@ -277,24 +239,26 @@ func lockLastsBeyond(ctx context.Context, l cache.Locker, ttl time.Duration) err
 }
 
 // unlockOnce tests that a lock given back late is not taken from its next holder.
-func unlockOnce(ctx context.Context, l cache.Locker) error {
-	first, err := take(ctx, l, "https://a.example", true)
-	if err != nil {
-		return err
-	}
+func (s suite) unlockOnce() {
+	first := s.take("https://a.example", true)
 	first()
-	second, err := take(ctx, l, "https://a.example", true)
-	if err != nil {
-		return err
-	}
-	defer second()
+	defer s.take("https://a.example", true)()
 	first()
-	_, err = take(ctx, l, "https://a.example", false)
-	return err
+	s.take("https://a.example", false)
 }
 
-func take(ctx context.Context, l cache.Locker, key string, want bool) (func(), error) {
-	unlock, ok, err := l.Lock(ctx, key, hour)
+// take is lock, and ends the test if that is wrong.
+func (s suite) take(key string, want bool) (unlock func()) {
+	unlock, err := s.lock(key, want)
+	if err != nil {
+		s.fatalf("%v", err)
+	}
+	return unlock
+}
+
+// lock asks for a lock, and returns an error unless that gives what is wanted.
+func (s suite) lock(key string, want bool) (func(), error) {
+	unlock, ok, err := s.locker.Lock(s.ctx, key, hour)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("store: Lock of %q: %w", key, err)
@@ -306,8 +270,21 @@ func take(ctx context.Context, l cache.Locker, key string, want bool) (func(), e
 	return unlock, nil
 }
 
-func expect(ctx context.Context, s cache.Store, key string, want []byte) error {
-	got, err := s.Get(ctx, key)
+func (s suite) put(key string, data []byte, ttl time.Duration) {
+	if err := s.store.Put(s.ctx, key, data, ttl); err != nil {
+		s.fatalf("store: Put of %d bytes under %q with a ttl of %v: %v", len(data), key, ttl, err)
+	}
+}
+
+// expect is compare, and ends the test if the value is another.
+func (s suite) expect(key string, want []byte) {
+	if err := s.compare(key, want); err != nil {
+		s.fatalf("%v", err)
+	}
+}
+
+func (s suite) compare(key string, want []byte) error {
+	got, err := s.store.Get(s.ctx, key)
 	if err != nil {
 		return fmt.Errorf("store: Get of %.60q after Put: %w", key, err)
 	}

@@ -3,6 +3,7 @@ package cachetest
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -159,13 +160,17 @@ func TestEveryFaultIsFound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &stub{fault: fault, never: make(chan struct{})}
 				defer close(s.never)
-				var err error
-				if claim.ofLocker != nil {
-					err = claim.ofLocker(t.Context(), s)
-				} else {
-					err = claim.ofStore(t.Context(), s)
+				found, done := false, make(chan struct{})
+				fail := func(string, ...any) {
+					found = true
+					runtime.Goexit()
 				}
-				if err == nil {
+				go func() {
+					defer close(done)
+					claim.test(suite{fail, t.Context(), s, s})
+				}()
+				<-done
+				if !found {
 					t.Errorf("%q found nothing", by)
 				}
 			})
