@@ -93,7 +93,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 		select {
 		case done <- a:
 		case <-ctx.Done():
-			r.memory.give(a.held)
+			r.memory.Release(a.held)
 		}
 	}()
 	select {
@@ -137,7 +137,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 			a = response{held: a.held, err: harden.Final(fmt.Sprintf("panic in the transport: %v", p))}
 		}
 		if a.err != nil {
-			r.memory.give(a.held)
+			r.memory.Release(a.held)
 			a.held = 0
 		}
 	}()
@@ -233,7 +233,7 @@ func (r *resolution) read(ctx context.Context, a *response, res *http.Response) 
 // admit waits for the memory of a file that is longer than usual. That it has to is no failure of
 // the origin, nor is what comes of it.
 func (r *resolution) admit(ctx context.Context, a *response) error {
-	waited, err := r.memory.take(ctx, fileShare)
+	waited, err := take(ctx, r.memory, fileShare)
 	if waited {
 		r.crowded.Store(true)
 	}

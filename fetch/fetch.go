@@ -33,6 +33,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -180,13 +181,13 @@ type Fetcher struct {
 
 	once   sync.Once
 	base   http.RoundTripper
-	abroad http.RoundTripper // base for redirects to another origin
-	memory room              // in bytes
-	warned atomic.Bool       // of credentials
+	abroad http.RoundTripper   // base for redirects to another origin
+	memory *semaphore.Weighted // in bytes
+	warned atomic.Bool         // of credentials
 
-	slots    room         // in fetches
-	starting room         // of the slots, those in their first time
-	usual    atomic.Int64 // moving average of the time that an answer takes
+	slots    *semaphore.Weighted // in fetches
+	starting *semaphore.Weighted // of the slots, those in their first time
+	usual    atomic.Int64        // moving average of the time that an answer takes
 }
 
 // Kind says which of Sign, PublicOnly, ObeyWalls and SameHost a Fetcher has set. Fetchers of different
@@ -260,7 +261,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	}
 	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
-	f.memory.give(r.held)
+	f.memory.Release(r.held)
 	switch err := ctx.Err(); {
 	case r.ended != nil:
 		return nil, r.ended
@@ -316,9 +317,9 @@ func (f *Fetcher) setUp() {
 		hardened.RegisterProtocol("ftp", ftp{hardened})
 		f.base, f.abroad = hardened, harden.Anonymous(hardened)
 	}
-	f.memory = newRoom(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
+	f.memory = room(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
 	fetches := int64(cmp.Or(f.MaxFetches, defaultMaxFetches))
-	f.slots, f.starting = newRoom(fetches, 1), newRoom(min(fetches, maxStarting), 1)
+	f.slots, f.starting = room(fetches, 1), room(min(fetches, maxStarting), 1)
 }
 
 func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, DefaultUserAgent) }
@@ -329,17 +330,17 @@ func (f *Fetcher) enter(ctx context.Context) (leave func(answered bool), queued 
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	first, err := f.slots.take(ctx, 1)
+	first, err := take(ctx, f.slots, 1)
 	if err != nil {
 		return nil, true, noTurn(err)
 	}
-	second, err := f.starting.take(ctx, 1)
+	second, err := take(ctx, f.starting, 1)
 	if err != nil {
-		f.slots.give(1)
+		f.slots.Release(1)
 		return nil, true, noTurn(err)
 	}
 	begin, part := time.Now(), f.scale()/startingPart
-	started := sync.OnceFunc(func() { f.starting.give(1) })
+	started := sync.OnceFunc(func() { f.starting.Release(1) })
 	timer := time.AfterFunc(part, func() {
 		if time.Duration(f.usual.Load()) < part/2 { // otherwise we are slow, not the origin
 			started()
@@ -352,36 +353,25 @@ func (f *Fetcher) enter(ctx context.Context) (leave func(answered bool), queued 
 		}
 		timer.Stop()
 		started()
-		f.slots.give(1)
+		f.slots.Release(1)
 	}, first || second, nil
 }
 
-// room is what there is of something, for all fetches together.
-type room struct {
-	free *semaphore.Weighted // nil: no limit
-}
-
-// newRoom returns room for most, and for one at least that needs so much; for any number if most is
-// negative.
-func newRoom(most, one int64) room {
+// room is what there is of something, for all fetches together: most, and enough for one that needs so
+// much. If most is negative, it never ends.
+func room(most, one int64) *semaphore.Weighted {
 	if most < 0 {
-		return room{}
+		most = math.MaxInt64
 	}
-	return room{semaphore.NewWeighted(max(most, one))}
+	return semaphore.NewWeighted(max(most, one))
 }
 
 // take waits for n, and reports whether it had to.
-func (r room) take(ctx context.Context, n int64) (waited bool, err error) {
-	if r.free == nil || r.free.TryAcquire(n) {
+func take(ctx context.Context, room *semaphore.Weighted, n int64) (waited bool, err error) {
+	if room.TryAcquire(n) {
 		return false, nil
 	}
-	return true, r.free.Acquire(ctx, n)
-}
-
-func (r room) give(n int64) {
-	if r.free != nil && n > 0 {
-		r.free.Release(n)
-	}
+	return true, room.Acquire(ctx, n)
 }
 
 func noTurn(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
