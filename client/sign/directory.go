@@ -197,9 +197,7 @@ func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
 		var k members
 		err := json.Unmarshal(raw, &k)
 		id, key, wrong := k.key()
-		switch err = cmp.Or(err, wrong); {
-		case err != nil || key == nil:
-		default:
+		if err = cmp.Or(err, wrong); err == nil && key != nil {
 			keys[id] = key
 			if kid := k.text("kid"); kid != id {
 				err = fmt.Errorf("its kid is %q, but its thumbprint is %q", kid, id)

@@ -142,9 +142,12 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	if err != nil {
 		return err
 	}
-	agent, err := s.agentField()
+	agent, err := httpsfv.Marshal(httpsfv.NewItem(s.Agent))
 	if err != nil {
-		return err
+		return fmt.Errorf("sign: Signer.Agent is %q: %w", s.Agent, err)
+	}
+	if !s.BareAgent { // a dictionary, whose member has the label of the signature that covers it
+		agent = label + "=" + agent
 	}
 	r.Header.Set("Signature-Agent", agent)
 
@@ -195,19 +198,6 @@ func agentURL(agent string) *url.URL {
 		return u
 	}
 	return nil
-}
-
-// agentField returns the value of Signature-Agent: a dictionary whose member has the label of
-// the signature that covers it, or the older string.
-func (s *Signer) agentField() (string, error) {
-	agent, err := httpsfv.Marshal(httpsfv.NewItem(s.Agent))
-	if err != nil {
-		return "", fmt.Errorf("sign: Signer.Agent is %q: %w", s.Agent, err)
-	}
-	if s.BareAgent {
-		return agent, nil
-	}
-	return label + "=" + agent, nil
 }
 
 // components lists what is covered. The authority comes first: it binds a signature to the

@@ -140,8 +140,26 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	if size(inputs, signatures, h.Values("Signature-Agent")) > maxFields {
 		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
-	if label, input, err = tagged(inputs); err != nil {
-		return "", input, nil, err
+	all, err := httpsfv.UnmarshalDictionary(inputs)
+	if err != nil {
+		return "", input, nil, fmt.Errorf("Signature-Input: %w", err)
+	}
+	for _, name := range all.Names() {
+		member, _ := all.Get(name)
+		list, ok := member.(httpsfv.InnerList)
+		if !ok {
+			return "", input, nil, fmt.Errorf("%s in Signature-Input is no list of components", name)
+		}
+		if t, _ := list.Params.Get("tag"); t != tag {
+			continue
+		}
+		if label != "" {
+			return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
+		}
+		label, input = name, list
+	}
+	if label == "" {
+		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
 	}
 	if signature, err = bytesOf(signatures, label); err != nil {
 		return "", input, nil, fmt.Errorf("its Signature: %w", err)
@@ -157,32 +175,6 @@ func size(fields ...[]string) (n int) {
 		}
 	}
 	return n
-}
-
-// tagged returns the one member of Signature-Input that has our tag.
-func tagged(inputs []string) (label string, input httpsfv.InnerList, err error) {
-	all, err := httpsfv.UnmarshalDictionary(inputs)
-	if err != nil {
-		return "", input, fmt.Errorf("Signature-Input: %w", err)
-	}
-	for _, name := range all.Names() {
-		member, _ := all.Get(name)
-		list, ok := member.(httpsfv.InnerList)
-		if !ok {
-			return "", input, fmt.Errorf("%s in Signature-Input is no list of components", name)
-		}
-		if t, _ := list.Params.Get("tag"); t != tag {
-			continue
-		}
-		if label != "" {
-			return "", input, fmt.Errorf("two signatures have the tag %q", tag)
-		}
-		label, input = name, list
-	}
-	if label == "" {
-		return "", input, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
-	}
-	return label, input, nil
 }
 
 // bytesOf returns a member of a Dictionary that is a Byte Sequence.
