@@ -84,7 +84,7 @@ func Open(path string) (*Store, error) {
 			"give each its own file, or share one Redis", path)
 	}
 	if err != nil && db == nil && !ofTheSystem(err) && !errors.Is(err, ErrDamaged) { // of a write, bbolt tells no cause
-		err = damaged("%w", err)
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
@@ -248,12 +248,16 @@ func ended(stored []byte, now time.Time) bool {
 	return len(stored) < 8 || int64(binary.BigEndian.Uint64(stored)) <= now.Unix()
 }
 
-// guard turns what a damaged file does to bbolt, which panics or reads beyond the end of
-// its mapping, into an error.
+// guard turns what a damaged file does into an error: bbolt panics or reads beyond the end of its
+// mapping, and a checker panics.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case unread:
+			err = p.error
+		default:
 			err = fmt.Errorf("%w: %v", ErrDamaged, p)
 		}
 	}()

@@ -57,26 +57,32 @@ func check(path string) error {
 	if err != nil {
 		return err
 	}
-	err = db.View(func(tx *bolt.Tx) error {
-		c := checker{file: file, pageSize: uint64(db.Info().PageSize)}
-		c.pages = uint64(tx.Size()) / c.pageSize
-		if info, err := file.Stat(); err != nil {
-			return err
-		} else if info.Size() < tx.Size() {
-			return damaged("of %d bytes there are %d", tx.Size(), info.Size())
-		}
-		c.used = make([]uint64, c.pages/64+1)
-		if err := c.free(uint64(tx.ID()) % 2); err != nil {
-			return err
-		}
-		return c.tree(uint64(tx.Cursor().Bucket().Root()), 0, nil, nil, buckets)
+	err = guard(func() error {
+		return db.View(func(tx *bolt.Tx) error {
+			info, err := file.Stat()
+			if err != nil {
+				return err
+			}
+			if info.Size() < tx.Size() {
+				damaged("of %d bytes there are %d", tx.Size(), info.Size())
+			}
+			c := checker{file: file, pageSize: uint64(db.Info().PageSize)}
+			c.pages = uint64(tx.Size()) / c.pageSize
+			c.used = make([]uint64, c.pages/64+1)
+			c.free(uint64(tx.ID()) % 2)
+			c.tree(uint64(tx.Cursor().Bucket().Root()), 0, nil, nil, buckets)
+			return nil
+		})
 	})
 	return errors.Join(err, db.Close())
 }
 
-func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
-}
+// damaged ends a check. It panics, as bbolt does where it meets damage, and for the same guard: what
+// reads a page goes on only with what is right.
+func damaged(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// unread is a panic, too, with what kept a checker from reading.
+type unread struct{ error }
 
 // checker reads one state of a file.
 type checker struct {
@@ -99,87 +105,63 @@ const (
 )
 
 // use marks n pages as used.
-func (c *checker) use(id, n uint64) error {
+func (c *checker) use(id, n uint64) {
 	if id < 2 || id >= c.pages || n > c.pages-id {
-		return damaged("page %d and %d after it are beyond the file's %d", id, n-1, c.pages)
+		damaged("page %d and %d after it are beyond the file's %d", id, n-1, c.pages)
 	}
 	for ; n > 0; id, n = id+1, n-1 {
 		if c.used[id/64]&(1<<(id%64)) != 0 {
-			return damaged("page %d is used twice", id)
+			damaged("page %d is used twice", id)
 		}
 		c.used[id/64] |= 1 << (id % 64)
 	}
-	return nil
 }
 
 // free reads the list of free pages that the given meta page names.
-func (c *checker) free(meta uint64) error {
+func (c *checker) free(meta uint64) {
 	var ref [8]byte
-	if err := c.read(ref[:], meta*c.pageSize+metaFreelist); err != nil {
-		return err
-	}
+	c.read(ref[:], meta*c.pageSize+metaFreelist)
 	id := order.Uint64(ref[:])
 	if id == noFreelist {
-		return nil
+		return
 	}
-	p, err := c.page(id, 0)
-	if err != nil {
-		return err
-	}
+	p := c.page(id, 0)
 	if p.flags != freelistPage {
-		return damaged("page %d has flags %#x, and not those of a list of free pages", id, p.flags)
+		damaged("page %d has flags %#x, and not those of a list of free pages", id, p.flags)
 	}
 	first, n := uint64(0), uint64(p.count)
 	if n == longList {
-		length, err := p.bytes(pageHeader, 8)
-		if err != nil {
-			return err
-		}
-		first, n = 1, order.Uint64(length)
+		first, n = 1, order.Uint64(p.bytes(pageHeader, 8))
 	}
 	if n > c.pages {
-		return damaged("page %d lists %d free pages of %d", id, n, c.pages)
+		damaged("page %d lists %d free pages of %d", id, n, c.pages)
 	}
-	list, err := p.bytes(pageHeader+8*first, 8*n)
-	if err != nil {
-		return err
+	for list := p.bytes(pageHeader+8*first, 8*n); len(list) > 0; list = list[8:] {
+		c.use(order.Uint64(list), 1)
 	}
-	for ; len(list) > 0; list = list[8:] {
-		if err := c.use(order.Uint64(list), 1); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tree checks a page and what is below it.
-func (c *checker) tree(id uint64, depth int, low, high []byte, hold contents) error {
+func (c *checker) tree(id uint64, depth int, low, high []byte, hold contents) {
 	if depth > deepest {
-		return damaged("page %d is %d pages deep", id, depth)
+		damaged("page %d is %d pages deep", id, depth)
 	}
-	p, err := c.page(id, depth)
-	if err != nil {
-		return err
-	}
-	return p.elements(depth, low, high, hold)
+	c.page(id, depth).elements(depth, low, high, hold)
 }
 
 // elements checks the elements of a page and what is below them. Its first key has to be low, the
 // one that its parent has for it (bbolt finds the place of a changed page by that), and all of them
 // less than high; a nil one is no bound. bbolt writes each key and its value right behind the one
 // before, and the first behind the elements.
-func (p *page) elements(depth int, low, high []byte, hold contents) error {
+func (p *page) elements(depth int, low, high []byte, hold contents) {
 	isBranch := p.flags == branchPage
 	switch {
 	case !isBranch && p.flags != leafPage, isBranch && p.count == 0:
-		return damaged("page %d has flags %#x and %d elements", p.id, p.flags, p.count)
+		damaged("page %d has flags %#x and %d elements", p.id, p.flags, p.count)
 	case p.count == 0 && low != nil:
-		return damaged("page %d is empty", p.id)
+		damaged("page %d is empty", p.id)
 	}
-	elements, err := p.bytes(pageHeader, elementSize*uint64(p.count))
-	if err != nil {
-		return err
-	}
+	elements := p.bytes(pageHeader, elementSize*uint64(p.count))
 	var before []byte
 	var child uint64
 	end := uint64(pageHeader + len(elements))
@@ -189,78 +171,66 @@ func (p *page) elements(depth int, low, high []byte, hold contents) error {
 			flags, pos, size, value = 0, flags, pos, 0
 		}
 		if at+uint64(pos) != end {
-			return damaged("page %d has a key at %d and not at %d", p.id, at+uint64(pos), end)
+			damaged("page %d has a key at %d and not at %d", p.id, at+uint64(pos), end)
 		}
-		key, err := p.key(end, size, value)
-		if err != nil {
-			return err
-		}
+		key := p.key(end, size, value)
 		end += uint64(size) + uint64(value)
 		switch {
 		case before == nil && low != nil && !bytes.Equal(key, low):
-			err = damaged("page %d begins with another key than its parent has", p.id)
+			damaged("page %d begins with another key than its parent has", p.id)
 		case before != nil && bytes.Compare(key, before) <= 0, high != nil && bytes.Compare(key, high) >= 0:
-			err = damaged("page %d has a key out of order", p.id)
+			damaged("page %d has a key out of order", p.id)
 		case !isBranch:
-			err = p.entry(flags, key, end-uint64(value), uint64(value), depth, hold)
+			p.entry(flags, key, end-uint64(value), uint64(value), depth, hold)
 		case before != nil:
-			err = p.tree(child, depth+1, before, key, hold)
-		}
-		if err != nil {
-			return err
+			p.tree(child, depth+1, before, key, hold)
 		}
 		before, child = key, order.Uint64(elements[8:])
 	}
 	if isBranch {
-		return p.tree(child, depth+1, before, high, hold)
+		p.tree(child, depth+1, before, high, hold)
 	}
-	return nil
 }
 
 // key returns the key at an offset of a page. What is behind it has to be in the page, too.
-func (p *page) key(at uint64, size, value uint32) ([]byte, error) {
+func (p *page) key(at uint64, size, value uint32) []byte {
 	if size == 0 || size > bolt.MaxKeySize {
-		return nil, damaged("page %d has a key of %d bytes", p.id, size)
+		damaged("page %d has a key of %d bytes", p.id, size)
 	}
-	key, err := p.bytes(at, uint64(size))
-	if end := at + uint64(size) + uint64(value); err == nil && end > p.size {
-		err = damaged("page %d of %d bytes has a value up to %d", p.id, p.size, end)
+	key := p.bytes(at, uint64(size))
+	if end := at + uint64(size) + uint64(value); end > p.size {
+		damaged("page %d of %d bytes has a value up to %d", p.id, p.size, end)
 	}
-	return key, err
+	return key
 }
 
 // entry checks an element of a leaf page. A bucket begins at its offset: the id of its root, or 0 and
 // all of it as a page within the page.
-func (p *page) entry(flags uint32, key []byte, at, size uint64, depth int, hold contents) error {
+func (p *page) entry(flags uint32, key []byte, at, size uint64, depth int, hold contents) {
 	isBucket := flags == 1
 	switch {
 	case flags > 1, isBucket && hold == values, !isBucket && hold == buckets:
-		return damaged("page %d has an element with flags %#x", p.id, flags)
+		damaged("page %d has an element with flags %#x", p.id, flags)
 	case !isBucket:
-		return nil
+		return
 	case hold == buckets && bytes.Equal(key, bucket):
 		hold = values
 	default:
 		hold = anything
 	}
-	header, err := p.bytes(at, bucketSize)
-	if err != nil {
-		return err
-	}
-	if root := order.Uint64(header); root != 0 {
-		return p.tree(root, depth+1, nil, nil, hold)
+	if root := order.Uint64(p.bytes(at, bucketSize)); root != 0 {
+		p.tree(root, depth+1, nil, nil, hold)
+		return
 	}
 	if size < bucketSize+pageHeader {
-		return damaged("page %d has a bucket of %d bytes", p.id, size)
+		damaged("page %d has a bucket of %d bytes", p.id, size)
 	}
 	inline := &page{checker: p.checker, id: p.id, at: p.at + at + bucketSize, size: size - bucketSize}
-	if err := inline.header(0); err != nil {
-		return err
-	}
+	inline.header(0)
 	if inline.flags != leafPage || inline.overflow != 0 || depth >= deepest {
-		return damaged("page %d has a bucket with flags %#x", p.id, inline.flags)
+		damaged("page %d has a bucket with flags %#x", p.id, inline.flags)
 	}
-	return inline.elements(depth+1, nil, nil, hold)
+	inline.elements(depth+1, nil, nil, hold)
 }
 
 // page is one of the tree, or one within a leaf page.
@@ -275,56 +245,49 @@ type page struct {
 }
 
 // page reads the header of a page and marks it as used.
-func (c *checker) page(id uint64, depth int) (*page, error) {
-	if err := c.use(id, 1); err != nil {
-		return nil, err
-	}
+func (c *checker) page(id uint64, depth int) *page {
+	c.use(id, 1)
 	if c.buffers[depth] == nil {
 		c.buffers[depth] = make([]byte, c.pageSize)
 	}
 	p := &page{checker: c, id: id, at: id * c.pageSize, size: c.pageSize, start: c.buffers[depth]}
-	if err := c.read(p.start, p.at); err != nil {
-		return nil, err
-	}
-	if err := p.header(id); err != nil {
-		return nil, err
-	}
+	c.read(p.start, p.at)
+	p.header(id)
 	p.size += p.overflow * c.pageSize
-	if p.overflow == 0 {
-		return p, nil
+	if p.overflow > 0 {
+		c.use(id+1, p.overflow)
 	}
-	return p, c.use(id+1, p.overflow)
+	return p
 }
 
 // header reads the header, in which the page has to be named.
-func (p *page) header(name uint64) error {
-	h, err := p.bytes(0, pageHeader)
-	if err != nil {
-		return err
-	}
+func (p *page) header(name uint64) {
+	h := p.bytes(0, pageHeader)
 	if named := order.Uint64(h); named != name {
-		return damaged("page %d says that it is %d, and not %d", p.id, named, name)
+		damaged("page %d says that it is %d, and not %d", p.id, named, name)
 	}
 	p.flags, p.count, p.overflow = order.Uint16(h[8:]), order.Uint16(h[10:]), uint64(order.Uint32(h[12:]))
-	return nil
 }
 
 // bytes returns a part of the page.
-func (p *page) bytes(at, n uint64) ([]byte, error) {
+func (p *page) bytes(at, n uint64) []byte {
 	if at > p.size || n > p.size-at {
-		return nil, damaged("page %d of %d bytes has %d at %d", p.id, p.size, n, at)
+		damaged("page %d of %d bytes has %d at %d", p.id, p.size, n, at)
 	}
 	if at+n <= uint64(len(p.start)) {
-		return p.start[at : at+n], nil
+		return p.start[at : at+n]
 	}
 	b := make([]byte, n)
-	return b, p.read(b, p.at+at)
+	p.read(b, p.at+at)
+	return b
 }
 
-func (c *checker) read(b []byte, at uint64) error {
-	_, err := c.file.ReadAt(b, int64(at))
-	if err == io.EOF {
-		return damaged("it ends within page %d", at/c.pageSize)
+func (c *checker) read(b []byte, at uint64) {
+	switch _, err := c.file.ReadAt(b, int64(at)); err {
+	case nil:
+	case io.EOF:
+		damaged("it ends within page %d", at/c.pageSize)
+	default:
+		panic(unread{err})
 	}
-	return err
 }
