@@ -74,10 +74,7 @@ func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	if err := s.connectData(); err != nil {
 		return nil, err
 	}
-	r, err := s.do(cmdRetrieve)
-	switch {
-	case err != nil:
-		return nil, err
+	switch r := s.do(cmdRetrieve); {
 	case r.code == 125 || r.code == 150:
 		s.control.SetDeadline(time.Time{}) // that of the data counts
 		go s.awaitEnd()
@@ -85,8 +82,9 @@ func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	case r.isAbsence():
 		s.Close()
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req}, nil
+	default:
+		return nil, r.unexpected()
 	}
-	return nil, r.unexpected()
 }
 
 // session is a control connection and the data connection for one file. As a body it is
@@ -104,26 +102,23 @@ type session struct {
 
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).
 func (s *session) logIn() error {
-	r, err := s.reply("the connection")
-	if err == nil && r.code == 120 { // ready in some minutes, and greets again then
-		r, err = s.reply("the connection")
+	r := s.reply("the connection")
+	if r.code == 120 { // ready in some minutes, and greets again then
+		r = s.reply("the connection")
 	}
-	if err == nil && !r.done() {
-		err = r.unexpected()
+	if !r.done() {
+		return r.unexpected()
 	}
-	if err != nil {
-		return err
+	if r = s.do(cmdUser); r.code == 331 {
+		r = s.do(cmdPass)
 	}
-	if r, err = s.do(cmdUser); err == nil && r.code == 331 {
-		r, err = s.do(cmdPass)
+	if r.done() {
+		r = s.do(cmdType)
 	}
-	if err == nil && r.done() {
-		r, err = s.do(cmdType)
+	if !r.done() {
+		return r.unexpected()
 	}
-	if err == nil && !r.done() {
-		err = r.unexpected()
-	}
-	return err
+	return nil
 }
 
 // connectData opens the data connection, to the port that the server names and to no other
@@ -149,14 +144,11 @@ func (s *session) connectData() error {
 // passive returns the port that the server listens on. It asks with EPSV, whose reply has
 // nothing else, and with PASV if the server does not know that.
 func (s *session) passive() (port uint16, err error) {
-	r, err := s.do(cmdExtended)
+	r := s.do(cmdExtended)
 	read, code := extendedPort, 229
-	if err == nil && r.code/100 == 5 {
-		r, err = s.do(cmdPassive)
+	if r.code/100 == 5 {
+		r = s.do(cmdPassive)
 		read, code = passivePort, 227
-	}
-	if err != nil {
-		return 0, err
 	}
 	port, ok := read(r.text)
 	if r.code != code || !ok {
@@ -198,10 +190,12 @@ func passivePort(text string) (uint16, bool) {
 
 const digits = "0123456789"
 
+// reply is what the server answered. If it answered nothing, its code is 0.
 type reply struct {
 	to   string
 	code int
 	text string
+	err  error // why there is none
 }
 
 // done reports whether the command was carried out: only the first digit decides
@@ -217,6 +211,9 @@ func (r reply) isAbsence() bool {
 // unexpected returns r as an error. A 4yz may pass. A 5yz would recur, and sites count logins
 // that they refused (RFC 959 §4.2.1).
 func (r reply) unexpected() error {
+	if r.err != nil {
+		return r.err
+	}
 	text := fmt.Sprintf("FTP reply %d to %s: %q", r.code, r.to, cut(r.text))
 	if r.code/100 == 4 {
 		return errors.New(text)
@@ -224,32 +221,32 @@ func (r reply) unexpected() error {
 	return harden.Final(text)
 }
 
-func (s *session) do(command string) (reply, error) {
+func (s *session) do(command string) reply {
 	s.limitTime()
 	if _, err := io.WriteString(s.control, command+"\r\n"); err != nil {
-		return reply{}, fmt.Errorf("FTP %s was not sent: %w", command, harden.Cause(s.ctx, err))
+		return reply{err: fmt.Errorf("FTP %s was not sent: %w", command, harden.Cause(s.ctx, err))}
 	}
 	return s.reply(command)
 }
 
-func (s *session) reply(to string) (reply, error) {
+func (s *session) reply(to string) reply {
 	s.limitTime()
 	return s.receive(to)
 }
 
-func (s *session) receive(to string) (reply, error) {
+func (s *session) receive(to string) reply {
 	// ReadResponse would take "SSH-2.0" for the first of many lines, and wait for the others.
 	if b, err := s.replies.R.Peek(3); err == nil && strings.Trim(string(b), digits) != "" {
-		return reply{}, fmt.Errorf("no FTP reply to %s, but %q", to, b)
+		return reply{err: fmt.Errorf("no FTP reply to %s, but %q", to, b)}
 	}
 	code, text, err := s.replies.ReadResponse(0)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return reply{}, fmt.Errorf("no FTP reply to %s: %w", to, harden.Cause(s.ctx, err))
+		return reply{err: fmt.Errorf("no FTP reply to %s: %w", to, harden.Cause(s.ctx, err))}
 	}
-	return reply{to, code, text}, nil
+	return reply{to, code, text, nil}
 }
 
 // limitTime bounds the wait for a reply, as that for the header of a response is bounded.
@@ -264,13 +261,11 @@ const restOfData = time.Second
 // awaitEnd looks at the control connection while the file comes: a server that could not make the data connection
 // says so there, and nothing more (RFC 959 §5.4).
 func (s *session) awaitEnd() {
-	r, err := s.receive("the end of " + cmdRetrieve)
-	if err == nil && r.code != 226 && r.code != 250 {
-		err = r.unexpected()
+	if r := s.receive("the end of " + cmdRetrieve); r.code != 226 && r.code != 250 {
+		s.fault = r.unexpected()
 	}
-	s.fault = err
 	close(s.ended)
-	if err != nil {
+	if s.fault != nil {
 		s.data.SetReadDeadline(time.Now().Add(restOfData))
 	}
 }
