@@ -137,7 +137,7 @@ func (p *listParser) rule(name, value string, colon bool, r uint8) Statement {
 	if colon {
 		s.Value = trim(value)
 	}
-	switch valued := r != unknown && rules[r].value != valueNone; {
+	switch valued := r != unknown && rules[r].value != noValue; {
 	case r == unknown && colon && ascii.FoldPrefix(name, "max-"):
 		s.Problem = "unknown rule with a value"
 	case r == unknown:
@@ -155,20 +155,20 @@ func (p *listParser) rule(name, value string, colon bool, r uint8) Statement {
 // value reads the value of a rule that has one.
 func (p *listParser) value(s *Statement) {
 	switch rules[s.rule].value {
-	case valueNumber:
+	case snippet, video:
 		if n, ok := number(s.Value); ok {
 			s.number = n
 		} else {
 			s.Problem = "the value is neither -1 nor decimal digits"
 		}
-	case valueImage:
+	case image:
 		s.Problem = "the value is none of none, standard, large"
 		for i, v := range imagePreviews {
 			if ascii.FoldEqual(v, s.Value) {
 				s.number, s.Problem = int64(i), ""
 			}
 		}
-	case valueDate:
+	case date:
 		s.Value = p.date(s.Value)
 		if t, ok := parseDate(s.Value); ok {
 			s.number = t.Unix()

@@ -91,30 +91,21 @@ func (r *Reader) Close() error {
 // from Body to w directly.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	r.start()
-	var buf []byte
-	if !r.passing {
-		buf = make([]byte, 32<<10)
-	}
-	for !r.passing {
-		n, err := r.Read(buf)
-		m, failed := w.Write(buf[:n])
-		written += int64(m)
-		switch {
-		case failed != nil:
-			return written, failed
-		case m < n:
-			return written, io.ErrShortWrite
-		case err == io.EOF:
-			return written, nil
-		case err != nil:
-			return written, err
-		}
-	}
-	if r.Body == nil {
-		return written, nil
+	if written, err = io.Copy(w, watched{r}); err != nil || r.Body == nil {
+		return written, err
 	}
 	n, err := io.Copy(w, r.Body)
 	return written + n, err
+}
+
+// watched is the part of a Body that is looked at.
+type watched struct{ reader *Reader }
+
+func (w watched) Read(p []byte) (int, error) {
+	if w.reader.passing {
+		return 0, io.EOF
+	}
+	return w.reader.Read(p)
 }
 
 // Rules returns the statements of Header and those of the meta elements that have been
@@ -192,24 +183,23 @@ func (r *Reader) utf16(p []byte) {
 	if r.unit == littleEndian {
 		order = binary.LittleEndian
 	}
-	var text [512]byte
-	for len(p) > 0 {
-		n := 0
-		for len(p) > 0 && n < len(text) {
-			k := copy(r.half[r.halves:2], p)
-			p, r.halves = p[k:], r.halves+k
-			if r.halves < 2 {
-				break
-			}
-			r.halves = 0
-			text[n] = '?'
-			if u := order.Uint16(r.half[:2]); u < 0x80 {
-				text[n] = byte(u)
-			}
-			n++
+	text := make([]byte, 0, 512)
+	for _, b := range p {
+		r.half[r.halves] = b
+		if r.halves++; r.halves < 2 {
+			continue
 		}
-		r.scan.scan(text[:n])
+		r.halves = 0
+		c := byte('?')
+		if u := order.Uint16(r.half[:2]); u < 0x80 {
+			c = byte(u)
+		}
+		if text = append(text, c); len(text) == cap(text) {
+			r.scan.scan(text)
+			text = text[:0]
+		}
 	}
+	r.scan.scan(text)
 }
 
 // encodingOf returns the encoding of a page by its byte order mark, by the zeros

@@ -24,14 +24,16 @@ const (
 	noML
 )
 
-// valueKind is what stands behind the colon of a rule.
-type valueKind uint8
+// value is which of an Effect's values stands behind the colon of a rule.
+type value uint8
 
 const (
-	valueNone valueKind = iota
-	valueNumber
-	valueImage
-	valueDate
+	noValue value = iota
+	snippet
+	video
+	image
+	date
+	values
 )
 
 // engines is a set of dialects.
@@ -47,22 +49,12 @@ const (
 // A rule is one row of what is known about a name.
 type rule struct {
 	name  string
-	sets  flags     // restricts
-	lifts flags     // takes back, where positive words count
-	value valueKind // and slot
-	slot  uint8     // of the Effect's values
-	used  engines   // that give it an effect
-	past  string    // why no engine does
+	sets  flags // restricts
+	lifts flags // takes back, where positive words count
+	value value
+	used  engines // that give it an effect
+	past  string  // why no engine does
 }
-
-// Slots of the values that a rule can have.
-const (
-	slotSnippet uint8 = iota
-	slotVideo
-	slotImage
-	slotDate
-	slots
-)
 
 const directories = "the directory that it is about no longer exists"
 
@@ -80,12 +72,12 @@ var rules = [...]rule{
 	{name: "noarchive", sets: noArchive, used: strict | yandex | bing},
 	{name: "nocache", sets: noCache, used: strict | bing},
 	{name: "nosnippet", sets: noSnippet, used: strict | google | bing},
-	{name: "max-snippet", value: valueNumber, slot: slotSnippet, used: strict | google | bing},
-	{name: "max-image-preview", value: valueImage, slot: slotImage, used: strict | google | bing},
-	{name: "max-video-preview", value: valueNumber, slot: slotVideo, used: strict | google | bing},
+	{name: "max-snippet", value: snippet, used: strict | google | bing},
+	{name: "max-image-preview", value: image, used: strict | google | bing},
+	{name: "max-video-preview", value: video, used: strict | google | bing},
 	{name: "notranslate", sets: noTranslate, used: strict | google},
 	{name: "noimageindex", sets: noImageIndex, used: strict | google},
-	{name: "unavailable_after", value: valueDate, slot: slotDate, used: strict | google},
+	{name: "unavailable_after", value: date, used: strict | google},
 	{name: "indexifembedded", sets: indexIfEmbedded, used: strict | google},
 	{name: "noai", sets: noAI, used: strict},
 	{name: "noimageai", sets: noImageAI, used: strict},

@@ -181,8 +181,8 @@ func holds(names []string, name string) bool {
 type total struct {
 	engine       *engine
 	sets, lifted flags
-	said         [slots]bool
-	least        [slots]int64
+	said         [values]bool
+	least        [values]int64
 }
 
 func (r Rules) sum(e *engine, tokens []string) (t total) {
@@ -195,11 +195,11 @@ func (r Rules) sum(e *engine, tokens []string) (t total) {
 		row := &rules[s.rule]
 		t.sets |= row.sets
 		t.lifted |= row.lifts
-		if k := row.slot; row.value != valueNone && (!t.said[k] || stricter(row.value, s.number, t.least[k])) {
-			t.said[k], t.least[k] = true, s.number
+		if v := row.value; v != noValue && (!t.said[v] || stricter(v, s.number, t.least[v])) {
+			t.said[v], t.least[v] = true, s.number
 		}
 	}
-	if t.said[slotSnippet] && t.least[slotSnippet] == 0 {
+	if t.said[snippet] && t.least[snippet] == 0 {
 		t.sets |= noSnippet // the same, in Google's words
 	}
 	return t
@@ -207,8 +207,8 @@ func (r Rules) sum(e *engine, tokens []string) (t total) {
 
 // stricter reports whether a restricts more than b: it is smaller, or earlier.
 // The number -1 leaves the choice to the engine, and so is the largest.
-func stricter(kind valueKind, a, b int64) bool {
-	if kind == valueNumber && (a < 0 || b < 0) {
+func stricter(v value, a, b int64) bool {
+	if (v == snippet || v == video) && (a < 0 || b < 0) {
 		return b < 0 && a >= 0
 	}
 	return a < b
@@ -233,9 +233,9 @@ func (t *total) outweighed(s *Statement) string {
 		return "a positive word wins"
 	case row.sets != 0 && row.sets&t.restrictions() == 0:
 		return "nocache wins over noarchive"
-	case row.value != valueNone && s.number != t.least[row.slot]:
+	case row.value != noValue && s.number != t.least[row.value]:
 		return "a stricter value holds"
-	case row.value != valueNone && row.slot == slotSnippet && s.number != 0 && t.sets&noSnippet != 0:
+	case row.value == snippet && s.number != 0 && t.sets&noSnippet != 0:
 		return "nosnippet is stricter"
 	}
 	return ""
@@ -244,18 +244,18 @@ func (t *total) outweighed(s *Statement) string {
 // effect spells out what holds.
 func (t *total) effect(incomplete bool) Effect {
 	e := Effect{
-		MaxSnippet:      Limit{t.said[slotSnippet], int(t.least[slotSnippet])},
-		MaxVideoPreview: Limit{t.said[slotVideo], int(t.least[slotVideo])},
+		MaxSnippet:      Limit{t.said[snippet], int(t.least[snippet])},
+		MaxVideoPreview: Limit{t.said[video], int(t.least[video])},
 		Incomplete:      incomplete,
 	}
 	for i, held := range e.restrictions() {
 		*held = t.restrictions()>>i&1 != 0
 	}
-	if t.said[slotImage] {
-		e.MaxImagePreview = imagePreviews[t.least[slotImage]]
+	if t.said[image] {
+		e.MaxImagePreview = imagePreviews[t.least[image]]
 	}
-	if t.said[slotDate] {
-		e.UnavailableAfter = time.Unix(t.least[slotDate], 0).UTC()
+	if t.said[date] {
+		e.UnavailableAfter = time.Unix(t.least[date], 0).UTC()
 	}
 	return e
 }
