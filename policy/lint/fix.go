@@ -39,27 +39,18 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 	first := func(line int) int { return line } // line of the first text
 	for range maxRounds {
 		doc := model.Read(data)
-		m := mender{judge: promise.New(doc, promise.Fixes), edited: map[*model.Line]bool{}}
-		m.mend(candidates(doc, findings(checks.Candidates(doc, u)), accept), accept)
-		if len(m.edits) == 0 {
+		edits, found := mend(doc, candidates(doc, findings(checks.Candidates(doc, u)), accept), accept)
+		if len(edits) == 0 {
 			break
 		}
-		for _, f := range m.applied {
+		for _, f := range found {
 			f.Line = first(f.Line)
 			applied = append(applied, f)
 		}
-		first = origin(m.edits, first)
-		data = []byte(promise.Apply(doc, m.edits))
+		first = origin(edits, first)
+		data = []byte(promise.Apply(doc, edits))
 	}
 	return data, applied
-}
-
-// mender chooses what to apply in one round.
-type mender struct {
-	judge   *promise.Judge
-	edits   []promise.Edit
-	edited  map[*model.Line]bool
-	applied []Finding
 }
 
 // candidate is a finding and how to follow it.
@@ -82,33 +73,44 @@ func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (al
 	return all
 }
 
-// mend applies what keeps all verdicts together, and then of the others, one by one, what may
-// be offered and is accepted. A line has one replacement in a round.
-func (m *mender) mend(all []candidate, accept func(Finding) bool) {
-	m.keep(all)
+// mend chooses what to apply in one round: what keeps all verdicts together, and then of the
+// others, one by one, what may be offered and is accepted. A line has one replacement in a round.
+func mend(doc *model.File, all []candidate, accept func(Finding) bool) (edits []promise.Edit, applied []Finding) {
+	judge := promise.New(doc, promise.Fixes)
+	edits = judge.Keep(byRule(all)...)
+	edited, kept := map[*model.Line]bool{}, map[promise.Edit]bool{}
+	for _, e := range edits {
+		edited[e.Line], kept[e] = true, true
+	}
 	for _, c := range all {
-		if m.edited[c.Edit.Line] {
+		if kept[c.Edit] {
+			kept[c.Edit] = false // two findings may ask for the same
+			applied = append(applied, c.Finding)
+		}
+	}
+	for _, c := range all {
+		if edited[c.Edit.Line] {
 			continue
 		}
-		e := m.judge.Effect(c.Edit)
+		e := judge.Effect(c.Edit)
 		c.Changes = e.Changes
 		c.Message += "; the replacement " + e.Changes
 		if e.Harmless() && e.Changes != "" && accept(c.Finding) {
-			m.edits = promise.Join(m.edits, c.Edit)
-			m.edited[c.Edit.Line] = true
-			m.applied = append(m.applied, c.Finding)
+			edits = promise.Join(edits, c.Edit)
+			edited[c.Edit.Line] = true
+			applied = append(applied, c.Finding)
 		}
 	}
+	return edits, applied
 }
 
-// keep applies as many as keep all verdicts. Those of one rule are tried together first.
-func (m *mender) keep(all []candidate) {
+// byRule returns the edits in parts that are tried together: those of one rule.
+func byRule(all []candidate) (parts [][]promise.Edit) {
 	type kind struct {
 		id  string
 		nth int // of the rule in its line
 	}
-	var kinds []kind
-	parts := map[kind][]promise.Edit{}
+	at := map[kind]int{} // in parts
 	for i, c := range all {
 		k := kind{id: c.ID}
 		for ; i > 0 && all[i-1].Edit.Line == c.Edit.Line; i-- {
@@ -116,26 +118,13 @@ func (m *mender) keep(all []candidate) {
 				k.nth++
 			}
 		}
-		if parts[k] == nil {
-			kinds = append(kinds, k)
+		if _, ok := at[k]; !ok {
+			at[k] = len(parts)
+			parts = append(parts, nil)
 		}
-		parts[k] = append(parts[k], c.Edit)
+		parts[at[k]] = append(parts[at[k]], c.Edit)
 	}
-	var ordered [][]promise.Edit
-	for _, k := range kinds {
-		ordered = append(ordered, parts[k])
-	}
-	m.edits = m.judge.Keep(ordered...)
-	kept := map[promise.Edit]bool{}
-	for _, e := range m.edits {
-		kept[e] = true
-	}
-	for _, c := range all {
-		if l := c.Edit.Line; kept[c.Edit] && !m.edited[l] {
-			m.edited[l] = true
-			m.applied = append(m.applied, c.Finding)
-		}
-	}
+	return parts
 }
 
 // origin returns for a line of the edited file which line it was before, by way of what
