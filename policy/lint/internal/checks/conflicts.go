@@ -62,9 +62,8 @@ func (f *checker) equals(entries []entry) []entry {
 		for n < len(entries) && entries[n].core == entries[0].core {
 			n++
 		}
-		same := entries[:n]
+		kept = f.equal(entries[:n], kept)
 		entries = entries[n:]
-		kept = f.equal(same, kept)
 	}
 	return kept
 }

@@ -456,10 +456,9 @@ func (j *Judge) probes(changed, was, is []policy.Rule) iter.Seq[string] {
 	}
 	for i, rules := range [...][]policy.Rule{was, is} {
 		for _, r := range rules {
-			if s := shapeOf(r); len(in) > 0 {
-				if n, ok := in[s]; ok {
-					in[s] = n | 1<<i
-				}
+			s := shapeOf(r)
+			if n, ok := in[s]; ok {
+				in[s] = n | 1<<i
 			}
 		}
 	}

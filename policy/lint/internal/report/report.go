@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 )
@@ -71,27 +70,30 @@ func (r *Report) Doubt(id string) { r.of(id).doubtful = true }
 // Full reports whether the rule has as many findings as are listed.
 func (r *Report) Full(id string) bool { return !r.Unbounded && r.of(id).count >= MaxPerRule }
 
-// Put reports a finding of the rule at byte at of a line, or about the whole line if at is
-// negative; line 0 is the file. Advice is asked for, and arguments are formatted, only if the
-// finding is kept.
-func (r *Report) Put(id string, number int, text string, at int, advice func() (replacement, changes string), format string,
-	args ...any,
-) {
+// Listed counts a finding of the rule at a line, 0 for the file, and reports whether it is to be
+// Put. Of remarks that is the first, which counts all others: what is style, done once, is mostly
+// done on every line.
+func (r *Report) Listed(id string, number int, remark bool) bool {
 	t := r.of(id)
-	if t.count++; t.count > MaxPerRule && !r.Unbounded {
-		if t.overflow == 0 {
-			t.overflow = number
+	if remark && t.remark > 0 && !r.Unbounded {
+		if t.others++; len(t.lines) < maxListed {
+			t.lines = append(t.lines, number)
 		}
-		return
+		return false
 	}
-	// Editors and SARIF count characters. The count is made only for what is kept:
-	// a line may be long.
-	column := 0
-	if number > 0 && at >= 0 && at <= len(text) {
-		column = utf8.RuneCountInString(text[:at]) + 1
+	if t.count++; t.count > MaxPerRule && !r.Unbounded {
+		t.overflow = cmp.Or(t.overflow, number)
+		return false
 	}
-	f := Finding{ID: id, Number: number, Column: column, Message: fmt.Sprintf(format, args...)}
-	if f.Replacement, f.Changes = advice(); f.Changes != "" {
+	if remark {
+		t.remark = len(r.found) + 1
+	}
+	return true
+}
+
+// Put adds a finding that is Listed.
+func (r *Report) Put(f Finding) {
+	if f.Changes != "" {
 		f.Message += "; the replacement " + f.Changes
 	}
 	if f.Replacement == "" {
@@ -102,20 +104,8 @@ func (r *Report) Put(id string, number int, text string, at int, advice func() (
 
 // Whole reports a finding about the file, its name or its answer as a whole.
 func (r *Report) Whole(id, format string, args ...any) {
-	r.Put(id, 0, "", -1, func() (_, _ string) { return }, format, args...)
-}
-
-// Remark reports the first finding of a rule like Put, and lets that one count all others:
-// what is style, done once, is mostly done on every line.
-func (r *Report) Remark(id string, number int, text string, at int, advice func() (replacement, changes string), format string,
-	args ...any,
-) {
-	t := r.of(id)
-	if t.remark == 0 || r.Unbounded {
-		r.Put(id, number, text, at, advice, format, args...)
-		t.remark = len(r.found)
-	} else if t.others++; len(t.lines) < maxListed {
-		t.lines = append(t.lines, number)
+	if r.Listed(id, 0, false) {
+		r.Put(Finding{ID: id, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
