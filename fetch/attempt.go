@@ -53,14 +53,10 @@ func (r *resolution) retries(a response) int {
 
 // permanent reports whether err would recur.
 func permanent(err error) bool {
-	if _, ok := errors.AsType[harden.Final](err); ok || errors.Is(err, ErrSign) {
-		return true
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	dns, ok := errors.AsType[*net.DNSError](err)
-	return ok && dns.IsNotFound
+	_, final := errors.AsType[harden.Final](err)
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	dns, name := errors.AsType[*net.DNSError](err)
+	return final || certificate || name && dns.IsNotFound || errors.Is(err, ErrSign)
 }
 
 func (r *resolution) attempt(ctx context.Context, h hop) response {

@@ -37,11 +37,6 @@ func (p privacy) String() string {
 	return [...]string{"public", "private", "local or reserved", "unknown"}[p]
 }
 
-// check returns an error if addr must not be connected to after so many redirects. If the
-// origin's address is still unknown, the origin was reached through a proxy. It counts as
-// public then: no redirect reaches a private host past the proxy.
-func (g *Guard) check(addr netip.Addr, redirects int) error { return g.judge(addr, redirects, global) }
-
 // CheckHost returns an error if a URL's host is an address, or localhost, that must not be
 // connected to after so many redirects. It is called before a transport, or its proxy,
 // sees the host. While the origin's address is unknown, its name is what counts.
@@ -56,7 +51,8 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 	return g.judge(addr, redirects, g.named)
 }
 
-// judge takes the origin for what is presumed while its address is unknown.
+// judge returns an error if addr must not be connected to after so many redirects. It takes the
+// origin for what is presumed while its address is unknown.
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

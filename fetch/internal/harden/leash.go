@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,12 +100,12 @@ func (l *Leash) trace(addr string, plain bool) *httptrace.ClientTrace {
 // writes. HTTP/2 looks at the context first, HTTP/1 does not.
 func (l *Leash) gotConn(got httptrace.GotConnInfo) {
 	err := l.late()
-	if err == nil && l.guard.PublicOnly && !l.proxied.Load() {
+	if err == nil && l.guard.PublicOnly {
 		var addr netip.Addr
 		if got.Conn != nil {
 			addr = addressOf(got.Conn)
 		}
-		err = l.guard.check(addr, l.redirects)
+		err = l.check(addr)
 	}
 	if err == nil {
 		return
@@ -118,24 +119,19 @@ func (l *Leash) gotConn(got httptrace.GotConnInfo) {
 // IsCredential reports whether a field, by its name, must reach no other origin than it is
 // meant for. We set no such field ourselves.
 func IsCredential(name string) bool {
-	for _, field := range [...]string{"Authorization", "Proxy-Authorization", "Cookie"} {
-		if strings.EqualFold(name, field) {
-			return true
-		}
-	}
-	for _, end := range [...]string{"Key", "Token", "Secret", "Auth"} {
-		if n := len(name) - len(end); n >= 0 && strings.EqualFold(name[n:], end) {
-			return true
-		}
-	}
-	return false
+	is := func(field string) bool { return strings.EqualFold(name, field) }
+	ends := func(end string) bool { return strings.EqualFold(name[max(0, len(name)-len(end)):], end) }
+	return slices.ContainsFunc([]string{"Authorization", "Proxy-Authorization", "Cookie"}, is) ||
+		slices.ContainsFunc([]string{"Key", "Token", "Secret", "Auth"}, ends)
 }
 
 func (l *Leash) check(addr netip.Addr) error {
 	if l.proxied.Load() {
 		return nil // the proxy's address says nothing about the site's
 	}
-	return l.guard.check(addr, l.redirects)
+	// If the origin's address is still unknown, the origin was reached through a proxy. It counts as
+	// public then: no redirect reaches a private host past the proxy.
+	return l.guard.judge(addr, l.redirects, global)
 }
 
 // checkAddress is called with each address before it is connected to. IPv4 and IPv6 are
@@ -288,17 +284,11 @@ func (c *leashedConn) Close() error {
 func (c *leashedConn) LocalAddr() net.Addr  { return told(c.Conn.LocalAddr) }
 func (c *leashedConn) RemoteAddr() net.Addr { return told(c.Conn.RemoteAddr) }
 
-func (c *leashedConn) SetDeadline(t time.Time) (err error) {
-	defer caught(&err, "connection")
-	return c.Conn.SetDeadline(t)
-}
+func (c *leashedConn) SetDeadline(t time.Time) error      { return limit(c.Conn.SetDeadline, t) }
+func (c *leashedConn) SetReadDeadline(t time.Time) error  { return limit(c.Conn.SetReadDeadline, t) }
+func (c *leashedConn) SetWriteDeadline(t time.Time) error { return limit(c.Conn.SetWriteDeadline, t) }
 
-func (c *leashedConn) SetReadDeadline(t time.Time) (err error) {
+func limit(set func(time.Time) error, t time.Time) (err error) {
 	defer caught(&err, "connection")
-	return c.Conn.SetReadDeadline(t)
-}
-
-func (c *leashedConn) SetWriteDeadline(t time.Time) (err error) {
-	defer caught(&err, "connection")
-	return c.Conn.SetWriteDeadline(t)
+	return set(t)
 }
