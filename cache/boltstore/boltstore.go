@@ -94,11 +94,9 @@ func Open(path string) (*Store, error) {
 
 // ofTheSystem reports whether err is about the way to a file's contents, and not about them.
 func ofTheSystem(err error) bool {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[syscall.Errno](err)
-	return ok
+	_, path := errors.AsType[*fs.PathError](err)
+	_, number := errors.AsType[syscall.Errno](err)
+	return path || number
 }
 
 // isOpenHere reports whether this process has the file open, where the system has a /dev/fd to

@@ -12,6 +12,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -152,12 +153,7 @@ func (l *lock) run(script *redis.Script, args ...any) (int, error) {
 	return l.store.batch.Run(ctx, l.store.Client, script, l.key, append([]any{l.token}, args...)...).Int()
 }
 
-func (s *Store) key(key string) string {
-	if s.Prefix == "" {
-		return "robotsgate:" + key
-	}
-	return s.Prefix + key
-}
+func (s *Store) key(key string) string { return cmp.Or(s.Prefix, "robotsgate:") + key }
 
 func (s *Store) usable() error {
 	if s.Client == nil {

@@ -59,7 +59,6 @@ type Store struct {
 	name   string        // begins the names of all turns here
 	sub    *redis.PubSub // told when to ask again
 	heard  chan struct{} // closed when no more is heard
-	ended  context.Context
 	finish context.CancelFunc
 	wakes  sync.Map // by turn: the channels of those that were told to wait
 }
@@ -69,8 +68,9 @@ const nameLetters = 8
 func (s *Store) init() {
 	s.name = rand.Text()[:nameLetters]
 	s.heard = make(chan struct{})
-	s.ended, s.finish = context.WithCancel(context.Background())
-	s.sub = s.Client.Subscribe(s.ended, s.channel()+s.name)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.finish = cancel
+	s.sub = s.Client.Subscribe(ctx, s.channel()+s.name)
 	go s.listen()
 }
 
