@@ -117,14 +117,9 @@ type Rel struct {
 // separated by white space, or by commas as Google also reads them.
 func ParseRel(value string) (r Rel) {
 	for word := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || isSpace(c) }) {
-		switch {
-		case ascii.FoldEqual(word, "nofollow"):
-			r.NoFollow = true
-		case ascii.FoldEqual(word, "ugc"):
-			r.UGC = true
-		case ascii.FoldEqual(word, "sponsored"):
-			r.Sponsored = true
-		}
+		r.NoFollow = r.NoFollow || ascii.FoldEqual(word, "nofollow")
+		r.UGC = r.UGC || ascii.FoldEqual(word, "ugc")
+		r.Sponsored = r.Sponsored || ascii.FoldEqual(word, "sponsored")
 	}
 	return r
 }

@@ -88,14 +88,7 @@ func (r Rules) Add(o Rules) Rules {
 	if room < len(o.statements) {
 		o.statements, incomplete = o.statements[:max(room, 0)], true
 	}
-	switch {
-	case len(o.statements) == 0:
-		return Rules{r.statements, incomplete}
-	case len(r.statements) == 0:
-		return Rules{o.statements, incomplete}
-	}
-	all := make([]Statement, 0, len(r.statements)+len(o.statements))
-	return Rules{append(append(all, r.statements...), o.statements...), incomplete}
+	return Rules{append(slices.Clip(r.statements), o.statements...), incomplete}
 }
 
 // For returns what the statements come to for a crawler with the product tokens, as the
