@@ -28,7 +28,6 @@ type list struct {
 	in   Place
 	said []Statement
 	read int // bytes of text so far
-	full bool
 }
 
 // add adds a statement, or one that says that there are more.
@@ -36,26 +35,22 @@ func (l *list) add(s Statement) {
 	if s.In = l.in; s.In != InMeta {
 		s.Offset = -1
 	}
-	switch {
-	case l.full:
-	case len(l.said) < maxStatements:
+	switch n := len(l.said); {
+	case n < maxStatements:
 		l.said = append(l.said, s)
-	default:
-		l.full = true
+	case n == maxStatements:
 		l.said = append(l.said, Statement{By: s.By, In: s.In, Line: s.Line, Offset: s.Offset, Problem: problemMore})
 	}
 }
 
 // fits reports whether n more bytes of a mechanism may be read, and else says so.
 func (l *list) fits(by Mechanism, n int, s Statement) bool {
-	if l.read+n <= maxText && !l.full {
+	if l.read+n <= maxText && len(l.said) <= maxStatements {
 		l.read += n
 		return true
 	}
-	if !l.full {
-		s.By, s.Text, s.Problem = by, "", problemMore
-		l.add(s)
-	}
+	s.By, s.Text, s.Problem = by, "", problemMore
+	l.add(s)
 	return false
 }
 
