@@ -51,7 +51,7 @@ type tally struct {
 	// A remark is one finding that speaks for others.
 	remark int // its index in found, from 1
 	others int
-	lines  []int // the first of those
+	lines  []string // the numbers of the first of those
 }
 
 func (r *Report) of(id string) *tally {
@@ -77,7 +77,7 @@ func (r *Report) Listed(id string, number int, remark bool) bool {
 	t := r.of(id)
 	if remark && t.remark > 0 && !r.Unbounded {
 		if t.others++; len(t.lines) < maxListed {
-			t.lines = append(t.lines, number)
+			t.lines = append(t.lines, strconv.Itoa(number))
 		}
 		return false
 	}
@@ -114,10 +114,7 @@ func (t *tally) likewise() string {
 	if t.others == 0 {
 		return ""
 	}
-	var lines []string
-	for _, n := range t.lines {
-		lines = append(lines, strconv.Itoa(n))
-	}
+	lines := t.lines
 	if t.others > len(lines) {
 		lines = append(lines, "…")
 	}
