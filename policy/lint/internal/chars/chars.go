@@ -46,9 +46,6 @@ func CutWord(s string) (word, rest string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// Digits reports whether s is a word of digits alone.
-func Digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
 // Invisible reports whether r breaks a value and does not show: controls, no-break
 // space, zero-width characters and marks of direction, mostly pasted from web pages. A tab
 // is a blank.

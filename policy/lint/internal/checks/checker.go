@@ -96,7 +96,7 @@ func (f *checker) put(remark bool, id string, l *model.Line, at int, replacement
 // superfluous is add for a line without which no verdict changes. If one does, the rule is
 // wrong about it.
 func (f *checker) superfluous(id string, l *model.Line, format string, args ...any) {
-	kept := f.Unbounded || !f.Full(id) && f.judge.Keeps(promise.Edit{Line: l, Remove: true})
+	kept := f.Unbounded || !f.Full(id) && f.judge.Keeps(promise.Edit{Line: l})
 	if !kept && (f.Full(id) || f.judge.Unsure) {
 		f.Doubt(id)
 	}
@@ -108,7 +108,10 @@ func (f *checker) superfluous(id string, l *model.Line, format string, args ...a
 // advice returns the replacement, and what it changes, if it may be offered: what changes what a
 // crawler is told is left to the author, except where the line says nothing as it is.
 func (f *checker) advice(l *model.Line, replacement string) (text, changes string) {
-	text = f.withComment(l, replacement)
+	text = replacement
+	if l.CommentAt < len(l.Text) && text != "" && !strings.Contains(text, "#") { // the line keeps its comment
+		text += " " + strings.TrimRight(l.Text[l.CommentAt:], chars.Blanks)
+	}
 	switch {
 	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text):
 		return "", ""
@@ -122,14 +125,6 @@ func (f *checker) advice(l *model.Line, replacement string) (text, changes strin
 		return text, e.Changes
 	}
 	return "", ""
-}
-
-// withComment returns the replacement of a line with the comment that the line has.
-func (f *checker) withComment(l *model.Line, replacement string) string {
-	if l.CommentAt == len(l.Text) || replacement == "" || strings.Contains(replacement, "#") {
-		return replacement
-	}
-	return replacement + " " + strings.TrimRight(l.Text[l.CommentAt:], chars.Blanks)
 }
 
 // all reports a finding about the file as a whole.

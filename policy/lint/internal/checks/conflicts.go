@@ -156,14 +156,9 @@ func (f *checker) covered(entries []entry) {
 	f.hidden(hidden)
 }
 
-// hidings are the rules that a first-match reader stops at, with what it then never
+// hidings are the rules that a first-match reader stops at, with those that it then never
 // comes to.
-type hidings map[*model.Line]*hiding
-
-type hiding struct {
-	first *model.Line
-	count int
-}
+type hidings map[*model.Line][]*model.Line
 
 // note counts e among what is hidden if, of all rules that match its path, the first
 // in the file is of the other kind: the author wrote the exception below what it is
@@ -175,35 +170,26 @@ func (h hidings) note(e *entry, earliest [2]*model.Line) {
 		same != nil && same.Number < hider.Number {
 		return
 	}
-	at := h[hider]
-	if at == nil {
-		at = &hiding{first: e.Line}
-		h[hider] = at
-	}
-	at.count++
-	if e.Number < at.first.Number {
-		at.first = e.Line
-	}
+	h[hider] = append(h[hider], e.Line)
 }
 
 // hidden reports each hiding rule once. A single rule behind it is what has to
 // move; several are named by their number, since an Allow: / at the top of a long
 // group would fill the list.
 func (f *checker) hidden(hidings hidings) {
-	order := slices.SortedFunc(maps.Keys(hidings), func(a, b *model.Line) int {
-		return cmp.Compare(a.Number, b.Number)
-	})
-	for _, hider := range order {
-		h := hidings[hider]
-		if h.count == 1 {
-			f.once("RT312", h.first, h.first.ValueAt, "",
+	byNumber := func(a, b *model.Line) int { return cmp.Compare(a.Number, b.Number) }
+	for _, hider := range slices.SortedFunc(maps.Keys(hidings), byNumber) {
+		hidden := hidings[hider]
+		first := slices.MinFunc(hidden, byNumber)
+		if len(hidden) == 1 {
+			f.once("RT312", first, first.ValueAt, "",
 				"readers that take the first match stop at %s in line %d and never come to this rule: put it first",
 				chars.Quote(hider.Text), hider.Number)
 			continue
 		}
 		f.once("RT312", hider, hider.ValueAt, "",
 			"readers that take the first match stop here and never come to %s below, such as line %d",
-			chars.Count(h.count, "rule"), h.first.Number)
+			chars.Count(len(hidden), "rule"), first.Number)
 	}
 }
 

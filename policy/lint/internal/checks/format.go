@@ -76,11 +76,10 @@ func (f *checker) size() {
 		if cut && past == nil {
 			past = l
 		}
-		if !l.Rule() {
-			continue
+		if l.Rule() {
+			rules = append(rules, l)
 		}
-		rules = append(rules, l)
-		if cut {
+		if l.Rule() && cut {
 			lost++
 		}
 	}

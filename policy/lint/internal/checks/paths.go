@@ -209,7 +209,7 @@ func (f *checker) wildcards(l *model.Line) {
 	case c != v:
 		f.star(l, l.ValueAt+1, l.With("/"), "%s is the same as /", chars.Quote(v))
 	case strings.Contains(v, "**"): // a star matches any number of characters already
-		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(single(v)),
+		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(model.Single(v)),
 			"** in %s is the same as *", chars.Quote(v))
 	case strings.HasSuffix(v, "*$"): // Yandex says so; to the others a star may match up to the end as well
 		f.once("RT007", l, l.ValueAt+len(v)-2, l.With(strings.TrimRight(v, "*$")),
@@ -256,14 +256,6 @@ func (f *checker) isIdle(l *model.Line) bool {
 // names reports whether a '$' between two texts begins a name.
 func names(before, after string) bool {
 	return strings.HasSuffix(before, "/") && strings.Trim(strings.ToLower(after[:1]), chars.Letters+"{") == ""
-}
-
-// single returns the pattern with each run of '*' as one.
-func single(v string) string {
-	for strings.Contains(v, "**") {
-		v = strings.ReplaceAll(v, "**", "*")
-	}
-	return v
 }
 
 // findEscapes returns what is worth a finding in a pattern: by rule, where the first of its kind

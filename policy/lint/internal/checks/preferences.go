@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,14 @@ func (f *checker) preferenceChecks() {
 		}
 		c.groupSignals(g)
 	}
-	c.starOnly()
+	// Crawlers with a group of their own may not see a signal for *. A group that closes the site
+	// needs none, as in the files that a proxy manages, where * has the signal and each training
+	// crawler is shut out.
+	if c.star != nil && c.silent != nil {
+		c.add("RT507", c.star, -1, "",
+			"the group for %s in line %d has no content signal, and some readers do not fall back to this one",
+			chars.Quote(c.silent.Value), c.silent.Number)
+	}
 	c.disagreements()
 }
 
@@ -131,9 +139,7 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	}
 	// Statements for one path are combined, and any "n" among them is stronger: the
 	// opposite of allow and disallow.
-	if path == "" {
-		path = "/" // no path is the whole site
-	}
+	path = cmp.Or(path, "/") // no path is the whole site
 	opposite := preference{path, s.Key, "n"}
 	if s.Value == "n" {
 		opposite.value = "y"
@@ -218,9 +224,7 @@ func (c *preferences) onDisallowed(l *model.Line, path string) {
 	if l.Group == nil || strings.ContainsAny(path, "*$") {
 		return
 	}
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	c.enter(l.Group)
 	i, _ := slices.BinarySearch(c.allowed, path)
 	if c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
@@ -321,17 +325,6 @@ func (c *preferences) groupSignals(g *model.Group) {
 		}
 	case c.silent == nil && !g.Blocked && g.Star == nil:
 		c.silent = g.Agents[0]
-	}
-}
-
-// starOnly reports signals that crawlers with a group of their own may not see. A
-// group that closes the site needs none, as in the files that a proxy manages,
-// where * has the signal and each training crawler is shut out.
-func (c *preferences) starOnly() {
-	if c.star != nil && c.silent != nil {
-		c.add("RT507", c.star, -1, "",
-			"the group for %s in line %d has no content signal, and some readers do not fall back to this one",
-			chars.Quote(c.silent.Value), c.silent.Number)
 	}
 }
 

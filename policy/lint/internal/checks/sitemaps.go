@@ -1,9 +1,12 @@
 package checks
 
 import (
+	"cmp"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
@@ -30,7 +33,6 @@ const maxSitemaps = 1000
 type siteMap struct {
 	*model.Line
 	target string
-	among  string // the directory of the pages that it stands among
 }
 
 // sitemaps reports sitemaps that search engines may not fetch, though they may fetch the
@@ -54,9 +56,9 @@ func (f *checker) sitemaps() {
 	// the path, not on the rules.
 	for _, at := range places {
 		var closed []string
-		by := 0
+		by, among := 0, surroundings(at.target)
 		for i, g := range groups {
-			if d := g.Decide(at.target); !d.Allowed && (g.Decide(at.among).Allowed || !meant(d.Rule, at.among)) {
+			if d := g.Decide(at.target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
 				closed = append(closed, engines[i])
 				by = d.Rule.Line
 			}
@@ -71,23 +73,13 @@ func (f *checker) sitemaps() {
 // meant reports whether the rule that closes a directory, with the sitemaps in it, was made
 // for that: it names the directory, or the directory is that of a language.
 func meant(r policy.Rule, dir string) bool {
-	return model.Plain(model.Core(r.Pattern)) || isLanguage(path.Base(dir))
+	return model.Plain(model.Core(r.Pattern)) || language().MatchString(path.Base(dir))
 }
 
-// isLanguage recognizes "en", "pt-BR" and "pt_br".
-func isLanguage(name string) bool {
-	const tag = "aa-aa"
-	if len(name) != 2 && len(name) != len(tag) {
-		return false
-	}
-	for i, r := range strings.ToLower(name) {
-		isMark := r == '-' || r == '_'
-		if isMark != (tag[i] == '-') || !isMark && !strings.ContainsRune(chars.Letters, r) {
-			return false
-		}
-	}
-	return true
-}
+// language is "en", "pt-BR" and "pt_br".
+var language = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?$`)
+})
 
 // ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the
 // origin of the file alone: if the host that serves it is not known, it is taken for that of
@@ -106,12 +98,9 @@ func (f *checker) ownSitemaps() []siteMap {
 		if err != nil || u.Host == "" {
 			continue
 		}
-		if only == "" {
-			only = u.Host
-		}
+		only = cmp.Or(only, u.Host)
 		if strings.EqualFold(u.Host, only) {
-			target := u.RequestURI()
-			places = append(places, siteMap{l, target, surroundings(target)})
+			places = append(places, siteMap{l, u.RequestURI()})
 		} else if f.url == nil {
 			return nil // several hosts, and it is not known which is ours
 		}
@@ -119,8 +108,8 @@ func (f *checker) ownSitemaps() []siteMap {
 	return places
 }
 
-// surroundings returns the directory that a sitemap is in. A directory that is only for
-// sitemaps does not count: its pages are those around it.
+// surroundings returns the directory of the pages that a sitemap stands among. A directory that is
+// only for sitemaps does not count: its pages are those around it.
 func surroundings(target string) string {
 	target, _, _ = strings.Cut(target, "?")
 	if i := strings.Index(strings.ToLower(target), "sitemap"); i >= 0 {

@@ -100,6 +100,14 @@ func Core(pattern string) string {
 	return c
 }
 
+// Single returns the pattern with each run of '*' as one.
+func Single(pattern string) string {
+	for strings.Contains(pattern, "**") {
+		pattern = strings.ReplaceAll(pattern, "**", "*")
+	}
+	return pattern
+}
+
 // Plain reports whether a pattern is a prefix and no more, for which "covers" is
 // strings.HasPrefix. Covering among patterns with wildcards inside is not looked
 // for: it is rare, costly to decide, and a miss only leaves a rule unreported.

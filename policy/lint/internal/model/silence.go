@@ -18,9 +18,8 @@ type ruleSet map[string]bool
 
 // silence is which rules the comments of a file switch off.
 type silence struct {
-	everywhere ruleSet
-	next       ruleSet         // what a comment alone on its line says for the next record
-	at         map[int]ruleSet // by line
+	next ruleSet         // what a comment alone on its line says for the next record
+	at   map[int]ruleSet // by line; 0: in all of the file
 }
 
 // listen reads a comment from its "#" on. After a record it is about that line; alone on its
@@ -34,7 +33,7 @@ func (s *silence) listen(comment string, number int, alone bool) {
 	verb, list, _ := chars.CutWord(text)
 	switch {
 	case verb == "ignore-file":
-		s.everywhere.read(list)
+		s.of(0).read(list)
 	case verb == "ignore" && alone:
 		s.next.read(list)
 	case verb == "ignore":
@@ -49,7 +48,7 @@ func (set ruleSet) read(list string) {
 		number, ok := strings.CutPrefix(id, "RT")
 		// Any identifier, not only those that there are: a newer version may have more, and an
 		// older one must not take the rest of its list for the reason.
-		if !ok || len(number) != 3 || !chars.Digits(number) {
+		if !ok || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
 			return
 		}
 		set[id] = true
@@ -74,6 +73,5 @@ func (s *silence) settle(number int) {
 // Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is
 // the file.
 func (f *File) Silent(id string, number int) bool {
-	s := &f.quiet
-	return s.everywhere[id] || s.at[number][id]
+	return f.quiet.at[0][id] || f.quiet.at[number][id]
 }

@@ -21,7 +21,7 @@ func Apply(f *model.File, edits []Edit) string {
 		b.WriteString(f.Text[done:e.Line.Offset])
 		done = e.Line.Offset + len(e.Line.Text)
 		end := model.LineEnd(f.Text[done:])
-		if e.Remove {
+		if e.Text == "" {
 			done += len(end)
 			continue
 		}

@@ -25,12 +25,11 @@ const (
 	nobody  = "robots-lint-none"
 )
 
-// An Edit writes Text, of one line or several, instead of a line. If Remove, the line goes with
-// its end.
+// An Edit writes Text, of one line or several, instead of a line. If Text is empty, the line goes
+// with its end.
 type Edit struct {
-	Line   *model.Line
-	Text   string
-	Remove bool
+	Line *model.Line
+	Text string
 }
 
 // An Effect is what an edit does.
@@ -142,7 +141,7 @@ func (j *Judge) effect(edits, more []Edit, hasty bool) Effect {
 	j.hasty, j.crowded = hasty, false
 	var said summary
 	var changed []change
-	compared := map[pair]*change{}
+	compared := map[pair][]string{}
 	for d, dialect := range dialects {
 		lookup, asked := costDecide, tokens
 		if dialect == policy.Yandex {
@@ -152,13 +151,13 @@ func (j *Judge) effect(edits, more []Edit, hasty bool) Effect {
 			j.budget -= lookup
 			before, after := j.before[d].Group(token), after[d].Group(token)
 			groups := pair{d, before.Token(), after.Token()}
-			found, ok := compared[groups]
+			targets, ok := compared[groups]
 			if !ok && j.budget >= 0 {
-				found = j.compare(d, token, before, after, &said)
-				compared[groups] = found
+				targets = j.compare(d, token, before, after, &said)
+				compared[groups] = targets
 			}
-			if found != nil {
-				changed = append(changed, change{groups, token, found.targets})
+			if targets != nil {
+				changed = append(changed, change{groups, token, targets})
 			}
 			if hasty && len(changed) > 0 {
 				return Effect{Known: j.budget > 0 && !j.crowded, Changes: said.String()}
@@ -350,9 +349,9 @@ func vacant(l *model.Line) bool {
 	})
 }
 
-// compare returns in what two groups differ, nil if in nothing, and notes it. Rules that both
-// have are alike, so what is asked about is where the others match.
-func (j *Judge) compare(dialect int, token string, before, after policy.Group, said *summary) (found *change) {
+// compare returns targets that two groups decide otherwise, nil if the groups differ in nothing, and
+// notes it. Rules that both have are alike, so what is asked about is where the others match.
+func (j *Judge) compare(dialect int, token string, before, after policy.Group, said *summary) (targets []string) {
 	was, is := j.rules(dialect, before), j.rules(dialect, after)
 	name := cmp.Or(after.Token(), before.Token(), token)
 	if name != "*" && policy.ProductToken(name) != name { // the group says more than the name
@@ -360,11 +359,11 @@ func (j *Judge) compare(dialect int, token string, before, after policy.Group, s
 	}
 	if now := delay(after); delay(before) != now {
 		said.add(dialect, name, "asks", now)
-		found = &change{}
+		targets = []string{}
 	}
 	rules := difference(was, is)
 	if len(rules) == 0 || j.budget < 0 {
-		return found
+		return targets
 	}
 	for path := range j.probes(rules, was, is) {
 		target := strings.ReplaceAll(path, " ", "%20")
@@ -376,17 +375,14 @@ func (j *Judge) compare(dialect int, token string, before, after policy.Group, s
 			continue
 		}
 		said.decided(dialect, name, target, b, a)
-		if found == nil {
-			found = &change{}
-		}
-		if len(found.targets) < maxTargets {
-			found.targets = append(found.targets, target)
+		if len(targets) < maxTargets {
+			targets = append(targets, target)
 		}
 		if j.hasty {
 			break
 		}
 	}
-	return found
+	return targets
 }
 
 // rules returns the rules of a group that match anything, and those for a directory that Google makes of those that
@@ -438,11 +434,7 @@ type shape struct {
 }
 
 func shapeOf(r policy.Rule) shape {
-	paths := r.Pattern
-	for strings.Contains(paths, "**") {
-		paths = strings.ReplaceAll(paths, "**", "*")
-	}
-	paths = strings.TrimSuffix(paths, "*$") // which is as good as the star alone
+	paths := strings.TrimSuffix(model.Single(r.Pattern), "*$") // which is as good as the star alone
 	return shape{r.Allow, strings.HasSuffix(paths, "$"), cmp.Or(strings.TrimSuffix(paths, "*"), "/")}
 }
 
