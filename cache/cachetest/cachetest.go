@@ -9,9 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/robotsgate/robotsgate/cache"
 )
@@ -167,35 +168,31 @@ func (s suite) neverTorn() {
 	const size = 50_000
 	value := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, size+n) }
 	s.put("https://a.example", value(0), hour)
-	errs := make(chan error, 16)
-	var calls sync.WaitGroup
+	var calls errgroup.Group
 	for n := range 8 {
-		calls.Go(func() {
+		calls.Go(func() error {
 			for range 5 {
 				if err := s.store.Put(s.ctx, "https://a.example", value(n), hour); err != nil {
-					errs <- err
-					return
+					return err
 				}
 			}
+			return nil
 		})
-		calls.Go(func() {
+		calls.Go(func() error {
 			for range 10 {
 				data, err := s.store.Get(s.ctx, "https://a.example")
 				if err != nil {
-					errs <- err
-					return
+					return err
 				}
 				if len(data) < size || !bytes.Equal(data, value(len(data)-size)) {
-					errs <- fmt.Errorf("a value that was never put: %d bytes, from %q to %q",
+					return fmt.Errorf("a value that was never put: %d bytes, from %q to %q",
 						len(data), cut(data), cut(data[max(0, len(data)-20):]))
-					return
 				}
 			}
+			return nil
 		})
 	}
-	calls.Wait()
-	close(errs)
-	if err := <-errs; err != nil {
+	if err := calls.Wait(); err != nil {
 		s.fatalf("%v", err)
 	}
 }
