@@ -206,14 +206,13 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 // Budget is a time-out that can be stopped and go on.
 type Budget struct {
 	timer *time.Timer // nil: there is none
-	left  time.Duration
-	since time.Time
+	end   time.Time
 }
 
 // WithBudget is WithTimeout, with a time-out that can be stopped.
 func WithBudget(ctx context.Context, d time.Duration, missing string) (context.Context, *Budget, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	b := &Budget{left: d, since: time.Now()}
+	b := &Budget{end: time.Now().Add(d)}
 	if d >= 0 {
 		b.timer = time.AfterFunc(d, func() { cancel(late{missing, d}) })
 	}
@@ -229,15 +228,13 @@ func WithBudget(ctx context.Context, d time.Duration, missing string) (context.C
 func (b *Budget) Without(f func()) time.Duration {
 	begin := time.Now()
 	stopped := b.timer != nil && b.timer.Stop()
-	if stopped {
-		b.left -= begin.Sub(b.since)
-	}
 	f()
-	b.since = time.Now()
+	took := time.Since(begin)
 	if stopped {
-		b.timer.Reset(max(b.left, 0))
+		b.end = b.end.Add(took)
+		b.timer.Reset(time.Until(b.end))
 	}
-	return b.since.Sub(begin)
+	return took
 }
 
 // late is the error of what did not come in time. Most of the time it does come, so the text
