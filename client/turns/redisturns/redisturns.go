@@ -161,13 +161,8 @@ func (s *Store) listen() {
 		case *redis.Message:
 			turn, wait, _ := strings.Cut(m.Payload, " ")
 			n, err := strconv.ParseInt(wait, 10, 64)
-			if err != nil {
-				continue
-			}
-			if n <= 0 {
-				s.wake(turn)
-			} else {
-				time.AfterFunc(microseconds(n), func() { s.wake(turn) })
+			if err == nil {
+				time.AfterFunc(microseconds(n), func() { s.wake(turn) }) // at once, if n is none
 			}
 		}
 	}

@@ -118,14 +118,10 @@ func timesOf(try int) times {
 	return times{300 * time.Millisecond << try, 1200 * time.Millisecond << try, 250 * time.Millisecond << try}
 }
 
-func (f fleet) page(turn string) turns.Ask {
-	return turns.Ask{Turn: turn, Delay: f.delay, Places: 1, Lease: f.lease}
-}
+func (f fleet) page(turn string) turns.Ask { return f.kind(turns.Page, turn) }
 
 func (f fleet) kind(k turns.Kind, turn string) turns.Ask {
-	a := f.page(turn)
-	a.Kind = k
-	return a
+	return turns.Ask{Turn: turn, Kind: k, Delay: f.delay, Places: 1, Lease: f.lease}
 }
 
 // take asks, and fails unless that gives what is wanted.
