@@ -323,10 +323,7 @@ func documentIn(r *model.Line) string {
 		return ""
 	}
 	dot := strings.LastIndexByte(r.Value, '.')
-	if dot < slash {
-		return ""
-	}
-	if model.IsProgram(strings.ToLower(strings.TrimRight(r.Value[dot+1:], "$"))) {
+	if dot < slash || model.IsProgram(strings.ToLower(strings.TrimRight(r.Value[dot+1:], "$"))) {
 		return ""
 	}
 	return r.Value[:slash+1]
