@@ -14,17 +14,18 @@ import (
 // preferenceChecks checks what the file says about use by AI: Content-Usage
 // (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0). Package usage reads them.
 func (f *checker) preferenceChecks() {
-	c := &preferences{checker: f, drafts: map[string]bool{}, said: map[string]signal{}, table: usage.Table()}
+	c := &preferences{checker: f, drafts: map[string]bool{}, said: map[string]usage.Statement{}, table: usage.Table()}
 	for _, l := range f.Loose {
 		c.record(l)
 	}
 	for _, g := range f.Groups {
 		c.usages = map[preference]*model.Line{}
-		c.signals = nil
 		for _, r := range g.Records {
 			c.record(r)
 		}
-		c.groupSignals(g)
+		if c.silent == nil && c.signaled != g && !g.Blocked && g.Star == nil {
+			c.silent = g.Agents[0]
+		}
 	}
 	// Crawlers with a group of their own may not see a signal for *. A group that closes the site
 	// needs none, as in the files that a proxy manages, where * has the signal and each training
@@ -44,8 +45,8 @@ type preferences struct {
 	policy    *policy.Policy // parsed when first needed
 	drafts    map[string]bool
 	usages    map[preference]*model.Line // of the group at hand: the line that said so
-	signals   []signal                   // of the group at hand
-	said      map[string]signal          // by key: the first of any group
+	said      map[string]usage.Statement // by key: the first signal of any group
+	signaled  *model.Group               // the last that has a signal
 	train     [2]*model.Line             // the first line that refuses training (0) and that grants it (1)
 	entered   *model.Group               // that the next three are of
 	decider   policy.Group
@@ -57,12 +58,6 @@ type preferences struct {
 
 // preference is a label for a path, with its value.
 type preference struct{ path, label, value string }
-
-// signal is one key of a Content-Signal.
-type signal struct {
-	key, value string
-	line       *model.Line
-}
 
 // record checks a line. What is a draft is said once for each field (RT510), whatever else is right or wrong about it.
 func (c *preferences) record(l *model.Line) {
@@ -280,8 +275,10 @@ func (c *preferences) contentSignal(l *model.Line) {
 		case !strings.Contains(l.Value, s.Key) || !strings.Contains(l.Value, s.Value):
 			c.add("RT506", l, l.ValueAt, "", "%s=%s has capitals, which not every reader may ignore", s.Key, s.Value)
 		}
-		c.signals = append(c.signals, signal{s.Key, s.Value, l})
 		c.trains(l, s)
+		if l.Group != nil {
+			c.signal(l, s)
+		}
 	}
 }
 
@@ -300,31 +297,24 @@ func (c *preferences) trains(l *model.Line, s usage.Statement) {
 	}
 }
 
-// groupSignals compares the signals of a group with its rules and with those of
-// other groups (RT507). No publication tells a signal of a group from one of the
-// site, so only equal ones are safe.
-func (c *preferences) groupSignals(g *model.Group) {
-	for _, s := range c.signals {
-		// What may not be crawled cannot be indexed: the signal grants nothing.
-		if g.Blocked && s.key == "search" && s.value == "yes" {
-			c.add("RT507", s.line, s.line.ValueAt, "",
-				"search=yes stands in a group that closes the whole site")
-		}
-		if was, ok := c.said[s.key]; !ok {
-			c.said[s.key] = s
-		} else if was.value != s.value {
-			c.add("RT507", s.line, s.line.ValueAt, "",
-				"%s=%s differs from %s in line %d: readers disagree on which of them holds",
-				s.key, s.value, was.value, was.line.Number)
-		}
+// signal compares a signal of a group with its rules and with those of other groups (RT507). No
+// publication tells a signal of a group from one of the site, so only equal ones are safe.
+func (c *preferences) signal(l *model.Line, s usage.Statement) {
+	g := l.Group
+	// What may not be crawled cannot be indexed: the signal grants nothing.
+	if g.Blocked && s.Key == "search" && s.Value == "yes" {
+		c.add("RT507", l, l.ValueAt, "",
+			"search=yes stands in a group that closes the whole site")
 	}
-	switch {
-	case len(c.signals) > 0:
-		if g.Star != nil && c.star == nil {
-			c.star = c.signals[0].line
-		}
-	case c.silent == nil && !g.Blocked && g.Star == nil:
-		c.silent = g.Agents[0]
+	if was, ok := c.said[s.Key]; !ok {
+		c.said[s.Key] = s
+	} else if was.Value != s.Value {
+		c.add("RT507", l, l.ValueAt, "",
+			"%s=%s differs from %s in line %d: readers disagree on which of them holds",
+			s.Key, s.Value, was.Value, was.Line)
+	}
+	if c.signaled = g; g.Star != nil && c.star == nil {
+		c.star = l
 	}
 }
 
