@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -56,12 +57,12 @@ const exitHelp = `Exit status, the highest that applies:
 // process: nothing in it ends the program or reads a global.
 func run(ctx context.Context, args []string, std shell.Streams) int {
 	a := &shell.App{Streams: std}
-	help := &helped{Writer: std.Out}
+	help := bufio.NewWriter(std.Out) // for the library, which passes over what cannot be written or takes it for wrong usage
 	root := rootCommand(a, help, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if help.err != nil { // whatever the library has made of that
-		err = shell.Failed(help.err)
+	if unwritten := help.Flush(); unwritten != nil {
+		err = shell.Failed(unwritten)
 	}
 	failed, isFailure := errors.AsType[shell.Failure](err)
 	switch {
@@ -80,21 +81,6 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 		a.Status = shell.ExitUsage
 	}
 	return a.Status
-}
-
-// helped is where the command-line library writes help and completion scripts. It passes over what cannot be
-// written there, or takes it for wrong usage.
-type helped struct {
-	io.Writer
-	err error
-}
-
-// Write remembers an error for run. Any of them will do: the output is incomplete.
-func (h *helped) Write(p []byte) (n int, err error) {
-	if n, err = h.Writer.Write(p); err != nil {
-		h.err = err
-	}
-	return n, err
 }
 
 // rootCommand is the command with the subcommands that args need. Completion scripts and the texts
@@ -129,7 +115,7 @@ wrong with them.
 	// The library's own template does not wrap the texts of flags, and a terminal breaks them anywhere.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetVersionTemplate("robots {{.Version}}\n")
-	root.SetHelpCommand(helpCommand(a))
+	root.SetHelpCommand(helpCommand())
 	subcommands(a, root, args)
 	return root
 }
@@ -149,13 +135,13 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 		{"sign", signCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
 	}
 	named := false
-	for _, s := range all {
-		named = named || len(args) > 0 && args[0] == s.name
+	for i, s := range all {
+		if named = len(args) > 0 && args[0] == s.name; named {
+			all = all[i : i+1]
+			break
+		}
 	}
 	for _, s := range all {
-		if named && args[0] != s.name {
-			continue
-		}
 		cmd := s.make(a)
 		if s.json {
 			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
@@ -170,7 +156,7 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	}
 	if root.CompletionOptions.DisableDefaultCmd = named; !named {
 		root.Version = version()
-		root.AddCommand(manCommand(a))
+		root.AddCommand(manCommand(root))
 		completion(root)
 		// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of
 		// robots.
@@ -195,7 +181,7 @@ func completion(root *cobra.Command) {
 
 // helpCommand makes the subcommand. The library's own takes a name it does not know for an
 // answered question.
-func helpCommand(a *shell.App) *cobra.Command {
+func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show how a command is used",
@@ -211,17 +197,12 @@ func helpCommand(a *shell.App) *cobra.Command {
 }
 
 // manCommand makes the subcommand. It has to see all others, so subcommands makes it only when none is named.
-func manCommand(a *shell.App) *cobra.Command {
+func manCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages to a folder",
 		Args:  shell.One("folder"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := manual(args[0], cmd.Root(), nil); err != nil {
-				return shell.Failed(err)
-			}
-			return nil
-		},
+		RunE:  shell.Runs(func(_ context.Context, args []string) error { return manual(args[0], root, nil) }),
 	}
 }
 
