@@ -102,21 +102,25 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	}
 	ask := m.asker(m.Dialect.Parse(data))
 	if len(urls) == 0 {
-		return m.stream(ctx, ask)
+		return m.lines(ctx, "URLs", answer.MaxURL, func() func(*shell.Output, shell.Line) { return ask })
 	}
 	var o shell.Output
 	for i, url := range urls {
-		ask(&o, i+1, url)
+		ask(&o, shell.Line{Number: i + 1, Text: url})
 	}
 	return m.Emit(&o)
 }
 
-// asker returns a function that writes p's answer about a URL. It may be called concurrently. The group is
+// asker returns a function that writes p's answer about the URL on a line. It may be called concurrently. The group is
 // found once, not for each line: the agent is the same in all of them.
-func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url string) {
+func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
 	group, colours := p.Group(m.Agent), m.Palette()
-	return func(o *shell.Output, number int, url string) {
-		v, err := m.Match(group, number, url)
+	return func(o *shell.Output, l shell.Line) {
+		v, err := m.Match(group, l.Number, l.Text)
+		if l.TooLong {
+			v, err = answer.NewVerdict(l.Text, client.Answer{}), fmt.Errorf("longer than %d bytes", answer.MaxURL)
+			v.Number = l.Number
+		}
 		if err != nil {
 			m.malformed(o, v, err)
 			return
@@ -126,7 +130,7 @@ func (m *matcher) asker(p *policy.Policy) func(o *shell.Output, number int, url 
 			o.Verdict(&v)
 			return
 		}
-		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(url), v.Because())
+		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(l.Text), v.Because())
 	}
 }
 
@@ -141,21 +145,15 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	}
 }
 
-// stream answers for one URL on each line.
-func (m *matcher) stream(ctx context.Context, ask func(o *shell.Output, number int, url string)) error {
-	shell.Typed(m.In, m.Err, "URLs")
-	lines := shell.LineFilter[*shell.Output]{MaxLine: answer.MaxURL, Write: m.Emit}
+// lines answers for what is on each line, which what names. Each batch is answered by a function of its own.
+func (m *matcher) lines(ctx context.Context, what string, maxLine int, answerer func() func(*shell.Output, shell.Line)) error {
+	shell.Typed(m.In, m.Err, what)
+	lines := shell.LineFilter[*shell.Output]{MaxLine: maxLine, Write: m.Emit}
 	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {
-		o := new(shell.Output)
+		o, answer := new(shell.Output), answerer()
 		for _, l := range batch {
-			switch text := strings.TrimSpace(l.Text); {
-			case len(text) == 0:
-			case l.TooLong:
-				v := answer.NewVerdict(text, client.Answer{})
-				v.Number = l.Number
-				m.malformed(o, v, fmt.Errorf("longer than %d bytes", answer.MaxURL))
-			default:
-				ask(o, l.Number, text)
+			if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
+				answer(o, l)
 			}
 		}
 		return o, nil
@@ -173,22 +171,15 @@ type parsed struct {
 
 // records answers for one record on each line. Its bound on a line is that of a file and not of a URL.
 func (m *matcher) records(ctx context.Context) error {
-	shell.Typed(m.In, m.Err, "records")
 	// It only saves parsing, so it does not matter whose is the latest.
 	var latest atomic.Pointer[parsed] // over all batches
-	lines := shell.LineFilter[*shell.Output]{MaxLine: maxRecord, Write: m.Emit}
-	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {
-		o := new(shell.Output)
+	return m.lines(ctx, "records", maxRecord, func() func(*shell.Output, shell.Line) {
 		last := latest.Load()
-		for _, l := range batch {
-			if strings.TrimSpace(l.Text) != "" {
-				last = m.record(o, l, last)
-			}
+		return func(o *shell.Output, l shell.Line) {
+			last = m.record(o, l, last)
+			latest.Store(last)
 		}
-		latest.Store(last)
-		return o, nil
-	}
-	return lines.Run(ctx, m.In)
+	})
 }
 
 // record answers for one line. It returns what was parsed last, which is as before if the record is
