@@ -27,7 +27,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 	if !s.enter(w, r) {
 		return
 	}
-	defer s.leave()
+	defer s.underway.Free()
 	var site net.Conn
 	until, err := s.Blind(r.Context(), to)
 	if err == nil {
@@ -65,14 +65,13 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 // returns why. Both goroutines have ended when it returns.
 func (s *Server) carry(ctx context.Context, site, c net.Conn, to Target, until time.Time) error {
 	ctx, ended := context.WithCancel(ctx)
-	defer ended()
-	t := tunnel{idle: s.Limits.Tunnel, ended: ended}
-	t.used.Store(time.Now().UnixNano())
-	t.ways.Store(2)
+	var used atomic.Int64 // when something was carried, either way, in nanoseconds
+	used.Store(time.Now().UnixNano())
 	var both sync.WaitGroup
 	defer both.Wait()
-	both.Go(func() { t.copy(site, c) })
-	both.Go(func() { t.copy(c, site) })
+	both.Go(func() { s.copy(site, c, &used) })
+	both.Go(func() { s.copy(c, site, &used) })
+	go func() { both.Wait(); ended() }()
 	err := s.watch(ctx, to, until)
 	if err != nil {
 		c.Close()
@@ -167,30 +166,18 @@ func (r *recorder) Read(p []byte) (int, error) {
 
 func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 
-// tunnel copies both ways. It ends if it carries nothing for the time of idle, either way: one side may be
-// silent for as long as the other speaks.
-type tunnel struct {
-	idle  time.Duration
-	used  atomic.Int64 // when it last carried something, in nanoseconds
-	ways  atomic.Int32 // that go on
-	ended func()       // is called when none does
-}
-
-// copy copies one way. What ends one way with an error ends both; an end of what is sent ends that way alone.
-func (t *tunnel) copy(to, from net.Conn) {
-	defer func() {
-		if t.ways.Add(-1) == 0 {
-			t.ended()
-		}
-	}()
+// copy copies one way. It ends if nothing was carried, either way, for the time of Limits.Tunnel: one side may be silent
+// for as long as the other speaks. What ends one way with an error ends both; an end of what is sent ends that way alone.
+func (s *Server) copy(to, from net.Conn, used *atomic.Int64) {
+	idle := s.Limits.Tunnel
 	buf := make([]byte, 32<<10)
 	for {
 		// Bytes the other way move the deadline too: then a time-out here is none, and the loop goes on.
-		from.SetReadDeadline(time.Unix(0, t.used.Load()).Add(t.idle))
+		from.SetReadDeadline(time.Unix(0, used.Load()).Add(idle))
 		n, err := from.Read(buf)
 		if n > 0 {
-			t.used.Store(time.Now().UnixNano())
-			to.SetWriteDeadline(time.Now().Add(t.idle))
+			used.Store(time.Now().UnixNano())
+			to.SetWriteDeadline(time.Now().Add(idle))
 			if _, err := to.Write(buf[:n]); err != nil {
 				from.Close()
 				to.Close()
@@ -199,7 +186,7 @@ func (t *tunnel) copy(to, from net.Conn) {
 		}
 		timeout, _ := errors.AsType[net.Error](err)
 		switch {
-		case err == nil, timeout != nil && timeout.Timeout() && time.Since(time.Unix(0, t.used.Load())) < t.idle:
+		case err == nil, timeout != nil && timeout.Timeout() && time.Since(time.Unix(0, used.Load())) < idle:
 		case err == io.EOF && closeWrite(to) == nil: // the other half goes on
 			return
 		default:

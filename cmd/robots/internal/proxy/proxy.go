@@ -88,8 +88,8 @@ type Server struct {
 	once     sync.Once
 	reverse  httputil.ReverseProxy
 	server   *http.Server
-	tunnels  *handover     // to server, of what is in them
-	underway chan struct{} // an element for each request and tunnel
+	tunnels  *handover  // to server, of what is in them
+	underway web.Places // of requests and tunnels
 	ctx      context.Context
 	cut      context.CancelFunc // what is under way
 }
@@ -98,7 +98,7 @@ type Server struct {
 // comes out of tunnels, so that both end with its Shutdown.
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
-	s.underway = make(chan struct{}, s.Limits.Underway)
+	s.underway = make(web.Places, s.Limits.Underway)
 	errs := slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)
 	s.server = &http.Server{
 		Handler:           http.HandlerFunc(s.asked),
@@ -221,7 +221,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	if !s.enter(w, r) {
 		return
 	}
-	defer s.leave()
+	defer s.underway.Free()
 	last, err := forwards(r)
 	switch {
 	case err != nil:
@@ -234,19 +234,15 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter takes a place for a request or a blind tunnel, which leave gives back. If there is none, it answers
+// enter takes a place for a request or a blind tunnel, which the caller gives back. If there is none, it answers
 // so. A tunnel whose requests are seen takes none: each of them does.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
-	select {
-	case s.underway <- struct{}{}:
-		return true
-	default:
+	ok := s.underway.Take()
+	if !ok {
 		s.answer(w, r, busy())
-		return false
 	}
+	return ok
 }
-
-func (s *Server) leave() { <-s.underway }
 
 // forward sends r on. Neither body may stall: each piece of one has Limits.Patience.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {

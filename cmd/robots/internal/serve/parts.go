@@ -30,12 +30,10 @@ const (
 // is read as the service itself may. The error says why there are no more. A reading takes the place of a
 // stream, which bounds how many there are.
 func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
-	select {
-	case v.streams <- struct{}{}:
-		defer func() { <-v.streams }()
-	default:
+	if !v.streams.Take() {
 		return nil, web.Busy()
 	}
+	defer v.streams.Free()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {
 		return nil, err

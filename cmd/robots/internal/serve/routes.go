@@ -118,13 +118,11 @@ func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request)
 // told to come back, and does not wait: a queue would be one more thing that strangers can fill.
 func (v *Service) question(h handler) http.Handler {
 	return v.upload(func(w http.ResponseWriter, r *http.Request) error {
-		select {
-		case v.underway <- struct{}{}:
-			defer func() { <-v.underway }()
-			return h(w, r)
-		default:
+		if !v.underway.Take() {
 			return web.Busy()
 		}
+		defer v.underway.Free()
+		return h(w, r)
 	})
 }
 

@@ -44,11 +44,11 @@ type Service struct {
 	draining context.Context // ends when no more questions are taken; those under way go on
 
 	// What is held while a client is waited for, which may be long: a place, disk, and the policy of a match.
-	underway chan struct{} // one element for each question
-	streams  chan struct{} // and for each stream; a page that is read for its parts takes one, too
+	underway web.Places // of questions
+	streams  web.Places // a page that is read for its parts takes one, too
 	policies *web.Memory
 	spool    *web.Memory
-	turns    web.Leases[*client.Turn]
+	turns    leases
 
 	// What must be given back before: see admit.
 	work  *web.Memory
@@ -61,11 +61,11 @@ type Service struct {
 // Until.
 func (v *Service) Open(g *site.Gate) {
 	l := &v.Limits
-	v.underway, v.streams = make(chan struct{}, l.Questions), make(chan struct{}, l.Streams)
+	v.underway, v.streams = make(web.Places, l.Questions), make(web.Places, l.Streams)
 	// A quarter of the room is for small work, so that one large file never holds up all questions.
 	v.work, v.small = web.NewMemory(l.Work-l.Work/4), web.NewMemory(l.Work/4)
 	v.policies, v.spool = web.NewMemory(l.Policies), web.NewMemory(l.Spool)
-	v.turns.Time, v.turns.Lapsed, v.turns.Bounded = v.TurnTime, (*client.Turn).End, make(chan struct{}, l.Turns)
+	v.turns = leases{Time: v.TurnTime, Bounded: make(web.Places, l.Turns), held: map[string]lease{}}
 	v.gate = g
 	g.Pacer = new(client.Pacer)
 	g.Share() // before newMetrics, which wraps the store that Share looks for

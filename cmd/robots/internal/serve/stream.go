@@ -31,12 +31,10 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 	if err != nil {
 		return err
 	}
-	select {
-	case v.streams <- struct{}{}:
-		defer func() { <-v.streams }()
-	default:
+	if !v.streams.Take() {
 		return web.Busy()
 	}
+	defer v.streams.Free()
 	w.Header().Set("Content-Type", mediaNDJSON)
 	// When the service ends, so does the body, as a failure: what was read before is answered, and then the
 	// stream breaks off.

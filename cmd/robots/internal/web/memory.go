@@ -1,7 +1,7 @@
 package web
 
-// Room for what strangers send, in memory and on disk: the service has a Memory for each kind, and a Spool
-// takes its room on disk from one. What a request needs is taken before it is made, so the sum of all stays
+// Room for what strangers ask and send: Places for how many there may be, and a Memory for how much, in memory and on
+// disk, where a Spool takes its room from one. What a request needs is taken before it is made, so the sum of all stays
 // below the bound.
 
 import (
@@ -12,6 +12,22 @@ import (
 
 	"golang.org/x/sync/semaphore"
 )
+
+// Places bound how many there are of something at a time: their capacity is the most, and their length what is taken.
+type Places chan struct{}
+
+// Take takes a place, which Free gives back. It does not wait: it reports whether there was one.
+func (p Places) Take() bool {
+	select {
+	case p <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// Free gives back what Take took.
+func (p Places) Free() { <-p }
 
 // Memory admits work by the bytes that it may take, since their number is a stranger's choice. Work waits for
 // its turn in the order in which it comes: small work cannot keep large work waiting for ever.
