@@ -185,14 +185,14 @@ func (f *filterer) lines(ctx context.Context) error {
 		f.processors <- nil
 	}
 	started := time.Now()
-	f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
+	hide := f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
 	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL, Answer: f.answer, Write: f.write}
 	if f.resume {
 		lines.Skip = f.skip
 	}
 	err := lines.Run(ctx, f.In)
 	// The line of the meter goes before anything else is written to standard error.
-	f.meter.Hide()
+	hide()
 	f.origins.End(grace)
 	f.report(time.Since(started))
 	return err

@@ -16,7 +16,7 @@ import (
 )
 
 // Meter shows on a terminal how far "robots filter" is, on a line that it draws again and again. The zero
-// value counts and shows nothing. Show is called once, before Aside and Hide. Add and Skip may be called at
+// value counts and shows nothing. Show is called once, before Aside. Add and Skip may be called at
 // any time: the goroutine that reads skips, while another one writes.
 type Meter struct {
 	lines atomic.Int64 // answered and written
@@ -26,19 +26,20 @@ type Meter struct {
 	mu     sync.Mutex // held while something is written to the terminal
 	to     *os.File   // nil: nothing is drawn
 	Beside bool       // answers are written to a terminal, too
-	stop   chan struct{}
-	ended  chan struct{}
 }
 
 // Show starts to draw on errs, if that is a terminal that can rewrite a line, and no URLs are typed there: a line
-// that is drawn would erase what is being typed.
-func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
+// that is drawn would erase what is being typed. origins, which is site.Origins.Progress, tells how many lookups have
+// ended and how many are under way, and the host of the oldest of these. hide takes the line away, for the summary to
+// stand in its place.
+func (m *Meter) Show(
+	in io.Reader, out, errs io.Writer, origins func() (done, pending int, host string, waits time.Duration),
+) (hide func()) {
 	m.Beside = IsTerminal(out)
 	if Typed(in, errs, "URLs") || widthOf(errs) == 0 {
-		return
+		return func() {}
 	}
 	m.to, _ = errs.(*os.File)
-	m.stop, m.ended = make(chan struct{}), make(chan struct{})
 	started, p := time.Now(), progress{size: sizeOf(in)}
 	draw := func() {
 		p.took = time.Since(started)
@@ -49,17 +50,12 @@ func (m *Meter) Show(in io.Reader, out, errs io.Writer, origins counter) {
 		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
 		m.mu.Unlock()
 	}
-	go func() {
-		defer close(m.ended)
-		each(200*time.Millisecond, m.stop, draw)
-	}()
-}
-
-// Hide takes the line away, for the summary to stand in its place.
-func (m *Meter) Hide() {
-	if m.to != nil {
-		close(m.stop)
-		<-m.ended
+	stop := make(chan struct{})
+	var drawing sync.WaitGroup
+	drawing.Go(func() { each(200*time.Millisecond, stop, draw) })
+	return func() {
+		close(stop)
+		drawing.Wait()
 		fmt.Fprint(m.to, EraseLine)
 	}
 }
@@ -101,10 +97,6 @@ func sizeOf(in io.Reader) int64 {
 	at, _ := f.Seek(0, io.SeekCurrent)
 	return info.Size() - at
 }
-
-// counter tells how many lookups have ended and how many are under way, and the host of the oldest of these.
-// It is site.Origins.Progress, which this package cannot import.
-type counter = func() (done, pending int, host string, waits time.Duration)
 
 // progress is what one drawing of the line shows.
 type progress struct {
