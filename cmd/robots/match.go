@@ -138,7 +138,7 @@ func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
 // answer is about the n-th question, also for a reader that knows no ids. As text, standard error alone has
 // it: on standard output, each line is allowed or refused.
 func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
-	o.Malformed(v.Number, err)
+	o.Complain(fmt.Errorf("line %d: %w", v.Number, err))
 	if m.JSON || m.jsonl {
 		v.Error = err.Error()
 		o.Verdict(&v)
@@ -195,9 +195,7 @@ func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 		return last
 	}
 	v.Dialect = answer.DialectName(now.dialect)
-	if !d.Allowed {
-		o.Worsen(shell.ExitRefused)
-	}
+	o.Worsen(shell.StatusOf(&v))
 	o.Verdict(&v)
 	return now
 }

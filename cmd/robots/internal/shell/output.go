@@ -38,13 +38,6 @@ func (o *Output) Verdict(v *answer.Verdict) {
 	o.Write(append(o.verdict.AppendJSON(o.AvailableBuffer()), '\n'))
 }
 
-// Malformed reports a line of the input that could not be answered. It is a failure to find out, not a
-// refusal.
-func (o *Output) Malformed(number int, err error) {
-	o.Problems = fmt.Appendf(o.Problems, "robots: line %d: %s\n", number, answer.Visible(err.Error()))
-	o.Worsen(ExitUnknown)
-}
-
 // Emit writes o where it belongs, and makes its status the command's. Problems go first:
 // on a terminal they are above the lines that they are missing from. If standard error is
 // gone, the answers still count.
