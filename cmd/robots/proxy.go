@@ -129,7 +129,7 @@ func (p *proxying) checkBlind(given bool) error {
 	if !slices.Contains(proxy.BlindWays, p.obeys.Blind) {
 		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.obeys.Blind), strings.Join(proxy.BlindWays, ", "))
 	}
-	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && p.Headers == nil && p.Agreed == nil {
+	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && len(p.Headers) == 0 && p.Agreed == nil {
 		return nil
 	}
 	if given {

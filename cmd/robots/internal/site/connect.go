@@ -4,6 +4,7 @@ package site
 // to the request: the name in TLS and the Host field stay those of the site.
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -70,11 +71,5 @@ func (p place) apply(address string) (string, bool) {
 	if err != nil || p.host != "" && p.host != strings.ToLower(host) || p.port != "" && p.port != port {
 		return "", false
 	}
-	if p.toHost != "" {
-		host = p.toHost
-	}
-	if p.toPort != "" {
-		port = p.toPort
-	}
-	return net.JoinHostPort(host, port), true
+	return net.JoinHostPort(cmp.Or(p.toHost, host), cmp.Or(p.toPort, port)), true
 }

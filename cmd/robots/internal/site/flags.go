@@ -116,6 +116,7 @@ var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "heade
 // Register adds the flags for the way to the server.
 func (n *Network) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
+	n.Headers = headerFlag{}
 	f.StringVarP(&n.UserAgent, "user-agent", "A", UserAgent, "the User-Agent `FIELD` to send")
 	f.DurationVar(&n.Timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
 	f.StringArrayVar(&n.ConnectTo, "connect-to", nil,

@@ -3,6 +3,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ import (
 type Gate struct {
 	*client.Transport
 	Fetches atomic.Int64                         // by lookup
-	file    *boltstore.Store                     // nil: there is none
+	file    bool                                 // is what --cache names
 	Turns   *redisturns.Store                    // nil: there is none
 	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
 	mapped  bool                                 // by --connect-to
@@ -75,7 +76,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, file, err := openStore(n.CacheAt)
+	store, err := openStore(n.CacheAt)
 	if errors.Is(err, boltstore.ErrDamaged) {
 		// All that it could save is fetches. It is not ours to remove: it may be another program's.
 		fmt.Fprintf(errs, "robots: %s; going on without it\n", answer.Visible(err.Error()))
@@ -100,6 +101,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		// asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
+	_, file := store.(*boltstore.Store)
 	return &Gate{Transport: &client.Transport{
 		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
 		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
@@ -116,14 +118,11 @@ func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) 
 	return g.Cache.Get(ctx, o, g.Source(load))
 }
 
-// load is the signature of (*fetch.Fetcher).Fetch.
-type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
-
-// Source is what the Cache of g asks with. The service gives each question's Dialect to its own copy. Kind
+// Source is what the Cache of g asks with, by load. The service gives each question's Dialect to its own copy. Kind
 // keeps apart what was read with and without a signature, or with other rules about addresses and walls.
-func (g *Gate) Source(l load) *cache.Source {
+func (g *Gate) Source(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) *cache.Source {
 	return &cache.Source{
-		Load: l, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
+		Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
 	}
 }
 
@@ -149,11 +148,7 @@ func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
 		src := g.Source(nil)
 		// a question may have one of its own, and each dialect has its own results
 		src.Dialect = res.Dialect
-		until := g.Cache.Until(o, src)
-		if until.IsZero() { // it has no answer of o
-			until = cache.Until(res)
-		}
-		return answer.New(o, res, until)
+		return answer.New(o, res, cmp.Or(g.Cache.Until(o, src), cache.Until(res))) // zero: it has no answer of o
 	}
 	key := weak.Make(res)
 	a, ok := g.Answers.Get(key)
@@ -227,36 +222,35 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 		o.Warn(g.Shutdown(ctx)) // gives back the places of what has just ended
 		g.Turns.Close()
 	}
-	if err := g.Cache.Shutdown(ctx); g.file == nil {
-		o.Warn(err) // a Redis that is down costs fetches, no answers
-	} else {
+	if err := g.Cache.Shutdown(ctx); g.file {
 		o.Complain(err)
+	} else {
+		o.Warn(err) // a Redis that is down costs fetches, no answers
 	}
 	a.Emit(&o)
 }
 
-// openStore opens what --cache names: a Redis by its URL, else a file. The store
-// is nil for "". The file is the same store, if it is one; a connection to Redis needs no
-// closing, it ends with the process.
-func openStore(at string) (store cache.Store, file *boltstore.Store, err error) {
+// openStore opens what --cache names: a Redis by its URL, else a file. The store is nil for "". A connection to Redis
+// needs no closing, it ends with the process.
+func openStore(at string) (cache.Store, error) {
 	scheme, rest, _ := strings.Cut(at, ":") // which may be a password
 	switch {
 	case at == "":
-		return nil, nil, nil
+		return nil, nil
 	case strings.HasPrefix(rest, "//") && slices.Contains([]string{"redis", "rediss", "unix"}, strings.ToLower(scheme)):
 		logging.Disable() // the cache reports what fails, once
 		s, err := redisstore.Open(at)
 		if err != nil {
-			return nil, nil, shell.Usagef("%w", err)
+			return nil, shell.Usagef("%w", err)
 		}
-		return s, nil, nil
+		return s, nil
 	case strings.Contains(at, "://"):
-		return nil, nil, shell.Usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
+		return nil, shell.Usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
 			"%q is no such scheme", scheme)
 	}
-	file, err = boltstore.Open(at)
+	file, err := boltstore.Open(at)
 	if err != nil {
-		return nil, nil, err
+		return nil, err // and no nil of boltstore, which would be a Store
 	}
-	return file, file, nil
+	return file, nil
 }

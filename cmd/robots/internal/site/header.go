@@ -22,7 +22,7 @@ import (
 type headerFlag map[fetch.Origin]http.Header
 
 // Set takes a value of the flag, which may be given more than once.
-func (h *headerFlag) Set(text string) error {
+func (h headerFlag) Set(text string) error {
 	name, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
 		return h.add(text)
@@ -43,7 +43,7 @@ func (h *headerFlag) Set(text string) error {
 }
 
 // add takes "SITE NAME: VALUE". Errors show no value.
-func (h *headerFlag) add(text string) error {
+func (h headerFlag) add(text string) error {
 	site, field, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name, value, ok := strings.Cut(strings.TrimSpace(field), ":")
 	value = strings.TrimSpace(value)
@@ -60,13 +60,10 @@ func (h *headerFlag) add(text string) error {
 	case slices.Contains([]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Connection"}, name):
 		return shell.Usagef("the field %s cannot be set: leave it out", answer.Quoted(name))
 	}
-	if *h == nil {
-		*h = headerFlag{}
+	if h[o] == nil {
+		h[o] = http.Header{}
 	}
-	if (*h)[o] == nil {
-		(*h)[o] = http.Header{}
-	}
-	(*h)[o].Add(name, value)
+	h[o].Add(name, value)
 	return nil
 }
 

@@ -31,17 +31,14 @@ type Origins struct {
 	done     int // lookups that have ended
 }
 
-// finder finds the robots.txt of an origin, in the --cache or over the network.
-type finder = func(context.Context, fetch.Origin) (*fetch.Result, error)
-
 // BesideOrigins is what of the memory for rules is left to the Cache that is before the store. The two may hold the
 // rules of different origins.
 const BesideOrigins = 32 << 20
 
-// NewOrigins returns origins that are looked up with find, at most so many at a time. A list may come back to
+// NewOrigins returns origins that are looked up with find, in the --cache or over the network, at most so many at a time. A list may come back to
 // an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an origin is
 // looked up again. It has no Store: that of --cache is behind find.
-func NewOrigins(find finder, dialect policy.Dialect, most int) *Origins {
+func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, error), dialect policy.Dialect, most int) *Origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 		r, err := find(ctx, o)
