@@ -25,7 +25,7 @@ type Answer struct {
 	Fetched   time.Time `json:"fetched"`
 	Age       int64     `json:"age_seconds"`
 	Lifetime  *int64    `json:"lifetime_seconds" zero:"null"` // from fetched, in a cache; null: unreachable
-	Source    *string   `json:"lifetime_source" zero:"null"`  // fromStatus and so on; null: unreachable
+	Source    *string   `json:"lifetime_source" zero:"null"`  // see sourceOf; null: unreachable
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error" zero:"null"`
@@ -88,23 +88,14 @@ func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0
 // seconds are whole ones, as JSON has them: what is left is cut off.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// What a lifetime comes from. JSON has these words; scripts may rely on them.
-const (
-	fromStatus       = "status"        // such a status passes
-	fromRedirect     = "redirect"      // a redirect on the way states it
-	fromCacheControl = "cache-control" // the field
-	fromExpires      = "expires"       // the field
-	fromVary         = "vary"          // the answer varies by more than the request says
-	fromDefault      = "default"       // the answer states none
-)
-
-// sourceOf is cache.FreshnessSource in these words.
+// sourceOf is what a lifetime comes from: cache.FreshnessSource in the words of JSON, on which scripts may rely, and
+// which ExplainLifetime explains.
 func sourceOf(res *fetch.Result) string {
 	switch source := cache.FreshnessSource(res); source {
 	case "":
-		return fromDefault
+		return "default"
 	case "Retry-After":
-		return fromStatus
+		return "status"
 	default:
 		return strings.ToLower(source)
 	}

@@ -115,12 +115,12 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 	}
 	lifetime, _ := cache.FreshnessLifetime(res)
 	text := lifetime.String() + ", " + map[string]string{
-		fromStatus:       "as such a status passes",
-		fromRedirect:     "stated by a redirect on the way",
-		fromCacheControl: "stated by Cache-Control",
-		fromExpires:      "stated by Expires",
-		fromVary:         "for the answer varies by more than the request says",
-		fromDefault:      "as the answer states none",
+		"status":        "as such a status passes",
+		"redirect":      "stated by a redirect on the way",
+		"cache-control": "stated by Cache-Control",
+		"expires":       "stated by Expires",
+		"vary":          "for the answer varies by more than the request says",
+		"default":       "as the answer states none",
 	}[sourceOf(res)]
 	// What Age takes from it shows in how long the same answer would hold without that field.
 	young := *res
