@@ -51,12 +51,12 @@ func explain(err error) Refusal {
 	default:
 		return bad("%s", answer.Visible(err.Error()))
 	}
-	status, kind := failureOf(err)
-	return notReached(status, kind, err)
+	return notReached(err)
 }
 
 // notReached is the answer to what the site or the network has failed at.
-func notReached(status int, kind string, err error) Refusal {
+func notReached(err error) Refusal {
+	status, kind := failureOf(err)
 	p := web.NewProblem(status, "failure", "the site was not reached: %s", answer.Visible(err.Error()))
 	return Refusal{Problem: p, Error: kind}
 }
@@ -65,7 +65,7 @@ func notReached(status int, kind string, err error) Refusal {
 // unreachable, but is told as what it is: no rule is to blame.
 func refused(u *url.URL, a client.Answer) Refusal {
 	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
-		return notReached(http.StatusBadGateway, "tls_certificate_error", a.Unreachable)
+		return notReached(a.Unreachable)
 	}
 	v := answer.NewVerdict(u.Redacted(), a)
 	if o, err := fetch.OriginOf(u); err == nil && a.Unreachable != nil {

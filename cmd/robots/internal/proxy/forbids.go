@@ -52,11 +52,11 @@ func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (unti
 	if err != nil {
 		return until, err
 	}
-	forbids := func() (string, bool) { return forbids(rules, a.Token) }
+	what, is := forbids(rules, a.Token)
 	if o.Each {
-		forbids = func() (string, bool) { return forbidsAny(rules) }
+		what, is = forbidsAny(rules)
 	}
-	if what, is := forbids(); is {
+	if is {
 		return until, sealed(to, what+" something, and the target is not seen")
 	}
 	if until = a.Until; until.IsZero() { // the cache has dropped it

@@ -247,7 +247,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 // forward sends r on. Neither body may stall: each piece of one has Limits.Patience.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	offer(r)
-	out := &writer{ResponseWriter: w, request: r, control: http.NewResponseController(w), patience: s.Limits.Patience}
+	out := &writer{Paced: web.Paced{ResponseWriter: w, Patience: s.Limits.Patience}, request: r, control: http.NewResponseController(w)}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
 		body := &body{Duplex: web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
@@ -275,9 +275,6 @@ type body struct {
 	web.Duplex
 	end atomic.Pointer[error] // what reading ended with
 }
-
-// ended reports whether all of it was read.
-func (b *body) ended() bool { return b.cause() == io.EOF }
 
 // cause is why reading ended, or nil.
 func (b *body) cause() error {
@@ -418,11 +415,10 @@ func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 // writer answers a client with what the site sent. Its client may not stall, and what the site sent stays as
 // it is.
 type writer struct {
-	http.ResponseWriter
-	request  *http.Request
-	control  *http.ResponseController
-	patience time.Duration
-	body     *body // of the request, or nil
+	web.Paced
+	request *http.Request
+	control *http.ResponseController
+	body    *body // of the request, or nil
 }
 
 func (w *writer) WriteHeader(status int) {
@@ -439,19 +435,14 @@ func (w *writer) WriteHeader(status int) {
 	if status >= 200 && w.closes() {
 		h.Set("Connection", "close") // what is left of the body must not pass for the next request
 	}
-	w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	w.control.SetWriteDeadline(time.Now().Add(w.Patience))
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // closes reports whether the connection ends with the answer: the body has not, or came in chunks.
 // net/http does not tell whether there was a length as well, and then it must (RFC 9112 §6.1).
 func (w *writer) closes() bool {
-	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && !w.body.ended())
-}
-
-func (w *writer) Write(p []byte) (int, error) {
-	w.control.SetWriteDeadline(time.Now().Add(w.patience))
-	return w.ResponseWriter.Write(p)
+	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && w.body.cause() != io.EOF)
 }
 
 // Hijack is for an Upgrade. What the client sends right behind one has been read here with it. From then on c itself is
@@ -464,9 +455,6 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	return &end{c, bufio.NewReader(io.MultiReader(bytes.NewReader(early), c))}, rw, nil
 }
-
-// Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // buffers are for httputil.ReverseProxy, which makes one of 32 KiB for each answer otherwise.
 type buffers struct{ pool sync.Pool }

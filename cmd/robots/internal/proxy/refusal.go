@@ -5,7 +5,7 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"html/template"
 	"mime"
 	"net/http"
@@ -62,21 +62,16 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	kind := f.Error
-	if kind == "" {
-		kind = "http_request_denied"
+	web.SetProxyStatus(h, cmp.Or(f.Error, "http_request_denied"), f.Detail)
+	if !wantsHTML(r.Header.Values("Accept")) {
+		f.Problem.Write(w)
+		return
 	}
-	web.SetProxyStatus(h, kind, f.Detail)
 	f.SetRetryAfter(h)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	var text bytes.Buffer
-	if wantsHTML(r.Header.Values("Accept")) {
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-		page().Execute(&text, f.Problem)
-	} else {
-		h.Set("Content-Type", "application/problem+json")
-		json.NewEncoder(&text).Encode(f.Problem)
-	}
+	page().Execute(&text, f.Problem)
 	h.Set("Content-Length", strconv.Itoa(text.Len())) // it is read before the connection is done with
 	w.WriteHeader(f.Status)
 	w.Write(text.Bytes()) // net/http sends none to HEAD
@@ -98,12 +93,7 @@ func wantsHTML(accept []string) bool {
 		html.add(media, weight, "text/html", "text/*", "*/*")
 		problem.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
 	}
-	switch {
-	case html.weight != problem.weight:
-		return html.weight > problem.weight
-	default:
-		return html.weight > 0 && html.exact
-	}
+	return html.weight > problem.weight || html.weight == problem.weight && html.weight > 0 && html.exact
 }
 
 // preference is how much a client wants a form.

@@ -38,7 +38,7 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
-	to, number := &web.Paced{Writer: w, Patience: v.Limits.Answer}, 0
+	to, number := &web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, 0
 	list := json.NewDecoder(from) // which has been found well-formed
 	list.Token()                  // its bracket
 	err = eachURL(list, func(url string) error {

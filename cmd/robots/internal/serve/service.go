@@ -141,7 +141,7 @@ func (v *Service) answer(
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	if from, err := spool.Reader(0); err == nil {
-		io.Copy(&web.Paced{Writer: w, Patience: v.Limits.Answer}, from) // an error says that the client has gone
+		io.Copy(&web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, from) // an error says that the client has gone
 	}
 	return nil
 }

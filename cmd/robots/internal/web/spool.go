@@ -104,14 +104,17 @@ func (s *Spool) Close() {
 // Paced writes to a client that may take so long for each piece. Without a deadline of each, an answer that
 // is long and a client that is slow could not be told from one that stalls.
 type Paced struct {
-	Writer   http.ResponseWriter
+	http.ResponseWriter
 	Patience time.Duration
 }
 
 func (p *Paced) Write(b []byte) (int, error) {
-	http.NewResponseController(p.Writer).SetWriteDeadline(time.Now().Add(p.Patience))
-	return p.Writer.Write(b)
+	http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.Patience))
+	return p.ResponseWriter.Write(b)
 }
+
+// Unwrap is for http.ResponseController.
+func (p *Paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // CloseIfUnread has the connection close after the answer, unless the body has been read to its end by then. net/http
 // would read what is left of it first, and a client that waits for the answer may send no more. Left on a connection
