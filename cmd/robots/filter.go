@@ -353,7 +353,7 @@ func (f *filterer) write(b *filtered) error {
 	for i, problem := range b.malformed {
 		// A batch keeps its own first ones, since it cannot know how many came before.
 		if f.tally.Malformed+int64(i) < shown {
-			b.allowed.Problems = fmt.Appendf(b.allowed.Problems, "robots: %s\n", problem)
+			fmt.Fprintf(&b.allowed.Problems, "robots: %s\n", problem)
 		}
 	}
 	f.tally.add(&b.tally)
@@ -364,7 +364,7 @@ func (f *filterer) write(b *filtered) error {
 		}
 	}
 	// Only what goes to a terminal has to move the line of the meter out of its way.
-	if len(b.allowed.Problems) == 0 && !f.meter.Beside {
+	if b.allowed.Problems.Len() == 0 && !f.meter.Beside {
 		return f.Emit(&b.allowed)
 	}
 	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })

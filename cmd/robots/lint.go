@@ -182,22 +182,21 @@ func (l *linter) run(ctx context.Context, args []string, given func(flag string)
 	return l.Emit(&out)
 }
 
-// writer is that of --format, or of --json, which every subcommand has. formatted tells
+// writer is that of --format, or of --json, which every subcommand has and is the same as --format json. formatted tells
 // whether --format was given: the two may ask for different things.
 func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, error) {
-	if l.JSON && formatted && l.format != "json" {
-		return nil, shell.Usagef("--json and --format %s exclude each other", l.format)
-	}
 	switch {
-	case l.format == "sarif":
-		return lint.WriteSARIF, nil
-	case l.format == "json", l.format == "text" && l.JSON:
-		return lint.WriteJSON, nil
-	case l.format == "text":
-		return l.text, nil
-	default:
+	case l.JSON && formatted && l.format != "json":
+		return nil, shell.Usagef("--json and --format %s exclude each other", l.format)
+	case l.JSON:
+		l.format = "json"
+	}
+	writers := map[string]func(io.Writer, ...lint.Report) error{"text": l.text, "json": lint.WriteJSON, "sarif": lint.WriteSARIF}
+	write, known := writers[l.format]
+	if !known {
 		return nil, shell.Usagef("no format is called %q: it is text, json or sarif", l.format)
 	}
+	return write, nil
 }
 
 // text writes for people: in colours and in the width of the terminal, if there is one.
@@ -307,22 +306,12 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	u.Path = "/robot.txt"
 	ctx, cancel := context.WithTimeout(client.WithoutRobots(ctx), l.Timeout)
 	defer cancel()
-	req, err := l.Get(ctx, u.String())
-	if err != nil {
-		return nil
-	}
 	// The gate adds what /robots.txt was asked with: fields of --header, and a signature. A redirect is not
-	// followed: sites that answer everything with a page mostly redirect there.
-	res, err := g.RoundTrip(req)
-	if err != nil {
+	// followed: sites that answer everything with a page mostly redirect there. Whether it has rules shows at once.
+	res, body, _ := l.Read(ctx, g, u.String(), 64<<10)
+	if res == nil || res.StatusCode != http.StatusOK {
 		return nil
 	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil
-	}
-	// Whether it has rules shows at once.
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	return body
 }
 
@@ -341,7 +330,7 @@ func (l *linter) explain(names []string) error {
 	})
 	var out shell.Output
 	switch {
-	case l.JSON || l.format == "json":
+	case l.format == "json":
 		err = lint.WriteRulesJSON(&out, rules...)
 	case len(ids) > 0:
 		for _, r := range rules {
@@ -431,7 +420,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	// reason for another exit status, since it was asked for.
 	for _, f := range applied {
 		if f.Changes != "" {
-			out.Problems = fmt.Appendf(out.Problems, "%s:%d: the replacement %s [%s %s]\n",
+			fmt.Fprintf(&out.Problems, "%s:%d: the replacement %s [%s %s]\n",
 				answer.Visible(r.Name), f.Line, answer.Visible(f.Changes), f.ID, f.Name)
 		}
 	}
@@ -444,18 +433,16 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 		}
 	}
 	if unjudged > 0 {
-		out.Problems = fmt.Appendf(out.Problems, "%s: at least %d replacements were not judged: the file is too long\n",
+		fmt.Fprintf(&out.Problems, "%s: at least %d replacements were not judged: the file is too long\n",
 			answer.Visible(r.Name), unjudged)
 	}
 	// What is left is about the file that is written, if it has a name.
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt
 	}
-	var said shell.Output // as for standard output, and then moved to the problems
-	if err := l.text(&said, left); err != nil {
+	if err := l.text(&out.Problems, left); err != nil {
 		return err
 	}
-	out.Problems = append(out.Problems, said.Bytes()...)
 	if l.outputAt == "" || l.outputAt == "-" {
 		out.Write(fixed)
 		return nil

@@ -17,8 +17,8 @@ import (
 // Output is what one batch of lines, or one command, has to say, and the exit status that it stands for. It
 // is not safe for concurrent use: each batch has its own. The zero value is empty and stands for ExitOK.
 type Output struct {
-	bytes.Buffer        // for standard output, or another file of answers
-	Problems     []byte // for standard error, a line each
+	bytes.Buffer              // for standard output, or another file of answers
+	Problems     bytes.Buffer // for standard error, a line each
 	status       int
 	verdict      answer.Verdict // that is written: the caller's own then needs no heap
 }
@@ -43,8 +43,8 @@ func (o *Output) Verdict(v *answer.Verdict) {
 // gone, the answers still count.
 func (a *App) Emit(o *Output) error {
 	a.Worsen(o.status)
-	if len(o.Problems) > 0 {
-		a.Err.Write(o.Problems)
+	if o.Problems.Len() > 0 {
+		a.Err.Write(o.Problems.Bytes())
 	}
 	if o.Len() == 0 {
 		return nil // an empty write is a system call, too
@@ -65,7 +65,7 @@ func (o *Output) Complain(err error) {
 // Warn reports what makes no answer wrong, and leaves the status as it is.
 func (o *Output) Warn(err error) {
 	if err != nil {
-		o.Problems = fmt.Appendf(o.Problems, "robots: %s\n", answer.Visible(err.Error()))
+		fmt.Fprintf(&o.Problems, "robots: %s\n", answer.Visible(err.Error()))
 	}
 }
 

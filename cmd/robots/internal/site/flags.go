@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -138,6 +139,22 @@ func (n *Network) Get(ctx context.Context, url string) (*http.Request, error) {
 		req.Header.Set("User-Agent", n.UserAgent)
 	}
 	return req, err
+}
+
+// Read sends the request of Get by via, and returns the answer with the beginning of its body, most bytes at the most.
+// There may be both an answer and an error: of a body that broke off.
+func (n *Network) Read(ctx context.Context, via http.RoundTripper, url string, most int64) (*http.Response, []byte, error) {
+	req, err := n.Get(ctx, url)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := via.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	return res, body, err
 }
 
 // RegisterCache adds the flag for subcommands that need not ask the server each time.
