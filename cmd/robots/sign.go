@@ -6,12 +6,10 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -63,23 +61,15 @@ func keygenCommand(a *shell.App) *cobra.Command {
 ID under which sites find its public half.`,
 		Args: shell.One("FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
-			_, key, err := ed25519.GenerateKey(rand.Reader)
-			if err != nil {
-				return err
-			}
-			der, err := x509.MarshalPKCS8PrivateKey(key)
-			if err != nil {
-				return err
-			}
+			// Neither can fail with such a key, nor can KeyID: crypto/rand never does.
+			_, key, _ := ed25519.GenerateKey(nil)
+			der, _ := x509.MarshalPKCS8PrivateKey(key)
 			data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 			// The ID comes behind it: no ID is shown of a key that could not be written.
 			if err := writeNew(args[0], data, 0o600); err != nil {
 				return err
 			}
-			id, err := (&sign.Signer{Key: key}).KeyID()
-			if err != nil {
-				return err
-			}
+			id, _ := (&sign.Signer{Key: key}).KeyID()
 			var out shell.Output
 			fmt.Fprintln(&out, id)
 			return a.Emit(&out)
@@ -167,11 +157,11 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	if u.Scheme != "https" {
 		return shell.Usagef("argument 1: only https requests are signed")
 	}
-	hook, err := c.Signing.Hook()
+	signer, err := c.Signing.Signer()
 	if err != nil {
 		return err
 	}
-	if hook == nil {
+	if signer == nil {
 		return shell.Usagef("give --sign-key and --sign-agent")
 	}
 	base, err := c.Transport()
@@ -181,11 +171,6 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	defer base.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	// once more, for its ID: the hook signs and does not tell by which key
-	signer, err := site.ReadKey(c.Signing.Key)
-	if err != nil {
-		return err
-	}
 	id, err := signer.KeyID()
 	if err != nil {
 		return err
@@ -193,7 +178,7 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	var out shell.Output
 	fmt.Fprintf(&out, "key        %s\n", id)
 	c.directory(ctx, &out, base, id)
-	c.request(ctx, &out, base, u, c.Headers.Hook(hook))
+	c.request(ctx, &out, base, u, c.Headers.Hook(signer))
 	if err := ctx.Err(); errors.Is(err, context.Canceled) { // or --timeout has passed: that is told above
 		return err
 	}
@@ -215,19 +200,8 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 		fmt.Fprintf(out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
 		out.Worsen(status)
 	}
-	req, err := c.Get(ctx, at)
-	if err != nil {
-		out.Complain(err)
-		return
-	}
-	resp, err := base.RoundTrip(req)
-	if err != nil {
-		said(shell.ExitUnknown, "not read: %v", err)
-		return
-	}
-	defer resp.Body.Close()
 	// It is more than ReadKeys takes: that says so of a longer one, and the rest need not be read.
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<17))
+	resp, body, err := c.Read(ctx, base, at, 1<<17)
 	switch {
 	case err != nil:
 		said(shell.ExitUnknown, "not read: %v", err)
@@ -250,7 +224,7 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 	}
 	said(shell.ExitOK, "lists the key")
 	// A directory need not be signed. Only a signature that is there and does not hold is a fault.
-	if err := sign.VerifyDirectory(req.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
+	if err := sign.VerifyDirectory(resp.Request.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
 		said(shell.ExitRefused, "%v", err)
 	}
 }

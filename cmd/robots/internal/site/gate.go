@@ -68,7 +68,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if !httpguts.ValidHeaderFieldValue(n.UserAgent) {
 		return nil, shell.Usagef("--user-agent %q cannot be sent: leave out control characters", n.UserAgent)
 	}
-	hook, err := n.Signing.Hook()
+	signer, err := n.Signing.Signer()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	// client.Transport may ask with a copy of this one, see its field Fetcher. What is asked through Find and
 	// what through the Transport then count towards MaxFetches apart.
 	f := &fetch.Fetcher{
-		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(hook),
+		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(signer),
 		ObeyWalls: n.obeyWalls,
 	}
 	c := &cache.Cache{

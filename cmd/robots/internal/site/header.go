@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -67,10 +68,10 @@ func (h headerFlag) add(text string) error {
 	return nil
 }
 
-// Hook returns what adds the fields to a request, before next signs it. next may be nil.
-func (h headerFlag) Hook(next func(*http.Request) error) func(*http.Request) error {
-	if len(h) == 0 {
-		return next
+// Hook returns what adds the fields to a request, and then signs it. signer may be nil; nil: there is nothing to do.
+func (h headerFlag) Hook(signer *sign.Signer) func(*http.Request) error {
+	if len(h) == 0 && signer == nil {
+		return nil
 	}
 	return func(req *http.Request) error {
 		o, err := fetch.OriginOfRequest(req)
@@ -80,10 +81,10 @@ func (h headerFlag) Hook(next func(*http.Request) error) func(*http.Request) err
 		for name, values := range h[o] {
 			req.Header[name] = slices.Clone(values)
 		}
-		if next == nil {
+		if signer == nil {
 			return nil
 		}
-		return next(req)
+		return signer.Sign(req)
 	}
 }
 

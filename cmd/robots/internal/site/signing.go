@@ -30,8 +30,8 @@ func (s *signing) register(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
 }
 
-// Hook returns what signs a request; nil without --sign-key.
-func (s *signing) Hook() (func(*http.Request) error, error) {
+// Signer returns what signs requests; nil without --sign-key.
+func (s *signing) Signer() (*sign.Signer, error) {
 	switch {
 	case s.Key == "" && s.Agent == "":
 		return nil, nil
@@ -51,7 +51,7 @@ func (s *signing) Hook() (func(*http.Request) error, error) {
 	if err := signer.Sign(try); err != nil {
 		return nil, shell.Usagef("%s", strings.Replace(err.Error(), "sign: Signer.Agent", "--sign-agent", 1))
 	}
-	return signer.Sign, nil
+	return signer, nil
 }
 
 // maxKey bounds what is read of a key file. A PEM of Ed25519 has some hundred bytes.
