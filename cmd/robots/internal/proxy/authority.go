@@ -55,8 +55,8 @@ func NewAuthority(certificate, key []byte) (*Authority, error) {
 	a := &Authority{ca: ca, roots: x509.NewCertPool()}
 	a.roots.AddCert(ca.Leaf)
 	a.leaves, _ = lru.New[string, *tls.Certificate](maxLeaves) // fails for a size below 1 only
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	return a, err
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) // crypto/rand never fails
+	return a, nil
 }
 
 // Leaf returns the certificate of a host, which is a name in lower case or an IP address. The error is
@@ -105,10 +105,7 @@ func (a *Authority) sign(host string) (*tls.Certificate, error) {
 // MakeAuthority makes a CA: its certificate and key, in PEM. If only is not empty, the CA speaks for
 // these domains and what is below them alone (RFC 5280 §4.2.1.10).
 func MakeAuthority(name string, only []string, life time.Duration) (certificate, key []byte, err error) {
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
+	own, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	now := time.Now()
 	ca := &x509.Certificate{
 		Subject:                     pkix.Name{CommonName: name},
@@ -130,10 +127,7 @@ func MakeAuthority(name string, only []string, life time.Duration) (certificate,
 	if err != nil {
 		return nil, nil, err
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(own)
-	if err != nil {
-		return nil, nil, err
-	}
+	pkcs8, _ := x509.MarshalPKCS8PrivateKey(own) // such a key can be written
 	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 	return certificate, key, nil

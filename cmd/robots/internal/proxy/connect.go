@@ -63,24 +63,24 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 	if err != nil {
 		return
 	}
-	in := &inner{c, to, leaf}
-	in.SetReadDeadline(time.Now().Add(s.Limits.Ask))
+	c.target, c.leaf = to, leaf
+	c.SetReadDeadline(time.Now().Add(s.Limits.Ask))
 	// What the client begins with tells TLS from HTTP, on any port.
-	first, err := in.rest.Peek(1)
+	first, err := c.rest.Peek(1)
 	if err != nil {
-		in.Close()
+		c.Close()
 		return
 	}
-	in.SetReadDeadline(time.Time{})
+	c.SetReadDeadline(time.Time{})
 	const handshake = 22 // RFC 8446 §5.1: a TLS record that begins one
 	switch {
 	case first[0] != handshake:
-		s.tunnels.put(in)
+		s.tunnels.put(c)
 	case leaf != nil:
-		s.tunnels.put(tls.Server(in, endTLS))
+		s.tunnels.put(tls.Server(c, endTLS))
 	default:
 		s.Log.Debug("refused", "tunnel", to, "because", "TLS on the port of HTTP, without a certificate to end it")
-		in.Close()
+		c.Close()
 	}
 }
 
@@ -89,14 +89,16 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *t
 var endTLS = &tls.Config{
 	NextProtos: []string{"h2", "http/1.1"},
 	GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		return hello.Conn.(*inner).leaf, nil
+		return hello.Conn.(*end).leaf, nil
 	},
 }
 
-// end is the client's end of a tunnel.
+// end is the client's end of a tunnel. withTarget and endTLS find it in the connection that the server has.
 type end struct {
 	net.Conn
-	rest *bufio.Reader // the first bytes may have come with the request
+	rest   *bufio.Reader // the first bytes may have come with the request
+	target Target        // of a tunnel whose requests are seen
+	leaf   *tls.Certificate
 }
 
 func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
@@ -118,15 +120,7 @@ func (s *Server) established(w http.ResponseWriter) (*end, error) {
 		return nil, err
 	}
 	c.SetWriteDeadline(time.Time{})
-	return &end{c, rw.Reader}, nil
-}
-
-// inner is the client's end of a tunnel whose requests are seen. withTarget and endTLS find it in the
-// connection that the server has.
-type inner struct {
-	*end
-	target Target
-	leaf   *tls.Certificate
+	return &end{Conn: c, rest: rw.Reader}, nil
 }
 
 // targetKey is the context key of the Target that a tunnel leads to. A request without one did not come out
@@ -138,8 +132,8 @@ func withTarget(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if in, ok := c.(*inner); ok {
-		return context.WithValue(ctx, targetKey{}, in.target)
+	if c, ok := c.(*end); ok {
+		return context.WithValue(ctx, targetKey{}, c.target)
 	}
 	return ctx
 }

@@ -453,7 +453,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return c, rw, err
 	}
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	return &end{c, bufio.NewReader(io.MultiReader(bytes.NewReader(early), c))}, rw, nil
+	return &end{Conn: c, rest: bufio.NewReader(io.MultiReader(bytes.NewReader(early), c))}, rw, nil
 }
 
 // buffers are for httputil.ReverseProxy, which makes one of 32 KiB for each answer otherwise.
