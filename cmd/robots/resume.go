@@ -48,14 +48,11 @@ func create(name string, how int, used ...any) (*answers, error) {
 	return &answers{File: file, in: bufio.NewReaderSize(file, shell.BatchBytes)}, nil
 }
 
-// next returns the next line, with its end. At the end of the file it returns nil, as it does
-// for a line without an end: a run was killed while it wrote that.
+// next returns the next line, with its end. The error is io.EOF at the end of the file, and for a line without an end:
+// a run was killed while it wrote that.
 func (a *answers) next() ([]byte, error) {
 	line, err := a.in.ReadBytes('\n')
 	if err != nil {
-		if err == io.EOF {
-			err = nil
-		}
 		return nil, err
 	}
 	a.lines++
@@ -85,11 +82,11 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 	list := list{in: in}
 	for {
 		last, err := f.output.next()
+		if err == io.EOF {
+			break
+		}
 		if err != nil {
 			return 0, err
-		}
-		if last == nil {
-			break
 		}
 		text := bytes.TrimSuffix(last, []byte("\n"))
 		isAbout := func(_ int, line []byte) bool { return bytes.Equal(line, text) }
@@ -116,8 +113,8 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
 		// What was not allowed up to here is in the other file, one line each, or that is the file of another
 		// list.
 		for range list.others {
-			refused, err := f.refusals.next()
-			if refused == nil && err == nil {
+			_, err := f.refusals.next()
+			if err == io.EOF {
 				err = fmt.Errorf("%s has %d lines, and %d were refused: %s",
 					f.refusals.Name(), f.refusals.lines, list.others, sameList)
 			}
