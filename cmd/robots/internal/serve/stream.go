@@ -42,7 +42,7 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 	defer end()
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
-	s := &decider{Service: v, usual: k, writer: d, tally: map[string]int{}}
+	s := &decider{Service: v, usual: k, writer: d}
 	lines := shell.LineFilter[[]streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead,
 		Answer: s.questions, Write: s.answer, Idle: s.flush, Interrupt: end}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
@@ -65,7 +65,6 @@ type decider struct {
 	usual  answer.Asker // of lines that name no agent and no dialect
 	writer io.Writer
 	out    shell.Output
-	tally  map[string]int // what is in out, by outcome
 }
 
 // streamed is a line of a stream on its way to an answer.
@@ -145,7 +144,7 @@ func (s *decider) answer(questions []streamed) error {
 			}
 		}
 		verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
-		s.tally[verdict.Outcome()]++
+		s.metrics.decisions.WithLabelValues(verdict.Outcome()).Inc()
 		s.out.Verdict(&verdict)
 	}
 	if s.out.Len() < shell.BatchBytes {
@@ -154,12 +153,8 @@ func (s *decider) answer(questions []streamed) error {
 	return s.flush()
 }
 
-// flush counts what is answered, and sends it. If there is nothing, nothing is sent, not even the header.
+// flush sends what is answered. If there is nothing, nothing is sent, not even the header.
 func (s *decider) flush() error {
-	for outcome, n := range s.tally {
-		s.metrics.decisions.WithLabelValues(outcome).Add(float64(n))
-	}
-	clear(s.tally)
 	_, err := s.out.WriteTo(s.writer)
 	s.out.Reset() // after an error there is no use in trying again
 	return err
