@@ -77,7 +77,8 @@ type checked struct {
 const maxAsked = 64
 
 // run reads all URLs before it asks about the first: a slip in the last one must not come out after a minute
-// of network. The gate is opened behind that: wrong usage makes no file for --cache.
+// of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks all sites at once and
+// writes the answers in the order of the URLs, each as soon as those before it are written.
 func (c *checker) run(ctx context.Context, args []string) error {
 	if c.All && c.CacheAt != "" {
 		return shell.Usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
@@ -102,14 +103,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer g.End(ctx, c.App)
-	return c.answer(ctx, g, urls, all)
-}
-
-// answer asks all sites at once and writes the answers in the order of the URLs, each as soon as those before
-// it are written. It returns when no lookup is under way: the gate is ended behind it.
-func (c *checker) answer(ctx context.Context, g *site.Gate, urls []checked, all []*shell.Asked) error {
-	// Of the two deferred calls, cancel comes first: after an error, what is still under way is given up and
-	// waited for, in this order.
+	// Of the deferred calls, the last one comes first: after an error, what is still under way is given up and
+	// waited for, and then the gate is ended.
 	var lookups sync.WaitGroup
 	defer lookups.Wait()
 	ctx, cancel := context.WithCancel(ctx)
