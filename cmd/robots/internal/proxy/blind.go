@@ -47,7 +47,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 	defer c.Close()
 	// Close ends it so: the server does not know a connection that was hijacked.
 	defer context.AfterFunc(s.ctx, func() { c.Close(); site.Close() })()
-	s.count(Tunneled)
+	s.Count(Tunneled)
 	if !until.IsZero() {
 		err = s.begin(site, c, to)
 	}
@@ -56,7 +56,7 @@ func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
 	}
 	if err != nil {
 		why := s.Explain(err)
-		s.count(why.kind())
+		s.Count(why.kind())
 		s.Log.Debug("closed", "tunnel", to, "because", why.Detail)
 	}
 }

@@ -1,7 +1,7 @@
 // Package proxy is "robots proxy": a forward proxy whose requests go through a gate.
 //
 // A Server knows HTTP and nothing of robots.txt. What it may send, and how it tells why not, comes from Obey: gate.go
-// sends, forbids.go decides about tunnels, explain.go words refusals.
+// sends and decides about tunnels, refusal.go words refusals.
 //
 // The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
 // fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes
@@ -98,6 +98,9 @@ type Server struct {
 // comes out of tunnels, so that both end with its Shutdown.
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
+	if s.Count == nil {
+		s.Count = func(string) {}
+	}
 	s.underway = make(web.Places, s.Limits.Underway)
 	errs := slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)
 	s.server = &http.Server{
@@ -125,7 +128,7 @@ func (s *Server) init() {
 				}
 			}
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
-			s.count(Passed)
+			s.Count(Passed)
 			return nil
 		},
 		ErrorHandler:  s.refuse,
@@ -327,9 +330,7 @@ func rewrite(p *httputil.ProxyRequest) {
 }
 
 // escaper escapes what no path may have (RFC 3986 §3.3), but many clients send.
-var escaper = newEscaper()
-
-func newEscaper() *strings.Replacer {
+var escaper = func() *strings.Replacer {
 	var pairs []string
 	for c := range 256 {
 		if c >= 0x80 || strings.IndexByte("\"#<>\\^`{|}", byte(c)) >= 0 {
@@ -337,7 +338,7 @@ func newEscaper() *strings.Replacer {
 		}
 	}
 	return strings.NewReplacer(pairs...)
-}
+}()
 
 // refuse answers a request that was not sent, or not answered. It is the ErrorHandler of
 // httputil.ReverseProxy as well.
@@ -367,7 +368,7 @@ func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 // answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
 // read, and would find the connection reset. One that expects 100 sends nothing.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
-	s.count(why.kind())
+	s.Count(why.kind())
 	if why.denies() {
 		if s.Denial < 0 {
 			panic(http.ErrAbortHandler)
@@ -390,13 +391,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 	why.write(w, r)
 	control.Flush()
 	io.Copy(io.Discard, rest)
-}
-
-// count tells Count, if it is there.
-func (s *Server) count(kind string) {
-	if s.Count != nil {
-		s.Count(kind)
-	}
 }
 
 // patient bounds an answer of our own, and the reading of what is left of the body.
