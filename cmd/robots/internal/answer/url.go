@@ -28,14 +28,14 @@ import (
 
 // ReadURL reads a URL whose site is to be asked, and which a dialect reads.
 func ReadURL(d policy.Dialect, text string) (*url.URL, error) {
-	t, err := splitURL(d, text, false, true)
+	full, err := splitURL(d, text, false, true)
 	if err != nil {
 		return nil, err
 	}
-	if t.scheme == "" {
-		return nil, fmt.Errorf("%s is a path and names no site: write https://example.com%s", Quoted(text), Brief(t.full))
+	if full[0] == '/' {
+		return nil, fmt.Errorf("%s is a path and names no site: write https://example.com%s", Quoted(text), Brief(full))
 	}
-	u, err := url.Parse(t.full)
+	u, err := url.Parse(full)
 	if err != nil {
 		return nil, NotURL(text, err)
 	}
@@ -58,25 +58,21 @@ func ReadSite(d policy.Dialect, text string) (*url.URL, fetch.Origin, error) {
 // ReadTarget returns what of a URL or path, which a dialect reads, is compared with rules, as written. sites tells
 // whether a URL may begin with its site.
 func ReadTarget(d policy.Dialect, text string, sites bool) (string, error) {
-	t, err := splitURL(d, text, true, sites)
+	full, err := splitURL(d, text, true, sites)
 	if err != nil {
 		return "", err
 	}
-	if t.scheme != "" {
-		if _, err := originOf(t.scheme, t.authority); err != nil {
+	if scheme, after, _ := strings.Cut(full, "://"); full[0] != '/' {
+		if _, err := originOf(scheme, authorityOf(after)); err != nil {
 			return "", NotURL(text, err)
 		}
 	}
-	return TargetOf(t.full), nil
+	return TargetOf(full), nil
 }
 
-// split is a text that was understood: a URL with its first two parts, or a path without
-// them.
-type split struct{ full, scheme, authority string }
-
-// splitURL reads text by the rule above. It leaves the host behind a scheme, and escapes,
-// unchecked. Its errors offer a path as a remedy if paths are taken.
-func splitURL(d policy.Dialect, text string, paths, sites bool) (split, error) {
+// splitURL reads text by the rule above, and returns a URL with its scheme, or a path with its slash. It leaves the host
+// behind a scheme, and escapes, unchecked. Its errors offer a path as a remedy if paths are taken.
+func splitURL(d policy.Dialect, text string, paths, sites bool) (string, error) {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
 		text = "https:" + text
 	}
@@ -86,49 +82,49 @@ func splitURL(d policy.Dialect, text string, paths, sites bool) (split, error) {
 	}
 	switch at := indexBlank(text); {
 	case text == "":
-		return split{}, errors.New(`"" is no URL: write one, such as https://example.com/`)
+		return "", errors.New(`"" is no URL: write one, such as https://example.com/`)
 	case at >= 0 && (found || text[0] == '/'):
-		return split{}, blankIn(text, at)
+		return "", blankIn(text, at)
 	case text[0] == '/':
-		return split{full: text}, nil
+		return text, nil
 	case !found:
 		return splitBare(text, paths, sites)
 	}
 	scheme = strings.ToLower(scheme)
 	switch authority := authorityOf(after); {
 	case scheme != "http" && scheme != "https" && scheme != "ftp":
-		return split{}, fmt.Errorf("%s: robots.txt is about http and https only", Quoted(text))
+		return "", fmt.Errorf("%s: robots.txt is about http and https only", Quoted(text))
 	case authority == "":
-		return split{}, fmt.Errorf("%s names no host", Quoted(text))
+		return "", fmt.Errorf("%s names no host", Quoted(text))
 	case strings.Contains(authority, ";"): // the end of the host to some, a part of it to others
-		return split{}, fmt.Errorf("%s has a semicolon in its host", Quoted(text))
+		return "", fmt.Errorf("%s has a semicolon in its host", Quoted(text))
 	case scheme == "ftp" && d != policy.Google:
-		return split{}, fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", Quoted(text))
+		return "", fmt.Errorf("%s: robots.txt is about http and https only; the dialect google reads it over ftp, too (--as google)", Quoted(text))
 	default:
-		return split{text, scheme, authority}, nil
+		return text, nil
 	}
 }
 
 // splitBare is splitURL for text with neither a scheme nor a slash in front: a site, or an error that says
 // what to write.
-func splitBare(text string, paths, sites bool) (split, error) {
+func splitBare(text string, paths, sites bool) (string, error) {
 	authority := authorityOf(text)
 	if scheme := strings.ToLower(authority); scheme == "http:" || scheme == "https:" {
-		return split{}, fmt.Errorf("%s lacks a slash: write %s//%s", Quoted(text), scheme, Brief(strings.TrimLeft(text[len(scheme):], "/")))
+		return "", fmt.Errorf("%s lacks a slash: write %s//%s", Quoted(text), scheme, Brief(strings.TrimLeft(text[len(scheme):], "/")))
 	}
 	known, possible := isSite(authority)
 	switch at := indexBlank(text); {
 	case known && sites && at >= 0:
-		return split{}, blankIn(text, at)
+		return "", blankIn(text, at)
 	case known && sites:
-		return split{"https://" + text, "https", authority}, nil
+		return "https://" + text, nil
 	case !possible:
-		return split{}, fmt.Errorf("%s is no http or https URL", Quoted(text))
+		return "", fmt.Errorf("%s is no http or https URL", Quoted(text))
 	case paths:
-		return split{}, fmt.Errorf("%s is neither a URL nor a path: write https://%s or /%[2]s",
+		return "", fmt.Errorf("%s is neither a URL nor a path: write https://%s or /%[2]s",
 			Quoted(text), Brief(text))
 	default:
-		return split{}, fmt.Errorf("%s is no http or https URL: write https://%s", Quoted(text), Brief(text))
+		return "", fmt.Errorf("%s is no http or https URL: write https://%s", Quoted(text), Brief(text))
 	}
 }
 
