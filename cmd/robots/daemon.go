@@ -117,14 +117,6 @@ func (s *daemon) url(l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
-// warnOfShared warns of each secret that others on this machine may read. It refuses none: a group may be
-// meant to read it.
-func (s *daemon) warnOfShared(log *slog.Logger) {
-	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
-		listen.WarnIfShared(log, flag, name)
-	}
-}
-
 // readToken reads the file of --token-file. A token is as long as a random one: a shorter one can be guessed,
 // and nothing here counts the guesses. Without a file it is empty: no client has to bring one. An empty file
 // is wrong usage, or it would open the service to all. It is in a file because others see the arguments of a
@@ -163,7 +155,13 @@ func (s *daemon) logger() (*slog.Logger, error) {
 // own: serve and proxy have a file each, because one process at a time can open it. Who has no such folder,
 // as a service of systemd's without a home, gets a warning and memory: nothing was asked for that fails. But
 // a file that is there and cannot be opened ends the program, for another one like it is probably running.
+//
+// It warns of each secret that others on this machine may read, and refuses none: a group may be meant to read it.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
+	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
+		listen.WarnIfShared(log, flag, name)
+	}
+	slog.SetDefault(log) // what the library says
 	// a copy, in which CacheAt is what site.Network takes it for
 	n, own := s.Network, ""
 	switch n.CacheAt {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -161,13 +160,26 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	// The sockets come before the gate, so that a second start says that the address is taken, and not that
-	// the file of the cache is.
-	l, watch, err := p.sockets(log, s.Guard.Token)
+	// the file of the cache is. listen.Passed can be called once, for both. The address for the watchers is held to the
+	// same rules: beyond the loopback it needs --token-file or --open.
+	const metrics = "metrics"
+	passed, err := listen.Passed(metrics)
+	if err != nil {
+		return err
+	}
+	// CONNECT has to be able to leave the protocol, which HTTP/2 does not let it.
+	l, err := p.listen(log, passed[""], p.address, s.Guard.Token, "http/1.1")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	slog.SetDefault(log) // what the library says
+	var watch net.Listener
+	if p.watch != "" || passed[metrics] != nil {
+		if watch, err = p.listen(log, passed[metrics], p.watch, s.Guard.Token, "h2", "http/1.1"); err != nil {
+			return err
+		}
+	}
+	listen.WarnIfShared(log, "--ca-key", p.caKey)
 	g, err := p.openGate(log)
 	if err != nil {
 		return err
@@ -184,30 +196,6 @@ func (p *proxying) run(ctx context.Context) error {
 	io.WriteString(p.Out, said) // in one write: who reads the first line finds the second one
 	// Nobody else has to be told that the end has begun: Shutdown waits for tunnels, too.
 	return web.Until(ctx, log, s, l, p.drain, func() {})
-}
-
-// sockets begins to listen for clients, and for what watches this proxy if that is wanted. listen.Passed can
-// be called once, so both take their sockets from the same call. The address for the watchers is held to the
-// same rules: beyond the loopback it needs --token-file or --open.
-func (p *proxying) sockets(log *slog.Logger, token string) (l, watch net.Listener, err error) {
-	const metrics = "metrics"
-	passed, err := listen.Passed(metrics)
-	if err != nil {
-		return nil, nil, err
-	}
-	// CONNECT has to be able to leave the protocol, which HTTP/2 does not let it.
-	if l, err = p.listen(log, passed[""], p.address, token, "http/1.1"); err != nil {
-		return nil, nil, err
-	}
-	if p.watch != "" || passed[metrics] != nil {
-		if watch, err = p.listen(log, passed[metrics], p.watch, token, "h2", "http/1.1"); err != nil {
-			l.Close()
-			return nil, nil, err
-		}
-	}
-	p.warnOfShared(log)
-	listen.WarnIfShared(log, "--ca-key", p.caKey)
-	return l, watch, nil
 }
 
 // authority reads the CA of --ca, or returns nil without one: then tunnels are blind. A file that is not

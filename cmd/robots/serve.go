@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -113,9 +112,7 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 		return err
 	}
 	defer l.Close()
-	s.warnOfShared(v.Log)
 	v.Guard.Loopback = listen.IsLoopback(l)
-	slog.SetDefault(v.Log) // what the library says
 	g, err := s.openGate(v.Log)
 	if err != nil {
 		return err
