@@ -103,8 +103,8 @@ func lintCommand(a *shell.App) *cobra.Command {
 	for flag, words := range map[string][]string{
 		"fix":      {"all"},
 		"format":   {"text", "json", "sarif"},
-		"severity": {"info", "warning", "error"},
-		"fail-on":  {"info", "warning", "error"},
+		"severity": severities,
+		"fail-on":  severities,
 	} {
 		cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -118,16 +118,18 @@ func lintCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
+// severities are the names of those of package lint, by number.
+var severities = []string{lint.SeverityInfo: "info", lint.SeverityWarning: "warning", lint.SeverityError: "error"}
+
 // severity is the value of a flag that names one. pflag reads its default from of.
 func severity(of *lint.Severity) shell.Value {
 	return shell.Value{Text: func() string { return of.String() }, Read: func(name string) error {
-		for s := lint.SeverityInfo; s <= lint.SeverityError; s++ {
-			if s.String() == name {
-				*of = s
-				return nil
-			}
+		i := slices.Index(severities, name)
+		if i < 0 {
+			return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
 		}
-		return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
+		*of = lint.Severity(i)
+		return nil
 	}}
 }
 

@@ -108,7 +108,6 @@ wrong with them.
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetIn(a.In)
 	root.SetOut(help)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(shell.FlagError)

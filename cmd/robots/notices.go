@@ -31,31 +31,31 @@ func notices(out io.Writer, deps []*debug.Module) error {
 	goPath, _, _ := strings.Cut(cmp.Or(os.Getenv("GOPATH"), filepath.Join(os.Getenv("HOME"), "go")), string(filepath.ListSeparator))
 	cache := cmp.Or(os.Getenv("GOMODCACHE"), filepath.Join(goPath, "pkg", "mod"))
 	// The first is Go itself. WalkDir looks at the top of GOROOT alone, and into each folder of a module.
-	dirs := map[string]string{"Go " + runtime.Version(): os.Getenv("GOROOT")}
-	names := []string{"Go " + runtime.Version()} // the order, which the map has not: the same for each run
+	all := [][2]string{{"Go " + runtime.Version(), os.Getenv("GOROOT")}} // names and folders
 	for _, m := range deps {
 		if m.Replace != nil { // that is what was compiled; of a folder, it has no version
 			m = m.Replace
 		}
 		// The go command writes "!" and a small letter for each capital: some file systems cannot tell them apart.
 		if name := m.Path + "@" + m.Version; m.Version != "" && m.Version != "(devel)" { // else it is our own
-			names, dirs[name] = append(names, name), filepath.Join(cache, upper.ReplaceAllStringFunc(name, func(c string) string { return "!" + strings.ToLower(c) }))
+			dir := upper.ReplaceAllStringFunc(name, func(c string) string { return "!" + strings.ToLower(c) })
+			all = append(all, [2]string{name, filepath.Join(cache, dir)})
 		}
 	}
-	for i, name := range names {
-		found := 0
-		err := filepath.WalkDir(dirs[name], func(path string, d fs.DirEntry, err error) error {
+	for i, module := range all {
+		name, dir, found := module[0], module[1], 0
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && i == 0 && path != dirs[name]: // what is in the standard library has Go's
+			case d.IsDir() && i == 0 && path != dir: // what is in the standard library has Go's
 				return fs.SkipDir
 			case d.IsDir() || !notice.MatchString(d.Name()):
 				return nil
 			}
 			text, err := os.ReadFile(path)
 			found++
-			at, _ := filepath.Rel(dirs[name], path)
+			at, _ := filepath.Rel(dir, path)
 			fmt.Fprintf(out, "==== %s, %s\n\n%s\n\n", name, filepath.ToSlash(at), strings.TrimSpace(string(text)))
 			return err
 		})
