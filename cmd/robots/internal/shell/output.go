@@ -105,12 +105,11 @@ func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 // StatusOf is the exit status that v stands for. A refusal because robots.txt is unreachable is "could not
 // find out": the site has not said no. So is a question that was malformed, which has no reason.
 func StatusOf(v *answer.Verdict) int {
-	switch {
-	case v.Reason == answer.ReasonMalformed, v.Unreachable():
-		return ExitUnknown
-	case v.Allowed:
+	switch v.Outcome() {
+	case "allowed":
 		return ExitOK
-	default:
+	case "refused":
 		return ExitRefused
 	}
+	return ExitUnknown
 }
