@@ -54,12 +54,8 @@ With --as all, one answer of the server is read in every dialect, side by side.`
 		ValidArgsFunction: cobra.NoFileCompletions, // else shells offer the names of files
 		RunE:              shell.Runs(c.run),
 	}
-	site.AgentVar(cmd, &c.Asker)
-	site.DialectVar(cmd, &c.Asker, true) // here alone, all readings of an answer stand side by side
 	cmd.Flags().BoolVar(&c.Explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
-	site.UsesVar(cmd, &c.Asker)
-	site.AgreementsVar(cmd, &c.Asker)
-	c.Register(cmd)
+	c.Register(cmd, site.AgentVar, site.DialectsVar, site.UsesVar, site.AgreementsVar)
 	c.RegisterCache(cmd)
 	return cmd
 }

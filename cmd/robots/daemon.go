@@ -52,9 +52,8 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
 	f.Var(shell.Value{Text: func() string { return strings.ToLower(s.level.Level().String()) }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
-	s.Register(cmd)
+	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
 	s.RegisterCache(cmd)
-	site.AgreementsVar(cmd, &s.Asker)
 	// For a run that ends, no --cache means memory. One that runs on would ask each site anew after a restart.
 	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
 }

@@ -50,9 +50,8 @@ which disallows everything; a 4xx is an answer.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(g.run),
 	}
-	site.DialectVar(cmd, &g.Asker, false)
 	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, byte for byte")
-	g.Register(cmd)
+	g.Register(cmd, site.DialectVar)
 	return cmd
 }
 

@@ -98,8 +98,6 @@ func filterCommand(a *shell.App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(f.run),
 	}
-	site.AgentVar(cmd, &f.Asker)
-	site.DialectVar(cmd, &f.Asker, false)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.outputAt, "output", "o", "", "write what is allowed to this new `FILE`, not to standard output")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "let --output replace a file that exists")
@@ -108,11 +106,9 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
 	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	site.UsesVar(cmd, &f.Asker)
-	site.AgreementsVar(cmd, &f.Asker)
 	names := slices.Sorted(maps.Keys(failures))
 	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	f.Register(cmd)
+	f.Register(cmd, site.AgentVar, site.DialectVar, site.UsesVar, site.AgreementsVar)
 	f.RegisterCache(cmd)
 	return cmd
 }

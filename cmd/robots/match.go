@@ -73,7 +73,7 @@ For each there is one line of output in the same order, as --json writes it.`,
 	f.StringVar(&m.robots, "robots", "", "the robots.txt `FILE` to ask; - is standard input")
 	f.BoolVar(&m.jsonl, "jsonl", false, "read records that carry their own robots.txt from standard input")
 	site.AgentVar(cmd, &m.Asker)
-	site.DialectVar(cmd, &m.Asker, false)
+	site.DialectVar(cmd, &m.Asker)
 	return cmd
 }
 

@@ -109,8 +109,7 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 			return p.Emit(&out)
 		}),
 	}
-	site.AgentVar(cmd, &p.Asker)
-	p.Register(cmd)
+	p.Register(cmd, site.AgentVar)
 	return cmd
 }
 

@@ -99,8 +99,6 @@ func (p *proxying) command() *cobra.Command {
 		return p.run(ctx)
 	})
 	p.register(cmd, "127.0.0.1:3128")
-	site.AgentVar(cmd, &p.Asker)
-	site.DialectVar(cmd, &p.Asker, false)
 	site.UsesVar(cmd, &p.Asker)
 	f := cmd.Flags()
 	f.BoolVar(&p.obeys.Each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")

@@ -19,7 +19,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
 
 // server is "robots serve". Its fields but limits are flags. Each question may have an agent and a dialect of
@@ -78,8 +77,6 @@ func (s *server) command() *cobra.Command {
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		return s.run(ctx, cmd.Flags().Changed("trusted"))
 	})
-	site.AgentVar(cmd, &s.Asker)
-	site.DialectVar(cmd, &s.Asker, false)
 	f := cmd.Flags()
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},

@@ -92,9 +92,14 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-// DialectVar adds --as. all tells that it may be all of them, which only check can show side by side. A
-// mistake in the completion would mean that there is no such flag, and the tests complete it.
-func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
+// DialectVar adds --as.
+func DialectVar(cmd *cobra.Command, k *answer.Asker) { dialectVar(cmd, k, false) }
+
+// DialectsVar adds an --as that may be all of them, which only check can show side by side.
+func DialectsVar(cmd *cobra.Command, k *answer.Asker) { dialectVar(cmd, k, true) }
+
+// dialectVar is both. A mistake in the completion would mean that there is no such flag, and the tests complete it.
+func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	names := answer.DialectNames()
 	usage := "read robots.txt as this `DIALECT` does: " + strings.Join(names, ", ")
 	if all {
@@ -114,8 +119,11 @@ func DialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 // Flags are those of Register.
 var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent"}
 
-// Register adds the flags for the way to the server.
-func (n *Network) Register(cmd *cobra.Command) {
+// Register adds the flags for the way to the server, and those of more, such as AgentVar.
+func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *answer.Asker)) {
+	for _, add := range more {
+		add(cmd, &n.Asker)
+	}
 	f := cmd.Flags()
 	n.Headers = headerFlag{}
 	f.StringVarP(&n.UserAgent, "user-agent", "A", UserAgent, "the User-Agent `FIELD` to send")
@@ -128,7 +136,9 @@ func (n *Network) Register(cmd *cobra.Command) {
 		"take a login, a refusal (401, 403) or a page in place of robots.txt for unreachable, as a wall in front of the site may mean it")
 	f.FuncP("header", "H", "add this `FIELD` to requests to one site: \"SITE NAME: VALUE\", or @FILE with such lines", n.Headers.Set)
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
-	n.Signing.register(cmd)
+	f.StringVar(&n.Signing.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
+	f.StringVar(&n.Signing.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
+	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
 }
 
 // Get makes a request for a page, by the name of --user-agent. It is not signed yet, and has no field of

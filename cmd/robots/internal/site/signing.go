@@ -14,21 +14,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // signing is --sign-key and --sign-agent.
 type signing struct{ Key, Agent string }
-
-func (s *signing) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
-	f.StringVar(&s.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
-	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
-}
 
 // Signer returns what signs requests; nil without --sign-key.
 func (s *signing) Signer() (*sign.Signer, error) {
