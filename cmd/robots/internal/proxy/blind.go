@@ -24,7 +24,8 @@ import (
 // long. Once the client has been told that the tunnel is there, a refusal can only close it, and is counted
 // and logged.
 func (s *Server) blind(w http.ResponseWriter, r *http.Request, to Target) {
-	if !s.enter(w, r) {
+	if !s.underway.Take() {
+		s.answer(w, r, busy())
 		return
 	}
 	defer s.underway.Free()

@@ -49,7 +49,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	// A host that the CA may not speak for is one without a CA.
 	case err != nil && !errors.Is(err, ErrNotPermitted):
 		s.refuse(w, r, err)
-	case leaf != nil || to.plain():
+	case leaf != nil || to.Port == 80: // HTTP without TLS is what that port is for
 		s.open(w, r, to, leaf)
 	default:
 		s.blind(w, r, to)
@@ -244,9 +244,6 @@ func isName(host string) bool {
 
 // String is the authority in its canonical form.
 func (t Target) String() string { return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))) }
-
-// plain reports whether HTTP without TLS is what the port is for.
-func (t Target) plain() bool { return t.Port == 80 }
 
 // errPort: what listens there does not speak HTTP, but may take a request for its own protocol.
 var errPort = errors.New("the port is not one of the web's")

@@ -219,9 +219,11 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// pass sends a request on, if there is a place for it. It is the only way to the gate.
+// pass sends a request on, if there is a place for it. It is the only way to the gate. A blind tunnel takes a place, too,
+// but none whose requests are seen: each of them does.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
-	if !s.enter(w, r) {
+	if !s.underway.Take() {
+		s.answer(w, r, busy())
 		return
 	}
 	defer s.underway.Free()
@@ -235,16 +237,6 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.forward(w, r)
 	}
-}
-
-// enter takes a place for a request or a blind tunnel, which the caller gives back. If there is none, it answers
-// so. A tunnel whose requests are seen takes none: each of them does.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
-	ok := s.underway.Take()
-	if !ok {
-		s.answer(w, r, busy())
-	}
-	return ok
 }
 
 // forward sends r on. Neither body may stall: each piece of one has Limits.Patience.
