@@ -66,17 +66,15 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 			v.turns.Bounded.Free()
 		}
 	}()
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	ending := web.Unavailable("the service is ending")
-	defer context.AfterFunc(v.draining, func() { cancel(ending) })()
-	// An error here is that of the question, of a client that has gone, or of the service that ends: the last
-	// has the cause that was given above.
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(v.draining, cancel)()
+	// An error here is that of the question, of a client that has gone, or of the service that ends.
 	var answer *turnAnswer
 	answer, turn, err = v.take(ctx, q, wait)
 	switch {
-	case err != nil && context.Cause(ctx) == error(ending):
-		return ending
+	case err != nil && v.draining.Err() != nil:
+		return web.Unavailable("the service is ending")
 	case err != nil:
 		return err
 	}
