@@ -142,12 +142,10 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 // line, where crawlers end it, shows as an escape.
 func printFile(out *shell.Output, text string) {
 	for l := range strings.Lines(text) {
-		for i, part := range strings.Split(strings.TrimRight(l, "\r\n"), "\t") {
-			if i > 0 {
-				out.WriteByte('\t')
-			}
-			out.WriteString(answer.Visible(part))
+		parts := strings.Split(strings.TrimRight(l, "\r\n"), "\t")
+		for i, part := range parts {
+			parts[i] = answer.Visible(part)
 		}
-		out.WriteByte('\n')
+		fmt.Fprintln(out, strings.Join(parts, "\t"))
 	}
 }
