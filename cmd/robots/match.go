@@ -145,7 +145,7 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	}
 }
 
-// lines answers for what is on each line, which what names. Each batch is answered by a function of its own.
+// lines answers for each line. what says what is on them. Each batch is answered by a function of its own.
 func (m *matcher) lines(ctx context.Context, what string, maxLine int, answerer func() func(*shell.Output, shell.Line)) error {
 	shell.Typed(m.In, m.Err, what)
 	lines := shell.LineFilter[*shell.Output]{MaxLine: maxLine, Write: m.Emit}
