@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -72,7 +73,7 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	if q.Asker, err = v.asker(agent, as); err != nil {
 		return q, err
 	}
-	if q.url, q.origin, err = siteOf("url", text); err != nil {
+	if q.url, q.origin, err = originOf("url", text); err != nil {
 		return q, err
 	}
 	from := v.gate.Cache
@@ -80,7 +81,10 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 		from = v.files
 	}
 	if q.result, err = v.get(site.Ended, from, q.origin, q.Dialect); err == nil {
-		return q, nil
+		return q, nil // of a URL that nothing would send, judge tells
+	}
+	if err = sendable(q.url); err != nil {
+		return q, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
@@ -107,6 +111,9 @@ func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
 	return verdicts, nil
 }
 
+// outputs are used again: one takes more memory than all else that is made for an answer.
+var outputs = sync.Pool{New: func() any { return new(shell.Output) }}
+
 // decide answers GET /v1/decide with what "robots check --json" writes.
 func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	q, err := v.about(r.Context(), query.Get("url"), query.Get("agent"), query.Get("as"))
@@ -125,7 +132,9 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	if err != nil {
 		return err
 	}
-	var out shell.Output
+	out := outputs.Get().(*shell.Output)
+	defer outputs.Put(out)
+	out.Reset()
 	for _, verdict := range verdicts {
 		out.Verdict(verdict)
 	}

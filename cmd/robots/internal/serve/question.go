@@ -68,19 +68,33 @@ func malformedIn(query string) string {
 }
 
 // siteOf reads a URL and its origin. One that nothing would send is a problem here already: its site must not have a
-// visit for a typing error. Every other one has a decision by an empty policy.
+// visit for a typing error.
 func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
+	u, o, err := originOf(name, text)
+	if err == nil {
+		err = sendable(u)
+	}
+	return u, o, err
+}
+
+// originOf is siteOf for a site that is visited only after sendable was asked.
+func originOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
-	if err == nil {
-		_, err = client.DecideWith(&policy.Policy{}, "*", u)
-	}
 	if err != nil {
 		return nil, o, noOrigin(err)
 	}
 	return u, o, nil
+}
+
+// sendable is the problem of a URL that nothing would send, or nil. Every other one has a decision by an empty policy.
+func sendable(u *url.URL) error {
+	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
+		return noOrigin(err)
+	}
+	return nil
 }
 
 // noOrigin is the problem of a URL: 422, as the parameter is there and what it says cannot be asked about.
