@@ -46,8 +46,8 @@ func parameters(raw string, names ...string) (url.Values, error) {
 		switch {
 		case !slices.Contains(names, name):
 			return nil, web.BadParameter(answer.Brief(name),
-				"no parameter is called %s: they are %s. In the value of another, write & as %%26",
-				answer.Quoted(name), strings.Join(names, ", "))
+				"no parameter is called %s: there are %s. In the value of another, write & as %%26",
+				answer.Quoted(name), cmp.Or(strings.Join(names, ", "), "none"))
 		case len(values) > 1:
 			return nil, web.BadParameter(name, "%s is given %d times", name, len(values))
 		}

@@ -127,7 +127,7 @@ func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *ans
 	f := cmd.Flags()
 	n.Headers = headerFlag{}
 	f.StringVarP(&n.UserAgent, "user-agent", "A", UserAgent, "the User-Agent `FIELD` to send")
-	f.DurationVar(&n.Timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt, with redirects and retries")
+	f.DurationVar(&n.Timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt or other file, with redirects and retries")
 	f.StringArrayVar(&n.ConnectTo, "connect-to", nil,
 		"connect as `FROM:TO` says, in curl's syntax HOST1:PORT1:HOST2:PORT2: an empty HOST1 or PORT1 matches any, "+
 			"an empty HOST2 or PORT2 changes nothing. No proxy is used")

@@ -37,7 +37,8 @@ func (g *Guard) CheckHost(r *http.Request) *Problem {
 	if isLoopback(host) || slices.ContainsFunc(g.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return nil
 	}
-	return NewProblem(http.StatusMisdirectedRequest, "host", "the Host field names another host: see --host")
+	return NewProblem(http.StatusMisdirectedRequest, "host",
+		"the Host field is %.60q: ask under a loopback address, localhost or, of serve, a name of --host", r.Host)
 }
 
 // CheckToken is CheckHost for the token. It sets the field that a 401 must have (RFC 9110 §15.5.2).
