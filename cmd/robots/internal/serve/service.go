@@ -31,7 +31,7 @@ type Service struct {
 	Limits       Limits
 	Log          *slog.Logger
 	Guard        web.Guard
-	Trusted      Gateways
+	Trusted      web.Gateways
 	Gateways     bool          // /authz may be asked under any Host
 	Private      bool          // sites in private networks are asked too
 	TurnTime     time.Duration // for a turn to end, or it gives its place back

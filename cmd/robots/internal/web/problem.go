@@ -1,5 +1,5 @@
 // Package web is what programs that answer over HTTP have in common. It knows nothing of robots.txt: problem
-// documents (RFC 9457), who may ask, deadlines for slow clients, and room for what they send.
+// documents (RFC 9457), who may ask, deadlines for slow clients, room for what they send, and what gateways ask about.
 package web
 
 import (
