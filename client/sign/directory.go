@@ -237,8 +237,9 @@ func (m members) key() (id string, key crypto.PublicKey, err error) {
 			exponent.Bit(0) == 0 || exponent.BitLen() < 2 {
 			return "", nil, errors.New("its n and e are no RSA key of 2048 to 8192 bits")
 		}
-		sum := sha256.Sum256([]byte(`{"e":"` + m.text("e") + `","kty":"RSA","n":"` + m.text("n") + `"}`))
-		id, key = base64.RawURLEncoding.EncodeToString(sum[:]), &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}
+		text := base64.RawURLEncoding.EncodeToString // of the key, whose text in the directory may have zeros in front
+		sum := sha256.Sum256([]byte(`{"e":"` + text(exponent.Bytes()) + `","kty":"RSA","n":"` + text(modulus.Bytes()) + `"}`))
+		id, key = text(sum[:]), &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}
 	}
 	return id, key, nil
 }

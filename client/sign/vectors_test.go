@@ -240,9 +240,11 @@ func TestTheTestKeysOfTheRFCAreLeftOut(t *testing.T) {
 		if id == "" {
 			jwk, keyID = `{"kty":"RSA","e":"AQAB","n":"`+testKeyRSA+`"}`, "BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo"
 		}
-		keys, err := ReadKeys([]byte(`{"keys":[` + jwk + `,` + good + `]}`))
-		if keys[keyID] != nil || len(keys) != 1 || err == nil || !strings.Contains(err.Error(), keyID) || !strings.Contains(err.Error(), section) {
-			t.Errorf("§%s: keys %v, error %v", section, keys, err)
+		for _, jwk := range []string{jwk, strings.Replace(jwk, `"AQAB"`, `"AAEAAQ"`, 1), strings.Replace(jwk, `"n":"`, `"n":"\n`, 1)} { // other texts of a key
+			keys, err := ReadKeys([]byte(`{"keys":[` + jwk + `,` + good + `]}`))
+			if keys[keyID] != nil || len(keys) != 1 || err == nil || !strings.Contains(err.Error(), keyID) || !strings.Contains(err.Error(), section) {
+				t.Errorf("§%s: keys %v, error %v", section, keys, err)
+			}
 		}
 	}
 }
