@@ -103,10 +103,11 @@ func canonicalHost(host string) (string, error) {
 	return name, nil
 }
 
-// canonicalIPv6 distinguishes an IPv4-mapped address from the IPv4 address, as URLs do.
+// canonicalIPv6 distinguishes an IPv4-mapped address from the IPv4 address, as URLs do. With its zone, whose length
+// nothing else bounds, an address is no longer than a name.
 func canonicalIPv6(host string) (string, error) {
 	addr, err := netip.ParseAddr(host[1 : len(host)-1])
-	if err != nil || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
+	if err != nil || len(host) > maxName || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
 		return "", fmt.Errorf("host %q is not an IPv6 address in brackets", cut(host))
 	}
 	var buf [64]byte

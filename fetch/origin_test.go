@@ -83,6 +83,8 @@ var siteOf = []struct{ name, url, origin string }{
 	{"IPv4-mapped in hexadecimal", "http://[::ffff:c000:201]/", "http://[::ffff:192.0.2.1]"},
 	{"IPv4", "http://192.0.2.1/", "http://192.0.2.1"},
 	{"zone", "http://[FE80::1%25eth0]/", "http://[fe80::1%eth0]"},
+	{"zone of 244", "http://[fe80::%25" + strings.Repeat("a", 244) + "]/", "http://[fe80::%" + strings.Repeat("a", 244) + "]"},
+	{"zone of 245", "http://[fe80::%25" + strings.Repeat("a", 245) + "]/", ""},
 	{"zone with a space", "http://[fe80::1%25a%20b]/", ""},
 	{"IPv4 with trailing dot", "http://192.0.2.1./", "http://192.0.2.1"},
 	{"IPv4 short", "http://127.1/", ""},
