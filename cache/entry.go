@@ -113,9 +113,9 @@ func (e *entry) know(old *entry, agent string) {
 }
 
 // joins notes in an entry for all that memory has, and the Store may have, a place of a User-Agent
-// beside it.
+// beside it. One of another kind says nothing about those of this.
 func (e *entry) joins(other *entry) {
-	if e.is(single) || !other.is(single) {
+	if e.kind != other.kind || e.is(single) || !other.is(single) {
 		return
 	}
 	e.flags.Or(apart | varies)

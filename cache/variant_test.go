@@ -439,6 +439,32 @@ func TestKindsOfSourcesShareNothing(t *testing.T) {
 	}
 }
 
+// That memory has an answer for a User-Agent in one kind says nothing about another kind: who asks there has an end.
+func TestAVariantOfAnotherKindHoldsUpNoOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		reads := 0
+		c := &cache.Cache{Store: &memStore{before: func(_ context.Context, call string) error {
+			if reads++; reads > 100 {
+				cancel() // a loop would have no end
+			}
+			return nil
+		}}}
+		defer closeCache(t, c)
+		for _, kind := range []fetch.Kind{1, 0, 1} {
+			r := rules("/all")
+			if kind == 1 {
+				r = rules("/a", "Vary", "User-Agent")
+			}
+			src := told("a", r)
+			src.Kind = kind
+			if got, err := c.Get(ctx, origin(t, "https://a.example"), src); err != nil || got.Policy.String() != r.Policy.String() {
+				t.Errorf("kind %v: %s, %v", kind, brief(got), err)
+			}
+		}
+	})
+}
+
 // The places of one origin share the bound of one origin.
 func TestVariantsOfOneOriginShareItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
