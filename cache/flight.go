@@ -257,6 +257,9 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 		return nil, a.err
 	case unasked(a.result):
 		stored.release()
+		if s != nil {
+			c.publish(o, s, a.at, src) // that the Store was asked for this User-Agent is new, or its callers would fly again at once
+		}
 		return c.terms.newest(a.state, a.at), nil
 	}
 	var landed error

@@ -78,3 +78,26 @@ func keptNowhere(t *testing.T, refused func() *fetch.Result) {
 		}
 	})
 }
+
+// Who finds the copy of another User-Agent, and a proxy that refuses, asks once: there is no pause before the next.
+func TestARefusalOfAProxyIsNotAskedForAgainAtOnce(t *testing.T) {
+	for _, outage := range []cache.Outage{cache.LastGood, cache.Strict} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c, o, asked := &cache.Cache{Store: new(memStore), NoRefresh: true, Outage: outage}, origin(t, "https://a.example"), 0
+			defer closeCache(t, c)
+			c.Get(ctx, o, told("b", rules("/all", "Cache-Control", "max-age=60")))
+			time.Sleep(time.Hour)
+			src := &cache.Source{UserAgent: "a", Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				if asked++; asked > 9 {
+					cancel() // a loop would have no end
+				}
+				return &fetch.Result{Policy: policy.Unreachable(), StatusCode: 407, Time: time.Now(), Err: errors.New("of a proxy")}, nil
+			}}
+			if r, err := c.Get(ctx, o, src); err != nil || (r.Err == nil) != (outage == cache.LastGood) || asked != 1 {
+				t.Errorf("%v: %s, %v, asked %d times", outage, brief(r), err, asked)
+			}
+		})
+	}
+}
