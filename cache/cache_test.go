@@ -73,7 +73,7 @@ func brief(r *fetch.Result) string {
 
 // sourceOf is what a Fetcher brings.
 func sourceOf(f *fetch.Fetcher) *cache.Source {
-	return &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent, Dialect: f.Dialect}
+	return &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent, Dialect: f.Dialect, Kind: f.Kind()}
 }
 
 func (s *site) count() int {

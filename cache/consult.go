@@ -139,7 +139,7 @@ func (c *Cache) readOwn(o place, look backing.Look, now time.Time) (*state, erro
 	if rec == nil || !rec.usable(o, now) {
 		return nil, err
 	}
-	s, _ := rec.state(&c.terms, body, o.dialect, c.draw)
+	s, _ := rec.state(&c.terms, body, o.kind, c.draw)
 	return s, nil
 }
 
@@ -153,7 +153,7 @@ func (c *Cache) compare(o place, s *state, look backing.Look, src *Source) (foun
 		rec, found.unread = nil, true
 	}
 	if rec != nil && rec.adds(s) {
-		theirs, whole := rec.state(&c.terms, body, o.dialect, c.draw)
+		theirs, whole := rec.state(&c.terms, body, o.kind, c.draw)
 		s = s.merged(theirs)
 		found.unread = found.unread || !whole // of use to others: a failure must not displace it
 	}

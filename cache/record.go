@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -174,12 +175,13 @@ func (rec *record) isFileOf(s *state) bool {
 	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File && rec.Answer.Written == nil
 }
 
-// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked
+// state reads the record for a kind of callers, under the settings of this cache. Lifetimes are worked
 // out from the header, within the bounds of the cache. So neither they nor the policy can be
 // forged to say more than a server could. s is nil if nothing can be read. whole reports
 // whether the answer could be read, if there is one.
-func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, hi float64) float64,
+func (rec *record) state(t *terms, body []byte, k kind, draw func(lo, hi float64) float64,
 ) (s *state, whole bool) {
+	d := k.dialect
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
 		if !a.File || a.Written != nil && *a.Written != d {
@@ -189,7 +191,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect, draw func(lo, 
 			StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
 			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
 		}, d)
-		if failed(r) {
+		if failed(r) || strings.Contains(k.fetcher.String(), " walls") && r.Wall() != "" { // to this dialect
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)

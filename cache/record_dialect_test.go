@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,4 +168,26 @@ type loaded struct{ *fetch.Result }
 
 func (l *loaded) load(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 	return l.Result, nil
+}
+
+// What is a file to one dialect, and a page without rules to another, is a wall to that one, and no permission.
+func TestAFileInAStoreMayBeAWallToADialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const page = "<p>\nUser-agent: a\n\nDisallow: /b\n" // to some, a blank line ends a group
+		for _, other := range []policy.Dialect{policy.Yandex, policy.Original} {
+			store := new(memStore)
+			for _, d := range []policy.Dialect{policy.RFC9309, other} {
+				c := &cache.Cache{Store: store, Logger: quiet}
+				r, err := c.Get(t.Context(), origin(t, "https://a.example"), sourceOf(&fetch.Fetcher{
+					Dialect: d, Retries: -1, ObeyWalls: true, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+						return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: header(), Request: req, Body: io.NopCloser(strings.NewReader(page))}, nil
+					}),
+				}))
+				if err != nil || (r.Err != nil) != (d == other) {
+					t.Errorf("%v: %s, %v", d, brief(r), err)
+				}
+				closeCache(t, c)
+			}
+		}
+	})
 }
