@@ -129,7 +129,8 @@ type Pacer struct {
 // Wait waits until a request for u may start. The turn is for u: the next request for u through a
 // Transport with this Pacer uses it, if it comes within ten seconds. Such a request starts at
 // once, unless another has started or ended since, or the site has asked for a pause. No request
-// for another URL uses the turn, such as the next hop of a redirect.
+// for another URL uses the turn, such as the next hop of a redirect, nor one whose Host names
+// another origin than u (see fetch.OriginOfRequest).
 //
 // A turn need not be used: once the delay has passed, the next one is given. So Wait also works
 // without a Transport. It then spaces the starts, but sees no ends and no answers.
