@@ -8,7 +8,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -191,7 +190,8 @@ func (rec *record) state(t *terms, body []byte, k kind, draw func(lo, hi float64
 			StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
 			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
 		}, d)
-		if failed(r) || strings.Contains(k.fetcher.String(), " walls") && r.Wall() != "" { // to this dialect
+		walls := (&fetch.Fetcher{ObeyWalls: true}).Kind()
+		if failed(r) || k.fetcher&walls != 0 && r.Wall() != "" { // to this dialect
 			whole = false
 		} else {
 			s = t.answeredWith(r, a.Received, draw)
