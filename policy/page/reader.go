@@ -91,7 +91,8 @@ func (r *Reader) Close() error {
 // from Body to w directly.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	r.start()
-	if written, err = io.Copy(w, watched{r}); err != nil || r.Body == nil {
+	from := watched{reader: r}
+	if written, err = io.Copy(w, &from); err != nil || from.ended || r.Body == nil {
 		return written, err
 	}
 	n, err := io.Copy(w, r.Body)
@@ -99,13 +100,18 @@ func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 }
 
 // watched is the part of a Body that is looked at.
-type watched struct{ reader *Reader }
+type watched struct {
+	reader *Reader
+	ended  bool // Body has: it may not like to be read again
+}
 
-func (w watched) Read(p []byte) (int, error) {
+func (w *watched) Read(p []byte) (n int, err error) {
 	if w.reader.passing {
 		return 0, io.EOF
 	}
-	return w.reader.Read(p)
+	n, err = w.reader.Read(p)
+	w.ended = err == io.EOF
+	return n, err
 }
 
 // Rules returns the statements of Header and those of the meta elements that have been

@@ -47,6 +47,30 @@ func TestReaderZeroValue(t *testing.T) {
 	}
 }
 
+// endsOnce is a body that may have closed itself at its end.
+type endsOnce struct {
+	io.ReadCloser
+	ended bool
+}
+
+func (b *endsOnce) Read(p []byte) (n int, err error) {
+	if b.ended {
+		return 0, io.ErrClosedPipe
+	}
+	n, err = b.ReadCloser.Read(p)
+	b.ended = err == io.EOF
+	return n, err
+}
+
+func TestReaderReadsNothingBehindTheEnd(t *testing.T) {
+	for _, text := range []string{"", "<p>", noindex, "<body>" + noindex} {
+		r := &page.Reader{Body: &endsOnce{ReadCloser: body(text)}, HeadOnly: true}
+		if n, err := r.WriteTo(io.Discard); n != int64(len(text)) || err != nil {
+			t.Errorf("%q: got %d, %v, want all of it", text, n, err)
+		}
+	}
+}
+
 func TestReaderScansHTMLOnly(t *testing.T) {
 	for _, tt := range []struct {
 		contentType string
