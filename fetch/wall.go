@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
@@ -40,17 +38,18 @@ func (r *Result) Wall() string {
 // isPage reports whether the Body begins as a page and has no rules. A page that shows what its visitor
 // sent may have a name in a User-agent line.
 func (r *Result) isPage() bool {
-	if !bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) || r.Policy.Reason() == policy.ReasonUnreachable {
+	if !bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) {
 		return false
 	}
-	_, name, _ := strings.Cut("\n"+r.Policy.String(), "\nUser-agent: ") // rules end the list of names: the first has some
-	name, _, _ = strings.Cut(name, "\n")
-	for _, token := range []string{name, "*"} { // to Yandex, a blank line ends it, too
-		if slices.Collect(r.Policy.Group(token).Rules()) != nil {
-			return false
-		}
+	text := "\n" + r.Policy.String()
+	if strings.Contains(text, "\nAllow: ") || strings.Contains(text, "\nDisallow: ") {
+		return false
 	}
-	return true
+	// A group without rules has an empty Disallow there, too. Rules end the list of names, so the first name has them, but
+	// not where a blank line ends it, too.
+	_, name, _ := strings.Cut(text, "\nUser-agent: ")
+	name, _, _ = strings.Cut(name, "\n")
+	return slices.Collect(r.Policy.Group(name).Rules()) == nil
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.

@@ -24,6 +24,7 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{200, "<!-- ours -->\nUser-agent: *\nDisallow: /private/\n", nil, ""},
 		{200, "<!-- ours -->\nUser-agent: ExampleBot/1.0\nDisallow:\n", nil, ""},
 		{200, "<!-- ours -->\nUser-agent: ExampleBot\n\nUser-agent: *\nDisallow: /private/\n", nil, ""},
+		{200, "<!-- ours -->\nUser-agent: ExampleBot\n\nUser-agent: other\nDisallow: /private/\n", nil, ""},
 		{200, "", []string{"Content-Type", "text/html"}, ""},
 		{200, "Sitemap: http://a.example/map.xml\n", []string{"Content-Type", "text/html"}, ""},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
