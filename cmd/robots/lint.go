@@ -310,10 +310,7 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	defer cancel()
 	// The gate adds what /robots.txt was asked with: fields of --header, and a signature. A redirect is not
 	// followed: sites that answer everything with a page mostly redirect there. Whether it has rules shows at once.
-	res, body, _ := l.Read(ctx, g, u.String(), 64<<10)
-	if res == nil || res.StatusCode != http.StatusOK {
-		return nil
-	}
+	_, body, _ := l.Read(ctx, g, u.String(), 64<<10)
 	return body
 }
 

@@ -152,7 +152,7 @@ func (n *Network) Get(ctx context.Context, url string) (*http.Request, error) {
 }
 
 // Read sends the request of Get by via, and returns the answer with the beginning of its body, most bytes at the most.
-// There may be both an answer and an error: of a body that broke off.
+// There may be both an answer and an error: of a body that broke off. No body is waited for but that of a 200.
 func (n *Network) Read(ctx context.Context, via http.RoundTripper, url string, most int64) (*http.Response, []byte, error) {
 	req, err := n.Get(ctx, url)
 	if err != nil {
@@ -163,6 +163,9 @@ func (n *Network) Read(ctx context.Context, via http.RoundTripper, url string, m
 		return nil, nil, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return res, nil, nil
+	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, most))
 	return res, body, err
 }

@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -26,6 +28,27 @@ func answeringGate() *Gate {
 	g := &Gate{Transport: &client.Transport{Fetcher: new(fetch.Fetcher), Cache: new(cache.Cache)}}
 	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers)
 	return g
+}
+
+// unread is a body that must not be waited for.
+type unread struct {
+	io.ReadCloser
+	t *testing.T
+}
+
+func (b unread) Read([]byte) (int, error) {
+	b.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+func TestReadTakesTheBodyOfA200Alone(t *testing.T) {
+	via := roundtrip.Func(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusNotFound, Body: unread{http.NoBody, t}}, nil
+	})
+	res, body, err := new(Network).Read(t.Context(), via, "http://a.example/", 1)
+	if err != nil || res.StatusCode != http.StatusNotFound || body != nil {
+		t.Errorf("got %v, %q, %v", res, body, err)
+	}
 }
 
 // A subcommand that has no use for them on some arguments asks for each.
