@@ -123,14 +123,21 @@ func parameters(component httpsfv.Item) (key string, ofRequest bool, err error) 
 // derived returns a component that is no field (RFC 9421 §2.2).
 func (m *message) derived(name string) (string, error) {
 	path, query, _ := strings.Cut(m.target, "?")
-	value, ok := map[string]string{
-		"@method": m.method, "@scheme": m.scheme, "@authority": m.authority,
-		"@target-uri": m.scheme + "://" + m.authority + m.target, "@path": path, "@query": "?" + query,
-	}[name]
-	if !ok {
-		return "", errors.New("it is not known here")
+	switch name {
+	case "@method":
+		return m.method, nil
+	case "@scheme":
+		return m.scheme, nil
+	case "@authority":
+		return m.authority, nil
+	case "@target-uri":
+		return m.scheme + "://" + m.authority + m.target, nil
+	case "@path":
+		return path, nil
+	case "@query":
+		return "?" + query, nil
 	}
-	return value, nil
+	return "", errors.New("it is not known here")
 }
 
 // memberOf returns one member of a Dictionary field (RFC 9421 §2.1.2).
