@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
@@ -62,9 +63,9 @@ func (l *Line) Matches() bool {
 func (l *Line) FieldAt() int { return strings.Index(l.Text, l.Field) }
 
 // With returns the line as it would read with another value, its field spelt as
-// usual. A comment is left out.
+// usual if it is known. A comment is left out.
 func (l *Line) With(value string) string {
-	return strings.TrimRight(FieldName(l.Meant)+": "+value, " ")
+	return strings.TrimRight(cmp.Or(FieldName(l.Meant), l.Field)+": "+value, " ")
 }
 
 // AgentName returns the product token that a user-agent line names, in lower case:
