@@ -156,7 +156,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	}
 	const enough = 1<<20 + 1 // a Reader scans a MiB, and tells that there was more
 	if _, err := io.CopyN(io.Discard, resp.Body, enough); err != nil && err != io.EOF {
-		return nil, err
+		return nil, &url.Error{Op: "Get", URL: s.url.Redacted(), Err: err} // as Do says it
 	}
 	s.rules = body.Rules()
 	// An error page says nothing about the use of the page that is not there. Else the header goes first: of
