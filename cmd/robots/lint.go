@@ -297,6 +297,9 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if l.fix != "" && (a.StatusCode < 200 || a.StatusCode > 299) {
 		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
 	}
+	if l.fix != "" && a.Truncated {
+		return r, fmt.Errorf("%s is longer than %d bytes: its rest would be lost", a.URL, fetch.MaxBytes)
+	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 

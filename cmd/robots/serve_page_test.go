@@ -451,6 +451,13 @@ func TestPageHelps(t *testing.T) {
 			t.Errorf("%s: %s %q: %q, want %q", question, res.Status, name, fixed, want)
 		}
 	}
+	v = startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(bytes.Repeat([]byte("DISALLOW: /long\n"), 40_000))
+	}))
+	res, said := v.do("POST", "/repaired", formOf("site", "http://a.example"), "Content-Type: application/x-www-form-urlencoded")
+	if res.StatusCode != 413 || !strings.Contains(said, "512000 bytes") {
+		t.Errorf("a file that is not read to its end: %s %.200q", res.Status, said)
+	}
 }
 
 // What a page shows is asked for, too; the page itself is read only if the service may.

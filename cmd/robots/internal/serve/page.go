@@ -128,6 +128,10 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		if res.Truncated {
+			return web.NewProblem(http.StatusRequestEntityTooLarge, "size",
+				"%s is longer than %d bytes: its rest would be lost", o.RobotsURL(), fetch.MaxBytes)
+		}
 		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
 			return err
 		}
