@@ -283,7 +283,7 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if err != nil {
 		return r, err
 	}
-	if res.StatusCode == 0 || res.StatusCode/100 == 2 && res.Err != nil { // the second is no file, nor an empty one
+	if !answer.HasServed(res) {
 		return r, res.Err
 	}
 	if res.Err != nil {

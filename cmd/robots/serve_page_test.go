@@ -451,12 +451,18 @@ func TestPageHelps(t *testing.T) {
 			t.Errorf("%s: %s %q: %q, want %q", question, res.Status, name, fixed, want)
 		}
 	}
-	v = startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v = startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Host, "broken.") {
+			w.Header().Set("Content-Encoding", "br")
+		}
 		w.Write(bytes.Repeat([]byte("DISALLOW: /long\n"), 40_000))
 	}))
 	res, said := v.do("POST", "/repaired", formOf("site", "http://a.example"), "Content-Type: application/x-www-form-urlencoded")
 	if res.StatusCode != 413 || !strings.Contains(said, "512000 bytes") {
 		t.Errorf("a file that is not read to its end: %s %.200q", res.Status, said)
+	}
+	if _, doc = v.page("GET", "?site=http://broken.example", ""); strings.Contains(doc.text(), "the file is empty") {
+		t.Errorf("a file that could not be read is an empty one: %q", doc.text())
 	}
 }
 

@@ -147,6 +147,12 @@ func Linted(name string, text []byte) lint.Report {
 	return lint.Report{Name: name, Findings: append(lint.Name(name), lint.File(text)...), Text: text}
 }
 
+// HasServed reports whether res can be judged. What did not answer served nothing, and a file that could not be read
+// is not an empty one.
+func HasServed(res *fetch.Result) bool {
+	return res.StatusCode != 0 && (res.StatusCode/100 != 2 || res.Err == nil)
+}
+
 // Served is res as package lint judges it.
 func Served(o fetch.Origin, res *fetch.Result) lint.Answer {
 	return lint.Answer{

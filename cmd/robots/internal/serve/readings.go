@@ -45,8 +45,7 @@ func (a *pageAnswer) site(
 		a.readings = append(a.readings, pageReading{r, came(o, r.Result)})
 	}
 	a.Came = newCame(a.reading(a.dialect))
-	// What did not answer served nothing that could be judged.
-	if res.StatusCode != 0 {
+	if answer.HasServed(res) {
 		served := answer.Served(o, res)
 		a.lint(len(res.Body), served.Findings)
 	}
