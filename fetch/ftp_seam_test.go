@@ -63,6 +63,40 @@ func ftpInMemory(control, data string, says map[string]string) *http.Transport {
 	}}
 }
 
+// A turn may be lost while a connection is made. No more is sent then, but a goodbye to who was greeted.
+func TestFTPLostTurns(t *testing.T) {
+	for port, want := range map[string]string{"21": "", "2000": "USER PASS TYPE EPSV QUIT ", "none": "USER PASS TYPE EPSV RETR QUIT "} {
+		synctest.Test(t, func(t *testing.T) {
+			var lost error
+			var sent strings.Builder
+			memory := ftpInMemory("192.0.2.1:21", "", nil)
+			tr := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if strings.HasSuffix(addr, ":"+port) {
+					lost = errors.New("turn lost")
+				}
+				c, err := memory.DialContext(ctx, network, addr)
+				return noted{c, &sent}, err
+			}}
+			ctx := fetch.WithTurns(t.Context(), func() error { return lost }, func(*url.URL, int, time.Time) error { return lost })
+			r, err := (&fetch.Fetcher{Transport: tr, FTP: true}).Fetch(ctx, originOf(t, "ftp://a.example"), nil)
+			if err != nil || (r.Err == nil) != (lost == nil) || sent.String() != want {
+				t.Errorf("lost at port %s: %v, %v after %q, want %q", port, r, err, &sent, want)
+			}
+		})
+	}
+}
+
+// noted notes the verb of each command.
+type noted struct {
+	net.Conn
+	sent *strings.Builder
+}
+
+func (c noted) Write(p []byte) (int, error) {
+	c.sent.WriteString(string(p[:4]) + " ")
+	return c.Conn.Write(p)
+}
+
 // Wherever the server is when the caller gives up, Fetch returns at once, and nothing of it
 // is left: a bubble waits for its goroutines.
 func TestFTPEndsWithItsContext(t *testing.T) {

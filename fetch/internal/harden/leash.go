@@ -183,6 +183,10 @@ func Dial(ctx context.Context, t *http.Transport, addr string) (net.Conn, error)
 	}
 	c := conn.(*leashedConn)
 	c.once.Do(func() { close(c.wrote) })
+	if err := l.late(); err != nil {
+		c.Close()
+		return nil, Final(err.Error())
+	}
 	return c, nil
 }
 
