@@ -32,14 +32,16 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 		}
 	}
 	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own}
-	if err := g.ask(req.Context(), req, &r); err != nil {
+	ctx, stop := untilCancel(req)
+	defer stop()
+	if err := g.ask(ctx, req, &r); err != nil {
 		return nil, r.origin, nil, err
 	}
 	if !r.Allowed {
 		return nil, r.origin, nil, g.refusal(req, &r, nil, nil)
 	}
 	if r.late || r.agreement != nil && r.agreement.over(time.Now()) {
-		if err := g.stillAllowed(req.Context(), req, r.agreement); err != nil {
+		if err := g.stillAllowed(ctx, req, r.agreement); err != nil {
 			return nil, r.origin, nil, err
 		}
 	}

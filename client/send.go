@@ -65,7 +65,9 @@ func (g *gate) sendAtOnce(req, out *http.Request, o fetch.Origin, by *Agreement)
 			return nil, err
 		}
 		if o != (fetch.Origin{}) && took >= freshTime { // what forbids it by the end of a slow Sign counts
-			if err := g.stillAllowed(req.Context(), req, by); err != nil {
+			until, stop := untilCancel(req)
+			err = g.stillAllowed(until, req, by)
+			if stop(); err != nil {
 				return refuse(out, err)
 			}
 		}

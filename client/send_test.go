@@ -163,23 +163,44 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 	}
 }
 
-// Request.Cancel ends the wait for a turn, as it ends a request.
+// Request.Cancel ends a wait of the gate, as it ends a request.
 func TestRequestCancelEndsTheWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := &client.Transport{
-			Base:  roundtrip.Func(func(*http.Request) (*http.Response, error) { return answer(404, "", ""), nil }),
-			Pacer: &client.Pacer{Delay: 20 * time.Second},
+	base := func(files int) roundtrip.Func { // which hangs after that many
+		return func(req *http.Request) (*http.Response, error) {
+			if files--; files < 0 {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			res := answer(404, "", "")
+			res.Header.Set("Cache-Control", "max-age=0")
+			return res, nil
 		}
-		req := request("GET", "http://a.example/page", nil)
-		canceled := make(chan struct{})
-		//lint:ignore SA1019 net/http honours it still
-		req.Cancel = canceled
-		time.AfterFunc(time.Second, func() { close(canceled) })
-		begin := time.Now()
-		if _, err := gate.RoundTrip(req); err == nil || time.Since(begin) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(begin))
+	}
+	slow := func(req *http.Request) error {
+		if req.URL.Path == "/page" {
+			time.Sleep(time.Second)
 		}
-	})
+		return nil
+	}
+	for name, gate := range map[string]*client.Transport{
+		"for a turn":                     {Base: base(1), Pacer: &client.Pacer{Delay: 20 * time.Second}},
+		"for robots.txt":                 {Base: base(0)},
+		"for robots.txt, before a turn":  {Base: base(0), Pacer: &client.Pacer{}},
+		"for robots.txt, after its Sign": {Base: base(1), Sign: slow, Cache: &cache.Cache{MinTTL: -1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			req := request("GET", "http://a.example/page", nil)
+			canceled := make(chan struct{})
+			//lint:ignore SA1019 net/http honours it still
+			req.Cancel = canceled
+			time.AfterFunc(time.Second, func() { close(canceled) })
+			begin := time.Now()
+			if _, err := gate.RoundTrip(req); err == nil || time.Since(begin) != time.Second {
+				t.Errorf("%s: %v after %v", name, err, time.Since(begin))
+			}
+			time.Sleep(time.Hour) // the reading goes on without it
+		})
+	}
 }
 
 // A tunnel has no path that robots.txt could allow: HTTP/2 would send none.
