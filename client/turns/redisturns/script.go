@@ -179,7 +179,7 @@ if has then -- it is perhaps not the answer that was lost, but a question that i
 end
 if before > 1 then
 	local ahead = queue[2 * before - 2]
-	at = math.max(at, ahead + delay)
+	at = math.max(least, ahead + delay)
 	if at <= now then at = ahead + grace end -- it is late, and may be dead
 elseif wait then
 	wait = held[2] + delay

@@ -178,6 +178,21 @@ func TestGarbageEnds(t *testing.T) {
 	}
 }
 
+// Where the first who waits is late, and no place is free, the next is not told to ask before its turn can come.
+func TestNoOneIsToldToAskTooSoon(t *testing.T) {
+	c := serve(t)
+	s := open(t, c)
+	take(t, s, page("first"), 0)
+	take(t, s, page("second"), 6*time.Second)
+	undo := redisturns.Change(ahead("4000000"))
+	tell(t, s, turns.Report{Ask: page("first"), Event: turns.Renewed})
+	undo()
+	defer redisturns.Change(ahead("6100000"))()
+	if got := take(t, s, page("third"), time.Second); got.Wait < got.Least {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Fleets with different prefixes know nothing of each other.
 func TestPrefixesKeepFleetsApart(t *testing.T) {
 	c := serve(t)
