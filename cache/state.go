@@ -160,7 +160,8 @@ func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 // assume prepares the result of an outage that lasts long enough to count as unavailable.
 func (s *state) assume(t *terms) {
 	if t.outage == GoogleLadder {
-		s.assumed = &fetch.Result{Policy: policy.Unavailable(), StatusCode: s.failure.StatusCode, Time: s.failure.Time}
+		f := s.failure
+		s.assumed = &fetch.Result{Policy: policy.Unavailable(), Dialect: f.Dialect, StatusCode: f.StatusCode, Time: f.Time}
 	}
 }
 

@@ -182,6 +182,19 @@ func TestTheStagesOfAnOutageDoNotWaitForARetry(t *testing.T) {
 	})
 }
 
+// What the ladder assumes is an answer in the dialect of the caller: to read it there changes nothing.
+func TestWhatTheLadderAssumesHasItsDialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := &cache.Cache{Outage: cache.GoogleLadder}, &site{serve: always(down()), dialect: policy.Google}
+		get(t, c, s, "https://a.example")
+		time.Sleep(13 * time.Hour)
+		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.In(s.dialect) != r {
+			t.Errorf("%v, read again %v", r, r.In(s.dialect))
+		}
+		closeCache(t, c)
+	})
+}
+
 // What is dropped of a header for its length must not have been what made the answer stale.
 func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
 	for name, fields := range map[string][]string{
