@@ -83,15 +83,9 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if r.origin != (fetch.Origin{}) && err != errConnect {
 		d.Target, _ = target.Of(nil, req.URL)
 	}
-	returned := false
-	defer func() {
-		if !returned { // the hook ended the goroutine, as a test's Fatal does
-			refuse(req, nil)
-		}
-	}()
 	var panicked error
 	r.late = timed(func() { panicked = g.call("Decided", func() { g.trace.Decided(ctx, d) }) }) >= freshTime
-	if returned = true; err == nil && r.Allowed && panicked != nil {
+	if err == nil && r.Allowed && panicked != nil {
 		r.Decision, err = policy.Decision{}, panicked // a refusal is the better error
 	}
 	return err

@@ -23,8 +23,13 @@ import (
 )
 
 // roundTrip sends req, or refuses it. A request that waited for its turn, or has to be sent again, is
-// decided on again.
-func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
+// decided on again. It closes the body whatever a hook, Sign or Base does, as http.RoundTripper demands.
+func (g *gate) roundTrip(req *http.Request) (answer *http.Response, failure error) {
+	defer func() {
+		if answer == nil && failure == nil { // one of them panicked, or ended the goroutine as a test's Fatal does
+			refuse(req, nil)
+		}
+	}()
 	sent := 0
 	for {
 		out, o, by, err := g.admit(req)
@@ -103,19 +108,13 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if that fails.
+// signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if Sign fails.
 func (g *gate) signed(req *http.Request) (*http.Request, error) {
 	if g.sign == nil || isOther(req.URL) {
 		return req, nil
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			refuse(req, nil)
-		}
-	}()
 	out, err := fetch.Signed(req, g.sign)
-	if returned = true; err != nil {
+	if err != nil {
 		_, err = refuse(req, mistake{fmt.Errorf("client: %w", err)})
 	}
 	return out, err
@@ -150,19 +149,11 @@ type sending struct {
 // mostSendings is how often one request is sent, as in net/http.
 const mostSendings = 7
 
-// wait waits for its turn. If a hook ends the goroutine, it closes the body.
-func (s *sending) wait() (err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			refuse(s.req, nil)
-		}
-	}()
+// wait waits for its turn.
+func (s *sending) wait() error {
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	err = s.turn.wait(ctx, s.origin, &s.admitted)
-	returned = true
-	return err
+	return s.turn.wait(ctx, s.origin, &s.admitted)
 }
 
 // paced reports whether the request has a turn.
@@ -175,8 +166,7 @@ func (s *sending) now() time.Time {
 	return time.Now()
 }
 
-// carry sends the request, and sees to its turn. It closes the body whatever happens, as
-// http.RoundTripper demands.
+// carry sends the request, and sees to its turn.
 func (s *sending) carry(out *http.Request) (*http.Response, error) {
 	held := false
 	defer func() { // a panic in Base must not keep it either

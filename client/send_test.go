@@ -123,11 +123,13 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		trace client.Trace
 		sign  func(*http.Request) error
+		slow  bool // the first Sign, so that it is called again
 	}{
 		"Waited ends the goroutine": {trace: client.Trace{Waited: func(context.Context, client.WaitedInfo) { runtime.Goexit() }}},
 		"Sign panics":               {sign: func(*http.Request) error { panic("sign") }},
 		"Sign ends the goroutine":   {sign: func(*http.Request) error { runtime.Goexit(); return nil }},
 		"Sign fails":                {sign: func(*http.Request) error { return errors.New("sign") }},
+		"Sign panics later":         {sign: func(*http.Request) error { panic("sign") }, slow: true},
 	} {
 		for _, paced := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,8 +144,14 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 					gate.Pacer = &client.Pacer{}
 				}
 				if c.sign != nil {
+					slow := c.slow
 					gate.Sign = func(r *http.Request) error {
 						if r.URL.Path == "/robots.txt" {
+							return nil
+						}
+						if slow {
+							slow = false
+							time.Sleep(2 * time.Second)
 							return nil
 						}
 						return c.sign(r)
@@ -152,6 +160,7 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 				go func() {
 					defer func() { _ = recover() }()
 					req := request("POST", "http://a.example/page", body)
+					req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }
 					gate.RoundTrip(req)
 				}()
 				time.Sleep(time.Minute)
