@@ -24,9 +24,9 @@ import (
 
 // roundTrip sends req, or refuses it. A request that waited for its turn, or has to be sent again, is
 // decided on again. It closes the body whatever a hook, Sign or Base does, as http.RoundTripper demands.
-func (g *gate) roundTrip(req *http.Request) (answer *http.Response, failure error) {
+func (g *gate) roundTrip(req *http.Request) (back *http.Response, failed error) {
 	defer func() {
-		if answer == nil && failure == nil { // one of them panicked, or ended the goroutine as a test's Fatal does
+		if back == nil && failed == nil { // one of them panicked, or ended the goroutine as a test's Fatal does
 			refuse(req, nil)
 		}
 	}()
