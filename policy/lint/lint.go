@@ -13,7 +13,8 @@
 //
 // A replacement is a promise: in the dialects of package policy except Original, either it changes
 // no verdict, or the line has no effect as it is written and the message says what the replacement
-// does. [Fix] applies replacements.
+// does. Verdicts are those of rules: a replacement that begins a group may change whom a preference
+// in it binds. [Fix] applies replacements.
 //
 // A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
 // once for each file. If a line is meant as it is written, a comment silences its findings:
