@@ -12,8 +12,8 @@
 // callers, before they expire: no caller waits for that. Each origin has its own moment for
 // it, a little earlier or later, and so they do not expire together.
 //
-// An answer that varies by User-Agent holds only for callers with the same one, for whom it comes
-// before what holds for all. Sources of different fetch.Kinds share no answers.
+// An answer that varies by User-Agent holds only for callers with that User-Agent. For them it
+// takes precedence over an answer for all. Sources of different fetch.Kinds share no answers.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several processes.
 // A Store adds at most 100 ms to a call, or with locks 2 seconds at a time (see
@@ -115,9 +115,9 @@ type Cache struct {
 	// if you would rather wait for the Store than ask a site twice. If zero, 100 milliseconds, or 2
 	// seconds with a Locker, which is shared over a network. If negative, there is none.
 	//
-	// With a Locker, the time starts again whenever the Store answers a call, because callers may
-	// wait for each other and for what another process fetches; and if a busy process notices the
-	// timeout more than an eighth too late. All of that takes 15 seconds at most, or StoreTimeout
+	// With a Locker, the time starts again in two cases: when the Store answers a call, because callers
+	// may wait for each other and for what another process fetches; and when a busy process notices
+	// the timeout more than an eighth too late. All of that takes 15 seconds at most, or StoreTimeout
 	// if that is longer.
 	StoreTimeout time.Duration
 
@@ -154,9 +154,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.
 //
-// The Result is shared and must not be modified. Its Body is nil and its Header has only
-// the fields that this package needs (validators, dates, Cache-Control, Vary) or that
-// fetch.Result.Wall looks for, but for KeepBody. Its Err has the text of the original error but
+// The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its
+// Header has only the fields that this package needs (validators, dates, Cache-Control, Vary) or
+// that fetch.Result.Wall looks for. Its Err has the text of the original error but
 // wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
 	c.once.Do(c.init)

@@ -25,7 +25,7 @@ type memory struct {
 	// moves in it only once a part of the others could have been evicted.
 	added atomic.Int64
 
-	mu     sync.Mutex // guards what follows; nothing is called under it
+	mu     sync.Mutex // guards what follows; nothing of others is called under it
 	recent *simplelru.LRU[*entry, struct{}]
 	bytes  int64 // sum of the entries' costs
 	limit  int64

@@ -16,7 +16,7 @@ import (
 func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *Agreement, err error) {
 	own := gatingOf(req.Context())
 	if g.misuse == nil && isOther(req.URL) && g.isFree(req.URL) {
-		return req, o, nil, g.checkPublic(req)
+		return req, o, nil, g.checkPublic(req, o)
 	}
 	agent, hasAgent := req.Header["User-Agent"]
 	if g.misuse == nil && own.bypass {
@@ -24,7 +24,7 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 			return nil, o, nil, err
 		}
 		out = g.toSend(req, o, hasAgent)
-		return out, fetch.Origin{}, nil, g.checkPublic(out)
+		return out, fetch.Origin{}, nil, g.checkPublic(out, o)
 	}
 	if n := len(req.Header); n > 1 || n == 1 && !hasAgent { // to go through a map takes a fifth of what the gate does
 		if err := fetch.CheckHeader(req.Header); err != nil {
@@ -46,7 +46,7 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 		}
 	}
 	out = g.toSend(req, r.origin, hasAgent)
-	return out, r.origin, r.agreement, g.checkPublic(out)
+	return out, r.origin, r.agreement, g.checkPublic(out, r.origin)
 }
 
 // toSend returns req, or a copy of it with what the wire needs: our User-Agent if it has

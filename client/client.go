@@ -99,8 +99,8 @@ type Transport struct {
 	// Base sends what is allowed and reads robots.txt. If nil, http.DefaultTransport.
 	//
 	// It must not follow redirects: the gate does not see a hop inside Base. Nor may it send a
-	// request twice, unless it is an *http.Transport, which sends again what an HTTP/2 server
-	// refused or a dead connection did not answer. The gate decides on each sending, and again
+	// request twice, unless it is an *http.Transport: that repeats a request which an HTTP/2 server
+	// refused, or whose connection died without an answer. The gate decides on each sending, and again
 	// after a wait for a connection; with a Pacer or Sign, each has a turn and a signature of its
 	// own. At most seven are made, and a body that may have been read needs Request.GetBody. A
 	// request that waits for room on an open HTTP/2 connection (see

@@ -289,26 +289,27 @@ func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
 	return policy.ProductToken(agent[0])
 }
 
-// checkPublic returns why out, as it goes to Base, must not be sent, as far as its hosts tell, or nil. A proxy
+// checkPublic returns why out, as it goes to Base, must not be sent to o, as far as its hosts tell, or nil. A proxy
 // resolves names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(out *http.Request) error {
+func (g *gate) checkPublic(out *http.Request, o fetch.Origin) error {
 	if !g.publicOnly {
 		return nil
 	}
-	return hostsMisuse(out)
+	return hostsMisuse(out, o)
 }
 
 // hostsMisuse is apart so that checkPublic is inlined.
-func hostsMisuse(out *http.Request) error {
+func hostsMisuse(out *http.Request, o fetch.Origin) error {
 	if isOther(out.URL) {
 		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
 			say.Cut(out.URL.Scheme), ErrNotPublic)}
 	}
-	for _, u := range []*url.URL{out.URL, {Host: out.Host}} { // either may be what a proxy is asked for
-		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-		addr, err := netip.ParseAddr(host)
-		if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !fetch.Public(addr) {
-			return notPublic(u.Host)
+	for _, host := range []string{o.URLHost(), o.HostField()} { // either may be what a proxy is asked for
+		name := (&url.URL{Host: host}).Hostname()
+		addr, err := netip.ParseAddr(name)
+		// Package fetch knows localhost too, for what it connects to itself.
+		if name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && !fetch.Public(addr) {
+			return notPublic(host)
 		}
 	}
 	return nil

@@ -23,9 +23,9 @@ import (
 //     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. Fractions
 //     count. Keeping both distances satisfies both readings of Crawl-delay: "at most one start in
 //     a window of n seconds" (Bing) and "n seconds from the end of one request to the start of the
-//     next" (Yandex). If several product tokens share the Pacer, or several User-Agents with one
-//     token at a site that has a file for each, the largest delay counts, until an hour after the
-//     last decision by it.
+//     next" (Yandex). Several product tokens may share the Pacer, and so may several User-Agents of
+//     one token to which a site gives different files. The largest of their delays counts; each is
+//     dropped an hour after the last decision by it.
 //   - at most MaxUnderway requests are in flight. A request is in flight from its start until its
 //     response body is closed or read to the end, it is answered with a 101, it fails, or its
 //     context ends. If MaxUnderway is above one, requests overlap, but each start still keeps the
@@ -44,9 +44,9 @@ import (
 // delay, or is unreachable, takes no delay away from those who wait.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits
-// for one delay as well. The reading counts as one request in flight, with its redirects within the
-// origin, and with a second question if the first brought a 304 of no use, but waits for no other to
-// end. A redirect to another origin, and a retry, waits for a turn of its own. If that turn cannot
+// for one delay as well. The reading waits for no other request to end, but is itself one request in
+// flight. Redirects within the origin are part of it, and so is the second question after a 304 that
+// was of no use. A redirect to another origin, and a retry, waits for a turn of its own. If that turn cannot
 // come within half of Fetcher.Timeout, robots.txt is asked for again later. Requests made
 // [WithoutRobots] are neither spaced nor counted: a person waits for them.
 //

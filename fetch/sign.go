@@ -16,7 +16,8 @@ var ErrSign = errors.New("not sent, because Sign failed")
 // Signed returns a copy of req with the header that sign gives it, and the body that it leaves.
 // sign gets a copy of its own, with its own URL and header; what it changes there after it
 // returned is not sent. It must not change the method, the URL, the host or the User-Agent, which
-// were decided on: that is an error.
+// were decided on: that is an error. It is exported for package client, which signs pages as this
+// one signs robots.txt; programs do not need it.
 func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
 	var copies struct {
 		its, out http.Request
@@ -62,6 +63,7 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 // CheckHeader returns an error if h has a key such as "user-agent" or "content-Length": net/http
 // would send it beside, or instead of, the field that was decided on or that says where the
 // request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
+// It is exported for package client, whose requests meet the same; programs do not need it.
 func CheckHeader(h http.Header) error {
 	for key := range h {
 		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {

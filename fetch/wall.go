@@ -11,8 +11,8 @@ import (
 // its robots.txt. It returns an empty string if nothing looks so, or if r is unreachable.
 //
 // RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
-// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. It says the same of what a
-// cache.Cache has kept of what a Fetcher returned, unless a Store had lost the file.
+// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. For a Result that a
+// cache.Cache has kept, Wall says the same as for the one that was fetched, unless a Store had lost its file.
 func (r *Result) Wall() string {
 	challenged := ""
 	for name, values := range challenges {

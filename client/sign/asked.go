@@ -15,10 +15,10 @@ import (
 // maxAsked is how many origins that have asked are remembered.
 const maxAsked = 10_000
 
-// WhenAsked returns a RoundTripper that signs for those origins alone that ask for it
-// (Accept-Signature, RFC 9421 §5): over unsigned until the answer to a request for a page or for
-// robots.txt asks for a signature that s makes, and from then on over signed, whose Sign is the
-// caller's to set. Nothing is sent twice: the answer that asks is the caller's.
+// WhenAsked returns a RoundTripper that signs only for origins that ask for it (Accept-Signature,
+// RFC 9421 §5). A request goes over unsigned until an answer of its origin, for a page or for
+// robots.txt, asks for a signature that s makes. From then on requests to that origin go over
+// signed. The caller sets signed.Sign. Nothing is sent twice: the answer that asks is the caller's.
 //
 // Both may share a Cache and a Pacer. What robots.txt told an unsigned request is no permission
 // for a signed one, so signed reads it anew. The 10,000 origins that were used last are

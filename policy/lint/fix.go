@@ -12,9 +12,9 @@ import (
 // Fix returns the file with the replacements of its findings applied, and the findings that are
 // gone because of that, with their lines in data. If accept is nil, Fix applies the replacements
 // that change no verdict of RFC9309, Google, Yandex or Bing. Otherwise it applies those that accept
-// agrees to, also if they change verdicts. accept is asked about each finding with a Replacement,
-// with Changes "" as if that changed nothing; if it agrees and the replacement does change
-// verdicts, it is asked again with Changes. Line ends, the byte order mark and all other bytes
+// agrees to, also if they change verdicts. accept is called for each finding with a Replacement,
+// at first with Changes empty. If it agrees, and the replacement changes verdicts, it is called
+// again with Changes set. Line ends, the byte order mark and all other bytes
 // stay.
 //
 // Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another

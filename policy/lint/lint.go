@@ -13,8 +13,8 @@
 //
 // A replacement is a promise: in the dialects of package policy except Original, either it changes
 // no verdict, or the line has no effect as it is written and the message says what the replacement
-// does. Verdicts are those of rules: a replacement that begins a group may change whom a preference
-// in it binds. [Fix] applies replacements.
+// does. A verdict is what allow and disallow rules decide: a replacement that begins a group may still
+// change which crawlers a preference in that group binds. [Fix] applies replacements.
 //
 // A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
 // once for each file. If a line is meant as it is written, a comment silences its findings:

@@ -14,13 +14,12 @@ import (
 	"time"
 )
 
-// Store is a cache.Store.
+// Store is a cache.Store, and Locker a cache.Locker: package cache imports this one.
 type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
-// Locker is a cache.Locker.
 type Locker interface {
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
