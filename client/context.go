@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -95,4 +97,22 @@ func tokenMisuse(name, token string) error {
 	_, n := utf8.DecodeRuneInString(token[i:])
 	return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
 		"leave out the %q", name, say.Cut(token), token[i:i+n])
+}
+
+// untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.
+func untilCancel(req *http.Request) (context.Context, func()) {
+	//lint:ignore SA1019 net/http honours it
+	canceled := req.Cancel
+	if canceled == nil {
+		return req.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	go func() {
+		select {
+		case <-canceled:
+			cancel(errors.New("client: the request's Cancel was closed"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }

@@ -408,24 +408,6 @@ func (s *sending) anew() (*http.Request, error) {
 	return req, nil
 }
 
-// untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.
-func untilCancel(req *http.Request) (context.Context, func()) {
-	//lint:ignore SA1019 net/http honours it
-	canceled := req.Cancel
-	if canceled == nil {
-		return req.Context(), func() {}
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	go func() {
-		select {
-		case <-canceled:
-			cancel(errors.New("client: the request's Cancel was closed"))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
 // compareClocks tells, once, why a site may refuse what is signed: signatures are valid from
 // and until a time.
 func (g *gate) compareClocks(req *http.Request, res *http.Response) {
