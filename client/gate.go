@@ -307,7 +307,7 @@ func hostsMisuse(out *http.Request, o fetch.Origin) error {
 	for _, host := range []string{o.URLHost(), o.HostField()} { // either may be what a proxy is asked for
 		name := (&url.URL{Host: host}).Hostname()
 		addr, err := netip.ParseAddr(name)
-		// Package fetch knows localhost too, for what it connects to itself.
+		// Package fetch has this rule (RFC 6761 §6.3), too, for the connections that it makes: pages go through Base.
 		if name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && !fetch.Public(addr) {
 			return notPublic(host)
 		}
