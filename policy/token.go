@@ -21,8 +21,10 @@ func ProductToken(userAgent string) string {
 	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
 	const before = "compatible;"
 	for i := range userAgent {
-		if rest := userAgent[i:]; ascii.FoldPrefix(rest, before) && leadingProduct(rest[len(before):]) != "" {
-			return leadingProduct(rest[len(before):])
+		if rest := userAgent[i:]; ascii.FoldPrefix(rest, before) {
+			if t := leadingProduct(rest[len(before):]); t != "" {
+				return t
+			}
 		}
 	}
 	// Some leave out that word: a comment then begins with name and version, and has an address.

@@ -264,8 +264,8 @@ for some domains alone, and clients hold it to that.`,
 
 const maxDays = 3650
 
-// noDomain reports whether a CA for name would speak for no host, or be none that anybody reads: constraints of
-// addresses are others, a name in a certificate is ASCII, and a final dot is no part of one.
+// noDomain reports whether a CA limited to name would be of no use. Addresses have constraints of another kind, and
+// in a certificate a name is ASCII and has no final dot.
 func noDomain(name string) bool {
 	_, err := netip.ParseAddr(name)
 	labels, _ := regexp.MatchString(`^\.?[\w-]+(\.[\w-]+)*$`, name)

@@ -120,6 +120,29 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 	}
 }
 
+// A site has no visit for a URL that nothing would send. If it is known, the answer is the same.
+func TestServeVisitsNoSiteForATypingError(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	to := "--connect-to=::" + server.Listener.Addr().String()
+	for _, name := range []string{"decide", "decide as=all", "robots", "turns", "X-Original"} {
+		h := flaggedService(t, nil, "--private", to)
+		said := func(path string) int {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, questionsAbout("http://a.example/" + path)[name])
+			return w.Code
+		}
+		long := strings.Repeat("x", 17<<10)
+		if unknown := said(long); unknown != 422 || asked.Load() > 0 {
+			t.Errorf("%s: %d, want 422; the site was asked %d times", name, unknown, asked.Load())
+		}
+		if said(""); said(long) != 422 || asked.Swap(0) != 1 {
+			t.Errorf("%s: a site that is known does not have the answer 422", name)
+		}
+	}
+}
+
 // names is the server of names that resolve has started; nil: that of the machine.
 var names atomic.Pointer[net.UDPAddr]
 

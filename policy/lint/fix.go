@@ -14,8 +14,7 @@ import (
 // that change no verdict of RFC9309, Google, Yandex or Bing. Otherwise it applies those that accept
 // agrees to, also if they change verdicts. accept is called for each finding with a Replacement,
 // at first with Changes empty. If it agrees, and the replacement changes verdicts, it is called
-// again with Changes set. Line ends, the byte order mark and all other bytes
-// stay.
+// again with Changes set. Line ends, the byte order mark and all other bytes stay.
 //
 // Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another
 // finding says more about. No finding with an accepted Replacement is left, unless the work exceeds

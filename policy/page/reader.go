@@ -92,7 +92,10 @@ func (r *Reader) Close() error {
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	r.start()
 	from := watched{reader: r}
-	if written, err = io.Copy(w, &from); err != nil || from.ended || r.Body == nil {
+	if !r.passing { // else there is nothing to look at, and no need of a buffer
+		written, err = io.Copy(w, &from)
+	}
+	if err != nil || from.ended || r.Body == nil {
 		return written, err
 	}
 	n, err := io.Copy(w, r.Body)

@@ -427,7 +427,8 @@ func difference(was, is []policy.Rule) (all []policy.Rule) {
 // maxRivals bounds how many pairs of rules are asked about for one crawler.
 const maxRivals = 2000
 
-// Two rules have the same shape if they differ at most in how many octets count.
+// shape is a rule without its length: rules of one shape match the same paths, and at most their
+// specificity differs.
 type shape struct {
 	allow, ends bool
 	paths       string
@@ -498,9 +499,10 @@ func alone(pattern string, yield func(string) bool) bool {
 	return true
 }
 
-// rivals returns for a rule the patterns of the other kind that it may win over, of those that
-// match some of its paths and not all. If r is only resized, it counts more or fewer octets than
-// before, and still wins over the much shorter ones. It also returns what looking for them costs.
+// rivals returns a function that finds the rivals of a rule: the patterns of the other kind that match
+// a part of its paths, and that it may win over. A rule that was only resized has the same paths but
+// another length: it wins over much shorter patterns as before, so those are left out. cost is that
+// of the search.
 func rivals(groups ...[]policy.Rule) func(r policy.Rule, resized bool) (all []string, cost int) {
 	type prefixed struct{ pattern, head string }
 	patterns := map[bool][]prefixed{} // of what allows, and what disallows, by their length
