@@ -139,9 +139,7 @@ func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, b
 		return g.unknown(patience, err)
 	}
 	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(req.URL)
-	if r.agreed = g.agreements.of(r.origin); r.agreed != nil {
-		r.now = time.Now()
-	}
+	r.agreed = g.agreements.of(r.origin)
 	if r.own.hasUses {
 		r.uses = r.own.uses
 	}

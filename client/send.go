@@ -42,7 +42,7 @@ func (g *gate) roundTrip(req *http.Request) (back *http.Response, failed error) 
 		}
 		s := &sending{admitted: admitted{g, req, by}, origin: o, sent: sent}
 		if !paced {
-			s.turn.place.Decided = s.now()
+			s.turn.place.Decided = s.turn.keeper.Now()
 		} else {
 			if err := s.wait(); err == pace.ErrAgain {
 				continue
@@ -158,13 +158,6 @@ func (s *sending) wait() error {
 
 // paced reports whether the request has a turn.
 func (s *sending) paced() bool { return s.turn.keeper != nil }
-
-func (s *sending) now() time.Time {
-	if s.paced() {
-		return s.turn.keeper.Now()
-	}
-	return time.Now()
-}
 
 // carry sends the request, and sees to its turn.
 func (s *sending) carry(out *http.Request) (*http.Response, error) {
@@ -340,7 +333,7 @@ func (s *sending) mayStart(ctx context.Context) error {
 // begin returns the time of the start.
 func (s *sending) begin(ctx context.Context) (time.Time, error) {
 	if !s.paced() {
-		return s.now(), nil
+		return s.turn.keeper.Now(), nil
 	}
 	return s.gate.keeper.Begin(ctx, &s.turn.place)
 }
@@ -349,7 +342,7 @@ func (s *sending) refresh(ctx context.Context) error {
 	if err := s.signAnew(); err != nil {
 		return err
 	}
-	s.turn.place.Decided = s.now()
+	s.turn.place.Decided = s.turn.keeper.Now()
 	if s.origin == (fetch.Origin{}) {
 		return nil
 	}

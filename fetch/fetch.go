@@ -66,7 +66,8 @@ const (
 	defaultMaxMemory  = 64 << 20
 )
 
-// DefaultUserAgent is the User-Agent that net/http sends for those who set none.
+// DefaultUserAgent is the User-Agent that net/http sends for those who set none. It is exported for packages cache and
+// client, which decide for the same one.
 const DefaultUserAgent = "Go-http-client/1.1"
 
 // Fetcher reads robots.txt files. The zero value is ready: it sends through a hardened

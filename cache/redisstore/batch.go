@@ -24,9 +24,9 @@ const (
 )
 
 // Batch sends the commands of concurrent callers to Redis together: a thousand callers of one moment cost a few
-// round trips. It is exported for package redisturns; programs do not need it. The zero value is ready to use,
-// and safe for concurrent use. A command waits only while others are on their way: one alone is sent at once.
-// The nodes of a cluster have their own: none waits for another that hangs.
+// round trips. It is exported for package redisturns; programs do not need it. It is a type because its callers share
+// a line to each server. The zero value is ready to use, and safe for concurrent use. A command waits only while others
+// are on their way: one alone is sent at once. The nodes of a cluster have their own: none waits for another that hangs.
 type Batch struct {
 	mu    sync.Mutex // guards lines and what hangs off it
 	lines map[*redis.Client]*line

@@ -196,7 +196,7 @@ func during[T any](l Look, part *breaker, answers uint64, slots chan struct{},
 		return v, errDown
 	default:
 		if v, err = within(slots, w, l.patience/2, f, late); !errors.Is(err, ErrBusy) {
-			part.done(now, err)
+			part.done(now, time.Now(), err)
 			return v, err
 		}
 	}

@@ -32,10 +32,10 @@ type breaker struct {
 }
 
 // ready reports whether allow would.
-func (b *breaker) ready() bool {
+func (b *breaker) ready(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures < breakAfter || !time.Now().Before(b.next)
+	return b.failures < breakAfter || !now.Before(b.next)
 }
 
 // allow reports whether to call. While the breaker is open it allows one call in five
@@ -52,20 +52,20 @@ func (b *breaker) allow(now time.Time) bool {
 	return true
 }
 
-// done takes note of the outcome of a call that began at some time.
-func (b *breaker) done(began time.Time, err error) {
+// done takes note of the outcome of a call.
+func (b *breaker) done(began, now time.Time, err error) {
 	defer func() { _ = recover() }() // of a log handler, whose panic would end the process
-	if from, to := b.count(began, err); from < breakAfter && to == breakAfter {
+	if from, to := b.count(began, now, err); from < breakAfter && to == breakAfter {
 		b.log.Warn("cache: the store fails and is left alone for now", "part", b.part, "error", err)
 	} else if from >= breakAfter && to == 0 {
 		b.log.Info("cache: the store works again", "part", b.part)
 	}
 }
 
-func (b *breaker) count(began time.Time, err error) (from, to int) {
+func (b *breaker) count(began, now time.Time, err error) (from, to int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from, now := b.failures, time.Now()
+	from = b.failures
 	switch {
 	case err == nil:
 		b.failures = 0

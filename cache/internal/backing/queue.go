@@ -82,7 +82,7 @@ func (q *queue) add(key string, data []byte, ttl time.Duration, then func(), ove
 	defer q.unlock()
 	if q.makeRoom(key, len(data)); !q.fits(key, len(data)) {
 		// Without a writer, or with a Store that fails, no room would come in time.
-		if !over && q.writers > 0 && q.writes.ready() {
+		if !over && q.writers > 0 && q.writes.ready(time.Now()) {
 			if q.room == nil {
 				q.room = make(chan struct{})
 			}
@@ -174,7 +174,7 @@ func (q *queue) unlock() {
 // start sees to it that what is due is written, unless the Store is left alone; the lock is
 // held.
 func (q *queue) start() {
-	for !q.stopped && q.writers < min(maxWriters, len(q.due)) && (q.flushing || q.writes.ready()) {
+	for !q.stopped && q.writers < min(maxWriters, len(q.due)) && (q.flushing || q.writes.ready(time.Now())) {
 		q.writers++
 		go q.write()
 	}
@@ -192,7 +192,8 @@ func (q *queue) write() {
 		_, err := within(q.slots, limit, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, q.put(ctx, w.key, w.data, w.ttl)
 		}, nil)
-		q.writes.done(time.Now(), err)
+		ended := time.Now()
+		q.writes.done(ended, ended, err)
 		for _, then := range w.then {
 			then()
 		}

@@ -56,7 +56,7 @@ func TestAWindowBeginsAgainWhileTheStoreAnswersOthers(t *testing.T) {
 				for _, took := range tt.others {
 					others.Go(func() { // in slots of their own
 						time.Sleep(took)
-						b.reads.done(time.Now(), nil)
+						b.reads.done(time.Now(), time.Now(), nil)
 					})
 				}
 				start := time.Now()
@@ -120,7 +120,7 @@ func TestFailuresOfOneMomentAreOne(t *testing.T) {
 			began := time.Now()
 			time.Sleep(time.Second)
 			for range 100 {
-				b.done(began, errors.New("silent"))
+				b.done(began, time.Now(), errors.New("silent"))
 			}
 		}
 		if b.allow(time.Now()) {

@@ -92,8 +92,8 @@ type waiter struct {
 
 // grant is a turn that Wait gave. It is for a request with the same target, and for no other.
 type grant struct {
-	target uint64 // of the target, its hash: a lane keeps no text of URLs
-	at     int64  // in Unix time: nanoseconds
+	target uint32 // of the target, its hash: a lane keeps no text of URLs
+	at     uint32 // when: Unix time in milliseconds, as far as 49 days fit
 }
 
 // mostGrants bounds what is kept of Waits whose requests do not come. With a delay of a sixth of a second no more of
@@ -394,7 +394,7 @@ func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
 		if len(l.grants) == mostGrants { // those that can be used are too many
 			l.grants = slices.Delete(l.grants, 0, mostGrants/2)
 		}
-		l.grants = append(l.grants, grant{visit, now.UnixNano()})
+		l.grants = append(l.grants, grant{uint32(visit), uint32(now.UnixMilli())})
 	}
 	l.Start(k, now)
 }
@@ -402,7 +402,7 @@ func (l *lane) start(k turns.Kind, visit uint64, now time.Time) {
 // lapse drops the turns of Wait that came too long ago.
 func (l *lane) lapse(now time.Time) {
 	n := 0
-	for n < len(l.grants) && now.UnixNano()-l.grants[n].at >= int64(holdTurn) {
+	for n < len(l.grants) && uint32(now.UnixMilli())-l.grants[n].at >= uint32(holdTurn.Milliseconds()) {
 		n++
 	}
 	l.grants = slices.Delete(l.grants, 0, n)
@@ -411,7 +411,7 @@ func (l *lane) lapse(now time.Time) {
 // useGrant reports whether a request can go on a turn that Wait obtained for its target, and uses it.
 func (l *lane) useGrant(target uint64, now time.Time) bool {
 	l.lapse(now)
-	i := slices.IndexFunc(l.grants, func(g grant) bool { return g.target == target })
+	i := slices.IndexFunc(l.grants, func(g grant) bool { return g.target == uint32(target) })
 	if i >= 0 {
 		l.grants = slices.Delete(l.grants, i, i+1)
 	}
