@@ -87,15 +87,17 @@ type DisallowedError struct {
 // cut and made printable, so it is safe in a log line.
 func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
 
+// Is makes it ErrNotSent, and ErrNotPublic too if that is why robots.txt is unreachable.
 func (e *DisallowedError) Is(target error) bool {
 	return target == ErrNotSent || target == ErrNotPublic && fetch.CauseOf(e.Unreachable) == "destination_ip_prohibited"
 }
 
+// LogValue returns the text of Error: else slog would ask the Answer, which does not say what it is.
 func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // UseError says that a request was not sent because robots.txt disallows a use that
-// Transport.Uses declares: Reason is policy.ReasonUse. Its rules allow the target, so it may be
-// fetched for another use.
+// Transport.Uses declares: Reason is policy.ReasonUse. The rules of robots.txt, or an agreement,
+// allow the target, so it may be fetched for another use.
 //
 // There is no Unwrap, as in DisallowedError.
 type UseError struct {
@@ -108,6 +110,8 @@ type UseError struct {
 // it is safe in a log line.
 func (e *UseError) Error() string { return "client: not sent: " + e.text() }
 
+// Is makes it ErrNotSent.
 func (e *UseError) Is(target error) bool { return target == ErrNotSent }
 
+// LogValue returns the text of Error, as in DisallowedError.
 func (e *UseError) LogValue() slog.Value { return slog.StringValue(e.Error()) }

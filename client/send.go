@@ -349,7 +349,8 @@ func (s *sending) refresh(ctx context.Context) error {
 	return s.gate.stillAllowed(ctx, s.req, s.by)
 }
 
-// signAnew signs in place: Base has the header, and does not read it before gotConn has returned. Sign may
+// signAnew signs in place: Base has the header. An *http.Transport does not read it before gotConn has returned. A
+// Base of another type may: then this is a data race. If it has made a copy, that keeps the earlier signature. Sign may
 // read the body, so a body that can be had once only keeps the signature that it has.
 func (s *sending) signAnew() error {
 	if s.signed == nil || hasBody(s.req) && s.req.GetBody == nil {

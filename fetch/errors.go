@@ -27,6 +27,7 @@ const (
 	denied        = "http_request_denied"       // by ObeyWalls
 )
 
+// Error returns Text, which makes Failure an error.
 func (f *Failure) Error() string { return f.Text }
 
 // CauseOf returns what kind of failure err is, that of a Result or of the network, in the words of
