@@ -115,10 +115,10 @@ type Cache struct {
 	// if you would rather wait for the Store than ask a site twice. If zero, 100 milliseconds, or 2
 	// seconds with a Locker, which is shared over a network. If negative, there is none.
 	//
-	// With a Locker, the time starts again in two cases: when the Store answers a call, because callers
-	// may wait for each other and for what another process fetches; and when a busy process notices
-	// the timeout more than an eighth too late. All of that takes 15 seconds at most, or StoreTimeout
-	// if that is longer.
+	// With a Locker, the time starts again if the Store has answered any caller meanwhile: it is then
+	// slow, not dead. It also starts again if this process was too busy to notice the end of the time
+	// before another eighth of it had passed. All of that takes 15 seconds at most, or StoreTimeout if
+	// that is longer.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures.

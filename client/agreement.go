@@ -25,8 +25,8 @@ import (
 // unreachable, agreements hold, unless uses are declared: what robots.txt says about those is not
 // known, so the answer is no.
 //
-// The first decision by each agreement is logged to slog.Default, and so is the first that it would
-// have made, had it not ended.
+// Each agreement is logged to slog.Default at most twice: when it first decides, and when it first
+// would have, had it not ended.
 type Agreements struct {
 	sites map[fetch.Origin][]*Agreement
 }

@@ -126,8 +126,8 @@ type Transport struct {
 	// (+https://example.com/bot)". If empty, none is added. The Request of a Response may be the
 	// caller's own, which lacks it.
 	//
-	// A site may have another robots.txt for each User-Agent (Vary). A request that brings a User-Agent
-	// is decided by the file for this one all the same: such crawlers need a Transport each.
+	// A site may have another robots.txt for each User-Agent (Vary). A request with a User-Agent of its
+	// own is still decided by the file for this one: give each such crawler a Transport of its own.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token

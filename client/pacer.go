@@ -24,8 +24,8 @@ import (
 //     count. Keeping both distances satisfies both readings of Crawl-delay: "at most one start in
 //     a window of n seconds" (Bing) and "n seconds from the end of one request to the start of the
 //     next" (Yandex). Several product tokens may share the Pacer, and so may several User-Agents of
-//     one token to which a site gives different files. The largest of their delays counts; each is
-//     dropped an hour after the last decision by it.
+//     one token to which a site gives different files. The largest of their delays counts. A delay
+//     is forgotten after an hour without a decision for its token and User-Agent.
 //   - at most MaxUnderway requests are in flight. A request is in flight from its start until its
 //     response body is closed or read to the end, it is answered with a 101, it fails, or its
 //     context ends. If MaxUnderway is above one, requests overlap, but each start still keeps the
@@ -81,9 +81,9 @@ import (
 // goes unnoticed. While Turns fails, requests wait until their contexts end (but see RunAlone).
 // Their error then names the failure too, unless they were still waiting for robots.txt.
 //
-// With MaxUnderway above one, the delay between two starts is only as exact as Turns is fast; so is
-// that between robots.txt and a page in flight. A process that waits longer than 250 ms for Turns
-// may lose its turn to another.
+// With MaxUnderway above one, two starts may be closer than the delay, by the time that a call of
+// Turns takes. With any MaxUnderway, so may robots.txt and a page in flight. A process that waits
+// longer than 250 ms for Turns may lose its turn to another.
 //
 // # Memory
 //

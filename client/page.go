@@ -53,10 +53,10 @@ func PageRules(resp *http.Response) *Page {
 }
 
 // MayUse returns what the site prefers about a use of the response, and the statement that says it.
-// It looks in robots.txt for what that says to a product token, in the header, and in the page as
-// far as it has been read: read it first. If they differ, "no" wins. The robots.txt is what
-// Transport.Lookup returns for the URL of resp.Request, which redirects may have changed. The error
-// is that of usage.For, or says why there can be no statement about the URL.
+// It combines what robots.txt says to the token, the header, and the part of the page that was read
+// so far: read the page first. If they differ, "no" wins. The robots.txt is what Transport.Lookup
+// returns for the URL of resp.Request, which redirects may have changed. The error is that of
+// usage.For, or says why there can be no statement about the URL.
 func (p *Page) MayUse(use usage.Label, robots *policy.Policy, token string) (usage.Preference, usage.Statement, error) {
 	said := append(usage.ParseRules(p.Rules(), policy.RFC9309, token), p.said...)
 	if p.url != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 // DecideWith decides about u by the policy p, as a Transport does: about the target that net/http
-// sends, and about every one that servers may make of its dot segments. All must be allowed. The
-// uses are like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer
-// has no times. An ftp URL is decided on as by a Transport whose Fetcher reads ftp. The error says
-// why u or token cannot be decided on.
+// sends. If that has dot segments, it also decides about each path that servers may make of them,
+// and all must be allowed. The uses are like Transport.Uses. DecideWith needs no network, no Cache
+// and no clock, so the Answer has no times. An ftp URL is decided on as by a Transport whose Fetcher
+// reads ftp. The error says why u or token cannot be decided on.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	var a Answer
 	err := decideWith(nil, p, token, u, uses, &a)

@@ -22,8 +22,8 @@
 // An ftp origin is read over FTP, if the Fetcher reads those (see Fetcher.FTP). The same
 // limits and outcomes hold. FTP has no redirects, and no redirect of HTTP leads to FTP.
 //
-// Truncation is detected, except of a body that ends with its connection, without
-// Content-Length, chunks and gzip, over plain HTTP or the TLS of a caller's own dialer.
+// A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip,
+// over plain HTTP or the TLS of a caller's own dialer, it ends where its connection does.
 //
 // The package keeps nothing: package cache caches, and package policy matches.
 package fetch
@@ -94,8 +94,8 @@ type Fetcher struct {
 	// check of addresses that have a name are that RoundTripper's responsibility.
 	//
 	// A transport that adds credentials would give them to every origin: put what adds them
-	// above the gate. The first such request is logged to slog.Default. A request that was
-	// given credentials, as far as httptrace tells, is not followed to another origin.
+	// above the gate. The first such request is logged to slog.Default. If httptrace shows that
+	// a request got credentials from it, a redirect to another origin is not followed.
 	// Credentials are Authorization, Proxy-Authorization (unless from a proxy's URL),
 	// Cookie, and fields whose names end in Key, Token, Secret or Auth.
 	Transport http.RoundTripper

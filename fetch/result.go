@@ -45,9 +45,9 @@ type Result struct {
 	StatusCode int
 	Header     http.Header
 
-	// UserAgent is the User-Agent that was sent, if the Vary of the answer, or of a redirect to it,
-	// names that field or one that Sign has set: the answer holds for requests with that value only
-	// (RFC 9111 §4.1). If empty, it holds for all. Fetchers send the same in all other fields. If
+	// UserAgent is set if the answer is for one User-Agent only (RFC 9111 §4.1): the Vary of the
+	// answer, or of a redirect to it, names that field or one that Sign has set. It is the value that
+	// was sent. If empty, the answer is for all. Fetchers send the same in all other fields. If
 	// Vary names a field that Sign has set, other than those of RFC 9421, "*" is added to it. Kind
 	// tells Fetchers that sign from others.
 	UserAgent string

@@ -46,11 +46,11 @@ type jwk struct {
 }
 
 // Directory returns a handler that publishes the public keys of signers: a JSON Web Key Set (RFC
-// 7517). Each of the keys signs it for the hosts of the signers' Agents. Asked by another name,
-// the handler answers without signatures, which are optional: a proxy in front may have changed
-// the name, and a mirror gets nothing that vouches for it. A Signer without an Agent adds its
-// key, but no host. Before you change keys, publish both for a while: receivers keep a directory
-// for up to a day.
+// 7517). Each of the keys signs it for the hosts of the signers' Agents. A request for any other host
+// gets the keys without signatures, so a mirror gets nothing that vouches for it. Receivers accept
+// that: signatures are optional. A proxy in front that changes the Host has the same effect. A Signer
+// without an Agent adds its key, but no host. Before you change keys, publish both for a while:
+// receivers keep a directory for up to a day.
 //
 // The error names the first Signer whose key or Agent cannot be used.
 func Directory(signers ...*Signer) (http.Handler, error) {

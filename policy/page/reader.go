@@ -16,9 +16,9 @@ import (
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body
 //
-// Bodies that are not HTML are passed on untouched. In HTML the whole page is
-// scanned, because engines respect a meta element in its body too, up to
-// 1 MiB; after that, and with HeadOnly after the head, Reader passes on the rest.
+// Bodies that are not HTML are passed on untouched. HTML is scanned up to 1 MiB,
+// beyond the head too, because engines respect meta elements there. With HeadOnly
+// the scan ends with the head. The rest is passed on unscanned.
 //
 // Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are
 // understood. In their statements "?" stands for what is not ASCII.

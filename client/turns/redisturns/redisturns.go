@@ -3,8 +3,8 @@
 //
 // Each call is one script and one round trip, which it shares with those of the same moment. Times are by the
 // server's clock, so the clocks of the processes may differ. An origin takes some 270 bytes of used_memory
-// while four processes wait for it. It takes none once its delay and pauses have passed, and Pacer.MaxDelay
-// since its robots.txt was read. Thousands may wait.
+// while four processes wait for it. It is deleted when its delay and pauses are over, its failures count no
+// more, and Pacer.MaxDelay has passed since its robots.txt was read. Thousands may wait.
 //
 // The state begins with a version. Two versions of this package may share a server while one replaces the other:
 // each waits for what the other has given to end or lapse, and keeps the longest delay. One line of slog says
