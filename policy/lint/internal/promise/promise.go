@@ -412,12 +412,14 @@ func difference(was, is []policy.Rule) (all []policy.Rule) {
 	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
 		was, is = was[:len(was)-1], is[:len(is)-1]
 	}
-	n := map[policy.Rule]int{}
-	for _, r := range slices.Concat(was, is) {
-		n[r]++
+	in := map[policy.Rule]int{} // as bits, in which: two pages of a directory make the same rule for it
+	for i, rules := range [...][]policy.Rule{was, is} {
+		for _, r := range rules {
+			in[r] |= 1 << i
+		}
 	}
 	for _, r := range slices.Concat(was, is) {
-		if n[r] == 1 {
+		if in[r] < 3 {
 			all = append(all, r)
 		}
 	}
