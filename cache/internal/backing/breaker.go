@@ -52,7 +52,7 @@ func (b *breaker) allow(now time.Time) bool {
 	return true
 }
 
-// done takes note of the outcome of a call.
+// done counts the outcome of a call. It logs without the lock: a handler may use the Cache.
 func (b *breaker) done(began, now time.Time, err error) {
 	defer func() { _ = recover() }() // of a log handler, whose panic would end the process
 	if from, to := b.count(began, now, err); from < breakAfter && to == breakAfter {

@@ -192,6 +192,8 @@ func (q *queue) write() {
 		_, err := within(q.slots, limit, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, q.put(ctx, w.key, w.data, w.ttl)
 		}, nil)
+		// Each failure counts, even if others began with it: a silent Store is left alone after one
+		// writeTimeout, not after five of them.
 		ended := time.Now()
 		q.writes.done(ended, ended, err)
 		for _, then := range w.then {

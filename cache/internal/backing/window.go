@@ -46,10 +46,11 @@ func (w *window) enter(slots chan<- struct{}, least time.Duration) (fair, entere
 		select {
 		case slots <- struct{}{}:
 			now := time.Now()
-			if w.answered() {
+			if w.answered() { // the wait was for calls that ended: this one gets a whole window
 				w.begin = now
 				w.prolong(now)
 			}
+			// If all slots were used eight times since, the Store answers, but not this call.
 			if w.part != nil {
 				w.most = w.seen + 8*uint64(cap(slots))
 			}
@@ -114,6 +115,7 @@ func within[T any](slots chan struct{}, w window, least time.Duration,
 	if !entered {
 		return none, ErrBusy
 	}
+	// A window can begin again, a context cannot: it has the last end. What is left sooner is canceled.
 	ctx, cancel := context.WithDeadline(context.Background(), w.end)
 	defer cancel()
 	type result struct {
