@@ -68,6 +68,7 @@ func (s *summary) decided(d int, token, target string, before, after policy.Deci
 	s.add(d, token, verb, chars.Quote(object).String())
 }
 
+// add keeps one part, and one token, more than String names: that there are more.
 func (s *summary) add(d int, token, verb, object string) {
 	i := slices.IndexFunc(s.parts, func(p part) bool { return p.verb == verb && p.object == object })
 	if i < 0 {

@@ -57,7 +57,8 @@ type Judge struct {
 	hasty   bool // the first verdict that changes answers it
 }
 
-// The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step.
+// The budget is in some 10 ns each: what is parsed costs by the byte, the rest by the step. It is no time: a file has
+// the same findings on a slow machine.
 const (
 	costRule   = 6
 	costSorted = 20
@@ -73,7 +74,6 @@ const (
 	Fixes = 60 << 20
 )
 
-// New returns a judge of the file.
 func New(file *model.File, budget int) *Judge {
 	j := &Judge{file: file, budget: budget}
 	for _, g := range file.Groups {
@@ -86,7 +86,8 @@ func New(file *model.File, budget int) *Judge {
 func (j *Judge) Keeps(edit Edit) bool { return len(j.Keep([]Edit{edit})) > 0 }
 
 // Keep returns as many of the edits as together change no verdict, in the order of the file and one
-// for each line: all of a part if they do, else of each half.
+// for each line: all of a part if they do, else of each half. Each question reads the whole file, and most edits
+// change nothing: one by one, the budget would not do.
 func (j *Judge) Keep(parts ...[]Edit) (kept []Edit) {
 	taken := map[*model.Line]bool{}
 	for ; len(parts) > 0; parts = parts[1:] { // the small ones last, for which the budget may not do
@@ -118,7 +119,6 @@ func Join(edits []Edit, more ...Edit) []Edit {
 	return all
 }
 
-// Effect returns what an edit does.
 func (j *Judge) Effect(edit Edit) Effect {
 	edits := []Edit{edit}
 	return j.effect(edits, edits, false)
@@ -141,7 +141,7 @@ func (j *Judge) effect(edits, more []Edit, hasty bool) Effect {
 	j.hasty, j.crowded = hasty, false
 	var said summary
 	var changed []change
-	compared := map[pair][]string{}
+	compared := map[pair][]string{} // a file may name a thousand crawlers for one group
 	for d, dialect := range dialects {
 		lookup, asked := costDecide, tokens
 		if dialect == policy.Yandex {
@@ -242,7 +242,7 @@ func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
 		// All names of the group, and of those that it may become one with. Who does not read a
 		// misspelt line takes the rules below it for those of a group further up.
 		i := sort.Search(len(groups), func(i int) bool { return groups[i].Agents[0].Number > e.Line.Number })
-		near, last := max(0, i-2), min(len(groups), i+1)
+		near, last := max(0, i-2), min(len(groups), i+1) // i-1 has the line
 		first := near
 		for first > next && !begins(groups, first) {
 			first--
@@ -359,14 +359,14 @@ func (j *Judge) compare(dialect int, token string, before, after policy.Group, s
 	}
 	if now := delay(after); delay(before) != now {
 		said.add(dialect, name, "asks", now)
-		targets = []string{}
+		targets = []string{} // not nil: they differ, though on no path
 	}
 	rules := difference(was, is)
 	if len(rules) == 0 || j.budget < 0 {
 		return targets
 	}
 	for path := range j.probes(rules, was, is) {
-		target := strings.ReplaceAll(path, " ", "%20")
+		target := strings.ReplaceAll(path, " ", "%20") // no request line has a blank
 		if j.budget -= 2 * costDecide; j.budget < 0 {
 			break
 		}
@@ -392,7 +392,7 @@ func (j *Judge) rules(dialect int, g policy.Group) []policy.Rule {
 	for r := range g.Rules() {
 		j.budget -= costRule
 		if r.Pattern != "" {
-			r.Line = 0
+			r.Line = 0 // a rule that moved is the same
 			all = append(all, r)
 		}
 		slash := strings.LastIndexByte(r.Pattern, '/')
@@ -523,7 +523,7 @@ func rivals(groups ...[]policy.Rule) func(r policy.Rule, resized bool) (all []st
 			return sort.Search(len(others), func(i int) bool { return len(others[i].pattern) > n })
 		}
 		from := 0
-		if resized {
+		if resized { // a rule of its shape can lack its stars and a "$": it wins over what is shorter still
 			from = longer(len(r.Pattern) - strings.Count(r.Pattern, "*") - 2)
 		}
 		others = others[from:longer(len(r.Pattern)+1)]
