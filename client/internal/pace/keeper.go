@@ -151,7 +151,6 @@ func (k *Keeper) use(l *lane) {
 // unlink takes l out of the order of use.
 func (l *lane) unlink() { l.newer.older, l.older.newer = l.older, l.newer }
 
-// remove forgets l.
 func (k *Keeper) remove(l *lane) {
 	delete(k.lanes, l.origin)
 	l.unlink()

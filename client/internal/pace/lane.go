@@ -90,7 +90,8 @@ type waiter struct {
 	taken time.Time       // when the turn was asked for that the store gave; zero: it has given none
 }
 
-// grant is a turn that Wait gave. It is for a request with the same target, and for no other.
+// grant is a turn that Wait gave. It is for a request with the same target. Another with the same hash may use it: the
+// site sees its pace all the same, and who called Wait waits once more.
 type grant struct {
 	target uint32 // of the target, its hash: a lane keeps no text of URLs
 	at     uint32 // when: Unix time in milliseconds, as far as 49 days fit

@@ -84,7 +84,8 @@ func (k *Keeper) behind(f func()) chan struct{} {
 	return told
 }
 
-// Settle waits until the store has been told all that has happened so far, or ctx ends.
+// Settle waits until the store has been told all that has happened so far, or ctx ends. A WaitGroup would not end with
+// ctx, nor bear reports that begin meanwhile.
 func (k *Keeper) Settle(ctx context.Context) (err error) {
 	k.telling.Range(func(told, _ any) bool {
 		select {
@@ -106,7 +107,8 @@ func (k *Keeper) ask(ctx context.Context, w *waiter) bool {
 	cancel()
 	now := k.Now()
 	if end, ok := ctx.Deadline(); err == nil || ctx.Err() == nil && !(ok && now.After(end)) {
-		k.storeDid(err, begin, now) // a connection's deadline may be noticed before the context's
+		// What ended with the caller's time says nothing of the store. A connection may notice that before ctx does.
+		k.storeDid(err, begin, now)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,6 +139,7 @@ func (k *Keeper) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
 	if w.kind == turns.Robots { // which may keep the delay of others
 		w.least = now.Add(a.Least)
 	} else {
+		// The latest start there came a delay before Least, or sooner.
 		l.Granted = rules.Later(l.Granted, now.Add(a.Least-w.ask.Delay))
 	}
 	if change := l.nextChange(now); !change.IsZero() && change.Before(w.due) {
@@ -292,7 +295,6 @@ func (pl Place) Waited() bool { return pl.lease != nil || pl.Began.After(pl.Deci
 // Lose notes that the request was not sent because the place, a shared one, had lapsed.
 func (pl Place) Lose() { pl.lease.gone.Store(true) }
 
-// Lost reports whether Lose was called.
 func (pl Place) Lost() bool { return pl.lease != nil && pl.lease.gone.Load() }
 
 // Lapsed reports whether the place may have been given to another process meanwhile.

@@ -62,7 +62,7 @@ func (a *pace) nextChange(t time.Time) time.Time {
 	var next time.Time
 	midnight := t.Truncate(Day) // in UTC
 	for _, r := range a.rates {
-		for _, minute := range []int{r.from, r.to, r.from + minutesOfDay, r.to + minutesOfDay} {
+		for _, minute := range []int{r.from, r.to, r.from + minutesOfDay, r.to + minutesOfDay} { // today, tomorrow
 			edge := midnight.Add(time.Duration(minute) * time.Minute)
 			if edge.After(t) && (next.IsZero() || edge.Before(next)) {
 				next = edge
@@ -176,7 +176,6 @@ func (l *lane) owe(old pace, now time.Time) {
 	}
 }
 
-// owed is the delay of the debt at time t.
 func (l *lane) owed(t time.Time) (d time.Duration) {
 	if l.owing != nil {
 		d, _ = l.owing.at(t)
