@@ -37,7 +37,7 @@ func base(m *message, input httpsfv.InnerList) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("covered component: %w", err)
 		}
-		if slices.Contains(seen, id) {
+		if slices.Contains(seen, id) { // RFC 9421 §2.5
 			return "", fmt.Errorf("%s is covered twice", id)
 		}
 		seen = append(seen, id)
@@ -76,7 +76,7 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 		}
 	}
 	if strings.HasPrefix(name, "@") {
-		if key != "" || m.method == "" {
+		if key != "" || m.method == "" { // a response has a @status alone (RFC 9421 §2.2.9), which is not known here
 			return "", errors.New("it has no meaning here")
 		}
 		return m.derived(name)
@@ -135,7 +135,7 @@ func (m *message) derived(name string) (string, error) {
 	case "@path":
 		return path, nil
 	case "@query":
-		return "?" + query, nil
+		return "?" + query, nil // "?" for none too (RFC 9421 §2.2.7)
 	}
 	return "", errors.New("it is not known here")
 }

@@ -134,6 +134,7 @@ func (s *Signer) signDirectory(answer *message, label string, now time.Time) err
 	if err != nil {
 		return err
 	}
+	// Without the digest it would vouch for any keys, and without the request's authority for any mirror.
 	authority, params := httpsfv.NewItem("@authority"), httpsfv.NewParams()
 	authority.Params.Add("req", true)
 	params.Add("created", now.Unix())
@@ -232,6 +233,7 @@ func (m members) key() (id string, key crypto.PublicKey, err error) {
 		n, err := base64.RawURLEncoding.DecodeString(m.text("n"))
 		e, err2 := base64.RawURLEncoding.DecodeString(m.text("e"))
 		modulus, exponent := new(big.Int).SetBytes(n), new(big.Int).SetBytes(e)
+		// Shorter keys can be broken, longer ones keep the verifier busy. To the power of 1, a text signs itself.
 		bits := modulus.BitLen()
 		if err != nil || err2 != nil || bits < 2048 || bits > 8192 || len(e) > 4 ||
 			exponent.Bit(0) == 0 || exponent.BitLen() < 2 {

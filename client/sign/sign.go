@@ -132,6 +132,7 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	if r.Header == nil {
 		r.Header = make(http.Header, 3)
 	}
+	// Also where none is added: over plain http, who sees a signature could use it.
 	for _, name := range [...]string{"Signature", "Signature-Agent", "Signature-Input"} {
 		r.Header.Del(name)
 	}
@@ -250,6 +251,7 @@ func (s *Signer) public() (x ed25519.PublicKey, err error) {
 	if !ok || len(x) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
 	}
+	// With halves of two keys nobody can verify the signature, and it helps to find the private half.
 	key, ok := s.Key.(ed25519.PrivateKey)
 	if p, isPointer := s.Key.(*ed25519.PrivateKey); isPointer {
 		key, ok = *p, true

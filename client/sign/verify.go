@@ -110,6 +110,7 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 	if err != nil {
 		return s, err
 	}
+	// Key may fetch from where the request says, so what costs nothing was checked before.
 	key, err := v.Key(r.Context(), s.Agent, s.KeyID)
 	if err != nil {
 		return s, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, s.KeyID, s.Agent, err)
@@ -125,6 +126,7 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 			return s, err
 		}
 	}
+	// Last: a forged request must not use up the nonce of a good one.
 	if v.Replayed != nil && (nonce == "" || v.Replayed(s.KeyID, nonce, s.Expires.Add(v.skew()))) {
 		return s, errors.New("its nonce was used before, or is missing")
 	}
@@ -153,7 +155,7 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 		if t, _ := list.Params.Get("tag"); t != tag {
 			continue
 		}
-		if label != "" {
+		if label != "" { // what one reader checks, another might not use
 			return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
 		}
 		label, input = name, list
@@ -167,7 +169,7 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	return label, input, signature, nil
 }
 
-// size returns how many bytes fields have.
+// size returns how many bytes fields have. Each line counts for one more: empty ones cost too.
 func size(fields ...[]string) (n int) {
 	for _, lines := range fields {
 		for _, line := range lines {
@@ -315,7 +317,7 @@ func check(key crypto.PublicKey, alg, text string, signature []byte) error {
 		if alg != "" && alg != "rsa-pss-sha512" {
 			return fmt.Errorf("its alg is %q, its key is for rsa-pss-sha512", alg)
 		}
-		sum := sha512.Sum512([]byte(text))
+		sum := sha512.Sum512([]byte(text)) // with 64 bytes of salt (RFC 9421 §3.3.1)
 		if rsa.VerifyPSS(key, crypto.SHA512, sum[:], signature, &rsa.PSSOptions{SaltLength: 64}) == nil {
 			return nil
 		}
