@@ -350,10 +350,10 @@ func (s *sending) refresh(ctx context.Context) error {
 }
 
 // signAnew signs in place: Base has the header. An *http.Transport does not read it before gotConn has returned. A
-// Base of another type may: then this is a data race. If it has made a copy, that keeps the earlier signature. Sign may
-// read the body, so a body that can be had once only keeps the signature that it has.
+// Base of another type may: what that has keeps its signature, which is as old as it took to connect. Sign may read the
+// body, so a body that can be had once only keeps the signature that it has.
 func (s *sending) signAnew() error {
-	if s.signed == nil || hasBody(s.req) && s.req.GetBody == nil {
+	if s.signed == nil || s.watched != nil && !s.gate.wire || hasBody(s.req) && s.req.GetBody == nil {
 		return nil
 	}
 	bare := new(http.Request)

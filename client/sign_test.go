@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/httptrace"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 )
 
@@ -179,4 +184,30 @@ func TestARequestForASignatureIsTheCallersToAnswer(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Accept-Signature") == "" || pages != 1 {
 		t.Errorf("%v, %v, %d requests", resp, err, pages)
 	}
+}
+
+// A Base of another type than *http.Transport may read the request, on a goroutine of its own, while it connects.
+func TestWhatABaseHasIsNotSignedAnewBelowIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			before := req.Header.Clone()
+			time.Sleep(2 * time.Second)
+			httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{
+				Conn: located{near, &net.TCPAddr{IP: net.IPv4(93, 184, 215, 14), Port: 80}}})
+			if !maps.EqualFunc(before, req.Header, slices.Equal) {
+				t.Errorf("%v became %v", before, req.Header)
+			}
+			return answer(200, "", "page"), nil
+		})
+		gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &fetch.Fetcher{PublicOnly: true},
+			Sign: func(req *http.Request) error { req.Header.Set("Signature", time.Now().String()); return nil }}
+		res, err := gate.RoundTrip(request("GET", "http://site.example/", nil).WithContext(client.WithoutRobots(t.Context())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	})
 }
