@@ -303,11 +303,13 @@ func (b block) appendGroups(lines []uint32) []uint32 {
 // find returns the name that stands for token, counted from 1, or 0. Names are sorted, without
 // regard to case.
 func (p *Policy) find(token string) uint32 {
-	if i, ok := sort.Find(int(p.names), func(i int) int { return ascii.FoldCompare(token, p.nameAt(uint32(i))) }); ok {
+	// The empty token is part of every name, and "*" asks for the default group.
+	r := p.dialect.reading()
+	parts := r.substring && token != "" && token != "*"
+	if i, ok := sort.Find(int(p.names), func(i int) int { return ascii.FoldCompare(token, p.nameAt(uint32(i))) }); ok && !(parts && r.firstRecord) {
 		return uint32(i) + 1
 	}
-	// The empty token is part of every name, and "*" asks for the default group.
-	if token != "" && token != "*" && p.dialect.reading().substring {
+	if parts {
 		return p.findPart(token)
 	}
 	return 0
