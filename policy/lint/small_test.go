@@ -88,6 +88,7 @@ func TestAReplacementIsNotKeptBackForRulesFarFromIt(t *testing.T) {
 		{"User-agent: a\nDisallow: /a\nUseragent: b\nDisallow: /a\n", "User-agent: a\nDisallow: /a\nUseragent: b\nDisallow: /a\n"},
 		{"User-agent: a\nDisallow: /a\n\nUSERAGENT: *\nAllow: /\n", "User-agent: a\nDisallow: /a\n\nUser-agent: *\nAllow: /\n"},
 		{"User-agent: a\nDisallow: /a\n\nUser-agent: b*\nAllow: /\n", "User-agent: a\nDisallow: /a\n\nUser-agent: b\nAllow: /\n"},
+		{"User-agent: *\nDisallow: /b\nAllow /%2f/index.htm\nDisallow: /%2f/index.htm\n", "User-agent: *\nDisallow: /b\nAllow /%2f/index.htm\nDisallow: /%2F/index.htm\n"},
 	} {
 		if fixed, _ := lint.Fix([]byte(c.file), nil); string(fixed) != c.want {
 			t.Errorf("%q became %q, not %q", c.file, fixed, c.want)

@@ -343,10 +343,14 @@ func (f *checker) indexPages(rules []*model.Line) {
 		if r.Kind != model.Allow || i < 0 || !r.Matches() || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
 			continue
 		}
-		// With the directory allowed as well, all readers agree.
-		if dir := r.Value[:i+1]; !allowed[dir] && !allowed[dir+"$"] {
-			f.add("RT315", r, r.ValueAt, r.Text+
-				"\nAllow: "+dir+"$", "%s also allows %s, for Google only", chars.Quote(r.Value), chars.Quote(dir))
+		dir := r.Value[:i+1]
+		if allowed[dir] || allowed[dir+"$"] {
+			continue // all readers agree
 		}
+		both := r.Text + "\nAllow: " + dir + "$"
+		if dir[0] == '*' || dir != reescape(model.Single(dir)) || strings.ContainsFunc(dir, chars.Invisible) {
+			both = "" // other rules would write the new line anew, so that it is not known again
+		}
+		f.add("RT315", r, r.ValueAt, both, "%s also allows %s, for Google only", chars.Quote(r.Value), chars.Quote(dir))
 	}
 }
