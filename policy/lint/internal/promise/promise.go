@@ -220,7 +220,7 @@ func (j *Judge) tokens(edits, more []Edit) (all, parts []string) {
 		value = strings.ToLower(value)
 		changed = changed || policy.ProductToken(value) != value // or no crawler has this name
 		for name := range strings.FieldsFuncSeq(value, inNoName) {
-			if !strings.ContainsAny(name, chars.Letters) && !strings.HasPrefix(value, name) {
+			if !strings.ContainsAny(name, chars.Letters) && !strings.HasPrefix(strings.TrimLeftFunc(value, inNoName), name) {
 				continue // a version
 			}
 			ask(name)
