@@ -69,7 +69,8 @@ func (f *checker) advice(l *model.Line, replacement string) (text, changes strin
 		text += " " + strings.TrimRight(l.Text[l.CommentAt:], chars.Blanks)
 	}
 	switch {
-	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text):
+	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text),
+		strings.HasPrefix(text, "\ufeff"): // a byte order mark, if the file begins so
 		return "", ""
 	case f.Unbounded: // judged together later
 		return text, ""
