@@ -57,7 +57,6 @@ type Store struct {
 	once   sync.Once
 	mixed  sync.Once     // says that the fleet is
 	name   string        // begins the names of all turns here
-	sub    *redis.PubSub // told when to ask again
 	heard  chan struct{} // closed when no more is heard
 	finish context.CancelFunc
 	wakes  sync.Map // by turn: the channels of those that were told to wait
@@ -70,8 +69,7 @@ func (s *Store) init() {
 	s.heard = make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	s.finish = cancel
-	s.sub = s.Client.Subscribe(ctx, s.channel()+s.name)
-	go s.listen()
+	go s.listen(ctx)
 }
 
 // Close stops listening to the server. It does not close Client. The Store must not be used any
@@ -81,9 +79,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.finish()
-	err := s.sub.Close()
-	<-s.heard
-	return err
+	select {
+	case <-s.heard:
+	case <-time.After(time.Second): // go-redis waits for the greeting of a silent server, whatever ends meanwhile
+	}
+	return nil
 }
 
 // Take implements turns.Store.
@@ -151,10 +151,16 @@ func nameOf(a turns.Ask) string { return a.Turn + [...]string{"", "+", "!"}[rule
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // listen wakes those who are told that they can ask sooner, and all whenever it may have
-// missed that.
-func (s *Store) listen() {
+// missed that. It is behind all callers, because a silent server takes its time to be given up.
+func (s *Store) listen(ctx context.Context) {
 	defer close(s.heard)
-	for m := range s.sub.ChannelWithSubscriptions() {
+	sub := s.Client.Subscribe(ctx, s.channel()+s.name)
+	if ctx.Err() != nil {
+		_ = sub.Close()
+		return
+	}
+	context.AfterFunc(ctx, func() { _ = sub.Close() })
+	for m := range sub.ChannelWithSubscriptions() {
 		switch m := m.(type) {
 		case *redis.Subscription:
 			s.wakes.Range(func(turn, _ any) bool { s.wake(turn.(string)); return true })

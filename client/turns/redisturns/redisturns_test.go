@@ -36,6 +36,36 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	}
 }
 
+// A server that is silent from the start holds up no caller beyond its context, and Close for a second.
+func TestASilentServerHoldsUpNoOne(t *testing.T) {
+	for name, dial := range map[string]func(context.Context) (net.Conn, error){
+		"accepts":  func(context.Context) (net.Conn, error) { c, _ := net.Pipe(); return c, nil },
+		"does not": func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := redis.NewClient(&redis.Options{
+				Addr:                  "192.0.2.1:6379",
+				Dialer:                func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+				ContextTimeoutEnabled: true, MaxRetries: -1,
+			})
+			defer c.Close()
+			s := &redisturns.Store{Client: c}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			begin := time.Now()
+			_, err := s.Take(ctx, "https://a.example", turns.Ask{Turn: "ABCDEFGH"})
+			if took := time.Since(begin); err == nil || took > 300*time.Millisecond {
+				t.Errorf("%s: %v after %v, want an error after 300ms", name, err, took)
+			}
+			begin = time.Now()
+			if err := s.Close(); err != nil || time.Since(begin) > time.Second {
+				t.Errorf("%s: closed after %v: %v", name, time.Since(begin), err)
+			}
+			time.Sleep(time.Minute) // by then nothing is left behind
+		})
+	}
+}
+
 // asked is a hook in place of a server, which keeps what it is asked, from the third argument of
 // the script on: before that come names that are drawn.
 type asked struct{ numbers [][]byte }
