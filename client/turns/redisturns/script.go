@@ -49,7 +49,7 @@ local function read()
 	local v = cmsgpack.unpack(packed)
 	assert(string.sub(v[1], 1, 3) == 'RGT')
 	local l, free = v[2], math.min(v[2] + v[3], now + day)
-	last, strain, longest = math.min(l, now), v[4], math.max(v[5], delay)
+	last, strain, longest = math.min(l, now), v[4] + 0, math.max(math.min(v[5], day), delay)
 	if v[1] ~= version then
 		mixed, delay, resume = 1, longest, free
 		if free <= now then last = math.max(last, free) end -- a lease of a process that died, or a Visit
@@ -70,7 +70,7 @@ local function read()
 	for i = first, #v, 2 do
 		local due = math.min(l + v[i + 1], now + day)
 		if due + grace > now or v[i] == id then
-			queue[#queue + 1], queue[#queue + 2] = v[i], due
+			queue[#queue + 1], queue[#queue + 2] = v[i] .. '', due
 		end
 	end
 end

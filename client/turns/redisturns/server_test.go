@@ -149,6 +149,20 @@ func kind(k turns.Kind, turn string, delay time.Duration) turns.Ask {
 	return a
 }
 
+// future is a time in it, as a state has it.
+const future = "\xcf\x00\x7f\xff\xff\xff\xff\xff\xff"
+
+// A delay is a day at most, so it holds up the next robots.txt no longer.
+func TestADelayIsADayAtMost(t *testing.T) {
+	c := serve(t)
+	if err := c.Set(t.Context(), key, "\x99\xa4RGT1"+future+"\x00\x00"+future+"\x00\x00\x00\x00", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	robots := page("robots")
+	robots.Kind = turns.Robots
+	take(t, open(t, c), robots, 24*time.Hour)
+}
+
 // What is no state holds up its origin for one delay, and is gone: it has no end of its own.
 func TestGarbageEnds(t *testing.T) {
 	c := serve(t)
@@ -160,6 +174,8 @@ func TestGarbageEnds(t *testing.T) {
 		"no numbers": {"SET", key, "\x95\xa4RGT1\xa1x\xa1x\xa1x\xa1x"},
 		"cut":        {"SET", key, "\x99\xa4RGT1\x01\x00\x00\x00\x00\x00\x00\x05"},
 		"other":      {"SET", key, "\x92\xa4RGT9\x01"},
+		"no strain":  {"SET", key, "\x99\xa4RGT1\x01\x00\x90\x00\x00\x00\x00\x00"},
+		"no name":    {"SET", key, "\x9b\xa4RGT1" + future + "\x00\x00\x00\x00\x00\x00\x00\x90\x01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.FlushAll(t.Context()).Err(); err != nil {
