@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -33,6 +34,23 @@ func keeper() *Keeper {
 		Late: func(o fetch.Origin, at, now time.Time, _ bool) error {
 			return fmt.Errorf("%s: late by %v", o, at.Sub(now))
 		},
+	}
+}
+
+// A place that was taken before the machine slept is lost: its monotonic clock stood still, the store's did not. No
+// API makes a time of two clocks that differ; the fields of time.Time have the wall seconds above 30 bits.
+func TestAPlaceLapsesWhileTheMachineSleeps(t *testing.T) {
+	for _, tt := range []struct {
+		ago   time.Duration // by the wall clock; by the other one, the place was taken just now
+		wants bool
+	}{{0, false}, {4 * time.Second, false}, {6 * time.Second, true}, {time.Hour, true}, {-time.Hour, false}} {
+		taken := time.Now()
+		*(*uint64)(unsafe.Pointer(&taken)) -= uint64(tt.ago/time.Second) << 30
+		k := keeper()
+		k.wall.Store(&taken) // it was read then
+		if got := k.Lapsed(Place{lease: &lease{until: taken.Add(leaseTime)}}); got != tt.wants {
+			t.Errorf("%v ago: lapsed %t, want %t", tt.ago, got, tt.wants)
+		}
 	}
 }
 

@@ -275,7 +275,7 @@ func (k *Keeper) renew(pl Place) {
 	next := begin.Add(renewTime)
 	if err != nil {
 		next = now.Add(rules.Jittered(lastStorePause))
-	} else if now.Before(pl.lease.until) { // else another may have had a turn in between
+	} else if !pl.lease.lapsed(time.Now()) { // else another may have had a turn in between
 		pl.lease.until = begin.Add(leaseTime)
 	}
 	if pl.lease.renew != nil {
@@ -304,5 +304,10 @@ func (k *Keeper) Lapsed(pl Place) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.Now().Before(pl.lease.until)
+	return pl.lease.lapsed(time.Now())
+}
+
+// lapsed goes by either clock: the monotonic one stands still while a machine sleeps, and the store's goes on.
+func (l *lease) lapsed(now time.Time) bool {
+	return !now.Before(l.until) || !now.Round(0).Before(l.until.Round(0))
 }
