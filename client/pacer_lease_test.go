@@ -514,6 +514,43 @@ func TestPacerTurnsThatFail(t *testing.T) {
 	})
 }
 
+// Alone, a store that is silent does not hold up each request: one at a time finds out whether it works again.
+func TestPacerTurnsAloneWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var asked, turns atomic.Int32
+		p := &client.Pacer{RunAlone: true, Turns: &memturns.Store{Fault: func(ctx context.Context, _ string, _ bool) error {
+			if time.Since(begin) > time.Minute {
+				asked.Add(1)
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}}
+		for i := range 20 {
+			go func() {
+				for time.Since(begin) < time.Minute+10*time.Second {
+					if err := p.Wait(t.Context(), parse(fmt.Sprintf("http://a%d.example/", i))); err != nil {
+						t.Error(err)
+					}
+					turns.Add(1)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		if n := turns.Load(); n < 1000 {
+			t.Errorf("%d turns in a minute, at 20 origins with a delay of 1s", n)
+		}
+		time.Sleep(4 * time.Second) // what was asked last, and a pause
+		asked.Store(0)
+		time.Sleep(time.Second)
+		if n := asked.Load(); n < 20 {
+			t.Errorf("%d questions in 1s at 20 origins, when the store answers again", n)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // A log handler may use the Pacer, and its panic harms no one who waits.
 func TestPacerTurnsThatFailAreLoggedWithoutALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

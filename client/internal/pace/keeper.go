@@ -39,6 +39,7 @@ type Keeper struct {
 	ends        lane          // of the order of use: its older is the lane used last, its newer the longest unused
 	storePause  time.Duration // how long to leave Turns alone after its latest failure; zero: it works
 	storeFailed time.Time     // when that was
+	storeNext   time.Time     // with Alone: when the next caller finds out whether Turns works again
 
 	wall    atomic.Pointer[time.Time] // the time when both clocks were last read
 	telling sync.Map                  // channels, each of which is closed when Turns has been told of something

@@ -233,7 +233,7 @@ func (k *Keeper) look(ctx context.Context, w *waiter, now time.Time) (step, time
 	if err := k.tooSlow(l, w.kind, now); err != nil {
 		return 0, 0, err // learned since w joined
 	}
-	if k.Turns != nil && !w.given {
+	if k.Turns != nil && !w.given && !k.goesOn(now) {
 		k.name(w, now)
 		return toAsk, 0, nil
 	}

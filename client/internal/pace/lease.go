@@ -127,6 +127,16 @@ func (k *Keeper) ask(ctx context.Context, w *waiter) bool {
 	return k.given(w, a, begin, now)
 }
 
+// goesOn, with the lock held, reports whether to go without asking Turns: it fails, and this process may go on alone.
+// One caller at a time finds out whether it works again, for a server that is silent costs each who asks storePatience.
+func (k *Keeper) goesOn(now time.Time) bool {
+	if !k.Alone || k.storePause == 0 || !now.Before(k.storeNext) {
+		k.storeNext = now.Add(storePatience)
+		return false
+	}
+	return true
+}
+
 // given, with the lock held, takes note of what the store said to w, which asked at begin, and reports whether that is a turn. It is
 // none if this process slept, and another may have the place, or if there is a new robots.txt.
 func (k *Keeper) given(w *waiter, a turns.Reply, begin, now time.Time) bool {
@@ -205,6 +215,7 @@ func (k *Keeper) storeDid(err error, begin, now time.Time) {
 	case begin.Before(k.storeFailed):
 	default:
 		k.storePause, k.storeFailed = min(max(2*before, firstStorePause), lastStorePause), now
+		k.storeNext = now.Add(k.storePause)
 	}
 	after := k.storePause
 	k.mu.Unlock()
