@@ -160,10 +160,14 @@ func (s *Store) listen(ctx context.Context) {
 		return
 	}
 	context.AfterFunc(ctx, func() { _ = sub.Close() })
+	if _, err := sub.ReceiveTimeout(ctx, 5*time.Second); redis.HasErrorPrefix(err, "NOPERM") { // which the loop does not get to see
+		slog.Warn("redisturns: turns come late, as no one is told of them: the user of Redis needs &"+s.channel()+"*", "error", err)
+	}
+	s.wakeAll()
 	for m := range sub.ChannelWithSubscriptions() {
 		switch m := m.(type) {
 		case *redis.Subscription:
-			s.wakes.Range(func(turn, _ any) bool { s.wake(turn.(string)); return true })
+			s.wakeAll()
 		case *redis.Message:
 			turn, wait, _ := strings.Cut(m.Payload, " ")
 			n, err := strconv.ParseInt(wait, 10, 64)
@@ -172,6 +176,10 @@ func (s *Store) listen(ctx context.Context) {
 			}
 		}
 	}
+}
+
+func (s *Store) wakeAll() {
+	s.wakes.Range(func(turn, _ any) bool { s.wake(turn.(string)); return true })
 }
 
 func (s *Store) wake(turn string) {

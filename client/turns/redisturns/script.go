@@ -103,14 +103,14 @@ end
 local function full() return places > 0 and #held >= 2 * places end
 
 -- save keeps the state for as long as it matters. The first in the queue is told if it can ask
--- sooner than it knows.
+-- sooner than it knows. That a user may not publish loses no state.
 local function save()
 	if #queue > 0 and not full() then
 		local at = earliest(math.max(last, granted))
 		if queue[2] > at + 1000 then
 			queue[2] = at
 			local store = string.sub(queue[1], 1, 8)
-			redis.call('PUBLISH', ARGV[1] .. store, string.sub(queue[1], 9) .. ' ' .. string.format('%.0f', at - now))
+			redis.pcall('PUBLISH', ARGV[1] .. store, string.sub(queue[1], 9) .. ' ' .. string.format('%.0f', at - now))
 		end
 	end
 	local free = math.max(resume, granted)

@@ -209,6 +209,46 @@ func TestNoOneIsToldToAskTooSoon(t *testing.T) {
 	}
 }
 
+// A user of Redis has no channels unless it is given some. No turn is lost for that, and it is said.
+func TestAUserWithoutChannels(t *testing.T) {
+	c := serve(t)
+	if err := c.Do(t.Context(), "ACL", "SETUSER", "crawler", "on", ">word", "~*", "resetchannels", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	o := *c.Options()
+	o.Username, o.Password = "crawler", "word"
+	theirs := redis.NewClient(&o)
+	defer theirs.Close()
+	said := make(chan string, 1)
+	log := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(firstWrite(said), nil)))
+	defer slog.SetDefault(log)
+	s := open(t, theirs)
+	take(t, s, page("first"), 0)
+	take(t, s, page("second"), 6*time.Second)
+	tell(t, s, turns.Report{Ask: page("first"), Event: turns.Ended})
+	take(t, s, page("second"), time.Second)
+	select {
+	case text := <-said:
+		if !strings.Contains(text, "needs &robotsgate:turns:*") || !strings.Contains(text, "NOPERM") {
+			t.Error(text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing is said")
+	}
+}
+
+// firstWrite is a writer that hands on what it gets first.
+type firstWrite chan string
+
+func (w firstWrite) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
 // Fleets with different prefixes know nothing of each other.
 func TestPrefixesKeepFleetsApart(t *testing.T) {
 	c := serve(t)
