@@ -118,7 +118,8 @@ type Pacer struct {
 	// If nil, the pace is kept in this process only.
 	Turns turns.Store
 
-	// RunAlone lets this process send at its own pace while Turns fails. If false, requests wait
+	// RunAlone lets this process send at its own pace while Turns fails. One request at a time finds
+	// out whether it works again, which takes 2.5 seconds if Turns is silent. If false, requests wait
 	// until Turns works again or their contexts end.
 	RunAlone bool
 

@@ -72,8 +72,8 @@ func (s *Store) init() {
 	go s.listen(ctx)
 }
 
-// Close stops listening to the server. It does not close Client. The Store must not be used any
-// more: first shut down the Transports, which tells it of the last turns.
+// Close stops listening to the server, and waits a second at most for that. It does not close Client. The Store
+// must not be used any more: first shut down the Transports, which tells it of the last turns.
 func (s *Store) Close() error {
 	if s.ready() != nil {
 		return nil
