@@ -16,7 +16,6 @@ require (
 	golang.org/x/net v0.62.0 // public suffixes, header field values
 	golang.org/x/sync v0.25.0 // a bound on lines under way
 	golang.org/x/term v0.48.0 // whether a stream is a terminal, and how wide
-	golang.org/x/text v0.44.0 // bytes that are no UTF-8, replaced as they are read
 )
 
 // Tests.
@@ -52,6 +51,7 @@ require (
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/text v0.44.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

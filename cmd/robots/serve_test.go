@@ -496,6 +496,8 @@ func TestServeProblems(t *testing.T) {
 		{"POST", "/v1/match", `{"robots":5,"urls":["/"]}`, mediaJSON, 400, "robots"},
 		{"POST", "/v1/match", `{"robots":"","urls":[5]}`, mediaJSON, 400, "urls"},
 		{"POST", "/v1/match", "{\"robots\":\"\",\"urls\":[\"/\xe9\"]}", mediaJSON, 400, "body"},
+		{"POST", "/v1/match", `{"robots":"","urls":["/\ud800"]}`, mediaJSON, 400, "body"},
+		{"POST", "/v1/turns", `{"url":"example.com/\ud800"}`, mediaJSON, 400, "body"},
 		{"POST", "/v1/turns", `{"url":"example.com","wait":30}`, mediaJSON, 400, "wait"},
 		{"POST", "/v1/turns", `{"url":"mailto:x","URL":"http://example.com"}`, mediaJSON, 400, "body"},
 		{"POST", "/v1/turns", `{"url":"mailto:x","url":"http://example.com"}`, mediaJSON, 400, "url"},

@@ -5,13 +5,17 @@ package answer
 // Verdict for an output that has more than the line).
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -150,21 +154,16 @@ func urlOf(object string) (string, error) {
 	} else {
 		err = Fields(object, map[string]any{"url": &url})
 	}
-	switch {
-	case err != nil:
-		return "", err
-	case url == "":
-		return "", errors.New(`the field "url" is not there: give it`)
-	case !utf8.ValidString(object) && strings.ContainsRune(url, utf8.RuneError):
-		return url, errors.New("the URL is not UTF-8 text")
+	if err == nil && url == "" {
+		err = errors.New(`the field "url" is not there: give it`)
 	}
-	return url, nil
+	return url, err
 }
 
 // plain reports whether json.Unmarshal, which takes a third of the time, finds what Fields does: no other name can be
 // taken for one of names, which are quoted.
 func plain(object string, names ...string) bool {
-	if strings.Contains(object, `\u`) || strings.Contains(object, "ſ") { // which is an s to encoding/json
+	if strings.Contains(object, `\u`) || strings.Contains(object, "ſ") || !utf8.ValidString(object) { // ſ is an s to encoding/json
 		return false
 	}
 	lower := strings.ToLower(object)
@@ -189,11 +188,12 @@ func Fields(object string, into map[string]any) error {
 	for d.More() {
 		t, _ := d.Token()
 		name := t.(string)
-		value := into[name]
-		if value == nil {
-			value = new(json.RawMessage)
-		} else if seen[name] {
-			return fmt.Errorf("the field %q is there twice", name)
+		var value any = new(json.RawMessage)
+		if field := into[name]; field != nil {
+			value = &Unicode{field}
+			if seen[name] {
+				return fmt.Errorf("the field %q is there twice", name)
+			}
 		}
 		seen[name] = true
 		if err := d.Decode(value); err != nil {
@@ -201,6 +201,41 @@ func Fields(object string, into map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// Unicode decodes into a pointer. Where a string is not UTF-8, or holds half of a surrogate pair ("\ud800"),
+// encoding/json would put U+FFFD, and other readers something else (RFC 8259 §8): that is another URL.
+type Unicode struct{ Into any }
+
+func (u *Unicode) UnmarshalJSON(data []byte) error {
+	whole := utf8.Valid(data)
+	if !whole {
+		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	}
+	err := json.Unmarshal(data, u.Into) // of what is refused, too: the answer names it
+	// data is well-formed: a backslash is in a string, and what it escapes is all there.
+	for rest := data; whole; {
+		_, escape, found := bytes.Cut(rest, []byte(`\`))
+		if !found {
+			return err
+		}
+		rest = escape[1:]
+		if half := unit(escape); utf16.IsSurrogate(half) {
+			pair := rest[5:]
+			whole = rest[4] == '\\' && utf16.DecodeRune(half, unit(pair)) != unicode.ReplacementChar
+			rest = pair
+		}
+	}
+	return cmp.Or(err, errors.New("it is no Unicode text"))
+}
+
+// unit is the UTF-16 code unit of an escape without its backslash; 0 if it is another escape.
+func unit(escape []byte) rune {
+	if len(escape) == 0 || escape[0] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(escape[1:5]), 16, 16)
+	return rune(n)
 }
 
 // misfit says which field a JSON value of a wrong type stands in, if err tells of one, without the names of Go's types.

@@ -154,6 +154,13 @@ func TestTheURLOfAnObject(t *testing.T) {
 		`{"url":"http://a/","\u0075rl":"http://b/"}`:            "",
 		`{"url":["http://a/"]}`:                                 "",
 		`{"url":"http://a/"}{`:                                  "",
+		`{"url":"http://a/\ud83d\ude00\\ud800\n"}`:              "http://a/%F0%9F%98%80%5Cud800",
+		`{"url":"http://a/\ufffd","b":"\ud800"}`:                "http://a/%EF%BF%BD",
+		`{"url":"http://a/\ud800"}`:                             "",
+		`{"url":"http://a/\uDFFF"}`:                             "",
+		`{"url":"http://a/\ud800\ud800\udc00"}`:                 "",
+		`{"url":"http://a/\ud800-udc00"}`:                       "",
+		`{"url":"http://a/\ud800\n"}`:                           "",
 	} {
 		l := ReadListed(policy.RFC9309, 1, line, false)
 		if (l.Err == nil) != (want != "") || l.Err == nil && l.URL.String() != want {

@@ -18,9 +18,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/transform"
-
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -142,8 +139,7 @@ func problemOf(err error) *web.Problem {
 // reads the value: /v1/match has lists that do not fit into memory. A name has one spelling, and is there once:
 // encoding/json would take any case and the last one, and another reader of the same body the first.
 func readObject(from io.Reader, fields map[string]any) (err error) {
-	// RFC 8259 §8.1 has UTF-8 only. A Decoder would put U+FFFD in place of other bytes, which is another URL.
-	d := json.NewDecoder(transform.NewReader(from, encoding.UTF8Validator))
+	d := json.NewDecoder(from)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
 	}
@@ -189,7 +185,7 @@ func readObject(from io.Reader, fields map[string]any) (err error) {
 // readField reads a value. What is of another type is the problem of the field inside it, or else
 // of name.
 func readField(d *json.Decoder, name string, into any) error {
-	err := d.Decode(into)
+	err := d.Decode(&answer.Unicode{Into: into})
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		name = cmp.Or(e.Field, name)
 		return web.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
@@ -202,11 +198,8 @@ func readField(d *json.Decoder, name string, into any) error {
 func notRead(err error) error {
 	_, known := errors.AsType[*web.Problem](err)
 	_, ours := errors.AsType[*fs.PathError](err)
-	switch {
-	case known, ours:
+	if known || ours {
 		return err
-	case errors.Is(err, encoding.ErrInvalidUTF8):
-		return web.BadParameter("body", "the body is not UTF-8 text")
 	}
 	return web.BadParameter("body", "the body is no question: %v", err)
 }
