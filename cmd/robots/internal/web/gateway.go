@@ -29,14 +29,16 @@ func (g Gateways) Trusts(r *http.Request) bool {
 //   - the path behind prefix, with Host and X-Forwarded-Proto, from Envoy.
 //
 // A gateway passes on fields of its client that it does not set itself. So where there are
-// two forms, both have to name the same URL, and no field may occur twice.
+// two forms, both have to name the same URL, and no field may occur twice: of two User-Agent fields,
+// the site may take the other one. What follows a # is not decided on, and is a part of the path to some sites, which
+// may find another page behind it: no request has one (RFC 9112 §3.2).
 func (g Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 	if !g.Trusts(r) {
 		return "", noTarget("%s is in none of the --trusted networks", hostOf(r.RemoteAddr))
 	}
-	for _, name := range []string{"X-Original-Url", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Uri"} {
+	for _, name := range []string{"User-Agent", "X-Original-Url", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Uri"} {
 		if len(r.Header[name]) > 1 {
-			return "", noTarget("%s occurs twice", name)
+			return "", NewProblem(http.StatusBadRequest, "target", "%s occurs twice: which of them is of the original request?", name)
 		}
 	}
 	forms, p := forms(r, prefix)
@@ -60,6 +62,9 @@ func forms(r *http.Request, prefix string) (forms []string, p *Problem) {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, noTarget("X-Original-URL is %q: no absolute URL", text)
+		}
+		if strings.Contains(text, "#") {
+			return nil, noTarget("X-Original-URL is %q: no request has a fragment", text)
 		}
 		forms = append(forms, text)
 	}
@@ -90,7 +95,7 @@ func forwarded(forms []string, r *http.Request, host, uri string) ([]string, *Pr
 	switch {
 	case host == "" || strings.ContainsAny(host, "/?#@\\, "):
 		return nil, noTarget("the original host is %q", host)
-	case uri == "" || uri[0] != '/':
+	case uri == "" || uri[0] != '/' || strings.Contains(uri, "#"):
 		return nil, noTarget("the original path is %q", uri)
 	}
 	return append(forms, scheme+"://"+host+uri), nil
