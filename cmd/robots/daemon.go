@@ -55,7 +55,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
 	s.RegisterCache(cmd)
 	// For a run that ends, no --cache means memory. One that runs on would ask each site anew after a restart.
-	f.Lookup("cache").Usage += ";\nnone keeps it in memory only. By default a file of this user"
+	f.Lookup("cache").Usage += ". By default a file of this user"
 }
 
 // setLevel reads --log-level.
@@ -161,12 +161,9 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 		listen.WarnIfShared(log, flag, name)
 	}
 	slog.SetDefault(log) // what the library says
-	// a copy, in which CacheAt is what site.Network takes it for
+	// a copy: the flag stays as it was given
 	n, own := s.Network, ""
-	switch n.CacheAt {
-	case "none":
-		n.CacheAt = ""
-	case "":
+	if n.CacheAt == "" {
 		dir, err := os.UserCacheDir()
 		if err == nil {
 			dir = filepath.Join(dir, "robotsgate")
@@ -174,10 +171,10 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 		}
 		if err != nil {
 			log.Warn("robots.txt is kept in memory only", "error", err)
-			break
+		} else {
+			own = filepath.Join(dir, s.file)
+			n.CacheAt = own
 		}
-		own = filepath.Join(dir, s.file)
-		n.CacheAt = own
 	}
 	g, err := n.Open(s.Err)
 	if err != nil && own != "" {
