@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"mime"
 	"net/url"
 	"path"
@@ -25,7 +26,7 @@ type Answer struct {
 	RetryAfter  string   // header field. If empty, there was none.
 	Redirects   []string // URLs redirected to, in order; relative ones are resolved. If nil, there was none.
 	Body        []byte   // after content decoding. If nil, it is empty.
-	Truncated   bool     // the file is longer than Body
+	Truncated   bool     // the file is longer than Body, whose last line need not be whole
 	Misnamed    []byte   // body of /robot.txt at the same origin. If nil, it was not asked for or answered no 2xx.
 }
 
@@ -41,7 +42,14 @@ func (a Answer) Findings() []Finding {
 	if a.StatusCode < 200 || a.StatusCode > 299 { // the body is an error page, in which no crawler looks for rules
 		return findings(r.Sorted())
 	}
-	f := model.Read(a.Body)
+	body := a.Body
+	if a.Truncated {
+		body = body[:min(len(body), scan.Limit)]
+		if end := bytes.LastIndexAny(body, "\r\n"); end >= 0 { // behind it is half a line, which crawlers drop
+			body = body[:end+1]
+		}
+	}
+	f := model.Read(body)
 	// What a page is called, and where it came from, is no second mistake.
 	if !f.HTML {
 		if last != asked && path.Base(last.Path) != "robots.txt" {
@@ -49,11 +57,10 @@ func (a Answer) Findings() []Finding {
 				"the answer comes from %s after a redirect, which is not a robots.txt file", chars.Quote(last.String()))
 		}
 		a.contentType(&r)
-	}
-	// The fetcher stops at the limit, so the length of the body does not show it.
-	if a.Truncated && len(a.Body) <= scan.Limit { // a longer one reports itself
-		r.Whole("RT110", "the file goes on after %d bytes, where crawlers stop; Yandex takes the whole site for open",
-			len(a.Body))
+		if a.Truncated {
+			r.Whole("RT110", "the file goes on after %d bytes, where crawlers stop; Yandex takes the whole site for open",
+				min(len(a.Body), scan.Limit))
+		}
 	}
 	return findings(append(r.Sorted(), checks.Check(f, hosted(asked))...))
 }
