@@ -127,13 +127,13 @@ http {
   server {
     listen LISTEN;
     location / {
-      auth_request /robots;
+      auth_request /.robotsgate;
       auth_request_set $why $upstream_http_proxy_status;
       add_header Proxy-Status $why always;
       proxy_pass http://ORIGIN;
       proxy_set_header Host $http_host;
     }
-    location = /robots {
+    location = /.robotsgate {
       internal;
       proxy_pass http://SERVE/authz;
       proxy_pass_request_body off;
@@ -184,6 +184,7 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 				pass         bool
 			}{
 				{"X: y", "/a?b=c", true},
+				{"X: y", "/robots", true},
 				{"X: y", "/private", false},
 				{"X: y", "/private?a=%2F", false},
 				{"User-Agent: guest/2", "/private", true},
