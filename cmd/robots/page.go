@@ -46,7 +46,7 @@ these robots.txt hides the page, so that they do not see them, and where engines
 ` + askedByYou + `
 
 The exit status is 1 if there is a finding, and 2 if robots.txt or the page could not
-be had.`
+be had, or not be read whole.`
 
 // pageCommand makes the subcommand that shows the statements for crawlers. Its exit status is 1 for a
 // finding, not for a noindex: the owner wants that.
@@ -70,7 +70,7 @@ an engine, such as Googlebot, page rules also count for what that engine takes t
 ` + askedByYou + `
 
 The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
-be had.`
+be had, or not be read whole.`
 
 // usageCommand makes the subcommand that shows the preferences about use. There a use that is disallowed
 // makes the status 1, as a refusal does for check: a script asks whether it may use the page.
@@ -127,9 +127,9 @@ type seen struct {
 	said     []usage.Statement // of the header and of meta elements
 }
 
-// unknown reports whether robots.txt or the page could not be had.
+// unknown reports whether robots.txt or the page could not be had. What was not read of a page may disallow more.
 func (s *seen) unknown() bool {
-	return s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable
+	return s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable || s.rules.Incomplete()
 }
 
 // see fetches a page and the robots.txt of the origin that answered: after a redirect, that one's statements

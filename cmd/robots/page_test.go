@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
 // sayingSite says something by every mechanism that "robots usage" reads.
@@ -45,7 +47,7 @@ func TestWhatAPageSaysFitsTheSchema(t *testing.T) {
 	}
 }
 
-// P-42: page and usage say so if not all of a page was read, here because of its coding.
+// P-42: page and usage say so, and find nothing out, if not all of a page was read, here because of its coding.
 func TestWhatWasNotReadIsTold(t *testing.T) {
 	to := siteServer(t, sayingSite)
 	for _, c := range []struct {
@@ -56,6 +58,9 @@ func TestWhatWasNotReadIsTold(t *testing.T) {
 			text := stdoutOf(t, "", command, "http://a.example"+c.path, to)
 			if bytes.Contains(text, []byte(moreUnread)) != c.told {
 				t.Errorf("%s of %s: got\n%s", command, c.path, text)
+			}
+			if status, _ := fails(t, command, "http://a.example"+c.path, to); (status == shell.ExitUnknown) != c.told {
+				t.Errorf("%s of %s: status %d", command, c.path, status)
 			}
 			object := stdoutOf(t, "", command, "http://a.example"+c.path, "--json", to)
 			checkSchema(t, command, 1, object)
