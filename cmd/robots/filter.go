@@ -159,6 +159,9 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	}
 	if f.refusedAt != "" {
 		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out); err != nil {
+			if output == os.O_EXCL && f.output != nil { // or the next run would find it there
+				os.Remove(f.outputAt)
+			}
 			return err
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()
