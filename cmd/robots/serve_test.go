@@ -584,8 +584,10 @@ http://s.example/é
 func TestServeReadsNoCodedBody(t *testing.T) {
 	v := startServe(t, serve.UsualLimits)
 	for _, path := range []string{"/v1/lint", "/v1/decide"} {
-		for coding, want := range map[string]int{"gzip": 415, "br": 415, "identity": 200, "": 200} {
-			res, got := v.do("POST", path, "", "Content-Type: text/plain", "Content-Encoding: "+coding)
+		for coding, want := range map[string]int{
+			"gzip": 415, "br": 415, "identity": 200, "": 200, "identity|Content-Encoding: gzip": 415, "|Content-Type: text/html": 415,
+		} {
+			res, got := v.do("POST", path, "", strings.Split("Content-Type: text/plain|Content-Encoding: "+coding, "|")...)
 			if res.StatusCode != want {
 				t.Errorf("%s, %q: status %d, want %d: %s", path, coding, res.StatusCode, want, got)
 			}

@@ -208,25 +208,38 @@ func Fields(object string, into map[string]any) error {
 type Unicode struct{ Into any }
 
 func (u *Unicode) UnmarshalJSON(data []byte) error {
-	whole := utf8.Valid(data)
-	if !whole {
+	text := unicodeOf(data)
+	err := json.Unmarshal(text, u.Into) // of what is refused, too: the answer names it
+	if err == nil && !bytes.Equal(text, data) {
+		err = errors.New("it is no Unicode text")
+	}
+	return err
+}
+
+// unicodeOf is well-formed JSON with U+FFFD where its text is no Unicode: some readers, such as jq, end there.
+func unicodeOf(data []byte) []byte {
+	if !utf8.Valid(data) {
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
 	}
-	err := json.Unmarshal(data, u.Into) // of what is refused, too: the answer names it
-	// data is well-formed: a backslash is in a string, and what it escapes is all there.
-	for rest := data; whole; {
+	if !bytes.Contains(data, []byte(`\u`)) {
+		return data
+	}
+	data = bytes.Clone(data)
+	// A backslash is in a string, and what it escapes is all there.
+	for rest := data; ; {
 		_, escape, found := bytes.Cut(rest, []byte(`\`))
 		if !found {
-			return err
+			return data
 		}
 		rest = escape[1:]
 		if half := unit(escape); utf16.IsSurrogate(half) {
-			pair := rest[5:]
-			whole = rest[4] == '\\' && utf16.DecodeRune(half, unit(pair)) != unicode.ReplacementChar
-			rest = pair
+			if pair := rest[5:]; rest[4] == '\\' && utf16.DecodeRune(half, unit(pair)) != unicode.ReplacementChar {
+				rest = pair
+			} else {
+				copy(rest, "fffd")
+			}
 		}
 	}
-	return cmp.Or(err, errors.New("it is no Unicode text"))
 }
 
 // unit is the UTF-16 code unit of an escape without its backslash; 0 if it is another escape.
@@ -268,7 +281,7 @@ func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
 	v := NewVerdict(l.Text, a)
 	v.Number, v.Agent, v.Dialect = l.Number, k.Agent, DialectName(k.Dialect)
 	if l.IsObject() && (l.URL != nil || json.Valid([]byte(l.Text))) {
-		v.URL, v.Record = l.written, json.RawMessage(strings.ToValidUTF8(l.Text, "\uFFFD")) // as JSON has to be
+		v.URL, v.Record = l.written, unicodeOf([]byte(l.Text))
 	}
 	switch {
 	case l.Err != nil:

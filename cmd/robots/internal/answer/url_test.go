@@ -180,9 +180,10 @@ func TestAnObjectIsGivenBack(t *testing.T) {
 		`{}`:                                  {"", `{}`},
 		`{"url":5}`:                           {"", `{"url":5}`},
 		"{\"url\":\"http://a/\xff\",\"i\":1}": {"http://a/\uFFFD", "{\"url\":\"http://a/\uFFFD\",\"i\":1}"},
-		`{"url":`:                             {`{"url":`, ""},
-		`{} {`:                                {`{} {`, ""},
-		`foo`:                                 {"foo", ""},
+		`{"url":"http://a/","t":"\udc00\ud83d\ude00\ud83d"}`: {"http://a/", `{"url":"http://a/","t":"\ufffd\ud83d\ude00\ufffd"}`},
+		`{"url":`: {`{"url":`, ""},
+		`{} {`:    {`{} {`, ""},
+		`foo`:     {"foo", ""},
 	} {
 		l := ReadListed(k.Dialect, 1, line, false)
 		l.Result = &fetch.Result{Policy: policy.Unavailable()}

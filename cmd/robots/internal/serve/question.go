@@ -110,12 +110,12 @@ func crossSite(r *http.Request) bool {
 // body that states none, and is not named in the problem. The type that "curl -d" sends by itself is a form's: taken
 // for lines or JSON, it would hide that curl has removed the line ends.
 func accepts(r *http.Request, types ...string) error {
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+	if coding := strings.Join(r.Header["Content-Encoding"], ", "); coding != "" && !strings.EqualFold(coding, "identity") {
 		// Unpacked, a small body may be of any size.
 		return web.NewProblem(http.StatusUnsupportedMediaType, "media-type",
 			"the Content-Encoding is %s: send the body as it is", answer.Quoted(coding))
 	}
-	is, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	is, _, _ := strings.Cut(strings.Join(r.Header["Content-Type"], ", "), ";")
 	if slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(strings.TrimSpace(is), t) }) {
 		return nil
 	}
