@@ -557,6 +557,23 @@ func TestPacerPlaceIsGivenBack(t *testing.T) {
 				t.Errorf("read %q, %v", b, err)
 			}
 		}, 5 * time.Second},
+		{"fails as it is copied", struct{ io.ReadCloser }{io.NopCloser(failing{})}, func(t *testing.T, res *http.Response, _ func()) {
+			time.Sleep(4 * time.Second)
+			if _, err := io.Copy(io.Discard, res.Body); err != errFailing {
+				t.Errorf("copied, %v", err)
+			}
+		}, 5 * time.Second},
+		{"copied to what fails", struct{ io.ReadCloser }{text("page")}, copyToFailing, 61 * time.Second},
+		{"copied to what fails, by its WriteTo", text("page"), copyToFailing, 61 * time.Second},
+		{"its Close panics", panicking{text("page")}, func(t *testing.T, res *http.Response, _ func()) {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is gone")
+				}
+			}()
+			time.Sleep(4 * time.Second)
+			res.Body.Close()
+		}, 5 * time.Second},
 		{"forgotten, the context ends", text("page"), func(t *testing.T, res *http.Response, cancel func()) {
 			time.Sleep(4 * time.Second)
 			cancel()
@@ -588,6 +605,20 @@ func TestPacerPlaceIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// copyToFailing leaves a body open after a copy that has failed for another reason than the body.
+func copyToFailing(t *testing.T, res *http.Response, _ func()) {
+	full, w := io.Pipe()
+	full.CloseWithError(errFailing)
+	if _, err := io.Copy(w, res.Body); err != errFailing {
+		t.Errorf("copied, %v", err)
+	}
+	time.AfterFunc(time.Minute, func() { res.Body.Close() })
+}
+
+type panicking struct{ io.ReadCloser }
+
+func (panicking) Close() error { panic("close") }
 
 func text(s string) io.ReadCloser { return io.NopCloser(strings.NewReader(s)) }
 

@@ -471,9 +471,8 @@ type pacedBody struct {
 }
 
 func (b *pacedBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.done()
-	return err
+	defer b.done() // should Close panic, too
+	return b.ReadCloser.Close()
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
@@ -484,10 +483,17 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo lets io.Copy choose between the wrapped body and w, as it would without us.
+// WriteTo lets io.Copy choose between the wrapped body and w, as it would without us. If it is w that fails, the
+// caller may read on.
 func (b *pacedBody) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.Copy(w, b.ReadCloser)
-	b.done()
+	direct, ok := b.ReadCloser.(io.WriterTo)
+	if !ok {
+		return io.Copy(w, struct{ io.Reader }{b})
+	}
+	n, err := direct.WriteTo(w)
+	if err == nil {
+		b.done()
+	}
 	return n, err
 }
 
