@@ -33,8 +33,8 @@ import (
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day
 //     ahead. If such an answer has none, or no answer comes, pauses grow from two seconds
 //     (or twice the delay) to an hour, give or take a fifth. Each good answer halves the
-//     next pause. A request that cannot be sent, or whose body fails, says nothing about
-//     the site.
+//     next pause. Requests of one process that were in flight together fail as one.
+//     A request that cannot be sent, or whose body fails, says nothing about the site.
 //   - requests start in the order in which they came, with two exceptions: robots.txt, which
 //     decides about the others, goes first, and after it a request for a URL whose turn Wait or Try
 //     has obtained.

@@ -120,6 +120,31 @@ func TestPacerBacksOffAndEasesAgain(t *testing.T) {
 	})
 }
 
+// A connection that dies fails all requests on it. That is one trouble, however late the last of them fails; what
+// begins after it is another.
+func TestPacerCountsWhatFailsTogetherOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := over(&client.Pacer{MaxUnderway: 8, Delay: -1})
+		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
+			after, _ := time.ParseDuration(req.URL.RawQuery)
+			time.Sleep(after)
+			return answer(503, "", ""), nil
+		}))
+		var all sync.WaitGroup
+		for _, after := range []string{"5s", "5s", "5s", "6s", "7s", "8s", "9s", "10s"} {
+			all.Go(func() { c.Get("http://a.example/?" + after) })
+		}
+		all.Wait()
+		if got := time.Until(pacer.Next(parse("http://a.example/"))); got != 0 {
+			t.Errorf("next in %v, want it now: the pause of the first is over", got)
+		}
+		c.Get("http://a.example/")
+		if got := time.Until(pacer.Next(parse("http://a.example/"))); got < 3200*time.Millisecond || got > 4800*time.Millisecond {
+			t.Errorf("after a failure that began later: next in %v, want 4s give or take a fifth", got)
+		}
+	})
+}
+
 // robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs
 // when either was asked for.
 type robotsAnswers struct {

@@ -27,6 +27,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerHonoursRetryAfter":                             TestPacerHonoursRetryAfter,
 		"TestPacerDoesNotBlameTheSiteForAnImpatientCaller":       TestPacerDoesNotBlameTheSiteForAnImpatientCaller,
 		"TestPacerBacksOffAndEasesAgain":                         TestPacerBacksOffAndEasesAgain,
+		"TestPacerCountsWhatFailsTogetherOnce":                   TestPacerCountsWhatFailsTogetherOnce,
 		"TestPacer429OnRobotsSlowsThePages":                      TestPacer429OnRobotsSlowsThePages,
 		"TestPacerRobotsWaitsAsWell":                             TestPacerRobotsWaitsAsWell,
 		"TestPacerRobotsThatMustWaitTooLongIsUnreachable":        TestPacerRobotsThatMustWaitTooLongIsUnreachable,

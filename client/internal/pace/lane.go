@@ -33,6 +33,7 @@ type lane struct {
 	owing  *debt        // of those who wait; nil: none
 	room   [2]grant     // for the first of grants: mostly there are no more
 	read   time.Time    // when the newest robots.txt was read that a Transport has decided by
+	failed time.Time    // when the latest failure came that made its own pause
 	origin fetch.Origin // whose requests they are
 	key    string       // the origin, for Keeper.Turns; empty: not yet asked for
 	robots *lease       // had the robots.txt that was read here last, and not learned from; nil: none
@@ -334,6 +335,12 @@ func (k *Keeper) Answered(pl Place, status int, retryAfter time.Duration, now ti
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
+	if failed && retryAfter == 0 {
+		if pl.Began.Before(pl.lane.failed) {
+			return // requests that fail together, as those on one connection do, tell of one trouble
+		}
+		pl.lane.failed = now
+	}
 	if failed || pl.lane.Strain > 0 {
 		pl.lane.Answered(failed, retryAfter, k.delay(pl.lane, now), now)
 		pl.lane.wakeFirst()
