@@ -20,8 +20,9 @@ import (
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
 // for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
-// each value and up to 64 at a time. A Cache leaves a Store alone for five seconds after five
-// failures in a row, with reads, writes and locks each on their own.
+// each value and up to 64 at a time: the last may end 80 seconds after the call that it is for. A
+// Cache leaves a Store alone for five seconds after five failures in a row, with reads, writes and
+// locks each on their own.
 //
 // A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 //

@@ -139,12 +139,16 @@ func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, b
 		return g.unknown(patience, err)
 	}
 	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(req.URL)
-	r.agreed = g.agreements.of(r.origin)
+	if r.agreed = g.agreements.of(r.origin); r.agreed != nil {
+		r.now = time.Now() // not the Keeper's, which follows within a second
+	} else if g.keeper != nil {
+		r.now = g.keeper.Now()
+	}
 	if r.own.hasUses {
 		r.uses = r.own.uses
 	}
 	if g.keeper != nil {
-		g.keeper.Learn(r.origin, r.group, r.token, res, g.keeper.Now())
+		g.keeper.Learn(r.origin, r.group, r.token, res, r.now)
 	}
 	if err = r.question.decide(ctx, sent); err == nil {
 		r.result = res
@@ -173,15 +177,15 @@ func (a *admitted) URL() *url.URL { return a.req.URL }
 // Allowed is for pace.Request.
 func (a *admitted) Allowed(ctx context.Context, cachedOnly bool) (allowed, known bool) {
 	r, err := a.gate.rule(ctx, a.req, cachedOnly)
-	return a.gate.refusal(a.req, &r, a.by, err) == nil, !errors.Is(err, context.Canceled)
+	return a.gate.refusal(a.req, &r, a.by, err, time.Now()) == nil, !errors.Is(err, context.Canceled)
 }
 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
 // Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is, unless by an
 // agreement that has ended.
-func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error) error {
+func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error, now time.Time) error {
 	switch {
-	case err != nil && by.over(time.Now()):
+	case err != nil && by.over(now):
 		r.Decision = policy.Decision{Reason: policy.ReasonUnreachable}
 		return &DisallowedError{URL: req.URL, Answer: Answer{Decision: r.Decision, Token: r.token, Unreachable: err}}
 	case err != nil || r.Allowed:
@@ -209,7 +213,7 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreemen
 	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
 		return context.Cause(ctx)
 	}
-	refused := g.refusal(req, &r, by, err)
+	refused := g.refusal(req, &r, by, err, time.Now())
 	if refused != nil && g.trace.Decided != nil {
 		d := DecidedInfo{URL: req.URL, Took: took}
 		g.answer(&r, &d.Answer)

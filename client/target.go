@@ -49,6 +49,9 @@ func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, 
 		return nil
 	}
 	q := question{policy: p, group: p.Group(token), token: token, uses: uses, ftp: ftp, agreed: agreed.of(o)}
+	if q.agreed != nil {
+		q.now = time.Now()
+	}
 	if err = q.decide(context.Background(), sent); err == nil {
 		q.answer(a)
 	}
@@ -64,7 +67,7 @@ type question struct {
 	uses   []string
 	ftp    bool         // what sends it makes commands of its path in its own way
 	agreed []*Agreement // with the site
-	now    time.Time    // of all the decision, if there are any
+	now    time.Time    // of all the decision; zero: it needs none
 
 	policy.Decision // zero after an error
 	use             string
@@ -83,9 +86,6 @@ func (q *question) answer(a *Answer) {
 // decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
 // many ways.
 func (q *question) decide(ctx context.Context, sent string) error {
-	if q.agreed != nil {
-		q.now = time.Now()
-	}
 	if q.decideForm(sent); q.Allowed && (q.ftp || target.HasDotSegment(sent)) {
 		return q.decideDotFree(ctx, strings.Clone(sent)) // the rare case pays, the caller's buffer stays on the stack
 	}

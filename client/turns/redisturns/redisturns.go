@@ -39,7 +39,8 @@ import (
 )
 
 // Store implements turns.Store. It is safe for concurrent use. Its fields must not change after the
-// first use, and it must not be copied. The server must not evict what has not expired: under
+// first use, and it must not be copied. From its first call until Close it has a subscription, and a
+// goroutine that listens to it. The server must not evict what has not expired: under
 // maxmemory-policy allkeys-lru and its like, an origin that is evicted may give each place once too
 // early.
 type Store struct {
