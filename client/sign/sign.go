@@ -251,7 +251,8 @@ func (s *Signer) public() (x ed25519.PublicKey, err error) {
 	if !ok || len(x) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
 	}
-	// With halves of two keys nobody can verify the signature, and it helps to find the private half.
+	// A private and a public key that do not belong together make signatures that nobody can verify, and from which
+	// the private key can be computed.
 	key, ok := s.Key.(ed25519.PrivateKey)
 	if p, isPointer := s.Key.(*ed25519.PrivateKey); isPointer {
 		key, ok = *p, true

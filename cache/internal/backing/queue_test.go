@@ -90,6 +90,9 @@ func TestACallerDoesNotWaitForAStoreThatFails(t *testing.T) {
 		}
 		time.Sleep(writeTimeout) // it fails now
 		synctest.Wait()
+		if b.writes.ready(time.Now()) {
+			t.Error("a silent Store is written to after one writeTimeout")
+		}
 		if took := put(room + 1); took != 0 {
 			t.Errorf("waits for %v, want no wait for a Store that fails", took)
 		}

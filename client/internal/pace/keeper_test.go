@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
@@ -48,9 +49,16 @@ func TestAPlaceLapsesWhileTheMachineSleeps(t *testing.T) {
 		*(*uint64)(unsafe.Pointer(&taken)) -= uint64(tt.ago/time.Second) << 30
 		k := keeper()
 		k.wall.Store(&taken) // it was read then
-		if got := k.Lapsed(Place{lease: &lease{until: taken.Add(leaseTime)}}); got != tt.wants {
+		l := &lease{until: taken.Add(leaseTime), renew: time.NewTimer(time.Hour)}
+		pl, until := Place{lane: &lane{}, lease: l, Began: taken}, l.until
+		if got := k.Lapsed(pl); got != tt.wants {
 			t.Errorf("%v ago: lapsed %t, want %t", tt.ago, got, tt.wants)
 		}
+		k.Turns = new(memturns.Store)
+		if k.renew(pl); (l.until == until) != tt.wants {
+			t.Errorf("%v ago: lost after the renewal %t, want %t", tt.ago, l.until == until, tt.wants)
+		}
+		l.renew.Stop()
 	}
 }
 

@@ -230,8 +230,8 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 	a.Emit(&o)
 }
 
-// openStore opens what --cache names: a Redis by its URL, else a file. The store is nil for "" and "none". A connection to Redis
-// needs no closing, it ends with the process.
+// openStore opens what --cache names: a Redis by its URL, else a file. The store is nil for "" and "none". A connection
+// to Redis needs no closing, it ends with the process.
 func openStore(at string) (cache.Store, error) {
 	scheme, rest, _ := strings.Cut(at, ":") // which may be a password
 	switch {
