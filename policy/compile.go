@@ -257,7 +257,9 @@ func (c *compiler) writeRules(pos int) {
 		stem := len(p)
 		if r.flags&(ruleWild|ruleExtra) != 0 {
 			p, stem = c.compared(r)
-			r.rare = rarest(p[min(stem, 2, len(p)):])
+		}
+		if r.flags&ruleExtra != 0 {
+			r.rare = kindsOf(view(p[min(stem, 2, len(p)):])).rarest()
 		}
 		k := keyAnywhere | r.rare
 		switch {
@@ -302,14 +304,4 @@ func (c *compiler) compared(r ruleLine) (p []byte, stem int) {
 		return p, i
 	}
 	return p, len(p)
-}
-
-// rarest returns the key of the rarest kind in a piece of a pattern, or else of "/". Stars are of the same
-// kind as "%", which they must not pass for.
-func rarest(p []byte) key {
-	set := kindsOf(view(p))
-	if set&isChanged != 0 && bytes.IndexByte(p, '%') < 0 {
-		set &^= isChanged
-	}
-	return (set | kinds['/']).key()
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"math/bits"
 	"unsafe"
 
@@ -41,16 +42,22 @@ type kindSet uint64
 // key returns the number of the first kind of the set.
 func (k kindSet) key() key { return key(bits.TrailingZeros64(uint64(k))) }
 
-// isChanged is the kind of all bytes that a normal form may change, and of "%", "*" and "$".
-const isChanged = kindSet(1)
+// rarest returns the key of the rarest kind in a piece of a pattern, or else of "/". A star must not pass for it.
+func (k kindSet) rarest() key { return (k&^isSpecial | kinds['/']).key() }
+
+const (
+	isSpecial = kindSet(2)    // the kind of "*" and "$"
+	isChanged = isSpecial | 1 // and of "%" and all other bytes that a normal form may change
+)
 
 // kinds has the kind of each byte. It is never written to.
 var kinds = func() (t [256]kindSet) {
 	for c := range t {
-		t[c] = isChanged
+		t[c] = isChanged &^ isSpecial
 	}
+	t['*'], t['$'] = isSpecial, isSpecial
 	for c := byte('A'); c <= 'Z'; c++ {
-		t[c] = 2 << (c % 8)
+		t[c] = 4 << (c % 7)
 	}
 	for i, c := range []byte("?=&~!'()+,;:@[]_zqxj0123456789kvwyfbgu-hpmdclrnosiate./") {
 		t[c] = 1 << (9 + i)
@@ -70,11 +77,14 @@ func kindsOf(s string) (set kindSet) {
 }
 
 // look reports whether a rule's value has special characters (RFC 9309 §2.2.3), and whether it
-// may differ from its normal form.
-func (e escaping) look(value []byte) (special, changes bool) {
+// may differ from its normal form. Some of its bytes, whose kinds are in set, are of isChanged.
+func (e escaping) look(value []byte, set kindSet) (special, changes bool) {
+	if set&isChanged == isSpecial && bytes.IndexByte(value[:len(value)-1], '$') < 0 {
+		return true, false // nearly always
+	}
 	for i, c := range value {
 		switch {
-		case kinds[c] != isChanged: // nearly always
+		case kinds[c]&isChanged == 0:
 		case c == '*', c == '$' && i == len(value)-1:
 			special = true
 		case e == escapeGoogle && c != '%' && c < 0x80, e == escapeDecode && c == '$':
@@ -97,7 +107,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 	query := false
 	for i := 0; i < len(s); i++ {
 		c, escaped := s[i], false
-		if kinds[c] != isChanged {
+		if kinds[c]&isChanged == 0 {
 			query = query || c == '?'
 			dst = append(dst, c)
 			continue

@@ -165,7 +165,7 @@ type ruleLine struct {
 	off, n uint32 // in body, or in extra
 	line   uint32
 	flags  uint8
-	rare   key // rarest of its pattern behind the second byte, if ruleWild and ruleExtra are not set
+	rare   key // rarest of its pattern behind the second byte, or the first star, if ruleExtra is not set
 }
 
 // Flags of a rule.

@@ -88,7 +88,7 @@ func (h hit) precedes(o hit) bool {
 func (b block) misses(target string) bool {
 	words := b.p.tab[b.pos:]
 	return sizeWord(words[blockSize])&blockOpen == 0 && len(target) > 1 && words[blockNext]>>(target[1]&31)&1 == 0 &&
-		kinds[target[1]] != isChanged && target != robots
+		kinds[target[1]]&isChanged == 0 && target != robots
 }
 
 // A question is a target in normal form, as far as rules see it, and what is known of it.

@@ -146,9 +146,9 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 	r := ruleLine{off: uint32(s.ValueAt), n: uint32(len(value)), line: uint32(s.Number), flags: flags}
 	second := min(2, len(value))
 	set := kindsOf(view(value[second:]))
-	r.rare = (set | kinds['/']).key()
-	if (set|kindsOf(view(value[:second])))&isChanged != 0 {
-		b.special(&r, value)
+	r.rare = set.rarest()
+	if set |= kindsOf(view(value[:second])); set&isChanged != 0 {
+		b.special(&r, value, set)
 	}
 	if !b.counts(r, value) {
 		return
@@ -159,11 +159,14 @@ func (b *builder) rule(s *scan.Scanner, flags uint8) {
 	}
 }
 
-// special looks at a value that is not its own normal form, or has special characters.
-func (b *builder) special(r *ruleLine, value []byte) {
-	special, changes := b.escape.look(value)
+// special looks at a value that is not its own normal form, or has special characters. Set has the kinds of its bytes.
+func (b *builder) special(r *ruleLine, value []byte, set kindSet) {
+	special, changes := b.escape.look(value, set)
 	if special && !b.literal {
 		r.flags |= ruleWild
+		if value[0] == '*' {
+			r.rare = set.rarest()
+		}
 	}
 	if changes {
 		r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
