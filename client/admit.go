@@ -38,9 +38,9 @@ func (g *gate) admit(req *http.Request) (out *http.Request, o fetch.Origin, by *
 		return nil, r.origin, nil, err
 	}
 	if !r.Allowed {
-		return nil, r.origin, nil, g.refusal(req, &r, nil, nil, r.now)
+		return nil, r.origin, nil, g.refusal(req, &r, time.Time{}, nil, r.now)
 	}
-	if r.late || r.agreement != nil && r.agreement.over(time.Now()) { // Trace.Decided took what it took
+	if r.late || r.agreement != nil && over(r.agreement.Until, time.Now()) { // Trace.Decided took what it took
 		if err := g.stillAllowed(ctx, req, r.agreement); err != nil {
 			return nil, r.origin, nil, err
 		}

@@ -181,11 +181,17 @@ func (all *Agreements) of(o fetch.Origin) []*Agreement {
 // freshTime is how old a decision or a signature may be when the request is sent.
 const freshTime = time.Second
 
-// over reports whether a has ended, or will have within freshTime: what it decides on now may be
-// sent that late.
-func (a *Agreement) over(now time.Time) bool {
-	return a != nil && !now.Add(freshTime).Before(a.Until)
+// ends returns Until, or zero if there is no agreement.
+func (a *Agreement) ends() time.Time {
+	if a == nil {
+		return time.Time{}
+	}
+	return a.Until
 }
+
+// over reports whether an agreement has ended, or will have within freshTime: what it decides on now may be
+// sent that late. If ends is zero, there is none.
+func over(ends, now time.Time) bool { return !ends.IsZero() && !now.Add(freshTime).Before(ends) }
 
 // log logs the first time. A handler may ask about the same site, so no caller waits for it.
 func (a *Agreement) log(logged *atomic.Bool, level slog.Level, text string) {

@@ -338,7 +338,7 @@ func (g *gate) init(t *Transport) {
 	g.agentToken, g.agentField = policy.ProductToken(cmp.Or(t.UserAgent, fetch.DefaultUserAgent)), []string{t.UserAgent}
 	g.cache, g.sign, g.uses, g.agreements = t.Cache, t.Sign, slices.Clone(t.Uses), t.Agreements
 	if t.Pacer != nil {
-		g.keeper = t.Pacer.kept()
+		g.keeper, g.yet = t.Pacer.kept(), g.allowedYet
 	}
 	if g.base == nil {
 		g.base = http.DefaultTransport
@@ -437,7 +437,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 			return new(Turn), nil
 		}
 		turn := new(Turn)
-		if err := turn.wait(ctx, o, &admitted{g, req, by}); err == nil {
+		if err := turn.wait(ctx, g, o, req, by); err == nil {
 			return turn, nil
 		} else if err != pace.ErrAgain {
 			return nil, err

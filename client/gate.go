@@ -43,6 +43,8 @@ type gate struct {
 	agreements *Agreements
 	misuse     error // what is wrong with the Transport, or nil
 
+	yet func(_ context.Context, _ *http.Request, ends time.Time, cachedOnly bool) (allowed, known bool) // allowedYet
+
 	lent      sync.Pool // headers with agentField alone, see takeBack
 	closed    atomic.Bool
 	clockTold atomic.Bool
@@ -164,28 +166,18 @@ func (g *gate) rule(ctx context.Context, req *http.Request, cachedOnly bool) (ru
 	return r, g.decide(ctx, req, &r)
 }
 
-// admitted is a request that was let through.
-type admitted struct {
-	gate *gate
-	req  *http.Request // the caller's, which is decided on
-	by   *Agreement    // that let it through, or nil
-}
-
-// URL is for pace.Request.
-func (a *admitted) URL() *url.URL { return a.req.URL }
-
-// Allowed is for pace.Request.
-func (a *admitted) Allowed(ctx context.Context, cachedOnly bool) (allowed, known bool) {
-	r, err := a.gate.rule(ctx, a.req, cachedOnly)
-	return a.gate.refusal(a.req, &r, a.by, err, time.Now()) == nil, !errors.Is(err, context.Canceled)
+// allowedYet is pace.Request.Allowed.
+func (g *gate) allowedYet(ctx context.Context, req *http.Request, ends time.Time, cachedOnly bool) (allowed, known bool) {
+	r, err := g.rule(ctx, req, cachedOnly)
+	return g.refusal(req, &r, ends, err, time.Now()) == nil, !errors.Is(err, context.Canceled)
 }
 
 // refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
 // Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is, unless by an
-// agreement that has ended.
-func (g *gate) refusal(req *http.Request, r *ruling, by *Agreement, err error, now time.Time) error {
+// agreement that ends.
+func (g *gate) refusal(req *http.Request, r *ruling, ends time.Time, err error, now time.Time) error {
 	switch {
-	case err != nil && by.over(now):
+	case err != nil && over(ends, now):
 		r.Decision = policy.Decision{Reason: policy.ReasonUnreachable}
 		return &DisallowedError{URL: req.URL, Answer: Answer{Decision: r.Decision, Token: r.token, Unreachable: err}}
 	case err != nil || r.Allowed:
@@ -213,7 +205,7 @@ func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreemen
 	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
 		return context.Cause(ctx)
 	}
-	refused := g.refusal(req, &r, by, err, time.Now())
+	refused := g.refusal(req, &r, by.ends(), err, time.Now())
 	if refused != nil && g.trace.Decided != nil {
 		d := DecidedInfo{URL: req.URL, Took: took}
 		g.answer(&r, &d.Answer)

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +39,7 @@ func (g *gate) roundTrip(req *http.Request) (back *http.Response, failed error) 
 		if !paced && !g.watches(out, o) {
 			return g.sendAtOnce(req, out, o, by)
 		}
-		s := &sending{admitted: admitted{g, req, by}, origin: o, sent: sent}
+		s := &sending{gate: g, req: req, by: by, origin: o, sent: sent}
 		if !paced {
 			s.turn.place.Decided = s.turn.keeper.Now()
 		} else {
@@ -95,17 +94,22 @@ func (g *gate) watchesWithin(out *http.Request, o fetch.Origin) bool {
 	return !isOther(out.URL) && (g.publicOnly || g.sign != nil || o != (fetch.Origin{}))
 }
 
-// hand hands req to Base. It names a Base that returns nothing at all: http.Client would blame the Transport
-// around it.
+// hand hands req to Base, and returns a response or an error even if Base returns neither or both. http.Client would
+// blame the Transport around it.
 func (g *gate) hand(req *http.Request) (*http.Response, error) {
 	res, err := g.base.RoundTrip(req)
-	if res == nil && err == nil {
-		return nil, mistake{fmt.Errorf("client: Base (%T) returned neither a response nor an error", g.base)}
-	}
-	if g.sign != nil && err == nil && !isOther(req.URL) {
+	switch {
+	case err != nil:
+		if res != nil && res.Body != nil {
+			res.Body.Close()
+		}
+		return nil, err
+	case res == nil:
+		return refuse(req, mistake{fmt.Errorf("client: Base (%T) returned neither a response nor an error", g.base)})
+	case g.sign != nil && !isOther(req.URL):
 		g.compareClocks(req, res)
 	}
-	return res, err
+	return res, nil
 }
 
 // signed returns a signed copy of req, or req if nothing is to be signed. It closes the body if Sign fails.
@@ -126,7 +130,9 @@ func (g *gate) signed(req *http.Request) (*http.Request, error) {
 //
 // An *http.Transport calls gotConn on the goroutine of RoundTrip. A Base of another type may do so on any, at any time.
 type sending struct {
-	admitted
+	gate    *gate
+	req     *http.Request   // the caller's, which is decided on
+	by      *Agreement      // that let it through, or nil
 	bare    *http.Request   // before it was signed
 	signed  *http.Request   // nil: it is not
 	turn    Turn            // without a keeper: it keeps no pace; Place.Decided is of every sending, before Sign
@@ -135,10 +141,10 @@ type sending struct {
 	cancel  context.CancelCauseFunc
 	proxied atomic.Bool // its connection is to a proxy
 
-	// looking makes the looks at the request take turns, and guards what follows while Base has the request. A look
+	// Who looks at the request holds the one value of looks, and with it what follows while Base has the request. A look
 	// may wait for a turn, or for robots.txt: until it has ended, Base must not go on with that connection. It may use
 	// others meanwhile: once it has returned, over is set, and a look that still waits is canceled.
-	looking sync.Mutex
+	looks   chan struct{}                      // nil: the one goroutine of RoundTrip looks
 	enough  atomic.Pointer[context.CancelFunc] // nil: no look waits that Base would not wait for
 	over    atomic.Bool                        // Base has returned: it sends nothing more
 	sent    int                                // times that it may have been sent, by earlier sendings of the RoundTrip too
@@ -153,7 +159,7 @@ const mostSendings = 7
 func (s *sending) wait() error {
 	ctx, stop := untilCancel(s.req)
 	defer stop()
-	return s.turn.wait(ctx, s.origin, &s.admitted)
+	return s.turn.wait(ctx, s.gate, s.origin, s.req, s.by)
 }
 
 // paced reports whether the request has a turn.
@@ -225,6 +231,9 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
 	s.watched, s.cancel = ctx, cancel
+	if !g.wire {
+		s.looks = make(chan struct{}, 1)
+	}
 	if g.publicOnly {
 		ctx = context.WithValue(ctx, proxiedKey{}, &s.proxied)
 	}
@@ -234,8 +243,7 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	if enough := s.enough.Load(); enough != nil {
 		(*enough)()
 	}
-	s.looking.Lock() // until a look has ended that began before
-	defer s.looking.Unlock()
+	defer s.look()() // once a look has ended that began before
 	if err == nil && res.Request == watched {
 		res.Request = signed
 	}
@@ -245,8 +253,7 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 // gotConn looks at the request once more when Base has a connection for it, right before it writes. It
 // stops what must not be sent: HTTP/2 looks at the context before it writes, HTTP/1 writes first.
 func (s *sending) gotConn(got httptrace.GotConnInfo) {
-	s.looking.Lock()
-	defer s.looking.Unlock()
+	defer s.look()()
 	if !s.over.Load() && s.stopped == nil {
 		s.times++
 		if err := s.mayGo(got.Conn); !s.over.Load() {
@@ -264,6 +271,15 @@ func (s *sending) gotConn(got httptrace.GotConnInfo) {
 	if !alone || !s.over.Load() { // else the caller may be reading the answer
 		s.cancel(s.stopped)
 	}
+}
+
+// look waits until it can look at the request, and returns what ends the look.
+func (s *sending) look() (end func()) {
+	if s.looks == nil {
+		return func() {}
+	}
+	s.looks <- struct{}{}
+	return func() { <-s.looks }
 }
 
 // shared reports whether other requests may be on a connection: it speaks HTTP/2.
@@ -430,11 +446,10 @@ func (s *sending) hold(body io.ReadCloser) io.ReadCloser {
 	return b
 }
 
-// wait makes t, which must be new, the turn of a at o, and tells Trace of the wait for it. The error is
+// wait makes t, which must be new, the turn of req at o, and tells Trace of the wait for it. The error is
 // pace.ErrAgain if the request needs a new decision, and another Turn.
-func (t *Turn) wait(ctx context.Context, o fetch.Origin, a *admitted) error {
-	g := a.gate
-	pl, waited, err := g.keeper.Turn(ctx, o, a)
+func (t *Turn) wait(ctx context.Context, g *gate, o fetch.Origin, req *http.Request, by *Agreement) error {
+	pl, waited, err := g.keeper.Turn(ctx, o, pace.Request{HTTP: req, Ends: by.ends(), Allowed: g.yet})
 	if err == nil {
 		t.keeper, t.place = g.keeper, pl
 	}
@@ -445,7 +460,7 @@ func (t *Turn) wait(ctx context.Context, o fetch.Origin, a *admitted) error {
 		}
 	}()
 	if waited > 0 && g.trace.Waited != nil {
-		w := WaitedInfo{URL: a.req.URL, Err: err, Took: waited}
+		w := WaitedInfo{URL: req.URL, Err: err, Took: waited}
 		if err == pace.ErrAgain {
 			w.Err = nil // the turn did come
 		}

@@ -172,6 +172,29 @@ func TestTheBodyIsClosedWhateverAHookDoes(t *testing.T) {
 	}
 }
 
+// A Base may return neither a response nor an error, or both. RoundTrip returns one of them, and closes the rest.
+func TestWhatABaseReturnsIsAResponseOrAnError(t *testing.T) {
+	for name, both := range map[string]bool{"neither": false, "both": true} {
+		for _, pacer := range []*client.Pacer{nil, {Delay: -1}} {
+			sent, received := &closedBody{Reader: strings.NewReader("x")}, &closedBody{Reader: strings.NewReader("x")}
+			gate := &client.Transport{Pacer: pacer, Base: pagesOf(func(req *http.Request) (*http.Response, error) {
+				if !both {
+					return nil, nil
+				}
+				req.Body.Close()
+				return &http.Response{StatusCode: 200, Body: received}, io.ErrUnexpectedEOF
+			})}
+			res, err := gate.RoundTrip(request("POST", "http://a.example/page", sent))
+			if res != nil || err == nil || both != errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s, paced %v: got %v, %v, want an error alone", name, pacer != nil, res, err)
+			}
+			if !sent.closed.Load() || received.closed.Load() != both {
+				t.Errorf("%s, paced %v: closed: the request's body %v, the response's %v", name, pacer != nil, sent.closed.Load(), received.closed.Load())
+			}
+		}
+	}
+}
+
 // Request.Cancel ends a wait of the gate, as it ends a request.
 func TestRequestCancelEndsTheWait(t *testing.T) {
 	base := func(files int) roundtrip.Func { // which hangs after that many

@@ -149,7 +149,7 @@ func (q *question) agree(form string) {
 		switch {
 		case d.Reason != policy.ReasonRule:
 			continue
-		case !q.now.Before(a.Until), d.Allowed && a.over(q.now): // what it forbids is not sent late
+		case !q.now.Before(a.Until), d.Allowed && over(a.Until, q.now): // what it forbids is not sent late
 			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
 			continue
 		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:

@@ -3,6 +3,7 @@ package pace
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"runtime"
@@ -68,10 +69,7 @@ func (k *Keeper) visit(ctx context.Context, host string) error {
 }
 
 // anyway is a request that is allowed whatever comes.
-type anyway struct{}
-
-func (anyway) URL() *url.URL                              { return new(url.URL) }
-func (anyway) Allowed(context.Context, bool) (bool, bool) { return true, true }
+var anyway = Request{HTTP: &http.Request{URL: new(url.URL)}}
 
 // crowd asks once at n other origins, at a rate of 100 in a second.
 func crowd(t *testing.T, k *Keeper, name string, n int) {
@@ -89,7 +87,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 		k := keeper()
 		k.Most = 300
 		begin := func(host string) Place {
-			l, _, err := k.Turn(t.Context(), originAt(t, host), anyway{})
+			l, _, err := k.Turn(t.Context(), originAt(t, host), anyway)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,12 +152,12 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		k.Most = 100
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		awaited, _, _ := k.Turn(ctx, originAt(t, "awaited.example"), anyway{})
+		awaited, _, _ := k.Turn(ctx, originAt(t, "awaited.example"), anyway)
 		k.Answered(awaited, 503, Day, time.Now())
 		k.End(awaited, time.Now())
 		go k.visit(ctx, "awaited.example")
 		for i := range 1000 {
-			l, _, err := k.Turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), anyway{})
+			l, _, err := k.Turn(t.Context(), originAt(t, fmt.Sprint("pausing", i, ".example")), anyway)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +173,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 		}
 		k = keeper()
 		k.Most = 200 // of which the crowd keeps 100 busy
-		l, _, _ := k.Turn(t.Context(), originAt(t, "pausing.example"), anyway{})
+		l, _, _ := k.Turn(t.Context(), originAt(t, "pausing.example"), anyway)
 		k.Answered(l, 429, Day, time.Now())
 		k.End(l, time.Now())
 		crowd(t, k, "crowd", 10_000)
@@ -326,9 +324,9 @@ func TestEndKeepsTheLatestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := Keeper{Delay: time.Minute, Places: 2}
 		o := originAt(t, "a.example")
-		first, _, _ := k.Turn(t.Context(), o, anyway{})
+		first, _, _ := k.Turn(t.Context(), o, anyway)
 		ended := time.Now()
-		if _, _, err := k.Turn(t.Context(), o, anyway{}); err != nil {
+		if _, _, err := k.Turn(t.Context(), o, anyway); err != nil {
 			t.Fatal(err)
 		}
 		k.End(first, ended)
@@ -350,19 +348,11 @@ func TestATurnOfWaitIsKeptAsLongAsItHolds(t *testing.T) {
 			}
 		}
 		begin := time.Now()
-		if l, w, err := k.enter(originAt(t, "a.example"), &caller{kind: turns.Page, req: at{url: page(20)}}, begin); w != nil || err != nil {
+		if l, w, err := k.enter(originAt(t, "a.example"), &caller{kind: turns.Page, req: Request{HTTP: &http.Request{URL: page(20)}}}, begin); w != nil || err != nil {
 			t.Errorf("%+v, %v: a turn that came 8 seconds ago was not kept", l, err)
 		}
 	})
 }
-
-// at is a request to a URL that is allowed whatever comes.
-type at struct {
-	anyway
-	url *url.URL
-}
-
-func (a at) URL() *url.URL { return a.url }
 
 // renewals is a store that counts them.
 type renewals struct {

@@ -52,21 +52,20 @@ const holdTurn = 10 * time.Second
 // caller is who asks for a turn.
 type caller struct {
 	kind  turns.Kind
-	req   Request // decided on again at its turn; nil: not
+	req   Request // decided on again at its turn; zero: not
 	visit uint64  // the target that Visit waits for
 	try   bool    // it does not wait for it
 }
 
 // Request is a request that waits for its turn. Robots.txt may have changed, or be unreachable, since it was let
-// through, so it is decided on again. How, is for package client to say, which imports this one. A function would say
-// it too, but be allocated for each request.
-type Request interface {
-	// URL is where it goes: a turn that Visit obtained is for one URL.
-	URL() *url.URL
+// through, so it is decided on again. How, is for package client to say, which imports this one.
+type Request struct {
+	HTTP *http.Request // a turn that Visit obtained is for its URL
+	Ends time.Time     // of what let it through; zero: never
 
-	// Allowed decides on the request once more. What is not known forbids nothing: the request was allowed before.
-	// With cachedOnly, nothing is known but what the cache holds.
-	Allowed(ctx context.Context, cachedOnly bool) (allowed, known bool)
+	// Allowed decides on HTTP once more. What is not known forbids nothing that has not ended. With cachedOnly, nothing
+	// is known but what the cache holds. One function serves all requests: to make one for each would cost more.
+	Allowed func(_ context.Context, _ *http.Request, ends time.Time, cachedOnly bool) (allowed, known bool)
 }
 
 // waiter is a caller in the queue of a lane.
@@ -136,7 +135,7 @@ func (k *Keeper) enter(o fetch.Origin, c *caller, now time.Time) (*lane, *waiter
 	if err := k.tooSlow(l, c.kind, now); err != nil {
 		return nil, nil, err
 	}
-	if c.kind == turns.Page && len(l.grants) > 0 && l.useGrant(hashTarget(c.req.URL()), now) {
+	if c.kind == turns.Page && len(l.grants) > 0 && l.useGrant(hashTarget(c.req.HTTP.URL), now) {
 		c.kind = turns.Visitor
 	}
 	at, full := k.earliest(l, now, c.kind)
@@ -490,12 +489,13 @@ func (k *Keeper) tooSlow(l *lane, kind turns.Kind, now time.Time) error {
 // go on for ever. So a request causes one such look-up, and another only if robots.txt
 // was read for another request since (newest).
 func (k *Keeper) holds(ctx context.Context, w *waiter) bool {
-	if w.req == nil {
+	r := &w.req
+	if r.Allowed == nil {
 		return true
 	}
-	allowed, known := w.req.Allowed(ctx, true)
+	allowed, known := r.Allowed(ctx, r.HTTP, r.Ends, true)
 	if !known && (w.looked.IsZero() || w.newest.After(w.looked)) {
-		allowed, _ = w.req.Allowed(ctx, false)
+		allowed, _ = r.Allowed(ctx, r.HTTP, r.Ends, false)
 		w.looked = k.Now()
 	}
 	return allowed
