@@ -61,14 +61,14 @@ type Agreement struct {
 // decides nothing.
 func ParseAgreements(data []byte) (*Agreements, error) {
 	r := agreementReader{all: &Agreements{sites: map[fetch.Origin][]*Agreement{}}}
-	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF") + "\n") {
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF")) {
 		r.line++
 		if err := r.read(strings.TrimSpace(line)); err != nil {
 			return nil, fmt.Errorf("client: agreements, line %d: %w", r.line, err)
 		}
 	}
 	if err := r.end(); err != nil {
-		return nil, fmt.Errorf("client: agreements, line %d: %w", r.line-1, err)
+		return nil, fmt.Errorf("client: agreements, line %d: %w", r.line, err)
 	}
 	return r.all, nil
 }

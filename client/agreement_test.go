@@ -334,6 +334,8 @@ func TestAgreementsThatAreNotUnderstood(t *testing.T) {
 		head + "User-agent: *\nAllow: /\nUser-agent: B\n":                       "line 6: the entry for https://a.example above ends without a rule",
 		head + "\nSite: https://b.example\n":                                    "line 5: the entry for https://a.example above ends without a rule",
 		head + "User-agent: *\nAllow: /\n" + head + "Allow: /\n":                "line 9: say above for whom it is",
+		"Site: https://a.example":                                               "line 1: the entry for https://a.example above has no end",
+		head + "User-agent: *":                                                  "line 4: the entry for https://a.example above ends without a rule",
 		"Site: https://a.example\nReason: x\nUser-agent: *\nAllow: /\n":         "line 4: the entry for https://a.example above has no end",
 		"Site: https://a.example\nUntil: 2000-01-01\nUser-agent: *\nAllow: /\n": "line 4: the entry for https://a.example above has no reason",
 		head + "User-agent: *\n" + strings.Repeat("Allow: /"+strings.Repeat("a", 2000)+"\n", 40): "longer than 64 KiB",

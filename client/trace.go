@@ -22,8 +22,9 @@ import (
 //
 // Shutdown does not wait for a hook that runs, unless it is Fetched. A closed Transport calls none.
 type Trace struct {
-	// Decided is called for each answer of RoundTrip and Decide, with the context of the request or
-	// question. If a request was allowed, but may no longer be sent after it waited for a
+	// Decided is called each time that RoundTrip, Turn or Decide has asked about a request, with its
+	// context: for an error too, but not with WithoutRobots, with a scheme that is not gated, or for
+	// a header that cannot be sent. If a request was allowed, but may no longer be sent after it waited for a
 	// connection, for Sign or for Decided, Decided is called once more. If nil, nothing is called.
 	Decided func(context.Context, DecidedInfo)
 

@@ -76,8 +76,8 @@ func (s *Store) init() {
 // Close stops listening to the server, and waits a second at most for that. It does not close Client. The Store
 // must not be used any more: first shut down the Transports, which tells it of the last turns.
 func (s *Store) Close() error {
-	if s.ready() != nil {
-		return nil
+	if s.once.Do(func() {}); s.finish == nil {
+		return nil // it was not used
 	}
 	s.finish()
 	select {

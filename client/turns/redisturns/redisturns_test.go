@@ -36,6 +36,21 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	}
 }
 
+func TestCloseOfAnUnusedStoreAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialed := false
+		c := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", ContextTimeoutEnabled: true, Dialer: func(context.Context, string, string) (net.Conn, error) {
+			dialed = true
+			return nil, net.ErrClosed
+		}})
+		defer c.Close()
+		err := (&redisturns.Store{Client: c}).Close()
+		if synctest.Wait(); err != nil || dialed {
+			t.Errorf("%v, asked the server: %t", err, dialed)
+		}
+	})
+}
+
 // A server that is silent from the start holds up no caller beyond its context, and Close for a second.
 func TestASilentServerHoldsUpNoOne(t *testing.T) {
 	for name, dial := range map[string]func(context.Context) (net.Conn, error){
