@@ -51,9 +51,9 @@ import (
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect
 // reads it as unavailable. They say nothing about the file, so a good copy stays in use, as in an
-// outage. Without a copy, and with Strict, what they mean by themselves holds for their
-// Retry-After, at most 24 hours. If they state none, it holds for 5 minutes, doubling to an hour.
-// It never holds for less than MinTTL, and no Store gets it.
+// outage. Without a copy, or if Outage is Strict, such a status has its usual effect for its
+// Retry-After, at most 24 hours. If it states none, the effect lasts 5 minutes, doubling to an hour.
+// It never lasts less than MinTTL, and no Store gets it.
 type Cache struct {
 	// Size bounds the number of origins in memory. The origin that has not been asked for
 	// the longest gives way. If zero, 50,000. If negative, there is none.
@@ -116,8 +116,8 @@ type Cache struct {
 	// seconds with a Locker, which is shared over a network. If negative, there is none.
 	//
 	// With a Locker, the time starts again if the Store has answered any caller meanwhile: it is then
-	// slow, not dead. It also starts again if this process was too busy to notice the end of the time
-	// before another eighth of it had passed. All of that takes 15 seconds at most, or StoreTimeout if
+	// slow, not dead. It also starts again if this process noticed its end an eighth too late: then
+	// the process was slow, not the Store. All of that takes 15 seconds at most, or StoreTimeout if
 	// that is longer.
 	StoreTimeout time.Duration
 
@@ -259,7 +259,7 @@ func (c *Cache) draw(lo, hi float64) float64 {
 	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
 }
 
-// Until returns until when the result holds that memory has for o and src. An origin that
+// Until returns the time until which the result in memory for o and src holds. An origin that
 // has failed is asked again then, unless a copy still holds for longer. The time is not in
 // the past: a result whose time is over holds no longer than now. If memory has no result,
 // Until returns the zero Time.

@@ -24,8 +24,8 @@ type Source struct {
 	// signs in another way needs another User-Agent. If empty, fetch.DefaultUserAgent.
 	UserAgent string
 
-	// Kind is that of the Fetcher behind Load. Sources that differ here share no result: not in
-	// memory, not in a Store, and no fetch. If zero, that of the zero Fetcher.
+	// Kind is that of the Fetcher behind Load. Sources of different Kinds share neither results, in
+	// memory or in a Store, nor fetches. If zero, that of the zero Fetcher.
 	Kind fetch.Kind
 
 	// Dialect is how answers are read, those in a Store included. Each dialect has its own

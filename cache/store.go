@@ -13,10 +13,10 @@ import (
 // It holds opaque bytes, at most MaxValue of them. A key is the version of the value, a space, the
 // origin (its String), the fetch.Kind (its String, such as " signed"), and if the answer is for one
 // User-Agent, " as " and the hash of that. So processes of two versions can share a Store, and know
-// nothing of each other's values. A key has up to some 640 bytes and differs from others in any of
-// them, so a Store of files should hash it. A Cache verifies what it reads: a value that was
-// damaged, cut, or written under another key does no harm. But a program that can write a Store can
-// write rules.
+// nothing of each other's values. A key has up to some 640 bytes, and two may differ in one byte
+// only: a Store of files should name them by a hash of the whole key. A Cache verifies what it reads:
+// a value that was damaged, cut, or written under another key does no harm. But a program that can
+// write a Store can write rules.
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
 // for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for

@@ -99,12 +99,12 @@ type Transport struct {
 	// Base sends what is allowed and reads robots.txt. If nil, http.DefaultTransport.
 	//
 	// It must not follow redirects: the gate does not see a hop inside Base. Nor may it send a
-	// request twice, unless it is an *http.Transport: that repeats a request which an HTTP/2 server
-	// refused, or whose connection died without an answer. The gate decides on each sending, and again
-	// after a wait for a connection; with a Pacer or Sign, each has a turn and a signature of its
-	// own. At most seven are made, and a body that may have been read needs Request.GetBody. A
-	// request that waits for room on an open HTTP/2 connection (see
-	// http.HTTP2Config.StrictMaxConcurrentRequests) is not decided on again.
+	// request twice. An *http.Transport may, after an HTTP/2 server refused the request, or its
+	// connection died without an answer: the gate decides on each of its sendings, and again after a
+	// wait for a connection. With a Pacer or Sign, each has a turn and a signature of its own. At most
+	// seven are made, and a body that may have been read needs Request.GetBody. A request that waits
+	// for room on an open HTTP/2 connection (see http.HTTP2Config.StrictMaxConcurrentRequests) is not
+	// decided on again.
 	//
 	// The gate does not see what an *http.Transport was given with RegisterProtocol for http or
 	// https: pages then come from there, and robots.txt from the network. If you hide the type, as

@@ -23,8 +23,8 @@ import (
 //     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. Fractions
 //     count. Keeping both distances satisfies both readings of Crawl-delay: "at most one start in
 //     a window of n seconds" (Bing) and "n seconds from the end of one request to the start of the
-//     next" (Yandex). Several product tokens may share the Pacer, and so may several User-Agents of
-//     one token to which a site gives different files. The largest of their delays counts. A delay
+//     next" (Yandex). Crawlers with different product tokens may share a Pacer, and so may those with
+//     different User-Agents to which a site gives different files: the largest delay counts. A delay
 //     is forgotten after an hour without a decision for its token and User-Agent.
 //   - at most MaxUnderway requests are in flight. A request is in flight from its start until its
 //     response body is closed or read to the end, it is answered with a 101, it fails, or its

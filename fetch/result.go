@@ -48,8 +48,8 @@ type Result struct {
 	// UserAgent is set if the answer is for one User-Agent only (RFC 9111 §4.1): the Vary of the
 	// answer, or of a redirect to it, names that field or one that Sign has set. It is the value that
 	// was sent. If empty, the answer is for all. Fetchers send the same in all other fields. If
-	// Vary names a field that Sign has set, other than those of RFC 9421, "*" is added to it. Kind
-	// tells Fetchers that sign from others.
+	// Vary names a field that Sign has set and that is no signature (RFC 9421), Fetch adds "*" to
+	// Vary: the answer fits no other request. Kind tells Fetchers that sign from others.
 	UserAgent string
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
