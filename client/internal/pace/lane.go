@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"cmp"
 	"container/list"
 	"context"
 	"hash/maphash"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/internal/pace/rules"
+	"github.com/robotsgate/robotsgate/client/internal/target"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -105,7 +105,11 @@ var targetSeed = maphash.MakeSeed()
 
 // hashTarget tells the request targets of an origin apart: the path and the query, each as it is sent.
 func hashTarget(u *url.URL) uint64 {
-	h := maphash.String(targetSeed, cmp.Or(u.EscapedPath(), "/"))
+	path := target.Path(u)
+	if path == "" {
+		path = u.EscapedPath()
+	}
+	h := maphash.String(targetSeed, path)
 	if u.ForceQuery || u.RawQuery != "" {
 		h = 31*h + maphash.String(targetSeed, u.RawQuery)
 	}
@@ -121,8 +125,11 @@ func (k *Keeper) turn(ctx context.Context, o fetch.Origin, c caller) (pl Place, 
 	}
 	begin := k.Now()
 	l, w, err := k.enter(o, &c, begin)
-	if w != nil {
+	switch {
+	case w != nil:
 		return k.queue(ctx, w, begin)
+	case c.kind == turns.Visit: // takes no place
+		return pl, 0, err
 	}
 	return Place{lane: l, Began: begin, Decided: begin}, 0, err
 }
