@@ -132,7 +132,7 @@ func (s *server) service(gateways bool) (v *serve.Service, err error) {
 	}
 	for _, text := range s.trusted {
 		n, err := netip.ParsePrefix(text)
-		if err != nil {
+		if err != nil || n.Addr().Is4In6() { // which no address lies in, once it is unmapped
 			return nil, shell.Usagef("--trusted %q is no network such as 10.0.0.0/8", text)
 		}
 		v.Trusted = append(v.Trusted, n.Masked())

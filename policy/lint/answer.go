@@ -105,11 +105,13 @@ func (a Answer) status(r *report.Report) {
 		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%s", a.retry())
 	case code >= 400 && code < 500:
 		r.Whole("RT414", "status %d opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)", code)
-	case code >= 500:
+	case code >= 500 && code < 600:
 		r.Whole("RT414",
 			"status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%s", code, a.retry())
-	default:
+	case code == 301, code == 302, code == 303, code == 307, code == 308:
 		r.Whole("RT414", "status %d leads to no file, and crawlers then take the whole site for open", code)
+	default: // package fetch reads it so
+		r.Whole("RT414", "status %d says nothing about the file, and a careful crawler then takes the whole site for closed", code)
 	}
 }
 

@@ -29,6 +29,16 @@ func TestRelativeSitemapIsCompletedIfTheFilesURLIsKnown(t *testing.T) {
 	}
 }
 
+// Package fetch reads these statuses so.
+func TestAStatusOpensOrClosesTheSite(t *testing.T) {
+	for status, want := range map[int]string{302: "open", 308: "open", 401: "opens", 503: "closes", 300: "closed", 304: "closed", 600: "closed", 102: "closed"} {
+		got := only(lint.Answer{URL: "https://example.com/robots.txt", StatusCode: status}.Findings(), "RT414")
+		if len(got) != 1 || !slices.Contains(strings.FieldsFunc(got[0].Message, func(c rune) bool { return c == ' ' || c == ',' }), want) {
+			t.Errorf("status %d: %v, want that the site is %s", status, got, want)
+		}
+	}
+}
+
 // The cases cover the registry: this finds a misspelt ID in the code, and a rule that is never reported.
 func TestEveryRuleIsEitherCheckedOrSaysWhyNot(t *testing.T) {
 	all := ruleCases(t)
