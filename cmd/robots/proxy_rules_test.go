@@ -191,12 +191,14 @@ func TestProxyTellsWhatASiteDid(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: ")
 		case "/lengths":
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")
+		case "/status":
+			io.WriteString(c, "HTTP/1.1 099 None\r\nContent-Length: 2\r\n\r\nok")
 		}
 		c.Close()
 	}))
 	for path, want := range map[string]string{
 		"/end": "connection_terminated", "/reset": "connection_terminated", "/garbage": "http_protocol_error",
-		"/half": "http_response_incomplete", "/lengths": "http_protocol_error",
+		"/half": "http_response_incomplete", "/lengths": "http_protocol_error", "/status": "http_protocol_error",
 	} {
 		res, body := v.do("POST", "http://s.example"+path) // which net/http does not repeat
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error="+want+";") {

@@ -143,6 +143,10 @@ func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		way = s.old
 	}
 	res, err := way.RoundTrip(req)
+	if err == nil && res.StatusCode < 100 { // no status (RFC 9110 §15): net/http reads it, and panics if it is to write it
+		res.Body.Close()
+		err = fmt.Errorf("the status is %03d", res.StatusCode)
+	}
 	if err != nil {
 		return nil, sendError{err}
 	}
