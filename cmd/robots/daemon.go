@@ -55,7 +55,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
 	s.RegisterCache(cmd)
 	// For a run that ends, no --cache means memory. One that runs on would ask each site anew after a restart.
-	f.Lookup("cache").Usage += ". By default a file of this user"
+	f.Lookup("cache").Usage += ". By default a file of this user, or none with --connect-to"
 }
 
 // setLevel reads --log-level.
@@ -153,7 +153,8 @@ func (s *daemon) logger() (*slog.Logger, error) {
 // openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's
 // own: serve and proxy have a file each, because one process at a time can open it. Who has no such folder,
 // as a service of systemd's without a home, gets a warning and memory: nothing was asked for that fails. But
-// a file that is there and cannot be opened ends the program, for another one like it is probably running.
+// a file that is there and cannot be opened ends the program, for another one like it is probably running. With
+// --connect-to another server answers, and the next run, without it, must not take that for what the sites say.
 //
 // It warns of each secret that others on this machine may read, and refuses none: a group may be meant to read it.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
@@ -163,7 +164,7 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	slog.SetDefault(log) // what the library says
 	// a copy: the flag stays as it was given
 	n, own := s.Network, ""
-	if n.CacheAt == "" {
+	if n.CacheAt == "" && len(n.ConnectTo) == 0 {
 		dir, err := os.UserCacheDir()
 		if err == nil {
 			dir = filepath.Join(dir, "robotsgate")

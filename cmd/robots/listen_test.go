@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -72,6 +73,26 @@ func startDaemon(t *testing.T, name string, args ...string) (at string, log *pro
 		t.Fatalf("%s %q: it says %q", name, args, said)
 	}
 	return strings.TrimSpace(at), log
+}
+
+// What another server says in a site's place is not kept for a later run, which asks the site.
+func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
+	for _, to := range [][]string{nil, {"shop.example:443:staging.example:443"}} {
+		home := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", home)
+		a := &shell.App{Streams: shell.Streams{Err: io.Discard}}
+		v := newServer(a)
+		v.command() // which gives the flags their defaults
+		v.ConnectTo = to
+		g, err := v.openGate(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.End(t.Context(), a)
+		if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); (err == nil) != (to == nil) {
+			t.Errorf("--connect-to %q: %v", to, err)
+		}
+	}
 }
 
 func TestIPv4IsIPv4Alone(t *testing.T) {
