@@ -76,6 +76,9 @@ const maxAsked = 64
 // of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks all sites at once and
 // writes the answers in the order of the URLs, each as soon as those before it are written.
 func (c *checker) run(ctx context.Context, args []string) error {
+	if c.CacheAt == "none" { // which is what there is without the flag
+		c.CacheAt = ""
+	}
 	if c.All && c.CacheAt != "" {
 		return shell.Usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
 	}

@@ -87,7 +87,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		case "int":
 			return Usagef("--%s %q is no whole number", name, value)
 		case "bool":
-			return Usagef("--%s takes no value, not %q", name, value)
+			return Usagef("--%s is true or false, not %q", name, value)
 		}
 		if _, is := errors.AsType[*fs.PathError](err); is {
 			return Failed(fmt.Errorf("--%s: %w", name, e.Unwrap())) // as of a file that is an argument
