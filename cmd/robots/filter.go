@@ -150,7 +150,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		output, refusals = 0, 0
 	}
 	if f.outputAt != "" {
-		if f.output, err = create(f.outputAt, output, f.In); err != nil {
+		if f.output, err = create(f.outputAt, output, f.In, named(f.CacheAt)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
@@ -158,7 +158,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		f.Out = f.output
 	}
 	if f.refusedAt != "" {
-		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out); err != nil {
+		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out, named(f.CacheAt)); err != nil {
 			if output == os.O_EXCL && f.output != nil { // or the next run would find it there
 				os.Remove(f.outputAt)
 			}
