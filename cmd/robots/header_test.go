@@ -50,8 +50,10 @@ func TestAHeaderIsForItsSiteAlone(t *testing.T) {
 			t.Errorf("page --header %q: the sites got %v, want %v", flag, got, want)
 		}
 		clear(got)
-		startProxy(t, "--private", "--header", flag, to).do("GET", "http://shop.example/a")
-		if got["shop.example/robots.txt"] != "abc" || got["shop.example/a"] != "abc" || got["cdn.example/rules.txt"] != "" {
+		v := startProxy(t, "--private", "--header", flag, to)
+		v.do("GET", "http://shop.example/a")
+		v.do("TRACE", "http://shop.example/t") // the answer to which would show it to the client
+		if got["shop.example/robots.txt"] != "abc" || got["shop.example/a"] != "abc" || got["cdn.example/rules.txt"] != "" || got["shop.example/t"] != "" {
 			t.Errorf("proxy --header %q: the sites got %v", flag, got)
 		}
 	}

@@ -78,8 +78,10 @@ func (h headerFlag) Hook(signer *sign.Signer) func(*http.Request) error {
 		if err != nil {
 			return err
 		}
-		for name, values := range h[o] {
-			req.Header[name] = slices.Clone(values)
+		if req.Method != http.MethodTrace { // whose answer shows them to the client of a proxy (RFC 9110 §9.3.8)
+			for name, values := range h[o] {
+				req.Header[name] = slices.Clone(values)
+			}
 		}
 		if signer == nil {
 			return nil
