@@ -23,7 +23,7 @@ func TestWaitingIsShownOnATerminal(t *testing.T) {
 			shown bool
 		}{{"xterm", true}, {"dumb", false}} {
 			cmd := exec.Command("robots", name, "http://slow.example/", to)
-			cmd.Env = append(cmd.Environ(), "GORACE=atexit_sleep_ms=0", "TERM="+c.term)
+			cmd.Env = append(cmd.Environ(), "TERM="+c.term)
 			got := onTerminal(t, cmd)
 			const line = "\r\x1b[K1s: waiting for http://slow.example\r\x1b[K"
 			if strings.Contains(got, line) != c.shown || strings.Contains(got, "waiting") != c.shown {

@@ -143,7 +143,6 @@ func (m *manyOrigins) command(t *testing.T, c crowd, args ...string) *exec.Cmd {
 	}
 	args = append([]string{"filter", "--summary", "--connect-to", "::" + m.Listener.Addr().String()}, args...)
 	cmd := exec.Command("robots", args...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin = in
 	proc.Own(t, cmd)
 	return cmd
@@ -152,6 +151,7 @@ func (m *manyOrigins) command(t *testing.T, c crowd, args ...string) *exec.Cmd {
 // The allowed URLs come out in the order they went in, the refused ones go to the
 // file, each origin is asked once, and memory stays small.
 func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
+	t.Parallel()
 	c := newCrowd()
 	m := serveMany(t, 10*time.Millisecond)
 	refused := filepath.Join(t.TempDir(), "refused")
@@ -200,6 +200,7 @@ func TestFilterKeepsItsFilesApart(t *testing.T) {
 // Origins that never answer take their time, and nothing from the others: those come
 // out whole and in order, and the URLs of the dead ones are listed as unknown.
 func TestFilterWithDeadOrigins(t *testing.T) {
+	t.Parallel()
 	c := crowd{urls: 20_000, origins: 200}
 	m := serveMany(t, 0)
 	m.dead = map[string]bool{"site3.example": true, "site77.example": true}
@@ -235,6 +236,7 @@ func TestFilterWithDeadOrigins(t *testing.T) {
 
 // The second run over a cache asks no origin again, and says the same.
 func TestFilterStaysWarmOverRuns(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(*testing.T) string{
 		"file":  func(t *testing.T) string { return filepath.Join(t.TempDir(), "robots.db") },
 		"Redis": redis,
@@ -262,6 +264,7 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 
 // Two runs at the same time over one Redis ask each origin once between them.
 func TestFilterSharesARedis(t *testing.T) {
+	t.Parallel()
 	c := crowd{urls: 20_000, origins: 200}
 	m := serveMany(t, 10*time.Millisecond)
 	url := redis(t)
@@ -287,6 +290,7 @@ func TestFilterSharesARedis(t *testing.T) {
 // An interrupted run has written whole lines, the first of all; with what it fetched
 // in the cache, the next run asks no origin a second time.
 func TestFilterInterruptedAndRunAgain(t *testing.T) {
+	t.Parallel()
 	c := newCrowd()
 	m := serveMany(t, 20*time.Millisecond)
 	db := filepath.Join(t.TempDir(), "robots.db")
@@ -338,6 +342,7 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 // A run that is killed, again and again and also within a line, has in the end written what one
 // run would have written.
 func TestFilterKilledAndResumed(t *testing.T) {
+	t.Parallel()
 	c := crowd{urls: 20_000, origins: 200, sorted: true}
 	m := serveMany(t, 20*time.Millisecond)
 	dir := t.TempDir()

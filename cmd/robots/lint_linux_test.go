@@ -20,7 +20,7 @@ func TestLintUsesColoursOnATerminal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command("robots", "lint", file)
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "NO_COLOR=", "TERM=xterm", c.env)
+			cmd.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm", c.env)
 			got := onTerminal(t, cmd)
 			if !strings.Contains(got, c.want) || strings.Contains(got, "\x1b") != (c.name == "colour") {
 				t.Errorf("got %q, want %q in it", got, c.want)

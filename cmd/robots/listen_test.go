@@ -222,6 +222,7 @@ func TestSecretsThatAreNoneAreToldOf(t *testing.T) {
 
 // systemd hands over sockets, and is told when they are served and when that ends.
 func TestSystemdIsServedAndTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	exe, err := os.Executable()
 	if err == nil {

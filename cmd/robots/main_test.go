@@ -23,10 +23,14 @@ import (
 // needs a machine's whole attention for some seconds, and no race detector.
 var million = flag.Bool("million", false, "filter 1,000,000 URLs on 2,000 origins, and ask all that is known of real files")
 
+// noSleep is the GORACE of all commands: else each takes a second to end under -race.
+const noSleep = "atexit_sleep_ms=0"
+
 // The resolver is set before anything may read it: a client of Redis that has no server dials on
 // when its test is over.
 func TestMain(m *testing.M) {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialNames}
+	os.Setenv("GORACE", noSleep)
 	testscript.Main(m, map[string]func(){"robots": main})
 }
 
@@ -38,7 +42,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every command takes a second under -race
+			env.Setenv("GORACE", noSleep)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -202,15 +202,15 @@ var hostileFile = "User-agent: *\nDisallow: /<script>pwned=1</script>\n" +
 	"User-agent: \"><svg onload=pwned=1>\nDisallow: /private\n\xff\xfe\xc3\x28\n" +
 	"Allow: /" + strings.Repeat("<b>x</b>&#60;", 40<<10) + "\n"
 
-// bigFile has 10,000 rules.
-var bigFile = func() string {
+// bigFile has 10,000 rules. It is made when it is asked for: each command that a test runs is this program.
+var bigFile = sync.OnceValue(func() string {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
 	for i := range 9999 {
 		fmt.Fprintf(&b, "Disallow: /directory-%d/page-%d # why\n", i%97, i)
 	}
 	return b.String()
-}()
+})
 
 func pageSite(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -226,7 +226,7 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"<script>pwned=1</script>"`)
 		w.Write([]byte(hostileFile))
 	case "big.example":
-		w.Write([]byte(bigFile))
+		w.Write([]byte(bigFile()))
 	default:
 		w.Write([]byte(shopFile))
 	}
@@ -237,6 +237,7 @@ const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/se
 	"http://other.example/a%0A//"
 
 func TestPageInChromium(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	v := startServe(t, serve.UsualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))
 	for name, test := range map[string]func(*testing.T, context.Context, string){

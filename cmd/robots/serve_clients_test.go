@@ -24,6 +24,7 @@ sys.stdout.write("%d\n" % answer.status + answer.read().decode())
 
 // Real programs get what the service promises.
 func TestServeAnswersRealClients(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string]func(method, url, media, body string) []string{
 		"curl": func(method, url, media, body string) []string {
 			args := []string{"curl", "-sS", "--noproxy", "*", "-m", "20", "-X", method, url, "-w", "%{stderr}%{http_code}"}

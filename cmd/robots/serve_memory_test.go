@@ -221,6 +221,7 @@ func TestServeLeavesNoFile(t *testing.T) {
 // Many questions of 100 clients, with slow readers, hang-ups and bodies that are too large among them:
 // each is answered or refused with a reason, and memory is flat. With -million they are 24,000.
 func TestServeUnderAMixedCrowd(t *testing.T) {
+	t.Parallel()
 	questions := 10
 	if *million {
 		questions = 240

@@ -151,6 +151,7 @@ func (d *described) send(v *serving, o operation, status int, fields ...string) 
 
 // Every status of every path is as the document says, and the document has no other.
 func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
+	t.Parallel()
 	const (
 		asJSON   = "Content-Type: application/json"
 		asNDJSON = "Content-Type: application/x-ndjson"

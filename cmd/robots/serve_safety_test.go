@@ -391,6 +391,7 @@ func TestServeEndsAtOnceAtTheSecondSignal(t *testing.T) {
 
 // What was stored is there after a SIGTERM, and after a kill that nothing can prepare for.
 func TestServeStartsWarm(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	file := filepath.Join(t.TempDir(), "cache")

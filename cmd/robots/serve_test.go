@@ -312,6 +312,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 }
 
 func TestServeStreamsAsFilterWrites(t *testing.T) {
+	t.Parallel()
 	to := siteServer(t, schemaSite)
 	var list strings.Builder
 	list.WriteString("\uFEFF") // as some editors save a list

@@ -76,6 +76,7 @@ func TestServeTurnsHoldForTheFleet(t *testing.T) {
 
 // Without the server of turns there are none, and the service is not ready.
 func TestServeTurnsNeedTheirStore(t *testing.T) {
+	t.Parallel()
 	v := startServe(t, serve.UsualLimits, "--private", "--cache=redis://127.0.0.1:1/0",
 		siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	if res, got := v.do("GET", "/readyz", ""); res.StatusCode != 503 {

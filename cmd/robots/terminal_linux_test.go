@@ -78,7 +78,7 @@ func TestColoursOnATerminal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command("robots", "match", "--robots", file, "/x")
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "NO_COLOR=", "TERM=xterm", c.env)
+			cmd.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm", c.env)
 			if got := onTerminal(t, cmd); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -175,7 +175,7 @@ func TestMatchReadsTheKeyboard(t *testing.T) {
 		{[]string{"match", "--jsonl"}, "records", "{}\n\x04", `"reason":"malformed"`},
 	} {
 		cmd := exec.Command("robots", c.args...)
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "NO_COLOR=1")
+		cmd.Env = append(os.Environ(), "NO_COLOR=1")
 		got := onTerminalOf(t, cmd, 80, c.typed)
 		hint := "robots: reading " + c.what + " from the keyboard, one on a line\r\n"
 		if !strings.Contains(got, hint) || !strings.Contains(got, c.want) {
