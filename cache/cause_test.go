@@ -18,7 +18,7 @@ func TestTheCauseOfAFailureIsKept(t *testing.T) {
 	for cause, kept := range map[string]string{"tls_certificate_error": "tls_certificate_error", "http_request_denied": "http_request_denied", "": "", long: long[:32]} {
 		store := &memStore{}
 		for _, from := range []string{"the origin", "the Store"} {
-			c, fetches := &cache.Cache{Store: store}, 0
+			c, fetches := &cache.Cache{Store: store, StoreTimeout: 10 * time.Second}, 0 // on a busy machine, too
 			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 				fetches++
 				failure := &fetch.Failure{Text: "down", Cause: cause}
