@@ -41,7 +41,7 @@ func Crawl(ctx context.Context, out, problems io.Writer, crawler func(ctx contex
 	seen := new(seen)
 	web := site.Serve(hosts(seen)...)
 	defer web.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // the programs are built and installed first
 	defer cancel()
 	at, stop, err := Start(ctx, dir, web.Addr(), problems)
 	if err != nil {
