@@ -23,9 +23,9 @@ import (
 //     Request-rate in the crawler's group of robots.txt, or Delay if it has neither. Fractions
 //     count. Keeping both distances satisfies both readings of Crawl-delay: "at most one start in
 //     a window of n seconds" (Bing) and "n seconds from the end of one request to the start of the
-//     next" (Yandex). Crawlers with different product tokens may share a Pacer, and so may those with
-//     different User-Agents to which a site gives different files: the largest delay counts. A delay
-//     is forgotten after an hour without a decision for its token and User-Agent.
+//     next" (Yandex). Crawlers with different product tokens or dialects may share a Pacer, and so may
+//     those with different User-Agents to which a site gives different files: the largest delay counts.
+//     A delay is forgotten after an hour without a decision for its token, dialect and User-Agent.
 //   - at most MaxUnderway requests are in flight. A request is in flight from its start until its
 //     response body is closed or read to the end, it is answered with a 101, it fails, or its
 //     context ends. If MaxUnderway is above one, requests overlap, but each start still keeps the

@@ -60,7 +60,7 @@ func TestPacerOverTurns(t *testing.T) {
 		"TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable":      TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable,
 		"TestPacerItsOwnDelayIsNoFailureOfTheSite":               TestPacerItsOwnDelayIsNoFailureOfTheSite,
 		"TestPacerKeepsTheLargestDelayOfTheTokensInUse":          TestPacerKeepsTheLargestDelayOfTheTokensInUse,
-		"TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken": TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken,
+		"TestPacerKeepsTheLargestDelayOfAllCrawlersWithOneToken": TestPacerKeepsTheLargestDelayOfAllCrawlersWithOneToken,
 		"TestPacerLearnsOncePerTokenAndFile":                     TestPacerLearnsOncePerTokenAndFile,
 		"TestPacerAnOutageKeepsTheDelay":                         TestPacerAnOutageKeepsTheDelay,
 		"TestPacerBlamesNoSiteForWhatCouldNotBeSent":             TestPacerBlamesNoSiteForWhatCouldNotBeSent,

@@ -175,42 +175,49 @@ func TestPacerLearnsAnew(t *testing.T) {
 	})
 }
 
-// Two User-Agents with one token are one visitor, also to a site that has a file for each: the larger delay
-// is kept.
-func TestPacerKeepsTheLargestDelayOfTheUserAgentsOfOneToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, shared := over(&client.Pacer{}), new(cache.Cache)
-		defer shared.Shutdown(context.Background())
-		slow := &client.Transport{Base: agentsBase{}, UserAgent: "Slow/1", Token: "bot", Pacer: p, Cache: shared}
-		fast := &client.Transport{Base: agentsBase{}, UserAgent: "Fast/1", Token: "bot", Pacer: p, Cache: shared}
-		begin, sent := time.Now(), make([]time.Duration, 4)
-		var all sync.WaitGroup
-		for i := range sent {
-			all.Go(func() {
-				get(t, &http.Client{Transport: slow}, fmt.Sprintf("http://a.example/%d", i))
-				sent[i] = time.Since(begin)
-			})
+// Two User-Agents with one token, and two dialects, are one visitor, also to a site that has a file for each: the larger
+// delay is kept.
+func TestPacerKeepsTheLargestDelayOfAllCrawlersWithOneToken(t *testing.T) {
+	for _, other := range []*client.Transport{
+		{UserAgent: "Fast/1"},
+		{UserAgent: "Slow/1", Dialect: policy.Google}, // which knows no Crawl-delay
+	} {
+		synctest.Test(t, func(t *testing.T) { keepsTheLargestDelay(t, other) })
+	}
+}
+
+func keepsTheLargestDelay(t *testing.T, fast *client.Transport) {
+	p, shared := over(&client.Pacer{}), new(cache.Cache)
+	defer shared.Shutdown(context.Background())
+	slow := &client.Transport{Base: agentsBase{}, UserAgent: "Slow/1", Token: "bot", Pacer: p, Cache: shared}
+	fast.Base, fast.Token, fast.Pacer, fast.Cache = agentsBase{}, "bot", p, shared
+	begin, sent := time.Now(), make([]time.Duration, 4)
+	var all sync.WaitGroup
+	for i := range sent {
+		all.Go(func() {
+			get(t, &http.Client{Transport: slow}, fmt.Sprintf("http://a.example/%d", i))
+			sent[i] = time.Since(begin)
+		})
+	}
+	time.Sleep(25 * time.Second) // one was sent, three wait
+	if _, err := fast.Decide(t.Context(), parse("http://a.example/")); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	slices.Sort(sent)
+	for i := range sent[1:] {
+		if gap := sent[i+1] - sent[i]; gap < 20*time.Second {
+			t.Errorf("two requests of Slow/1 were sent %v apart: %v", gap, sent)
 		}
-		time.Sleep(25 * time.Second) // one was sent, three wait
-		if _, err := fast.Decide(t.Context(), parse("http://a.example/")); err != nil {
-			t.Fatal(err)
-		}
-		all.Wait()
-		slices.Sort(sent)
-		for i := range sent[1:] {
-			if gap := sent[i+1] - sent[i]; gap < 20*time.Second {
-				t.Errorf("two requests of Slow/1 were sent %v apart: %v", gap, sent)
-			}
-		}
-		// Who decided last does not count either.
-		fast.Decide(t.Context(), parse("http://a.example/"))
-		if err := p.Wait(t.Context(), parse("http://a.example/later")); err != nil {
-			t.Fatal(err)
-		}
-		if gap := time.Since(begin) - sent[3]; gap < 20*time.Second {
-			t.Errorf("the next turn came %v after the request before", gap)
-		}
-	})
+	}
+	// Who decided last does not count either.
+	fast.Decide(t.Context(), parse("http://a.example/"))
+	if err := p.Wait(t.Context(), parse("http://a.example/later")); err != nil {
+		t.Fatal(err)
+	}
+	if gap := time.Since(begin) - sent[3]; gap < 20*time.Second {
+		t.Errorf("the next turn came %v after the request before", gap)
+	}
 }
 
 // agentsBase is a site that asks each User-Agent for another delay.

@@ -315,22 +315,27 @@ func decideAllocs(t *testing.T) int {
 
 // Of a robots.txt that cannot be had the Pacer learns nothing: the delay stays.
 func TestPacerAnOutageKeepsTheDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		web := &changing{lifetime: "max-age=60", before: "User-agent: *\nCrawl-delay: 20\n", after: "503", change: time.Minute, begin: time.Now()}
-		pacer := over(&client.Pacer{})
-		rt := &client.Transport{Base: web, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict}, Fetcher: &fetch.Fetcher{Transport: web, Retries: -1}}
-		u := parse("http://a.example/")
-		rt.Decide(t.Context(), u)
-		time.Sleep(2 * time.Minute)
-		if d, _ := rt.Decide(t.Context(), u); d.Reason != policy.ReasonUnreachable {
-			t.Fatalf("%s: got %v, want reason %v", u, d, policy.ReasonUnreachable)
-		}
-		time.Sleep(10 * time.Minute) // past the pause
-		pacer.Wait(t.Context(), u)
-		if got := time.Until(pacer.Next(u)); got != 20*time.Second {
-			t.Errorf("next in %v, want 20s", got)
-		}
-	})
+	for status, reason := range map[int]policy.Reason{503: policy.ReasonUnreachable, 429: policy.ReasonUnavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			now, reads, pacer, u := 200, policy.ReasonNoRule, over(&client.Pacer{}), parse("http://a.example/")
+			base := &robotsAnswers{robots: func() *http.Response { return answer(now, "", "User-agent: *\nCrawl-delay: 20\n") }}
+			rt := &client.Transport{
+				Base: base, Pacer: pacer, Cache: &cache.Cache{Outage: cache.Strict, MaxTTL: time.Minute},
+				Fetcher: &fetch.Fetcher{Retries: -1},
+			}
+			for range 4 {
+				if d, _ := rt.Decide(t.Context(), u); d.Reason != reads {
+					t.Fatalf("%s: got %v, want reason %v", u, d, reads)
+				}
+				pacer.Wait(t.Context(), u) // past the pause
+				if got := time.Until(pacer.Next(u)); got != 20*time.Second {
+					t.Errorf("after %d: next in %v, want 20s", now, got)
+				}
+				time.Sleep(50 * time.Minute)
+				now, reads = status, reason
+			}
+		})
+	}
 }
 
 // What the caller or Base has done wrong does not slow the site down, what the network does

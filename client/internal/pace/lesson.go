@@ -83,15 +83,16 @@ func (r rate) holds(t time.Time) bool {
 	return minute >= r.from || minute < r.to
 }
 
-// lesson is what robots.txt asks of one product token, or of one User-Agent of that token if the
+// lesson is what robots.txt asks of one product token in one dialect, or of one User-Agent of that token if the
 // site has a file for each. Several that share a Pacer are one visitor to the site, so the largest
 // delay of those in use is kept.
 type lesson struct {
-	token string
-	agent string    // Result.UserAgent
-	read  time.Time // when the robots.txt was read
-	used  time.Time // when the token was last decided for
-	pace  pace
+	token   string
+	dialect policy.Dialect
+	agent   string    // Result.UserAgent
+	read    time.Time // when the robots.txt was read
+	used    time.Time // when the token was last decided for
+	pace    pace
 }
 
 const (
@@ -105,9 +106,10 @@ const (
 
 // Learn notes what group g asks of a token, in the robots.txt of o that res is. The
 // records of a hostile file take milliseconds to go through, so no file is learned twice
-// for one token. An unreachable file teaches nothing: what was asked for before still is.
+// for one token. A file that is unreachable, or unavailable for the moment, teaches nothing: what was asked for before
+// still is.
 func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.Result, now time.Time) {
-	if k.knows(o, token, res, now) || res.Err != nil {
+	if k.knows(o, token, res, now) {
 		return
 	}
 	asked := paceOf(g)
@@ -115,22 +117,23 @@ func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.
 	defer k.mu.Unlock()
 	l := k.lane(o, now)
 	token = strings.Clone(token) // it may be part of a header
-	l.teach(lesson{token: token, agent: res.UserAgent, read: res.Time, used: now, pace: asked}, now)
+	l.teach(lesson{token, res.Dialect, res.UserAgent, res.Time, now, asked}, now)
 	k.learned(l, now)
 	l.wakeFirst()
 }
 
-// knows reports whether that file, or a newer one, was learned for the token. It notes
+// knows reports whether there is nothing to learn: that file, or a newer one, was learned for the token. It notes
 // that the token is in use, and drops those that are not.
 func (k *Keeper) knows(o fetch.Origin, token string, res *fetch.Result, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lane(o, now)
 	l.read = rules.Later(l.read, res.Time)
-	known, idle := false, false
+	silent := res.Err != nil || res.OfTheMoment()
+	known, idle := silent, false
 	for i := range l.lessons {
 		b := &l.lessons[i]
-		if b.token == token && b.agent == res.UserAgent && !b.read.Before(res.Time) {
+		if b.token == token && b.dialect == res.Dialect && (silent || b.agent == res.UserAgent && !b.read.Before(res.Time)) {
 			b.used, known = now, true
 		}
 		idle = idle || b.idle(now)
@@ -144,9 +147,10 @@ func (k *Keeper) knows(o fetch.Origin, token string, res *fetch.Result, now time
 
 func (b *lesson) idle(now time.Time) bool { return now.Sub(b.used) > tokenIdle }
 
-// teach puts a lesson in the place of the earlier one of its token and User-Agent.
+// teach puts a lesson in the place of the earlier one of its token, dialect and User-Agent.
 func (l *lane) teach(b lesson, now time.Time) {
-	if i := slices.IndexFunc(l.lessons, func(a lesson) bool { return a.token == b.token && a.agent == b.agent }); i >= 0 {
+	same := func(a lesson) bool { return a.token == b.token && a.dialect == b.dialect && a.agent == b.agent }
+	if i := slices.IndexFunc(l.lessons, same); i >= 0 {
 		if old := l.lessons[i].pace; old.asks() && !b.pace.asks() {
 			l.owe(old, now)
 		}
