@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -227,8 +228,11 @@ func TestPacerRobotsThatMustWaitTooLongIsUnreachable(t *testing.T) {
 		if read.Result == nil {
 			t.Fatal("Fetched was not called")
 		}
-		if read.Result.RetryAfter != time.Hour || read.Result.Err == nil {
-			t.Errorf("got RetryAfter %v and %v, want 1h and the reason", read.Result.RetryAfter, read.Result.Err)
+		if read.Result.RetryAfter != time.Hour || fetch.CauseOf(d.Unreachable) != "destination_unavailable" {
+			t.Errorf("got RetryAfter %v and %q, want 1h and the reason", read.Result.RetryAfter, fetch.CauseOf(d.Unreachable))
+		}
+		if err := read.Result.Err; errors.Is(err, context.DeadlineExceeded) || err.Error() != "client: all requests to http://a.example pause for 1h0m0s" {
+			t.Errorf("got %v, want no time-out, but the pause", err)
 		}
 	})
 }

@@ -189,9 +189,13 @@ func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch
 	return res, err
 }
 
-// pausedRobots is the robots.txt of a site that asked for a pause.
+// pausedRobots is the robots.txt of a site that asked for a pause, or suffers. No time-out has passed, so the LateError
+// would be told as what it is not.
 func pausedRobots(late *LateError, now time.Time) *fetch.Result {
-	return &fetch.Result{Policy: policy.Unreachable(), Time: now, Err: late, RetryAfter: late.At.Sub(now)}
+	wait := late.At.Sub(now)
+	text := fmt.Sprintf("client: all requests to %s pause for %v", late.Origin, wait.Round(time.Millisecond))
+	err := &fetch.Failure{Text: text, Cause: "destination_unavailable"} // of RFC 9209 §2.3
+	return &fetch.Result{Policy: policy.Unreachable(), Time: now, Err: err, RetryAfter: wait}
 }
 
 // load is the signature of (*fetch.Fetcher).Fetch.
