@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,16 +56,21 @@ func PageRules(resp *http.Response) *Page {
 // MayUse returns what the site prefers about a use of the response, and the statement that says it.
 // It combines what robots.txt says to the token, the header, and the part of the page that was read
 // so far: read the page first. If they differ, "no" wins. The robots.txt is what Transport.Lookup
-// returns for the URL of resp.Request, which redirects may have changed. The error is that of
-// usage.For, or says why there can be no statement about the URL.
+// returns for the URL of resp.Request, which redirects may have changed. What it says is what
+// [DecideWith] makes of it, and so is the error, or robots.txt is unreachable: then the answer is no.
 func (p *Page) MayUse(use usage.Label, robots *policy.Policy, token string) (usage.Preference, usage.Statement, error) {
+	a, err := DecideWith(robots, token, p.url, string(use))
+	if err == nil && a.Reason == policy.ReasonUnreachable {
+		err = errors.New("client: robots.txt is unreachable, so what it says about use is not known")
+	}
+	if err != nil {
+		return usage.Disallow, usage.Statement{}, err
+	}
+	sent, _ := target.Of(nil, p.url)
 	said := append(usage.ParseRules(p.Rules(), policy.RFC9309, token), p.said...)
-	if p.url != nil {
-		sent, err := target.Of(nil, p.url)
-		if err != nil {
-			return usage.Disallow, usage.Statement{}, err
-		}
-		said = append(said, usage.ParseRobots(robots, token, sent)...)
+	said = append(said, usage.ParseRobots(robots, token, sent)...)
+	if a.By != nil { // perhaps of another form that servers make of the target
+		said = append(said, *a.By)
 	}
 	return usage.For(said, use)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 const preferences = `User-agent: *
@@ -230,6 +231,41 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		}
 		if want := strings.Contains(row.want, "nofollow"); (metas == 2) != want {
 			t.Errorf("%s: Meta was called %d times", row.name, metas)
+		}
+	}
+}
+
+// What may be used is what may be fetched for that use: a URL with dot segments too. What robots.txt says has to be known.
+func TestMayUseAgreesWithTheGate(t *testing.T) {
+	const file = "User-agent: *\nDisallow: /a/secret/\nContent-Usage: train-ai=y\nContent-Usage: /b/ train-ai=n\n"
+	for _, row := range []struct {
+		name, url string
+		robots    *policy.Policy
+		header    http.Header
+		want      usage.Preference
+		fails     bool
+	}{
+		{"yes", "http://a.example/a/x", policy.Parse([]byte(file)), nil, usage.Allow, false},
+		{"no", "http://a.example/b/x", policy.Parse([]byte(file)), nil, usage.Disallow, false},
+		{"no by the header", "http://a.example/a/x", policy.Parse([]byte(file)), http.Header{"Content-Usage": {"train-ai=n"}}, usage.Disallow, false},
+		{"no with dot segments", "http://a.example/a/%2e%2e/b/x", policy.Parse([]byte(file)), nil, usage.Disallow, false},
+		{"no file", "http://a.example/b/x", policy.Unavailable(), nil, usage.Unknown, false},
+		{"unreachable", "http://a.example/a/x", policy.Unreachable(), nil, usage.Disallow, true},
+		{"never read", "http://a.example/a/x", nil, nil, usage.Disallow, true},
+		{"no URL", "", policy.Parse([]byte(file)), nil, usage.Disallow, true},
+		{"a URL that cannot be decided on", "http://a.example/" + strings.Repeat("a", 17<<10), policy.Parse([]byte(file)), nil, usage.Disallow, true},
+	} {
+		resp := &http.Response{StatusCode: 200, Header: row.header, Body: http.NoBody}
+		if row.url != "" {
+			resp.Request = &http.Request{Method: "GET", URL: parse(row.url)}
+			a, err := client.DecideWith(row.robots, "ExampleBot", resp.Request.URL, "train-ai")
+			if row.header == nil && (err == nil && a.Allowed) == (row.want == usage.Disallow) {
+				t.Errorf("%s: the gate says %v, %v", row.name, a, err)
+			}
+		}
+		got, by, err := client.PageRules(resp).MayUse(usage.TrainAI, row.robots, "ExampleBot")
+		if got != row.want || (err != nil) != row.fails {
+			t.Errorf("%s: got %v by %v, %v", row.name, got, by, err)
 		}
 	}
 }
