@@ -562,13 +562,23 @@ func TestTrySaysWhen(t *testing.T) {
 		if took := time.Since(begin); took != 20*time.Second || asked > 20 {
 			t.Errorf("%v and %d questions, want 20s and two for each page", took, asked)
 		}
-		open := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(429, "60", "body"), nil }))
-		if res, err := open.Get("http://a.example/open"); err != nil {
-			t.Error(err)
-		} else {
-			late, ok := errors.AsType[*client.LateError](pacer.Try(t.Context(), parse("http://a.example/")))
-			if !ok || !late.Paused || time.Until(late.At) != time.Minute {
-				t.Errorf("in a pause: %+v", late)
+		for _, c := range []struct { // while a body is open
+			pacer  *client.Pacer
+			status int
+			paused bool
+			want   time.Duration
+		}{
+			{pacer, 429, true, time.Minute},
+			{over(&client.Pacer{Delay: -1}), 200, false, 100 * time.Millisecond},
+		} {
+			open := paced(c.pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(c.status, "60", "body"), nil }))
+			res, err := open.Get("http://a.example/open")
+			if err != nil {
+				t.Fatal(err)
+			}
+			late, ok := errors.AsType[*client.LateError](c.pacer.Try(t.Context(), parse("http://a.example/")))
+			if !ok || late.Paused != c.paused || time.Until(late.At) != c.want {
+				t.Errorf("after a status %d: %+v, want another call in %v", c.status, late, c.want)
 			}
 			res.Body.Close()
 		}

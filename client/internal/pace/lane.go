@@ -49,6 +49,9 @@ type debt struct {
 // turn (the rules forbade the request after all) lets a later request go ahead of others.
 const holdTurn = 10 * time.Second
 
+// tryAgain is when Try is worth another call if a request has to end first, and no delay follows it.
+const tryAgain = 100 * time.Millisecond
+
 // caller is who asks for a turn.
 type caller struct {
 	kind  turns.Kind
@@ -219,7 +222,7 @@ func (k *Keeper) look(ctx context.Context, w *waiter, now time.Time) (step, time
 	switch {
 	case w.try && (!mayGo || due.After(now)):
 		if !at.After(now) {
-			at = w.due
+			at = rules.Later(w.due, now.Add(tryAgain))
 		}
 		return 0, 0, w.because(k.Late(o, k.next(l, at, l.waiting.Len()-1), now, l.Resume.After(now)))
 	case hasDeadline && at.After(deadline) && !at.After(now): // ctx has ended, and does not say so yet
