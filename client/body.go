@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -25,7 +26,16 @@ func blames(req *http.Request, body *bodyWatch, err error) bool {
 	default:
 	}
 	_, ours := err.(mistake)
-	return !ours && req.Context().Err() == nil && !body.failed() && sendable(req)
+	return !ours && req.Context().Err() == nil && !unsent(err) && !body.failed() && sendable(req)
+}
+
+// unsent reports whether err is of a request that this process did not send: it must not, or has no descriptor left.
+func unsent(err error) bool {
+	switch fetch.CauseOf(err) {
+	case "destination_ip_prohibited", "proxy_configuration_error", "proxy_internal_error":
+		return true
+	}
+	return false
 }
 
 // sendable reports whether net/http would begin to send req.

@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -416,6 +418,22 @@ func TestPacerBlamesNoSiteForWhatCouldNotBeSent(t *testing.T) {
 	})).Post("http://a.example/", "text/plain", body)
 	if wait := time.Until(closing.Next(parse("http://a.example/"))); wait < time.Second {
 		t.Errorf("a body that was closed on it: next in %v", wait)
+	}
+	full := roundtrip.Func(func(*http.Request) (*http.Response, error) {
+		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	})
+	for name, rt := range map[string]*client.Transport{
+		"no descriptor for a page":       {Base: pagesOf(full)},
+		"no descriptor for robots.txt":   {Base: full, Fetcher: &fetch.Fetcher{Retries: -1}},
+		"an address that is not allowed": {Base: pagesOf(ok), Fetcher: &fetch.Fetcher{PublicOnly: true}},
+	} {
+		rt.Pacer = over(&client.Pacer{Delay: -1})
+		if _, err := rt.RoundTrip(request("GET", "http://10.0.0.1/", nil)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if wait := time.Until(rt.Pacer.Next(parse("http://10.0.0.1/"))); wait > 0 {
+			t.Errorf("%s: next in %v", name, wait)
+		}
 	}
 	silent := over(&client.Pacer{Delay: -1})
 	paced(silent, pagesOf(func(*http.Request) (*http.Response, error) { return nil, nil })).Get("http://a.example/")

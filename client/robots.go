@@ -179,7 +179,9 @@ func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch
 	case v.lost():
 		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, pace.ErrLost)
 	case err == nil:
-		v.note(res.StatusCode, res.RetryAfter, now)
+		if !unsent(res.Err) {
+			v.note(res.StatusCode, res.RetryAfter, now)
+		}
 	case v.late != nil && v.late.Paused:
 		return pausedRobots(v.late, now), nil
 	case waited > 0: // its time was over sooner for that
