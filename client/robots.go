@@ -184,7 +184,7 @@ func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch
 		}
 	case v.late != nil && v.late.Paused:
 		return pausedRobots(v.late, now), nil
-	case waited > 0: // its time was over sooner for that
+	case waited > 0 && !errors.Is(err, fetch.ErrSign): // its time was over sooner for that
 		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
 	}
 	v.linger(now)

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -54,6 +55,25 @@ func TestSignIsCalledLast(t *testing.T) {
 		if got := strings.Join(signed, ", "); got != want {
 			t.Errorf("signed %s, want %s", got, want)
 		}
+	})
+}
+
+// A Sign that fails for a robots.txt that had to wait for its turn is told at once, too.
+func TestAFailingSignIsToldAfterAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vault, start := errors.New("key vault away"), time.Now()
+		gate := &client.Transport{
+			Base: pagesOf(ok), Pacer: &client.Pacer{Delay: 20 * time.Second},
+			Sign: func(r *http.Request) error { return vault },
+		}
+		get(t, paced(gate.Pacer, pagesOf(ok)), "http://a.example/page") // 20s after its robots.txt
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := gate.Decide(ctx, parse("http://a.example/page"))
+		if took := time.Since(start); !errors.Is(err, vault) || took != 40*time.Second {
+			t.Errorf("got %v after %v, want the error of Sign after 40s", err, took)
+		}
+		gate.Close()
 	})
 }
 
