@@ -231,10 +231,10 @@ func (s *sending) send(out *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(signed.Context())
 	s.watched, s.cancel = ctx, cancel
-	if !g.wire {
+	switch {
+	case !g.wire:
 		s.looks = make(chan struct{}, 1)
-	}
-	if g.publicOnly {
+	case g.publicOnly: // Base is publicTransport's
 		ctx = context.WithValue(ctx, proxiedKey{}, &s.proxied)
 	}
 	watched := signed.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: s.gotConn}))
