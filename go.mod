@@ -4,7 +4,7 @@ go 1.26.0
 
 toolchain go1.26.8
 
-// The library. httpsfv: structured fields (RFC 9651), for signatures.
+// The library. httpsfv: structured fields (RFC 9651), of signatures and preferences.
 require (
 	github.com/dunglas/httpsfv v1.1.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7

@@ -116,8 +116,8 @@ type Cache struct {
 	// seconds with a Locker, which is shared over a network. If negative, there is none.
 	//
 	// With a Locker, the time starts again if the Store has answered any caller meanwhile: it is then
-	// slow, not dead. It also starts again if this process noticed its end an eighth too late: then
-	// the process was slow, not the Store. All of that takes 15 seconds at most, or StoreTimeout if
+	// slow, not dead. It also starts again if this process noticed its end late, by more than an eighth of
+	// StoreTimeout: then the process was slow, not the Store. All of that takes 15 seconds at most, or StoreTimeout if
 	// that is longer.
 	StoreTimeout time.Duration
 
@@ -148,8 +148,8 @@ var ErrClosed = errors.New("cache: Get after Close")
 // is called again for the callers who still wait.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer
-// one, even if the copy says must-revalidate. Then it returns the copy, to all callers until the
-// Load is done, which goes on behind them.
+// one, even if the copy says must-revalidate. Then it returns the copy. The Load goes on,
+// and until it is done all callers get the copy at once.
 //
 // With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
 // nothing that may be used before it is fetched.

@@ -32,8 +32,8 @@ func FreshnessSource(r *fetch.Result) string {
 }
 
 // Until returns the time until which r holds in a Cache whose fields are zero, if nothing newer
-// comes: for its FreshnessLifetime, of 1 minute at least and 24 hours at most. If r is unreachable, it returns when
-// such a Cache asks again: after 30 seconds, or the RetryAfter of r if that is longer. The spread
+// comes: for its FreshnessLifetime, of 1 minute at least and 24 hours at most, or an hour for a 401
+// or 403. If r is unreachable, it returns when such a Cache asks again: after 30 seconds, or the RetryAfter of r if that is longer. The spread
 // of both by chance (see Cache.MinRetry) is left out.
 func Until(r *fetch.Result) time.Time {
 	if r.Err != nil {

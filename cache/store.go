@@ -20,9 +20,9 @@ import (
 //
 // Methods must be safe for concurrent use and should end when ctx does. A Cache waits
 // for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
-// each value and up to 64 at a time: the last may end 80 seconds after the call that it is for. A
-// Cache leaves a Store alone for five seconds after five failures in a row, with reads, writes and
-// locks each on their own.
+// each value and up to 64 at a time: with 1,024 of them in the queue, the last may end 80 seconds
+// later. Reads, writes and locks are counted apart: after five failures in a row of one kind, a Cache
+// makes no call of that kind for five seconds.
 //
 // A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 //
@@ -46,7 +46,7 @@ type Locker interface {
 	// lock holds until unlock is called; if the process that holds it dies, until ttl
 	// has passed. It keeps two processes from doing the same work and guards nothing
 	// else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock
-	// once, behind its callers; it must end by itself, within ttl.
+	// once, on a goroutine of its own and without a context: it must return within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 

@@ -64,9 +64,9 @@
 // not public, whether it is for a page, for robots.txt, or made [WithoutRobots]. What counts is the
 // address that is connected to. If Base is nil or an *http.Transport, a copy of it sends the pages,
 // and closes a connection to any other address before it is used. With any other Base, the request
-// is stopped before it is written, by the address that Base reports to httptrace. A proxy
-// is checked as a site is, unless Base is nil or an *http.Transport: then it may have any address.
-// Behind a proxy, and if Base reports no address, only localhost and hosts that are addresses are
+// is stopped before it is written, by the address that Base reports to httptrace. The
+// proxy of a nil Base, or of an *http.Transport, may have any address; any other is checked as a site
+// is. Behind a proxy, and if Base reports no address, only localhost and hosts that are addresses are
 // checked: what a name leads to cannot be seen. Requests of other schemes are errors.
 package client
 

@@ -13,8 +13,8 @@ import (
 
 // ErrNotSent is what errors.Is finds in the error of every request that the gate held back: a
 // *DisallowedError, *UseError, *DelayError or *LateError, ErrNotPublic, ErrClosed, or one that
-// wraps cache.ErrClosed. The site saw nothing of the request, and trying again at once fails
-// alike.
+// wraps cache.ErrClosed. The site saw nothing of the request, but perhaps an earlier sending that it
+// refused or hung up on (see Transport.Base), and trying again at once fails alike.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned by RoundTrip, Decide and Lookup after Close. If a Cache that was

@@ -45,8 +45,8 @@ import (
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits
 // for one delay as well. The reading waits for no other request to end, but is itself one request in
-// flight. Redirects within the origin are part of it, and so is the second question after a 304 that
-// was of no use. A redirect to another origin, and a retry, waits for a turn of its own. If that turn
+// flight. Redirects within the origin are part of it, and so is the question without validators after
+// a 304 or 412 of no use. A redirect to another origin, and a retry, waits for a turn of its own. If that turn
 // cannot come within half of Fetcher.Timeout, robots.txt is asked for again later. Requests made
 // [WithoutRobots] are neither spaced nor counted: a person waits for them.
 //

@@ -15,9 +15,9 @@ import (
 // cache.Cache has kept, Wall says the same as for the one that was fetched, unless a Store had lost its file.
 func (r *Result) Wall() string {
 	challenged := ""
-	for name, values := range challenges {
-		if v := r.Header.Get(name); slices.Contains(values, v) {
-			challenged = name + ": " + v
+	for _, c := range challenges {
+		if challenged == "" && r.Header.Get(c.name) == c.value {
+			challenged = c.name + ": " + c.value
 		}
 	}
 	switch {
@@ -53,8 +53,8 @@ func (r *Result) isPage() bool {
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.
-var challenges = map[string][]string{
-	"Cf-Mitigated":       {"challenge"},
-	"X-Amzn-Waf-Action":  {"challenge", "captcha"},
-	"X-Vercel-Mitigated": {"challenge", "deny"},
+var challenges = [...]struct{ name, value string }{
+	{"Cf-Mitigated", "challenge"},
+	{"X-Amzn-Waf-Action", "challenge"}, {"X-Amzn-Waf-Action", "captcha"},
+	{"X-Vercel-Mitigated", "challenge"}, {"X-Vercel-Mitigated", "deny"},
 }

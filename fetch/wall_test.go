@@ -30,6 +30,7 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "other"}, ""},
 		{202, "", []string{"X-Amzn-Waf-Action", "captcha"}, "X-Amzn-Waf-Action: captcha"},
+		{202, "", []string{"X-Amzn-Waf-Action", "captcha", "Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"}, // whichever comes first
 		{401, page, nil, "status 401"},
 		{403, "", nil, "status 403"},
 		{403, page, []string{"X-Vercel-Mitigated", "deny"}, "X-Vercel-Mitigated: deny"},

@@ -188,9 +188,9 @@ func (g Group) Token() string {
 // also with letters percent-encoded if the dialect decodes them. With a query it is another
 // resource, and rules apply.
 //
-// For a target in origin form of up to 8 KiB, Decide allocates nothing but memory that later questions
-// reuse: to write the index of a large group, and for a table where rules search a long target again
-// and again. Its time grows with the length of the target, hardly
+// For a target that begins with a slash and has at most 8 KiB, Decide takes memory from pools only: for
+// the normal form, to write the index of a large group, and for a table of a long target that many
+// wildcards search. Its time grows with the length of the target, hardly
 // with the number of rules: the first questions about a large group try its rules one by one, and
 // the twentieth writes the index, in a quarter of a microsecond for each rule. Bound the length of
 // a target that is untrusted, as package client does.

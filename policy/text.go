@@ -100,8 +100,8 @@ type textLine struct {
 // String returns the policy as a robots.txt file in canonical form. It holds the names and
 // rules that count, in the order of the file, with patterns in normal form, and the records
 // in their groups. If the same dialect parses the text, the policy decides alike, except for
-// line numbers. That does not hold for a text that grew beyond what the dialect reads of a
-// file or line.
+// line numbers. But escaping can make the file, or a line, longer than the dialect reads: then
+// the text may decide otherwise.
 func (p *Policy) String() string {
 	if p == nil || p.reason == ReasonUnreachable {
 		return "User-agent: *\nDisallow: /\n"

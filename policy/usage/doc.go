@@ -27,7 +27,7 @@
 //	ai-use            input to a generative model that its user did not provide
 //	search            selecting, and sending users to the location, with links and excerpts
 //	use=reference     the content use of that name of Content Signals
-//	use=full          likewise; the least of them, immediate, cannot be disallowed
+//	use=full          likewise; use=immediate has no label: it cannot be disallowed
 //	train-ai:image    train-ai of images alone: to train on images, ask for this
 //	                  and for train-ai
 //	ai-use:image      likewise: to use images, ask for this and for ai-use
