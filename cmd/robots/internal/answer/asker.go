@@ -57,8 +57,10 @@ func (k *Asker) SetDialect(name string) (err error) {
 	if k.All = name == "all"; k.All {
 		name = DialectName(policy.RFC9309)
 	}
-	k.Dialect, err = DialectByName(name)
-	return err
+	if k.Dialect, err = DialectByName(name); err != nil {
+		return fmt.Errorf("%w, or all", err)
+	}
+	return nil
 }
 
 // Readings are res, which was read in the dialect of k, as k wants it read: in that one, or in all.
