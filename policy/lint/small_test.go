@@ -73,6 +73,7 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"Useragent: *Googlebot\nDisallow: /a\n\nUser-agent: Googlebot\nAllow: /b\n", "Google Googlebot-Image Bot x", "/a /b"},
 		{"User agent: Mozilla/5.0 (compatible; Foo/1.0)\nDisallow: /a\n\nUser-agent: Foo\nUser-agent: Mozilla\nAllow: /\n", "F Foo Mo oz", "/a"},
 		{"User-agent: :bar\nDisalow: /a\n\nUser-agent: bar\nAllow: /\n", "ba bar", "/a"},
+		{"User-agent: *bar\nDisallow: /a\nAlow: /a\nUser-agent: bar\nDisallow: a\nDisallow: /b\n", "ba bar", "/a"},
 		{"User-agent: :008\nDisallow: x\nAllow: /\n", "008 08", "/x"},
 		{" \ufeffUser-agent: foo\x00\nDisallow: /x\n", "foo", "/x"},                                                                        // without the blank it is a byte order mark
 		{"User-agent: foo\nUser-agent: bar\nAllows: /a$\nUser-agent: ab\nAllow: /p\nUser-agent: ab\nDisallow: /a\n", "a ab bar", "/a /ab"}, // two groups are one
