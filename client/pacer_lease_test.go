@@ -497,10 +497,25 @@ func TestPacerTurnsThatFail(t *testing.T) {
 		u := parse("http://a.example/")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := (&client.Pacer{Turns: store}).Wait(ctx, u)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
-			t.Errorf("got %v, want the end of the context and the reason", err)
+		pacer := &client.Pacer{Turns: store}
+		var all sync.WaitGroup
+		for range 3 { // only the first in line asks the store
+			all.Go(func() {
+				err := pacer.Wait(ctx, u)
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no memory") {
+					t.Errorf("got %v, want the end of the context and the reason", err)
+				}
+			})
 		}
+		all.Go(func() {
+			time.Sleep(time.Second)
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := pacer.Wait(soon, u); err == nil || !strings.Contains(err.Error(), "no memory") {
+				t.Errorf("behind others: got %v, want the reason", err)
+			}
+		})
+		all.Wait()
 		alone, begin := &client.Pacer{Turns: store, RunAlone: true}, time.Now()
 		for range 4 {
 			if err := alone.Wait(t.Context(), u); err != nil {

@@ -180,8 +180,8 @@ func (k *Keeper) queue(ctx context.Context, w *waiter, begin time.Time) (pl Plac
 		case err != nil:
 			return pl, waited, err
 		case next == toSleep:
-			if !w.taken.IsZero() || d == 0 && w.fault != nil {
-				k.drop(w) // the turn that came, or whose answer was lost: others wait for its place
+			if !w.taken.IsZero() {
+				k.drop(w) // the turn that came: others wait for its place
 			}
 			w.sleep(ctx, d)
 			w.checked, w.given = false, false
@@ -230,6 +230,9 @@ func (k *Keeper) look(ctx context.Context, w *waiter, now time.Time) (step, time
 	case hasDeadline && at.After(deadline):
 		return 0, 0, k.Late(o, at, now, l.Resume.After(deadline))
 	case !mayGo:
+		if w.fault != nil {
+			k.drop(w) // the turn whose answer was lost
+		}
 		return toSleep, 0, nil
 	case due.After(now):
 		return toSleep, due.Sub(now), nil
@@ -383,6 +386,9 @@ func (k *Keeper) leave(w *waiter) {
 		if owing.last = w.at.Prev(); owing.last == nil {
 			w.lane.owing = nil
 		}
+	}
+	if next := w.at.Next(); next != nil && w.fault != nil {
+		next.Value.(*waiter).fault = w.fault // until it has asked the store itself
 	}
 	w.lane.waiting.Remove(w.at)
 	w.lane.wakeFirst()

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -195,13 +196,13 @@ func (k *Keeper) drop(w *waiter) {
 	w.ask.Turn, w.taken = "", time.Time{}
 }
 
-// because returns err, the end of a context, with the reason for waiting until then if that
-// was Keeper.Turns.
+// because, with the lock held, returns err, the end of a context, with the reason for waiting until then if that
+// was Keeper.Turns, which the first in line asks for all.
 func (w *waiter) because(err error) error {
-	if w.fault == nil {
-		return err
+	if fault := cmp.Or(w.fault, w.lane.waiting.Front().Value.(*waiter).fault); fault != nil {
+		return &turnsError{err, fault}
 	}
-	return &turnsError{err, w.fault}
+	return err
 }
 
 // storeDid takes note of how a call of Keeper.Turns ended just now, and says so once.
