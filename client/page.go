@@ -12,7 +12,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// Page is what a response says about the use of its content. The Reader has the page rules.
+// Page is what a response says about the use of its content. The Reader has the page rules. What
+// replaces its Meta must call that, or MayUse knows of no meta element that is not for crawlers.
 type Page struct {
 	page.Reader
 	url  *url.URL
@@ -58,6 +59,7 @@ func PageRules(resp *http.Response) *Page {
 // so far: read the page first. If they differ, "no" wins. The robots.txt is what Transport.Lookup
 // returns for the URL of resp.Request, which redirects may have changed. What it says is what
 // [DecideWith] makes of it, and so is the error, or robots.txt is unreachable: then the answer is no.
+// So it is of a response that is no page, or has no Request.
 func (p *Page) MayUse(use usage.Label, robots *policy.Policy, token string) (usage.Preference, usage.Statement, error) {
 	a, err := DecideWith(robots, token, p.url, string(use))
 	if err == nil && a.Reason == policy.ReasonUnreachable {
