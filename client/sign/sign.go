@@ -251,7 +251,7 @@ func (s *Signer) public() (x ed25519.PublicKey, err error) {
 	if !ok || len(x) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
 	}
-	// A private and a public key that do not belong together make signatures that nobody can verify, and from which
+	// A private and a public key that do not belong together make signatures that no key verifies, and from which
 	// the private key can be computed.
 	key, ok := s.Key.(ed25519.PrivateKey)
 	if p, isPointer := s.Key.(*ed25519.PrivateKey); isPointer {
