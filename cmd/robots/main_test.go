@@ -74,7 +74,11 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}
 	status := http.StatusOK
-	if f, err := os.Open(filepath.Join(s.dir, host, "answer")); err == nil {
+	f, err := os.Open(filepath.Join(s.dir, host, filepath.Base(r.URL.Path)+".answer"))
+	if err != nil {
+		f, err = os.Open(filepath.Join(s.dir, host, "answer"))
+	}
+	if err == nil {
 		defer f.Close()
 		lines := bufio.NewScanner(f)
 		lines.Scan()

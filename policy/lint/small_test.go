@@ -60,6 +60,7 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"User-agent: *\nAllow: /a/index.html\nDisallow: /a/**\n", "x", "/a/"},
 		{"User-agent: *\nAllow: /index.htm?x\nDisallow: /*$\n", "x", "/"},
 		{"User-agent: *\nDisallow: /d/\nAllow: /d/i\nAllow: d/index.html\nAllow: d/index.htm\n", "x", "/d/"}, // twice
+		{"User-agent: *\nDisallow: /d/\nAllow: /d/i\nAllow: /d/index.html /d/index.htm\n", "x", "/d/"},
 		// A group goes on to those who do not read the line that begins the next one.
 		{"User-agent: botb\nDisallow: /private\n\nUser-agent: bota\nAllow: /x\n\nUseragent: botc\nDisallow: /y\n\n" +
 			"Useragent: botb\nDisallow: /private\n", "bota botb botc", "/private"},
