@@ -195,6 +195,24 @@ func TestWhatABaseReturnsIsAResponseOrAnError(t *testing.T) {
 	}
 }
 
+// A Base of another type may have connections on several goroutines at once: the race detector sees it if their looks
+// do not take turns.
+func TestLooksTakeTurns(t *testing.T) {
+	gate := &client.Transport{Fetcher: &fetch.Fetcher{PublicOnly: true}, Base: pagesOf(func(req *http.Request) (*http.Response, error) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{Conn: located{addr: &net.TCPAddr{IP: net.IPv4(8, 8, 8, 8)}}})
+			})
+		}
+		all.Wait()
+		return answer(200, "", ""), nil
+	})}
+	if _, err := gate.RoundTrip(request("GET", "http://a.example/page", nil)); err != nil {
+		t.Error(err)
+	}
+}
+
 // Request.Cancel ends a wait of the gate, as it ends a request.
 func TestRequestCancelEndsTheWait(t *testing.T) {
 	base := func(files int) roundtrip.Func { // which hangs after that many
