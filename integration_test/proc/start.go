@@ -39,16 +39,23 @@ func started(t testing.TB, cmd *exec.Cmd) io.Reader {
 	return out
 }
 
-// FreePort is one for a server that is told its port. It is none of those that systems give to connections: one of
-// these could take it before the server does.
+// FreePort is one for a server that is told its port, and no other test's of any process until this one ends. It is
+// none of those that systems give to connections: one of these could take it before the server does.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := fmt.Sprint(10_000 + rand.IntN(20_000))
+		// The port of UDP, which no server here uses, stays taken.
+		mark, err := net.ListenPacket("udp", "127.0.0.1:"+port)
+		if err != nil {
+			continue
+		}
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
 			l.Close()
+			t.Cleanup(func() { mark.Close() })
 			return port
 		}
+		mark.Close()
 	}
 	t.Fatal("no port is free")
 	return ""
