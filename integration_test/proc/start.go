@@ -90,7 +90,12 @@ func Serve(t testing.TB, cmd *exec.Cmd, addr string) *Server {
 	var out bytes.Buffer
 	s := &Server{cmd, make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &out, &out
-	own(t, cmd, func() { <-s.ended })
+	own(t, cmd, func() {
+		<-s.ended
+		if t.Failed() {
+			t.Logf("%s, which ended by %v, said:\n%s", cmd.Path, cmd.ProcessState, &out)
+		}
+	})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +111,7 @@ func Serve(t testing.TB, cmd *exec.Cmd, addr string) *Server {
 		}
 		select {
 		case <-s.ended:
-			t.Fatalf("%s did not start:\n%s", cmd.Path, &out)
+			t.Fatalf("%s did not start", cmd.Path)
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(end) {
