@@ -31,6 +31,8 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 		{"silenced", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", all, ""},
 		{"invisible characters are removed first", "User-agent: *\nDisallow: \u00a0/a\n", "User-agent: *\nDisallow: /a\n", all, "2 RT013 "},
 		{"an unknown field keeps its name", "User-agent: *\nDisallow: /a\nX-Why: a\u200b\n", "User-agent: *\nDisallow: /a\nX-Why: a\n", nil, "3 RT113 "},
+		{"what readers end at a NUL is not theirs to join", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", nil, ""},
+		{"a NUL at the end", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n", nil, "3 RT113 "},
 		{"Google cuts a name at a digit", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", nil, ""},
 		{"yes and no", "User-agent: *\nAllow: /\nContent-Usage: train-ai=yes, search=\"no\" # why\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=y, search=n # why\n", nil, "3 RT501 3 RT501 "},
 		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all, ""},

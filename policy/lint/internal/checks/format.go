@@ -117,8 +117,9 @@ func (f *checker) encoding(l *model.Line) {
 		r, _ := utf8.DecodeRuneInString(l.Value[i:])
 		value := strings.Map(chars.Visible, l.Value)
 		replacement := l.With(value)
-		if l.Rule() && model.Core(value) == "/" {
-			replacement = "" // that would be about all of the site
+		_, rest, _ := strings.Cut(l.Value, "\x00")
+		if l.Rule() && model.Core(value) == "/" || strings.Map(chars.Visible, rest) != "" {
+			replacement = "" // that would be about all of the site, or more than readers read
 		}
 		f.add("RT113", l, l.ValueAt+i, replacement,
 			"the value holds the control or invisible character %U", r)
